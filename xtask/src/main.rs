@@ -1,2 +1,81 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`.
+//!
+//! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
+//! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
+//! too, in `shape/`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its user")]
+
+mod bench;
+mod ci;
+mod metadata;
+mod run;
+#[cfg(test)]
+mod shape;
+mod test;
+
+use std::env;
+use std::process::ExitCode;
+
+use run::Usage;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--quick]        every test: unit, integration, examples, documentation, loom models.
+                        --quick leaves out what needs a server or takes long (today: the loom models)
+  ci                    format, lints, documentation, each feature alone, then everything of `test`
+  loom                  the loom models of crate `seawall` alone
+  bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
+  help                  prints this text
+
+The tests of the project's own shape run with `test`; alone: cargo test -p xtask";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let Err(error) = dispatch(&args) else { return ExitCode::SUCCESS };
+    if error.is::<Usage>() {
+        eprintln!("error: {error}\n\n{USAGE}");
+        // The exit code by which shells and `getopt` programs tell "you asked wrongly" from "it failed".
+        return ExitCode::from(2);
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn dispatch(args: &[String]) -> anyhow::Result<()> {
+    let Some((command, rest)) = args.split_first() else {
+        return Err(Usage::new("no command given").into());
+    };
+    match command.as_str() {
+        "test" => test::run(rest),
+        "ci" => ci::run(rest),
+        "loom" => test::run_loom(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(Usage::new(format!("unknown command `{unknown}`")).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(args: &[&str]) -> String {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let error = dispatch(&args).expect_err("the arguments are wrong");
+        assert!(error.is::<Usage>(), "{error} is not about the arguments");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_refused_before_anything_runs() {
+        assert_eq!(refusal(&[]), "no command given");
+        assert_eq!(refusal(&["tset"]), "unknown command `tset`");
+        assert_eq!(refusal(&["test", "--quik"]), "`test` does not know `--quik`");
+        assert_eq!(refusal(&["ci", "--quick"]), "`ci` does not know `--quick`");
+        assert_eq!(refusal(&["loom", "x"]), "`loom` does not know `x`");
+    }
+}

@@ -1,1 +1,19 @@
-//! Test tools.
+//! Test tools of Seawall, for its own tests and for those of its users.
+//!
+//! - [`ManualClock`]: time that only moves when it is told to, and timers that follow it.
+//! - [`Script`]: an operation that does what a script says: answer, fail, hang, panic.
+//! - [`drop_at_every_poll`]: drops a future after its first poll, its second, its third, …, and looks each time
+//!   whether everything was given back.
+//! - [`run`]: runs a future on a manual clock, moving it to the next timer whenever nothing else can happen.
+//!
+//! Nothing here sleeps, and nothing needs a runtime.
+
+mod clock;
+mod drops;
+mod executor;
+mod script;
+
+pub use clock::ManualClock;
+pub use drops::{Dropped, drop_at_every_poll};
+pub use executor::{poll_once, run};
+pub use script::{Script, Scripted, Step};

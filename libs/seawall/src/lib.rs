@@ -1,1 +1,52 @@
-//! Seawall.
+//! Seawall keeps a system standing when what it depends on breaks.
+//!
+//! A [`Guard`] is a named set of policies around one dependency: timeouts, retries with a budget, a circuit
+//! breaker. It is one handle, one future and one error, and on the way of a call that succeeds it neither
+//! allocates nor locks.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use seawall::{Breaker, Guard, Retry, secs};
+//!
+//! let inventory = Guard::builder("inventory")
+//!     .attempt_timeout(secs(3))
+//!     .retry(Retry::attempts(3))
+//!     .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
+//!     .build()?;
+//!
+//! let stock = inventory.idempotent().call(|_attempt| fetch_stock("A-7")).await?;
+//! # assert_eq!(stock, 3);
+//! println!("{}", inventory.explain());
+//! # Ok(()) }
+//! # async fn fetch_stock(_: &str) -> std::io::Result<u32> { Ok(3) }
+//! ```
+//!
+//! Where to look: [`guard`] for calls, [`fault`] for what counts as a failure, [`retry`], [`budget`],
+//! [`backoff`], [`breaker`] and [`timeout`] for each policy.
+
+pub mod backoff;
+pub mod breaker;
+pub mod budget;
+mod chance;
+mod clock;
+mod config;
+mod error;
+pub mod fault;
+#[cfg(feature = "tokio")]
+pub mod guard;
+pub mod retry;
+mod stats;
+mod sync;
+pub mod timeout;
+mod versions;
+
+pub use backoff::Backoff;
+pub use breaker::Breaker;
+pub use budget::Budget;
+pub use clock::{Clock, Tick, Time, millis, secs};
+pub use config::{ConfigError, Percent, Problem};
+pub use error::{Error, Kind, Policy};
+pub use fault::{Class, Classify, Fault, Ran};
+#[cfg(feature = "tokio")]
+pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Request};
+pub use retry::{Retry, Safety};

@@ -1,0 +1,52 @@
+//! `cargo xtask bench engine`: all rows, one table.
+
+use std::fs::File;
+use std::io::Write;
+
+use crate::body::with_runtime;
+use crate::cli::Options;
+use crate::harness::measure;
+use crate::row::{BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
+use crate::table::Report;
+use crate::{json, limits, ours, peers};
+
+/// Measures what was asked for and prints it.
+pub fn run(options: &Options) -> Result<(), String> {
+    // Opened before the run: a path that can't be written is found out before minutes are spent.
+    let mut file = match &options.json {
+        Some(path) => {
+            Some(File::create(path).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?)
+        }
+        None => None,
+    };
+
+    let mut rows = Rows::default();
+    // Some peers spawn a task when they are built; it belongs to the runtime that their rows run on.
+    with_runtime(|runtime| {
+        let _context = runtime.enter();
+        limits::add(&mut rows);
+        ours::add(&mut rows);
+        peers::add(&mut rows);
+    });
+    let Rows { mut rows, mut footprints } = rows;
+    rows.retain(|row| is_base(row) || options.wants(&row.group.to_string(), &row.name));
+    footprints.retain(|footprint| options.wants("bytes", &footprint.name));
+    if rows.iter().all(is_base) && footprints.is_empty() {
+        let filter = options.filter.as_deref().unwrap_or_default();
+        return Err(format!("no row's group or name contains `{filter}`"));
+    }
+
+    let measured = measure(&rows, options.rounds, |line| eprintln!("{line}"))?;
+    let ratios = ours::ratios();
+    let report = Report { measured: &measured, footprints: &footprints, ratios: &ratios };
+    print!("{report}");
+    if let Some(file) = &mut file {
+        writeln!(file, "{:#}", json::document(&report))
+            .map_err(|error| format!("the JSON was not written: {error}"))?;
+    }
+    Ok(())
+}
+
+fn is_base(row: &Row) -> bool {
+    [BARE_CALL, NO_OPERATION, EMPTY_LOOP].contains(&row.name.as_str())
+}

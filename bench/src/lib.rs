@@ -1,0 +1,17 @@
+//! Benchmarks of the engine against its peers and against the limits of the machine. README.md says how to run them and
+//! how to read them.
+
+pub mod body;
+pub mod cli;
+pub mod engine;
+pub mod footprint;
+pub mod harness;
+pub mod json;
+pub mod limits;
+pub mod op;
+pub mod ours;
+pub mod pair;
+pub mod peers;
+pub mod ratio;
+pub mod row;
+pub mod table;

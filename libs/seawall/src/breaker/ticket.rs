@@ -1,0 +1,185 @@
+//! The right to make one call.
+
+use std::fmt;
+
+use super::machine::{Effect, Event, Settled};
+use super::policy::{CircuitBreaker, Version};
+use super::window::{Window, is_enough};
+use super::word::{Place, Word};
+use crate::clock::Tick;
+use crate::stats::Mark;
+
+/// What became of a call, as far as its circuit is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It worked. Slow calls are found by the ticket's own time.
+    Success,
+    /// It failed in a way that counts.
+    Failure,
+    /// It says nothing about the peer: a business fault, a rejection further in. Frees the probe.
+    Ignored,
+}
+
+/// The right to make one call through a [`CircuitBreaker`], and the duty to say what became of it.
+///
+/// Dropping it is an answer too, because futures are dropped: a call that was abandoned after it had run for
+/// longer than the circuit's threshold counts as a failure, a shorter one as nothing, a panic as a failure.
+/// Either way a probe's place is free again.
+#[must_use = "a ticket that is dropped is an abandoned call; finish it with its outcome"]
+pub struct Ticket<'a> {
+    breaker: &'a CircuitBreaker,
+    version: &'a Version,
+    word: Word,
+    /// When the operation started; never, if it has not.
+    started: Tick,
+    settled: bool,
+}
+
+impl<'a> Ticket<'a> {
+    #[inline]
+    pub(super) fn new(breaker: &'a CircuitBreaker, version: &'a Version, word: Word) -> Self {
+        Ticket { breaker, version, word, started: Tick::NEVER, settled: false }
+    }
+
+    /// The operation starts now, not when the ticket was handed out.
+    pub fn start(&mut self) {
+        self.started = self.breaker.tick(&self.version.settings);
+    }
+
+    /// The operation started then, if nobody has said otherwise yet.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn started_by(&mut self, tick: Tick) {
+        self.started = self.started.min(tick);
+    }
+
+    /// Whether the circuit judges how long calls take, so that [`start`](Ticket::start) matters to a success.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.version.settings.slow_after.is_some()
+    }
+
+    /// Whether this is a probe of a half-open circuit.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        self.word.place() == Place::HalfOpen
+    }
+
+    /// Says what became of the call.
+    #[inline]
+    pub fn finish(mut self, outcome: Outcome) {
+        self.settle(outcome, None);
+    }
+
+    /// As [`finish`](Ticket::finish), with a time that the caller has read already.
+    #[cfg(feature = "tokio")]
+    #[inline]
+    pub(crate) fn finish_at(mut self, outcome: Outcome, now: Tick) {
+        self.settle(outcome, Some(now));
+    }
+
+    /// The call was given up by somebody further out: as if the ticket was dropped, without a panic.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn cut_short(mut self) {
+        self.abandon(false);
+    }
+
+    /// The operation panicked.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn panicked(mut self) {
+        self.abandon(true);
+    }
+
+    #[inline]
+    fn settle(&mut self, outcome: Outcome, now: Option<Tick>) {
+        self.settled = true;
+        let word = self.breaker.word();
+        if word.stamp() != self.word.stamp() {
+            return self.breaker.count_late();
+        }
+        match (word.place(), &*self.version.window) {
+            (Place::Closed | Place::Ramping, window) => self.settle_closed(word, window, outcome, now),
+            (Place::HalfOpen, _) => self.settle_probe(outcome, now),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn settle_closed(&self, word: Word, window: &Window, outcome: Outcome, now: Option<Tick>) {
+        if outcome == Outcome::Ignored {
+            return;
+        }
+        let failed = outcome == Outcome::Failure;
+        let settings = &self.version.settings;
+        let enough = match window {
+            Window::None if !failed && word.streak() == 0 => return,
+            Window::None => {
+                let outcome = if failed { Settled::Bad } else { Settled::Good };
+                return self.report(Event::Settle { stamp: self.word.stamp(), outcome }, now);
+            }
+            Window::Calls(ring) => {
+                let mark = Mark { failed, slow: self.is_slow(now) };
+                if mark.is_good() && ring.is_clean(self.word.stamp()) {
+                    return;
+                }
+                ring.record(self.word.stamp(), mark).is_some_and(|tally| is_enough(tally, settings))
+            }
+            Window::Time(window) => {
+                let now = now.unwrap_or_else(|| self.breaker.tick(settings));
+                let mark = Mark { failed, slow: self.is_slow(Some(now)) };
+                window.record(mark, self.word.stamp(), self.breaker.unit(now), settings)
+            }
+        };
+        if enough {
+            self.report(Event::Tripped { stamp: self.word.stamp() }, now);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_probe(&self, outcome: Outcome, now: Option<Tick>) {
+        let outcome = match outcome {
+            // A probe that answers too late to be of use is no sign of health.
+            Outcome::Success if self.is_slow(now) => Settled::Bad,
+            Outcome::Success => Settled::Good,
+            Outcome::Failure => Settled::Bad,
+            Outcome::Ignored => Settled::Nothing,
+        };
+        self.report(Event::Settle { stamp: self.word.stamp(), outcome }, now);
+    }
+
+    #[inline(never)]
+    fn report(&self, event: Event, now: Option<Tick>) {
+        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version.settings));
+        if let (_, Effect::Late) = self.breaker.apply(event, self.breaker.unit(now), self.version) {
+            self.breaker.count_late();
+        }
+    }
+
+    #[inline]
+    fn is_slow(&self, now: Option<Tick>) -> bool {
+        let Some(slow_after) = self.version.settings.slow_after else { return false };
+        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version.settings));
+        now.since(self.started) >= slow_after
+    }
+
+    #[cold]
+    fn abandon(&mut self, panicked: bool) {
+        let now = self.breaker.tick(&self.version.settings);
+        let long = now.since(self.started) > self.version.settings.abandoned_after;
+        self.breaker.count_abandoned(panicked);
+        self.settle(if panicked || long { Outcome::Failure } else { Outcome::Ignored }, Some(now));
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.abandon(std::thread::panicking());
+        }
+    }
+}
+
+impl fmt::Debug for Ticket<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("admitted", &self.word).field("started", &self.started).finish()
+    }
+}

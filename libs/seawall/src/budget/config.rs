@@ -1,0 +1,147 @@
+//! What a budget is told.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::machine::{Bucket, Rules, Share};
+use super::policy::RetryBudget;
+use crate::clock::Clock;
+use crate::config::{ConfigError, Percent, Problems};
+use crate::stats::Slicing;
+
+/// Retries may be this many percent of the calls: enough for the odd failure, too little for a storm.
+pub const SHARE: u8 = 10;
+/// Calls and retries are counted over this while.
+pub const WINDOW: Duration = Duration::from_secs(10);
+/// And so many retries a second are always allowed, for those who call seldom.
+pub const FLOOR_PER_SECOND: f64 = 3.0;
+
+/// The configuration of a retry budget.
+///
+/// ```
+/// use seawall::{Budget, secs};
+/// let budget = Budget::share_of_calls(20).window(secs(30)).floor_per_second(1.0).build()?;
+/// budget.first_attempt();
+/// assert!(budget.try_spend().is_some(), "the floor allows it");
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Budget(Form);
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Form {
+    Share { share: Percent, window: Duration, floor_per_second: f64 },
+    Tokens { max: f64, ratio: f64 },
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::share_of_calls(SHARE)
+    }
+}
+
+impl Budget {
+    /// Retries may be this share of the calls in the window, plus the floor.
+    #[must_use]
+    pub fn share_of_calls(share: impl Into<Percent>) -> Self {
+        Budget(Form::Share { share: share.into(), window: WINDOW, floor_per_second: FLOOR_PER_SECOND })
+    }
+
+    /// gRPC's form: a bucket of `max` tokens; each failure takes one, each first attempt that succeeds puts
+    /// `ratio` back, and retries are allowed while more than half of the bucket is left.
+    #[must_use]
+    pub fn tokens(max: f64, ratio: f64) -> Self {
+        Budget(Form::Tokens { max, ratio })
+    }
+
+    /// The while over which calls and retries are counted. Has no meaning for [`tokens`](Budget::tokens), and
+    /// makes it a [`share_of_calls`](Budget::share_of_calls).
+    #[must_use]
+    pub fn window(self, window: Duration) -> Self {
+        let (share, floor_per_second) = self.share();
+        Budget(Form::Share { share, window, floor_per_second })
+    }
+
+    /// So many retries a second are always allowed. As for [`window`](Budget::window).
+    #[must_use]
+    pub fn floor_per_second(self, floor_per_second: f64) -> Self {
+        let (share, _) = self.share();
+        let window = if let Form::Share { window, .. } = self.0 { window } else { WINDOW };
+        Budget(Form::Share { share, window, floor_per_second })
+    }
+
+    fn share(self) -> (Percent, f64) {
+        match self.0 {
+            Form::Share { share, floor_per_second, .. } => (share, floor_per_second),
+            Form::Tokens { .. } => (SHARE.into(), FLOOR_PER_SECOND),
+        }
+    }
+
+    /// A budget on its own, on the default clock.
+    pub fn build(self) -> Result<RetryBudget, ConfigError> {
+        self.build_with(Clock::default())
+    }
+
+    /// A budget on its own, on this clock.
+    pub fn build_with(self, clock: Clock) -> Result<RetryBudget, ConfigError> {
+        let mut problems = Problems::default();
+        self.check(&mut problems);
+        problems.into_result("the retry budget", ())?;
+        Ok(RetryBudget::new(&self, clock))
+    }
+
+    pub(crate) fn check(&self, problems: &mut Problems) {
+        match self.0 {
+            Form::Share { share, window, floor_per_second } => {
+                problems.refuse_if(!share.is_share(), "retry.budget.share_of_calls", || {
+                    format!("{share} is not between 0 % and 100 %; 10 is usual")
+                });
+                problems.refuse_if(
+                    !(Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(&window),
+                    "retry.budget.window",
+                    || format!("{window:?} is not between 100 ms and 1 h; 10 s is usual"),
+                );
+                problems.refuse_if(!(0.0..=1e6).contains(&floor_per_second), "retry.budget.floor_per_second", || {
+                    format!("{floor_per_second} is not between 0 and a million")
+                });
+                let never = share.millionths() == 0 && floor_per_second * window.as_secs_f64() < 1.0;
+                problems.refuse_if(never, "retry.budget", || {
+                    "it never allows a single retry; raise the share or the floor, or take retry out of the guard"
+                        .into()
+                });
+            }
+            Form::Tokens { max, ratio } => {
+                problems.refuse_if(!(1.0..=1_000.0).contains(&max), "retry.budget.tokens", || {
+                    format!("{max} tokens are not between 1 and 1000; 10 is usual")
+                });
+                problems.refuse_if(!(0.001..=1_000.0).contains(&ratio), "retry.budget.tokens", || {
+                    format!("a ratio of {ratio} is not between 0.001 and 1000; 0.1 is usual")
+                });
+            }
+        }
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        match self.0 {
+            Form::Share { share, window, floor_per_second } => {
+                let slicing = Slicing::of(window);
+                let floor = floor_per_second * slicing.covered().as_secs_f64();
+                Rules::Share(Share { slicing, share: share.millionths(), floor: (floor * 1e6) as u64 })
+            }
+            Form::Tokens { max, ratio } => {
+                Rules::Bucket(Bucket { max: (max * 1e3) as u64, ratio: (ratio * 1e3) as u64 })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Form::Share { share, window, floor_per_second } => {
+                write!(f, "{share} of the calls of the last {window:?}, plus {floor_per_second} a second")
+            }
+            Form::Tokens { max, ratio } => write!(f, "{max} tokens, {ratio} back for each first attempt that succeeds"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The budget itself, shared by all callers of a guard.
+
+use std::fmt;
+
+use super::config::Budget;
+use super::machine::{Bucket, Rules, Share};
+use crate::clock::{Clock, Tick, Unit};
+use crate::config::{ConfigError, Problems};
+use crate::stats::{Spent, Stripes};
+use crate::sync::{AtomicU64, Ordering};
+use crate::versions::Versions;
+
+/// A retry budget that many threads share. Made by [`Budget::build`]; every guard with retries has one.
+#[derive(Debug)]
+pub struct RetryBudget {
+    versions: Versions<(Rules, String)>,
+    clock: Clock,
+    calls: Stripes,
+    retries: Spent,
+    /// Of gRPC's form, in thousandths.
+    tokens: AtomicU64,
+    denied: AtomicU64,
+}
+
+impl RetryBudget {
+    pub(crate) fn new(budget: &Budget, clock: Clock) -> Self {
+        let rules = budget.rules();
+        let tokens = if let Rules::Bucket(bucket) = rules { bucket.max } else { 0 };
+        RetryBudget {
+            versions: Versions::new((rules, budget.to_string())),
+            clock,
+            calls: Stripes::new(),
+            retries: Spent::new(),
+            tokens: AtomicU64::new(tokens),
+            denied: AtomicU64::new(0),
+        }
+    }
+
+    /// The first attempt of a call starts: this is what earns.
+    #[inline]
+    pub fn first_attempt(&self) {
+        self.first_attempt_at(self.clock.now());
+    }
+
+    #[inline]
+    pub(crate) fn first_attempt_at(&self, now: Tick) {
+        if let Rules::Share(Share { slicing, .. }) = &self.versions.newest().0 {
+            self.calls.add(*slicing, now.as_units(), 0);
+        }
+    }
+
+    /// An attempt succeeded. Only first attempts earn, and only in gRPC's form do they earn by success.
+    #[inline]
+    pub fn succeeded(&self, first_attempt: bool) {
+        if let Rules::Bucket(bucket) = &self.versions.newest().0
+            && first_attempt
+            // A full bucket is only read, so that healthy traffic shares nothing that is written.
+            && self.tokens.load(Ordering::Acquire) < bucket.max
+        {
+            let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
+                Some(bucket.after_success(tokens))
+            });
+        }
+    }
+
+    /// An attempt failed in a way that could be retried. Costs a token in gRPC's form.
+    pub fn failed(&self) {
+        if let Rules::Bucket(_) = &self.versions.newest().0 {
+            let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
+                Some(Bucket::after_failure(tokens))
+            });
+        }
+    }
+
+    /// Asks for one retry. The token is the retry's price: [`spend`](Token::spend) it when the attempt starts;
+    /// dropped before that, it goes back.
+    #[must_use = "dropping the token gives the retry back"]
+    pub fn try_spend(&self) -> Option<Token<'_>> {
+        self.try_spend_at(self.clock.now())
+    }
+
+    pub(crate) fn try_spend_at(&self, now: Tick) -> Option<Token<'_>> {
+        let granted = match &self.versions.newest().0 {
+            Rules::Share(share) => {
+                let now: Unit = now.as_units();
+                let calls = self.calls.sum(share.slicing, now, 0);
+                self.retries.try_take(share.slicing, now, |retries| share.allows(calls, retries))
+            }
+            Rules::Bucket(bucket) => bucket.allows(self.tokens.load(Ordering::Acquire)),
+        };
+        if granted {
+            return Some(Token { budget: self, spent: false });
+        }
+        self.denied.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// How many retries were asked for and not allowed.
+    #[must_use]
+    pub fn denied(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    /// First attempts and retries that the window holds now. Always zero in gRPC's form, which has no window.
+    #[must_use]
+    pub fn in_window(&self) -> (u64, u64) {
+        let now = self.clock.now().as_units();
+        match &self.versions.newest().0 {
+            Rules::Share(share) => {
+                (self.calls.sum(share.slicing, now, 0), self.retries.count(share.slicing, now))
+            }
+            Rules::Bucket(_) => (0, 0),
+        }
+    }
+
+    /// Changes the settings of a running budget. What was earned and spent stays, as far as the new window can
+    /// see it; a bucket keeps its tokens up to the new size.
+    pub fn reconfigure(&self, budget: &Budget) -> Result<(), ConfigError> {
+        let mut problems = Problems::default();
+        budget.check(&mut problems);
+        let rules = problems.into_result("the retry budget", budget.rules())?;
+        let published = self.versions.publish(|(old, _)| {
+            if let Rules::Bucket(new) = rules {
+                let full = !matches!(old, Rules::Bucket(_));
+                let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
+                    Some(if full { new.max } else { tokens.min(new.max) })
+                });
+            }
+            (rules, budget.to_string())
+        });
+        let mut problems = Problems::default();
+        problems.refuse_if(published.is_err(), "retry.budget", || {
+            "it was changed a million times; build a new one".into()
+        });
+        problems.into_result("the retry budget", ())
+    }
+
+    pub(crate) fn explain(&self) -> &str {
+        &self.versions.newest().1
+    }
+}
+
+/// The price of one retry.
+#[must_use = "dropping the token gives the retry back"]
+pub struct Token<'a> {
+    budget: &'a RetryBudget,
+    spent: bool,
+}
+
+impl Token<'_> {
+    /// The retry has started.
+    pub fn spend(mut self) {
+        self.spent = true;
+    }
+}
+
+impl Drop for Token<'_> {
+    fn drop(&mut self) {
+        // In gRPC's form failures are what costs, so there is nothing to give back.
+        if !self.spent && matches!(self.budget.versions.newest().0, Rules::Share(_)) {
+            self.budget.retries.give_back();
+        }
+    }
+}
+
+impl fmt::Debug for Token<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}

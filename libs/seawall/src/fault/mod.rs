@@ -1,0 +1,281 @@
+//! What went wrong, judged once.
+//!
+//! Retry, breaker, fallback and metrics all need to know the same few things about a failure. A [`Classify`]
+//! turns an error or an answer into a [`Fault`], and nothing else in the crate decides what may be retried.
+//!
+//! | class | examples | verdict |
+//! |---|---|---|
+//! | [`Business`](Class::Business) | 4xx with a meaning, validation, a declined payment | permanent; does not count against the breaker |
+//! | [`Io`](Class::Io) | refused, reset, DNS, TLS, broken pipe, disk | transient |
+//! | [`Timeout`](Class::Timeout) | the attempt or the call ran out of time | transient; nobody knows whether it ran |
+//! | [`Protocol`](Class::Protocol) | 5xx, 408, 425, 429, broker errors, gRPC's `UNAVAILABLE` | transient, but for those that can't change (501, 505) |
+//! | [`System`](Class::System) | anything unexpected, a panic | not retried |
+
+mod classify;
+mod grpc;
+mod http;
+mod retry_after;
+
+pub use classify::{Causes, Classify, Dynamic, Nested};
+pub use grpc::Grpc;
+pub use http::{BadStatusSet, StatusSet};
+pub use retry_after::{parse_pushback, parse_retry_after};
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// The kind of a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// The peer understood and said no.
+    Business,
+    /// The connection, the name or the disk failed.
+    Io,
+    /// Time ran out.
+    Timeout,
+    /// The peer answered that it could not.
+    Protocol,
+    /// Nobody expected this.
+    System,
+}
+
+/// Whether the operation took place.
+///
+/// Ordered by how careful one must be: of two attempts the more doubtful one decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Ran {
+    /// It certainly did not: refused, name not found, rejected by a policy.
+    No,
+    /// It did, and failed.
+    Yes,
+    /// It may have: a timeout, a reset, a lost answer.
+    Unknown,
+}
+
+/// Whether trying again can help.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// Trying again may help.
+    Transient,
+    /// The peer asks for fewer calls; trying again may help, later.
+    Throttled,
+    /// Trying again changes nothing.
+    Permanent,
+    /// A policy refused and nothing was sent. Not retried unless asked for, and says nothing about the peer.
+    Rejected,
+}
+
+/// The protocol's own word for the failure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Code {
+    /// No code.
+    None,
+    /// An HTTP status.
+    Http(u16),
+    /// A gRPC status.
+    Grpc(Grpc),
+    /// An I/O error of the operating system.
+    Io(io::ErrorKind),
+}
+
+/// A failure, classified. Small and `Copy`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub(crate) class: Class,
+    pub(crate) verdict: Verdict,
+    pub(crate) ran: Ran,
+    pub(crate) code: Code,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Fault {
+    const fn new(class: Class, verdict: Verdict, ran: Ran) -> Self {
+        Fault { class, verdict, ran, code: Code::None, retry_after: None }
+    }
+
+    /// The peer understood and said no. Never retried, and no mark against the peer.
+    #[must_use]
+    pub const fn business() -> Self {
+        Fault::new(Class::Business, Verdict::Permanent, Ran::Yes)
+    }
+
+    /// A transport failure after which nobody knows whether the operation ran.
+    #[must_use]
+    pub const fn io() -> Self {
+        Fault::new(Class::Io, Verdict::Transient, Ran::Unknown)
+    }
+
+    /// No connection, no name: the operation certainly did not run, so even a non-idempotent one may be retried.
+    #[must_use]
+    pub const fn unreachable() -> Self {
+        Fault::new(Class::Io, Verdict::Transient, Ran::No)
+    }
+
+    /// Time ran out; nobody knows whether the operation ran.
+    #[must_use]
+    pub const fn timeout() -> Self {
+        Fault::new(Class::Timeout, Verdict::Transient, Ran::Unknown)
+    }
+
+    /// The peer answered that it could not do it now.
+    #[must_use]
+    pub const fn protocol() -> Self {
+        Fault::new(Class::Protocol, Verdict::Transient, Ran::Yes)
+    }
+
+    /// The peer asks for fewer calls. Add [`retry_after`](Fault::retry_after) if it said when.
+    #[must_use]
+    pub const fn throttled() -> Self {
+        Fault::new(Class::Protocol, Verdict::Throttled, Ran::No)
+    }
+
+    /// Something nobody expected. Counts against the peer, is never retried.
+    #[must_use]
+    pub const fn system() -> Self {
+        Fault::new(Class::System, Verdict::Permanent, Ran::Unknown)
+    }
+
+    /// A policy refused; nothing was sent.
+    #[must_use]
+    pub const fn rejected() -> Self {
+        Fault::new(Class::System, Verdict::Rejected, Ran::No)
+    }
+
+    /// The same fault, but trying again changes nothing.
+    #[must_use]
+    pub const fn permanent(mut self) -> Self {
+        self.verdict = Verdict::Permanent;
+        self
+    }
+
+    /// The same fault with another answer to "did it run?".
+    #[must_use]
+    pub const fn ran(mut self, ran: Ran) -> Self {
+        self.ran = ran;
+        self
+    }
+
+    /// The same fault with the wait that the peer asked for.
+    #[must_use]
+    pub const fn after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The same fault with a code.
+    #[must_use]
+    pub const fn code(mut self, code: Code) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// What an I/O error means.
+    ///
+    /// A refused or unreachable peer did not run anything; a connection that broke may have.
+    #[must_use]
+    pub fn of_io(kind: io::ErrorKind) -> Self {
+        use io::ErrorKind as K;
+        let fault = match kind {
+            K::ConnectionRefused
+            | K::HostUnreachable
+            | K::NetworkUnreachable
+            | K::NetworkDown
+            | K::AddrNotAvailable
+            | K::NotConnected => Fault::unreachable(),
+            K::TimedOut => Fault::timeout(),
+            // We could not encode or were not allowed to: the same bytes will fail the same way.
+            K::InvalidInput | K::PermissionDenied | K::Unsupported => Fault::business().ran(Ran::No),
+            K::NotFound | K::AlreadyExists => Fault::business(),
+            _ => Fault::io(),
+        };
+        fault.code(Code::Io(kind))
+    }
+
+    /// The class.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Whether trying again can help.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Whether the operation took place.
+    #[must_use]
+    pub const fn did_run(&self) -> Ran {
+        self.ran
+    }
+
+    /// The protocol's own word.
+    #[must_use]
+    pub const fn protocol_code(&self) -> Code {
+        self.code
+    }
+
+    /// The wait that the peer asked for.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Whether trying again may help: transient or throttled.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self.verdict, Verdict::Transient | Verdict::Throttled)
+    }
+
+    /// Whether it counts against the peer's circuit: not what the peer meant (business), and not what never
+    /// reached it (rejected).
+    #[must_use]
+    pub const fn counts(&self) -> bool {
+        !matches!(self.class, Class::Business) && !matches!(self.verdict, Verdict::Rejected)
+    }
+
+    /// Whether the credentials were refused, so that the caller should refresh them instead of retrying.
+    #[must_use]
+    pub const fn is_unauthorised(&self) -> bool {
+        matches!(
+            self.code,
+            Code::Http(401 | 403) | Code::Grpc(Grpc::Unauthenticated | Grpc::PermissionDenied)
+        )
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = match (self.class, self.verdict) {
+            (_, Verdict::Rejected) => "rejected, nothing was sent",
+            (_, Verdict::Throttled) => "throttled",
+            (Class::Business, _) => "business fault",
+            (Class::Io, _) => "i/o fault",
+            (Class::Timeout, _) => "timeout",
+            (Class::Protocol, _) => "protocol fault",
+            (Class::System, _) => "unexpected fault",
+        };
+        f.write_str(class)?;
+        match self.code {
+            Code::None => {}
+            Code::Http(status) => write!(f, " (http {status})")?,
+            Code::Grpc(code) => write!(f, " (grpc {code})")?,
+            Code::Io(kind) => write!(f, " ({kind})")?,
+        }
+        if self.is_unauthorised() {
+            f.write_str(", refresh the credentials instead of retrying")?;
+        }
+        if let Some(wait) = self.retry_after {
+            write!(f, ", the peer asks to wait {wait:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A fault may stand in the `source` chain of an error of yours; [`Causes`] finds it there.
+impl std::error::Error for Fault {}
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;

@@ -1,0 +1,143 @@
+//! One try of a call.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::Deadline;
+use crate::chance::{entropy, mix};
+use crate::clock::Tick;
+use crate::stats::thread_number;
+
+/// What an operation is told about the attempt that it makes. `Copy`, and free unless it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    pub(super) number: u32,
+    /// Retries by guards further out that led here.
+    pub(super) retries_above: u32,
+    pub(super) identity: Identity,
+    pub(super) deadline: Tick,
+    pub(super) started: Tick,
+}
+
+impl Attempt {
+    /// Which attempt this is, counted from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How deep in retries this attempt is, over this guard and those further out: 0 where nothing has been
+    /// retried. What to tell the callee, so that it does not multiply.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.retries_above.saturating_add(self.number - 1)
+    }
+
+    /// The idempotency key of the call: the same for all its attempts, another one for every other call.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.identity.key()
+    }
+
+    /// When this attempt will be given up: to be sent along, or taken into a task of its own.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
+        (self.deadline != Tick::NEVER).then_some(Deadline(self.deadline))
+    }
+
+    /// How long this attempt may take, as of its start.
+    #[must_use]
+    pub fn time_allowed(&self) -> Option<Duration> {
+        self.deadline().map(|deadline| deadline.0.since(self.started))
+    }
+}
+
+/// 128 bits that name a call. Written as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(u128);
+
+impl Key {
+    /// A key that was made elsewhere.
+    #[must_use]
+    pub const fn from_u128(bits: u128) -> Self {
+        Key(bits)
+    }
+
+    /// Its bits.
+    #[must_use]
+    pub const fn as_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+/// Who a call is: a key that was given, or the thread and the number out of which one is made if it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Identity {
+    Given(Key),
+    Made { thread: u32, number: u64 },
+}
+
+impl Identity {
+    #[inline]
+    pub(super) fn new(given: Option<Key>) -> Self {
+        thread_local!(static NEXT: Cell<u64> = const { Cell::new(0) });
+        match given {
+            Some(key) => Identity::Given(key),
+            None => {
+                let number = NEXT.get();
+                NEXT.set(number + 1);
+                Identity::Made { thread: thread_number() as u32, number }
+            }
+        }
+    }
+
+    /// Within a process keys differ because each step below is a bijection of (thread, number); between
+    /// processes they differ because of 128 random bits.
+    fn key(self) -> Key {
+        static SEEDS: OnceLock<(u64, u64)> = OnceLock::new();
+        let (thread, number) = match self {
+            Identity::Given(key) => return key,
+            Identity::Made { thread, number } => (u64::from(thread), number),
+        };
+        let &(a, b) = SEEDS.get_or_init(|| (entropy(), entropy()));
+        let low = mix(number ^ a);
+        let high = mix(thread.wrapping_add(low) ^ b);
+        let low = low ^ mix(high ^ a.rotate_left(32));
+        Key(u128::from(high) << 64 | u128::from(low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// ENG-3: one key for all attempts of a call, another for every other call, on every thread.
+    #[test]
+    fn eng_3_no_two_calls_share_a_key() {
+        let keys = |n: usize| (0..n).map(|_| Identity::new(None).key()).collect::<Vec<_>>();
+        let mut all = keys(10_000);
+        all.extend(std::thread::spawn(move || keys(10_000)).join().unwrap());
+        let distinct: HashSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+        let identity = Identity::new(None);
+        assert_eq!(identity.key(), identity.key());
+        let given = Key::from_u128(7);
+        assert_eq!(Identity::new(Some(given)).key(), given);
+        assert_eq!(given.to_string(), "00000000000000000000000000000007");
+    }
+}

@@ -1,0 +1,140 @@
+//! How a guard is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Guard, Inner, Settings};
+use crate::breaker::{Breaker, CircuitBreaker, Scope};
+use crate::budget::RetryBudget;
+use crate::chance::{Chance, entropy};
+use crate::clock::Clock;
+use crate::config::{ConfigError, Problems};
+use crate::retry::Retry;
+use crate::timeout::{CallTimeout, Timeouts};
+use crate::versions::Versions;
+
+/// A guard in the making.
+///
+/// Without anything else it holds a call timeout and budgeted retries; what is in it is what you asked for.
+#[must_use = "a guard is made by `build`"]
+#[derive(Clone, Debug)]
+pub struct GuardBuilder {
+    name: String,
+    call_timeout: CallTimeout,
+    attempt_timeout: Option<Duration>,
+    retry: Option<Retry>,
+    breaker: Option<Breaker>,
+    clock: Clock,
+    seed: Option<u64>,
+}
+
+impl GuardBuilder {
+    pub(super) fn new(name: String) -> Self {
+        GuardBuilder {
+            name,
+            call_timeout: CallTimeout::Derived,
+            attempt_timeout: None,
+            retry: Some(Retry::default()),
+            breaker: None,
+            clock: Clock::default(),
+            seed: None,
+        }
+    }
+
+    /// How long a call may take with all its attempts. If it is not set, it is as long as all attempts and the
+    /// longest waits between them, or 10 s where there is no attempt timeout.
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = CallTimeout::Set(timeout);
+        self
+    }
+
+    /// A call may take as long as it likes, unless it inherits a deadline.
+    pub fn no_call_timeout(mut self) -> Self {
+        self.call_timeout = CallTimeout::None;
+        self
+    }
+
+    /// How long one attempt may take.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// How often and when a failed attempt is tried again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Each call is one attempt.
+    pub fn no_retry(mut self) -> Self {
+        self.retry = None;
+        self
+    }
+
+    /// Stops calling a peer that is down.
+    pub fn breaker(mut self, breaker: Breaker) -> Self {
+        self.breaker = Some(breaker);
+        self
+    }
+
+    /// The clock that everything in this guard goes by.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Fixes what is left to chance (jitter), so that a test is exact.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Makes the guard, or says everything that is wrong with it at once.
+    pub fn build(self) -> Result<Guard, ConfigError> {
+        let mut problems = Problems::default();
+        problems.refuse_if(self.name.trim().is_empty(), "name", || {
+            "a guard without a name can't be found; name it after the dependency".into()
+        });
+        let attempts = self.retry.as_ref().map_or(1, |retry| retry.attempts);
+        let waits = self.retry.as_ref().map_or(Duration::ZERO, |retry| {
+            retry.backoff.longest_total(retry.attempts.saturating_sub(1))
+        });
+        let timeouts = Timeouts::new(self.call_timeout, self.attempt_timeout, attempts, waits, &mut problems);
+        if let Some(retry) = &self.retry {
+            retry.check(&mut problems);
+            let first = retry.backoff.shortest_first();
+            let never = attempts > 1 && timeouts.call.is_some_and(|call| first >= call);
+            problems.refuse_if(never, "retry.backoff", || {
+                format!(
+                    "the first wait of at least {first:?} does not fit into the call timeout of {:?}, so nothing is \
+                     ever retried; wait shorter or allow the call more time",
+                    timeouts.call.unwrap_or_default()
+                )
+            });
+        }
+        if let Some(breaker) = &self.breaker {
+            breaker.check(&mut problems);
+        }
+        problems.into_result(format!("guard `{}`", self.name), ())?;
+
+        let breaker = self.breaker.map(|breaker| breaker.abandoned_default(timeouts.abandoned_after()));
+        let scope = breaker.as_ref().map_or(Scope::Attempt, |breaker| breaker.scope);
+        let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget.as_ref());
+        let inner = Inner {
+            name: self.name.into(),
+            budget: budget.map(|budget| RetryBudget::new(budget, self.clock.clone())),
+            breaker: breaker.map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone())),
+            clock: self.clock,
+            chance: Chance::seeded(self.seed.unwrap_or_else(entropy)),
+            settings: Versions::new(Settings {
+                timeouts,
+                retry_text: self.retry.as_ref().map(Retry::to_string).unwrap_or_default(),
+                retry: self.retry.map(|retry| retry.settings).filter(|_| attempts > 1),
+                scope,
+                precise: timeouts.precise(),
+            }),
+        };
+        Ok(Guard { inner: Arc::new(inner) })
+    }
+}

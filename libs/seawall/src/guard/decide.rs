@@ -1,0 +1,325 @@
+//! What a call does next: everything about it that does not depend on the operation's types.
+
+use std::time::Duration;
+
+use super::ambient::{Below, Frame, tell_above};
+use super::attempt::{Attempt, Identity};
+use super::request::Terms;
+use super::{Inner, Settings};
+use crate::breaker::{Outcome, Refused, Scope, Ticket};
+use crate::budget::Token;
+use crate::clock::Tick;
+use crate::error::{Kind, Policy, Report};
+use crate::fault::{Fault, Ran};
+use crate::retry::{self, GiveUp, Situation};
+use crate::timeout::{Expired, expired};
+
+/// The state of a call between polls.
+pub(super) struct Run<'g> {
+    pub(super) guard: &'g Inner,
+    /// Read once, at the first poll, so that a change of settings never meets a call halfway.
+    settings: Option<&'g Settings>,
+    terms: Terms,
+    identity: Identity,
+    /// What stands around the operation while it is polled.
+    pub(super) frame: Frame,
+    /// What stands around the call itself.
+    around: Frame,
+    /// The last reading of the clock.
+    now: Tick,
+    call_deadline: Tick,
+    attempt_deadline: Tick,
+    /// When the back-off ends.
+    pub(super) resume_at: Tick,
+    wait: Duration,
+    /// Attempts that were started.
+    attempts: u32,
+    /// Attempts that were tried, refused ones included.
+    tries: u32,
+    /// Whether the attempt has returned `Pending`.
+    has_suspended: bool,
+    ran: Ran,
+    pub(super) ticket: Option<Ticket<'g>>,
+    /// The price of the retry that is waiting to start.
+    token: Option<Token<'g>>,
+}
+
+/// What a call does next.
+pub(super) enum Next {
+    Again,
+    Wait,
+    GiveUp(Report),
+}
+
+impl<'g> Run<'g> {
+    #[inline]
+    pub(super) fn new(guard: &'g Inner, terms: Terms) -> Self {
+        Run {
+            guard,
+            settings: None,
+            terms,
+            identity: Identity::new(terms.key),
+            frame: Frame::OUTSIDE,
+            around: Frame::OUTSIDE,
+            now: Tick::NEVER,
+            call_deadline: Tick::NEVER,
+            attempt_deadline: Tick::NEVER,
+            resume_at: Tick::NEVER,
+            wait: Duration::ZERO,
+            attempts: 0,
+            tries: 0,
+            has_suspended: false,
+            ran: Ran::No,
+            ticket: None,
+            token: None,
+        }
+    }
+
+    /// Starts the next attempt, or says what to do instead.
+    #[inline]
+    pub(super) fn start_attempt(&mut self) -> Result<Attempt, Next> {
+        let settings = match self.settings {
+            Some(settings) => settings,
+            None => self.begin(),
+        };
+        if self.call_deadline != Tick::NEVER && self.now >= self.call_deadline {
+            return Err(Next::GiveUp(self.out_of_time(Fault::timeout().ran(Ran::No))));
+        }
+        if let (Some(breaker), None) = (&self.guard.breaker, &self.ticket) {
+            match breaker.admit_untimed() {
+                Ok(ticket) => self.ticket = Some(ticket),
+                Err(refused) => return Err(self.refused(refused)),
+            }
+            if let Some(ticket) = self.ticket.as_mut().filter(|ticket| ticket.is_timed()) {
+                ticket.start();
+            }
+        }
+        if let Some(token) = self.token.take() {
+            token.spend();
+        }
+        if let (0, Some(budget)) = (self.attempts, &self.guard.budget) {
+            budget.first_attempt_at(self.now);
+        }
+        self.tries += 1;
+        self.attempts += 1;
+        self.has_suspended = false;
+        if let Some(timeout) = settings.timeouts.attempt {
+            self.attempt_deadline = self.now + timeout;
+        }
+        self.frame = Frame {
+            deadline: self.call_deadline.min(self.attempt_deadline),
+            retries: self.around.retries.saturating_add(self.attempts - 1),
+            retried: self.around.retried || settings.retry.is_some(),
+            below: Below::Nothing,
+        };
+        Ok(Attempt {
+            number: self.attempts,
+            retries_above: self.around.retries,
+            identity: self.identity,
+            deadline: self.frame.deadline,
+            started: self.now,
+        })
+    }
+
+    /// The first poll: settings, time, deadlines.
+    #[inline]
+    fn begin(&mut self) -> &'g Settings {
+        let settings = self.guard.settings.newest();
+        self.settings = Some(settings);
+        self.around = Frame::current();
+        let inherited = self.around.deadline.min(self.terms.deadline.map_or(Tick::NEVER, |deadline| deadline.0));
+        let timed = settings.timeouts.call.is_some() || settings.timeouts.attempt.is_some();
+        if timed || inherited != Tick::NEVER || self.guard.budget.is_some() {
+            self.now = self.read_clock(settings);
+        }
+        if let Some(timeout) = settings.timeouts.call {
+            self.call_deadline = self.now + timeout;
+        }
+        self.call_deadline = self.call_deadline.min(inherited);
+        settings
+    }
+
+    /// The attempt is under way. Returns when to look again.
+    #[inline]
+    pub(super) fn suspended(&mut self) -> Tick {
+        if !self.has_suspended {
+            self.has_suspended = true;
+            if let Some(ticket) = &mut self.ticket {
+                let started = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
+                ticket.started_by(started);
+            }
+        }
+        self.frame.deadline
+    }
+
+    #[inline]
+    pub(super) fn succeeded(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            if self.has_suspended || ticket.is_timed() || self.now == Tick::NEVER {
+                ticket.finish(Outcome::Success);
+            } else {
+                // It was ready at once: the time at which it started is the time now.
+                ticket.finish_at(Outcome::Success, self.now);
+            }
+        }
+        if let Some(budget) = &self.guard.budget {
+            budget.succeeded(self.attempts == 1);
+        }
+    }
+
+    /// The attempt ended by itself and was judged.
+    #[cold]
+    pub(super) fn answered(&mut self, fault: Option<Fault>) -> Next {
+        let Some(fault) = fault else {
+            // The classifier takes this error for no fault of the peer: it is passed on, and that is all.
+            self.succeeded();
+            return self.give_up(Kind::Failed, Policy::Operation, Fault::business());
+        };
+        self.now = self.read_clock(self.settings());
+        self.failed(fault, Policy::Operation)
+    }
+
+    /// A deadline of the attempt has passed.
+    #[cold]
+    pub(super) fn expired(&mut self, at: Tick) -> Next {
+        // The coarse clock may be behind the timer.
+        self.now = self.read_clock(self.settings()).max(at);
+        match expired(self.call_deadline, self.attempt_deadline, at) {
+            Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
+            _ => {
+                self.ran = Ran::Unknown;
+                if let Some(ticket) = self.ticket.take() {
+                    ticket.cut_short();
+                }
+                Next::GiveUp(self.out_of_time(Fault::timeout()))
+            }
+        }
+    }
+
+    /// The back-off is over.
+    #[cold]
+    pub(super) fn resumed(&mut self) {
+        self.now = self.read_clock(self.settings()).max(self.resume_at);
+    }
+
+    /// The breaker did not let the attempt through.
+    #[cold]
+    fn refused(&mut self, refused: Refused) -> Next {
+        self.tries += 1;
+        let mut fault = Fault::rejected();
+        fault.retry_after = refused.retry_after();
+        self.next(fault, Policy::Breaker)
+    }
+
+    fn failed(&mut self, fault: Fault, from: Policy) -> Next {
+        self.ran = self.ran.max(fault.ran);
+        if self.settings().scope == Scope::Attempt
+            && let Some(ticket) = self.ticket.take()
+        {
+            ticket.finish_at(outcome_of(fault), self.now);
+        }
+        if let Some(budget) = &self.guard.budget
+            && fault.is_transient()
+        {
+            budget.failed();
+        }
+        self.next(fault, from)
+    }
+
+    /// The decision: another attempt, now or later, or the end and why.
+    fn next(&mut self, fault: Fault, from: Policy) -> Next {
+        let Some(settings) = &self.settings().retry else { return self.give_up_at(from, fault) };
+        let situation = Situation {
+            fault,
+            tries: self.tries,
+            safety: self.terms.safety,
+            outer_retries: self.around.retried,
+        };
+        match retry::decide(situation, settings) {
+            Ok(()) => {}
+            Err(GiveUp::Exhausted) if from != Policy::Breaker => {
+                return self.give_up(Kind::Exhausted, Policy::Retry, fault);
+            }
+            Err(GiveUp::Unsafe) if from == Policy::Operation => {
+                return self.give_up(Kind::Failed, Policy::Retry, fault);
+            }
+            Err(_) => return self.give_up_at(from, fault),
+        }
+        if self.now == Tick::NEVER {
+            self.now = self.read_clock(self.settings());
+        }
+        let retries = self.tries - 1;
+        self.wait = retry::wait(fault, retries, self.wait, self.guard.chance.next(), settings);
+        self.resume_at = self.now + self.wait;
+        if self.resume_at >= self.call_deadline {
+            // Sleeping into the deadline helps nobody: say now what will be true then.
+            return match from {
+                Policy::Breaker => self.give_up_at(from, fault),
+                _ => {
+                    self.settle_call(outcome_of(fault));
+                    Next::GiveUp(self.out_of_time(fault))
+                }
+            };
+        }
+        // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
+        if let (Some(budget), true, None) = (&self.guard.budget, self.attempts > 0, &self.token) {
+            self.token = budget.try_spend_at(self.now);
+            if self.token.is_none() {
+                return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
+            }
+        }
+        if self.wait.is_zero() { Next::Again } else { Next::Wait }
+    }
+
+    fn give_up_at(&mut self, from: Policy, fault: Fault) -> Next {
+        let kind = match from {
+            Policy::AttemptTimeout => Kind::TimedOut,
+            Policy::Breaker => Kind::Rejected,
+            _ => Kind::Failed,
+        };
+        self.give_up(kind, from, fault)
+    }
+
+    fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
+        self.settle_call(outcome_of(fault));
+        Next::GiveUp(self.report(kind, decided_by, fault))
+    }
+
+    /// Where the breaker counts calls, the call's end is its outcome.
+    fn settle_call(&mut self, outcome: Outcome) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.finish_at(outcome, self.now);
+        }
+    }
+
+    fn out_of_time(&mut self, fault: Fault) -> Report {
+        self.report(Kind::TimedOut, Policy::CallTimeout, fault)
+    }
+
+    fn report(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Report {
+        self.token = None;
+        let report = Report {
+            kind,
+            decided_by,
+            ran: self.ran,
+            attempts: self.attempts,
+            fault,
+            retry_after: fault.retry_after,
+        };
+        tell_above(&report);
+        report
+    }
+
+    fn settings(&self) -> &'g Settings {
+        self.settings.expect("settings are read at the first poll")
+    }
+
+    #[inline]
+    fn read_clock(&self, settings: &Settings) -> Tick {
+        if settings.precise { self.guard.clock.precise() } else { self.guard.clock.now() }
+    }
+}
+
+fn outcome_of(fault: Fault) -> Outcome {
+    if fault.counts() { Outcome::Failure } else { Outcome::Ignored }
+}

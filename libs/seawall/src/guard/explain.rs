@@ -1,0 +1,41 @@
+//! A guard in words.
+
+use std::fmt::Write;
+
+use super::Inner;
+use crate::breaker::Scope;
+
+pub(super) fn explain(guard: &Inner) -> String {
+    let settings = guard.settings.newest();
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    match settings.timeouts.call {
+        Some(call) if settings.timeouts.derived => {
+            let from = if settings.timeouts.attempt.is_some() { "all attempts and waits" } else { "the default" };
+            lines.push(("call timeout", format!("{call:?} ({from})")));
+        }
+        Some(call) => lines.push(("call timeout", format!("{call:?}"))),
+        None => {}
+    }
+    let breaker = guard.breaker.as_ref().map(|breaker| ("breaker", breaker.explain().to_owned()));
+    if settings.scope == Scope::Call {
+        lines.extend(breaker.clone());
+    }
+    if settings.retry.is_some() {
+        lines.push(("retry", settings.retry_text.clone()));
+        let budget = guard.budget.as_ref().map(|budget| budget.explain().to_owned());
+        lines.push(("  budget", budget.unwrap_or_else(|| "none: an outage is hit by every attempt".into())));
+    }
+    if settings.scope == Scope::Attempt {
+        lines.extend(breaker);
+    }
+    if let Some(attempt) = settings.timeouts.attempt {
+        lines.push(("attempt timeout", format!("{attempt:?}")));
+    }
+    lines.push(("operation", "retried only as far as the call declares it safe".into()));
+
+    let mut text = format!("guard `{}`, from outside in\n", guard.name);
+    for (name, what) in lines {
+        writeln!(text, "  {name:<15} {what}").expect("writing to a string never fails");
+    }
+    text
+}

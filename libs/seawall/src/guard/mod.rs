@@ -1,0 +1,169 @@
+//! A guard: a named set of policies around one dependency, shared by everyone who calls it.
+//!
+//! The order is always the same, from outside in:
+//!
+//! ```text
+//!   call timeout ─► retry (+ budget) ─► breaker ─► attempt timeout ─► operation
+//! ```
+//!
+//! You choose what is in it, not how it nests. There is one future, [`Call`], that does all of it; the policies
+//! themselves are synchronous and hand out permits.
+
+pub(crate) mod ambient;
+mod attempt;
+mod builder;
+mod call;
+mod decide;
+mod explain;
+mod operation;
+mod request;
+mod timer;
+
+pub use ambient::Deadline;
+pub use attempt::{Attempt, Key};
+pub use builder::GuardBuilder;
+pub use call::Call;
+pub use operation::Operation;
+pub use request::Request;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::breaker::{CircuitBreaker, Scope};
+use crate::budget::RetryBudget;
+use crate::chance::Chance;
+use crate::clock::Clock;
+use crate::fault::{Causes, Classify};
+use crate::retry::{self, Safety};
+use crate::timeout::Timeouts;
+use crate::versions::Versions;
+
+/// A named set of policies around one dependency.
+///
+/// A handle: clones share everything, and one budget and one circuit are shared by all callers of the guard.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use seawall::{Backoff, Breaker, Guard, Retry, millis, secs};
+///
+/// let payments = Guard::builder("payments")
+///     .call_timeout(secs(10))
+///     .attempt_timeout(secs(3))
+///     .retry(Retry::attempts(3).backoff(Backoff::exponential(millis(100))))
+///     .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
+///     .build()?;
+///
+/// let receipt = payments.idempotent().call(async |attempt| charge(attempt.key()).await).await?;
+/// # assert_eq!(receipt, 42);
+/// # Ok(()) }
+/// # async fn charge(_key: seawall::Key) -> std::io::Result<u32> { Ok(42) }
+/// ```
+#[derive(Clone)]
+pub struct Guard {
+    inner: Arc<Inner>,
+}
+
+/// State and settings of a guard.
+pub(crate) struct Inner {
+    pub(crate) name: Box<str>,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Versions<Settings>,
+    pub(crate) budget: Option<RetryBudget>,
+    pub(crate) breaker: Option<CircuitBreaker>,
+    pub(crate) chance: Chance,
+}
+
+/// What a call reads once, when it begins.
+pub(crate) struct Settings {
+    pub(crate) timeouts: Timeouts,
+    pub(crate) retry: Option<retry::Settings>,
+    pub(crate) retry_text: String,
+    pub(crate) scope: Scope,
+    /// Whether one of the timeouts is too short for the coarse clock.
+    pub(crate) precise: bool,
+}
+
+impl Guard {
+    /// Begins a guard for the dependency of this name.
+    #[must_use]
+    pub fn builder(name: impl Into<String>) -> GuardBuilder {
+        GuardBuilder::new(name.into())
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Runs an operation that must not run twice: it is retried only when it certainly did not run.
+    ///
+    /// The operation is any `FnMut(Attempt) -> impl Future<Output = Result<T, E>>`. Say more about it first with
+    /// [`idempotent`](Guard::idempotent), [`keyed`](Guard::keyed) or [`classify`](Guard::classify).
+    #[inline]
+    pub fn call<O: Operation>(&self, operation: O) -> Call<'_, O, Causes>
+    where
+        Causes: Classify<O::Output, O::Error>,
+    {
+        self.request().call(operation)
+    }
+
+    /// Running the operation twice is the same as running it once.
+    #[inline]
+    pub fn idempotent(&self) -> Request<'_> {
+        self.request().safety(Safety::Idempotent)
+    }
+
+    /// The peer honours [`Attempt::key`], which is the same for all attempts of a call.
+    #[inline]
+    pub fn keyed(&self) -> Request<'_> {
+        self.request().safety(Safety::Keyed)
+    }
+
+    /// As [`keyed`](Guard::keyed), with a key of your own, so that a call that is made again after a restart is
+    /// still the same call.
+    pub fn key(&self, key: Key) -> Request<'_> {
+        self.request().key(key)
+    }
+
+    /// Judges results by `classify` instead of by their causes.
+    pub fn classify<C>(&self, classify: C) -> Request<'_, C> {
+        self.request().classify(classify)
+    }
+
+    /// Bounds the call by a deadline that came from elsewhere: another task, a header.
+    pub fn deadline(&self, deadline: Deadline) -> Request<'_> {
+        self.request().deadline(deadline)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::new(&self.inner)
+    }
+
+    /// Its circuit, if it has a breaker.
+    #[must_use]
+    pub fn breaker(&self) -> Option<&CircuitBreaker> {
+        self.inner.breaker.as_ref()
+    }
+
+    /// Its retry budget, if it has one.
+    #[must_use]
+    pub fn budget(&self) -> Option<&RetryBudget> {
+        self.inner.budget.as_ref()
+    }
+
+    /// What is in it, in order from outside in, with the values in force.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        explain::explain(&self.inner)
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

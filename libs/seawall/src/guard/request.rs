@@ -1,0 +1,74 @@
+//! What is said about a call before it is made.
+
+use super::{Call, Deadline, Inner, Key, Operation};
+use crate::fault::{Causes, Classify};
+use crate::retry::Safety;
+
+/// A call in the making: what the guard must know about this operation that it does not know by itself.
+#[must_use = "nothing happens until `call`"]
+#[derive(Clone, Copy)]
+pub struct Request<'g, C = Causes> {
+    pub(super) guard: &'g Inner,
+    pub(super) terms: Terms,
+    pub(super) classify: C,
+}
+
+/// What was said about the operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms {
+    pub(super) safety: Safety,
+    pub(super) key: Option<Key>,
+    pub(super) deadline: Option<Deadline>,
+}
+
+impl<'g> Request<'g> {
+    #[inline]
+    pub(super) fn new(guard: &'g Inner) -> Self {
+        Request { guard, terms: Terms::default(), classify: Causes }
+    }
+}
+
+impl<'g, C> Request<'g, C> {
+    /// How safe it is to run the operation again: `once` unless something else is said.
+    pub fn safety(mut self, safety: Safety) -> Self {
+        self.terms.safety = safety;
+        self
+    }
+
+    /// Running the operation twice is the same as running it once.
+    pub fn idempotent(self) -> Self {
+        self.safety(Safety::Idempotent)
+    }
+
+    /// The peer honours [`Attempt::key`](super::Attempt::key).
+    pub fn keyed(self) -> Self {
+        self.safety(Safety::Keyed)
+    }
+
+    /// The peer honours this key.
+    pub fn key(mut self, key: Key) -> Self {
+        self.terms.key = Some(key);
+        self.keyed()
+    }
+
+    /// Bounds the call by a deadline that came from elsewhere. The guard's own timeouts hold as well.
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.terms.deadline = Some(deadline);
+        self
+    }
+
+    /// Judges results by `classify`.
+    pub fn classify<C2>(self, classify: C2) -> Request<'g, C2> {
+        Request { guard: self.guard, terms: self.terms, classify }
+    }
+
+    /// Makes the call. Nothing happens until the future is polled.
+    #[inline]
+    pub fn call<O>(self, operation: O) -> Call<'g, O, C>
+    where
+        O: Operation,
+        C: Classify<O::Output, O::Error>,
+    {
+        Call::new(self, operation)
+    }
+}

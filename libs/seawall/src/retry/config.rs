@@ -1,0 +1,163 @@
+//! What a retry is told.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::budget::Budget;
+use crate::config::Problems;
+use crate::fault::{Class, StatusSet};
+
+/// Attempts in all, the first one included.
+pub const ATTEMPTS: u32 = 3;
+/// The longest wait that a peer may ask for.
+pub const RETRY_AFTER_CAP: Duration = Duration::from_secs(60);
+/// More attempts than this are a polling loop, not a retry.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// The configuration of retries.
+///
+/// ```
+/// use seawall::{Backoff, Budget, Retry, millis};
+/// Retry::attempts(4)
+///     .backoff(Backoff::exponential(millis(100)))
+///     .budget(Budget::share_of_calls(20));
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Retry {
+    pub(crate) attempts: u32,
+    pub(crate) backoff: Backoff,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) settings: Settings,
+}
+
+/// What the decision about a retry needs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Settings {
+    pub(crate) attempts: u32,
+    pub(crate) backoff: Backoff,
+    pub(crate) retry_after_cap: Duration,
+    /// Which classes are retried, if they are transient at all.
+    pub(crate) classes: Option<Vec<Class>>,
+    pub(crate) on_status: Option<StatusSet>,
+    pub(crate) on_rejection: bool,
+    pub(crate) leave_to_outer: bool,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry::attempts(ATTEMPTS)
+    }
+}
+
+impl Retry {
+    /// At most this many attempts, the first one included. One means no retry.
+    #[must_use]
+    pub fn attempts(attempts: u32) -> Self {
+        let backoff = Backoff::default();
+        Retry {
+            attempts,
+            backoff,
+            budget: Some(Budget::default()),
+            settings: Settings {
+                attempts,
+                backoff,
+                retry_after_cap: RETRY_AFTER_CAP,
+                classes: None,
+                on_status: None,
+                on_rejection: false,
+                leave_to_outer: false,
+            },
+        }
+    }
+
+    /// How long to wait between attempts.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self.settings.backoff = backoff;
+        self
+    }
+
+    /// How many retries all callers of the guard may make together.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// No budget: an outage then gets as many times the load as there are attempts. For tests, and for a caller
+    /// that is bounded in another way.
+    #[must_use]
+    pub fn no_budget(mut self) -> Self {
+        self.budget = None;
+        self
+    }
+
+    /// The longest wait that a peer may ask for by `Retry-After`; it is given this long, not longer.
+    #[must_use]
+    pub fn retry_after_cap(mut self, cap: Duration) -> Self {
+        self.settings.retry_after_cap = cap;
+        self
+    }
+
+    /// Only transient faults of these classes are retried.
+    #[must_use]
+    pub fn on_classes(mut self, classes: impl IntoIterator<Item = Class>) -> Self {
+        self.settings.classes = Some(classes.into_iter().collect());
+        self
+    }
+
+    /// Of faults with an HTTP status exactly these are retried: more than the usual ones, fewer, or
+    /// [`none`](StatusSet::none). It changes retry only; what counts against the breaker stays as it was.
+    #[must_use]
+    pub fn on_status(mut self, statuses: StatusSet) -> Self {
+        self.settings.on_status = Some(statuses);
+        self
+    }
+
+    /// Also tries again after a policy of this guard or of one further in refused. Off by default: what refuses
+    /// now refuses for a while.
+    #[must_use]
+    pub fn on_rejection(mut self) -> Self {
+        self.settings.on_rejection = true;
+        self
+    }
+
+    /// Does not retry where a guard further out already does, so that a chain of three layers with three
+    /// attempts each makes three attempts and not twenty-seven.
+    #[must_use]
+    pub fn leave_to_outer(mut self) -> Self {
+        self.settings.leave_to_outer = true;
+        self
+    }
+
+    pub(crate) fn check(&self, problems: &mut Problems) {
+        problems.refuse_if(!(1..=ATTEMPTS_MAX).contains(&self.attempts), "retry.attempts", || {
+            format!("{} is not between 1 (no retry) and {ATTEMPTS_MAX}; 3 is usual", self.attempts)
+        });
+        self.backoff.check(problems);
+        if let Some(budget) = &self.budget {
+            budget.check(problems);
+        }
+    }
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} attempts, {}", self.attempts, self.backoff)?;
+        if let Some(statuses) = &self.settings.on_status {
+            write!(f, ", on status {statuses}")?;
+        }
+        if let Some(classes) = &self.settings.classes {
+            write!(f, ", on {classes:?}")?;
+        }
+        if self.settings.on_rejection {
+            f.write_str(", after rejections too")?;
+        }
+        if self.settings.leave_to_outer {
+            f.write_str(", unless a guard further out retries")?;
+        }
+        Ok(())
+    }
+}

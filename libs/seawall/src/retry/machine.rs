@@ -1,0 +1,70 @@
+//! Whether to try again, and how long to wait: the whole decision but for the budget and the clock.
+
+use std::time::Duration;
+
+use super::Safety;
+use super::config::Settings;
+use crate::fault::{Code, Fault, Ran, Verdict};
+use crate::stats::spread;
+
+/// What is known when an attempt has failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation {
+    pub(crate) fault: Fault,
+    /// Attempts so far, refused ones included.
+    pub(crate) tries: u32,
+    pub(crate) safety: Safety,
+    /// Whether a guard further out retries this very operation.
+    pub(crate) outer_retries: bool,
+}
+
+/// Why there is no further attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GiveUp {
+    /// Trying again changes nothing, or nobody asked for it.
+    Pointless,
+    /// It may have run, and running it twice is not declared safe.
+    Unsafe,
+    /// No attempts left.
+    Exhausted,
+}
+
+/// The first "no" decides.
+pub(crate) fn decide(situation: Situation, settings: &Settings) -> Result<(), GiveUp> {
+    let Situation { fault, tries, safety, outer_retries } = situation;
+    if !can_help(fault, settings) || settings.attempts == 1 || (settings.leave_to_outer && outer_retries) {
+        return Err(GiveUp::Pointless);
+    }
+    if safety == Safety::Once && fault.did_run() != Ran::No {
+        return Err(GiveUp::Unsafe);
+    }
+    if tries >= settings.attempts {
+        return Err(GiveUp::Exhausted);
+    }
+    Ok(())
+}
+
+fn can_help(fault: Fault, settings: &Settings) -> bool {
+    if fault.verdict() == Verdict::Rejected {
+        return settings.on_rejection;
+    }
+    if let (Code::Http(status), Some(statuses)) = (fault.protocol_code(), &settings.on_status) {
+        return statuses.contains(status);
+    }
+    fault.is_transient() && settings.classes.as_ref().is_none_or(|classes| classes.contains(&fault.class()))
+}
+
+/// How long to wait before the next attempt, after `retries` retries and a wait of `previous`.
+///
+/// What the peer asked for is honoured up to the cap, with up to a tenth more, so that those who were told the
+/// same do not come back in the same instant.
+pub(crate) fn wait(fault: Fault, retries: u32, previous: Duration, random: u64, settings: &Settings) -> Duration {
+    match fault.retry_after() {
+        Some(asked) => {
+            let tenth = settings.retry_after_cap.min(asked) / 10;
+            let more = tenth.mul_f64((spread(random) >> 11) as f64 / (1_u64 << 53) as f64);
+            asked.saturating_add(more).min(settings.retry_after_cap)
+        }
+        None => settings.backoff.wait(retries, previous, fault.verdict() == Verdict::Throttled, random),
+    }
+}

@@ -1,0 +1,132 @@
+//! What was taken lately, decided by one word.
+
+use super::slices::{PLACES, Slicing};
+use crate::clock::Unit;
+use crate::sync::{AtomicU64, Ordering};
+
+/// A running total, and what it was when each slice of time began.
+///
+/// What was taken in the last while is the total now less the total when the oldest slice began. Only the total
+/// is changed by taking, by compare-and-swap, so of two threads that both see one piece left exactly one gets it;
+/// counts per slice could not promise that where a slice ends between the two.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    total: AtomicU64,
+    /// Slice number in the upper half, lower half of the total in the lower one.
+    began: [AtomicU64; PLACES],
+}
+
+impl Spent {
+    pub(crate) fn new() -> Self {
+        // No slice has the number 2³²-1 for a century.
+        Spent { total: AtomicU64::new(0), began: std::array::from_fn(|_| AtomicU64::new(u64::MAX)) }
+    }
+
+    /// Takes one if `allows` says so, given what was taken in the while that ends at `at`.
+    pub(crate) fn try_take(&self, slicing: Slicing, at: Unit, mut allows: impl FnMut(u64) -> bool) -> bool {
+        loop {
+            let total = self.total.load(Ordering::Acquire);
+            // Before anything is taken in a slice, the total at its beginning is written down.
+            self.begin(slicing.slice(at), total);
+            if !allows(self.since_oldest(slicing, at, total)) {
+                return false;
+            }
+            let taken = self.total.compare_exchange_weak(total, total + 1, Ordering::AcqRel, Ordering::Acquire);
+            if taken.is_ok() {
+                return true;
+            }
+        }
+    }
+
+    /// Gives one back.
+    pub(crate) fn give_back(&self) {
+        self.total.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// How many were taken and not given back in the while that ends at `at`.
+    pub(crate) fn count(&self, slicing: Slicing, at: Unit) -> u64 {
+        self.since_oldest(slicing, at, self.total.load(Ordering::Acquire))
+    }
+
+    fn begin(&self, slice: u64, total: u64) {
+        let place = &self.began[slice as usize % PLACES];
+        let held = place.load(Ordering::Acquire);
+        if held >> 32 != slice & 0xFFFF_FFFF {
+            let _ = place.compare_exchange(
+                held,
+                (slice << 32) | (total & 0xFFFF_FFFF),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+        }
+    }
+
+    fn since_oldest(&self, slicing: Slicing, at: Unit, total: u64) -> u64 {
+        for slice in slicing.oldest(at)..=slicing.slice(at) {
+            let held = self.began[slice as usize % PLACES].load(Ordering::Acquire);
+            if held >> 32 == slice & 0xFFFF_FFFF {
+                let taken = (total as u32).wrapping_sub(held as u32);
+                // Pieces given back after their slice ended can leave less than nothing: that is nothing.
+                return if taken > u32::MAX / 2 { 0 } else { u64::from(taken) };
+            }
+        }
+        0
+    }
+}
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::units;
+    use crate::secs;
+
+    #[test]
+    fn never_more_than_allowed_is_taken_in_any_while() {
+        let (slicing, spent) = (Slicing::of(secs(10)), Spent::new());
+        let chance = crate::chance::Chance::seeded(9);
+        let mut taken = Vec::new();
+        let mut at = units(secs(50));
+        for _ in 0..50_000 {
+            at += chance.next() % 40;
+            if spent.try_take(slicing, at, |spent| spent < 100) {
+                taken.push(at);
+            }
+            let oldest = slicing.oldest(at);
+            assert!(taken.iter().rev().take_while(|&&t| slicing.slice(t) >= oldest).count() <= 100);
+        }
+        assert!(taken.len() > 5_000, "it gives out what is allowed: {}", taken.len());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let (slicing, spent) = (Slicing::of(secs(10)), Spent::new());
+        let at = units(secs(50));
+        assert!(spent.try_take(slicing, at, |spent| spent < 1));
+        assert!(!spent.try_take(slicing, at, |spent| spent < 1));
+        spent.give_back();
+        assert!(spent.try_take(slicing, at, |spent| spent < 1));
+        assert_eq!(spent.count(slicing, at), 1);
+        // Given back after its slice has ended, it never counts below nothing.
+        let later = at + units(secs(9));
+        assert!(spent.try_take(slicing, later, |_| true));
+        spent.give_back();
+        spent.give_back();
+        assert_eq!(spent.count(slicing, later + units(secs(5))), 0);
+    }
+
+    /// Trap "check-then-act": of many threads that see one piece left, one gets it.
+    #[test]
+    fn threads_together_take_no_more_than_allowed() {
+        let (slicing, spent) = (Slicing::of(secs(10)), Spent::new());
+        let at = units(secs(50));
+        let taken: usize = std::thread::scope(|scope| {
+            let takers: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| (0..2_000).filter(|_| spent.try_take(slicing, at, |spent| spent < 777)).count())
+                })
+                .collect();
+            takers.into_iter().map(|taker| taker.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 777);
+    }
+}

@@ -1,0 +1,9 @@
+//! The atomics that the lock-free shells stand on.
+//!
+//! Under `cfg(seawall_loom)` they are loom's, so that the model checker sees every step that two threads
+//! can take; otherwise they are the standard library's. Nothing else in the crate names either.
+
+#[cfg(seawall_loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+#[cfg(not(seawall_loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,0 +1,153 @@
+//! Runs a list of commands one after the other, says which one is running, and closes with a table of times.
+//!
+//! Why stop at the first failure: a later step (tests) says nothing new when an earlier one (compiling) has
+//! failed, and whoever waits wants to know early.
+
+use std::env;
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+/// The folder that holds the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets the variable for `run` and `test`; the compiled-in value serves a binary that is started by
+    // hand.
+    let manifest_dir = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_dir.parent().map(Path::to_path_buf).expect("xtask lies in a folder of the workspace")
+}
+
+/// The cargo that started us, so that `cargo +nightly xtask ci` stays on that toolchain.
+pub(crate) fn cargo() -> String {
+    env::var("CARGO").unwrap_or_else(|_| "cargo".into())
+}
+
+/// The command line makes no sense. Kept apart from other errors because it ends with another exit code.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// Refuses whatever is left of a command line.
+    pub(crate) fn expect_none(command: &str, rest: &[String]) -> Result<(), Self> {
+        rest.first().map_or(Ok(()), |extra| Err(Self::new(format!("`{command}` does not know `{extra}`"))))
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
+
+/// One cargo command with the name under which it is reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    name: String,
+    args: Vec<String>,
+    env: Vec<(&'static str, String)>,
+}
+
+impl Step {
+    /// `args` is split at spaces; what may hold a space itself goes through [`Step::arg`].
+    pub(crate) fn cargo(name: impl Into<String>, args: &str) -> Self {
+        Self { name: name.into(), args: args.split_whitespace().map(Into::into).collect(), env: Vec::new() }
+    }
+
+    pub(crate) fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds `flags` to what the variable already holds, so that the flags of whoever started us stay in
+    /// force.
+    pub(crate) fn flags(mut self, variable: &'static str, flags: &str) -> Self {
+        let before = env::var(variable).unwrap_or_default();
+        self.env.push((variable, format!("{before} {flags}").trim().to_owned()));
+        self
+    }
+
+    /// What one would type to run this step alone.
+    pub(crate) fn line(&self) -> String {
+        let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
+        let variables = self.env.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
+        let args = self.args.iter().map(|arg| format!(" {}", quoted(arg)));
+        variables.chain(["cargo".to_owned()]).chain(args).collect()
+    }
+
+    fn run(&self) -> anyhow::Result<()> {
+        let status = Command::new(cargo())
+            .args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(root())
+            .status()
+            .with_context(|| format!("could not start `{}`", self.line()))?;
+        if !status.success() {
+            bail!("step `{}` failed ({status}); alone: {}", self.name, self.line());
+        }
+        Ok(())
+    }
+}
+
+/// Runs the steps in order and stops at the first that fails. The table of times is printed either way.
+pub(crate) fn all(steps: &[Step]) -> anyhow::Result<()> {
+    let mut times: Vec<(&str, Duration)> = Vec::new();
+    let mut outcome = Ok(());
+    for (index, step) in steps.iter().enumerate() {
+        println!("==> [{}/{}] {}: {}", index + 1, steps.len(), step.name, step.line());
+        let started = now();
+        outcome = step.run();
+        times.push((&step.name, started.elapsed()));
+        if outcome.is_err() {
+            break;
+        }
+    }
+    println!("\n{}", table(&times, steps.len()));
+    outcome
+}
+
+#[expect(clippy::disallowed_methods, reason = "the times are told to a person; nothing is decided by them")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn table(times: &[(&str, Duration)], planned: usize) -> String {
+    let total = times.iter().map(|(_, time)| *time).sum();
+    let not_run = planned - times.len();
+    let last = if not_run == 0 { "total".to_owned() } else { format!("total, {not_run} not run") };
+    let rows: Vec<(&str, Duration)> = times.iter().copied().chain([(last.as_str(), total)]).collect();
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, time)| format!("{name:<width$}  {:>7.1} s", time.as_secs_f64()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lines_up_and_says_what_was_not_run() {
+        let times = [("format", Duration::from_millis(1_240)), ("documentation", Duration::from_secs(61))];
+        assert_eq!(
+            table(&times, 4),
+            "format                1.2 s\ndocumentation        61.0 s\ntotal, 2 not run     62.2 s"
+        );
+        assert!(table(&times, 2).ends_with("total             62.2 s"));
+    }
+
+    #[test]
+    fn the_line_of_a_step_can_be_pasted_into_a_shell() {
+        let mut step = Step::cargo("docs", "doc --no-deps").arg("a b");
+        step.env.push(("RUSTDOCFLAGS", "-D warnings".into()));
+        assert_eq!(step.line(), "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps 'a b'");
+    }
+}

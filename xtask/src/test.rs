@@ -1,0 +1,78 @@
+//! `cargo xtask test` and `cargo xtask loom`: which tests there are, and how each kind is run.
+
+use crate::metadata::Workspace;
+use crate::run::{self, Step, Usage};
+
+/// What `cargo xtask test` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Everything,
+    /// Without what needs a server or takes long.
+    Quick,
+}
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
+    let mut scope = Scope::Everything;
+    for arg in args {
+        match arg.as_str() {
+            "--quick" => scope = Scope::Quick,
+            _ => Usage::expect_none("test", std::slice::from_ref(arg))?,
+        }
+    }
+    run::all(&steps(&Workspace::load()?, scope))
+}
+
+pub(crate) fn run_loom(args: &[String]) -> anyhow::Result<()> {
+    Usage::expect_none("loom", args)?;
+    run::all(&[loom(&Workspace::load()?)])
+}
+
+/// Every test of the project, the cheapest kind first.
+pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("tests", "test --workspace --all-features --lib --bins --tests --examples"),
+        Step::cargo("documentation tests", "test --workspace --all-features --doc"),
+    ];
+    if workspace.has("examples/Cargo.toml") {
+        steps.push(Step::cargo(
+            "examples",
+            "test --manifest-path examples/Cargo.toml --workspace --all-targets",
+        ));
+    }
+    if scope == Scope::Everything {
+        steps.push(loom(workspace));
+    }
+    steps
+}
+
+/// The models run in release because loom walks through every interleaving, and in a folder of their own
+/// because other `RUSTFLAGS` in the same folder would throw the normal build away each time.
+fn loom(workspace: &Workspace) -> Step {
+    Step::cargo("loom models", "test -p seawall --no-default-features --release --test loom --target-dir")
+        .arg(format!("{}/loom", workspace.target_dir))
+        .flags("RUSTFLAGS", "--cfg seawall_loom")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(scope: Scope) -> Vec<String> {
+        let workspace = Workspace::made_up("target", Vec::new());
+        steps(&workspace, scope).iter().map(Step::line).collect()
+    }
+
+    #[test]
+    fn quick_leaves_out_the_loom_models_and_nothing_else() {
+        let (quick, everything) = (lines(Scope::Quick), lines(Scope::Everything));
+        assert_eq!(everything[..quick.len()], quick);
+        assert_eq!(everything.len(), quick.len() + 1);
+        assert!(everything.last().expect("there are steps").contains("--cfg seawall_loom"));
+    }
+
+    #[test]
+    fn the_loom_models_do_not_share_a_folder_with_the_normal_build() {
+        let everything = lines(Scope::Everything);
+        assert!(everything.last().expect("there are steps").ends_with("--target-dir target/loom"));
+    }
+}
