@@ -6,9 +6,9 @@ use std::io::Write;
 use crate::body::with_runtime;
 use crate::cli::Options;
 use crate::harness::measure;
-use crate::row::{BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
+use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
 use crate::table::Report;
-use crate::{json, limits, ours, peers};
+use crate::{json, limits, ours, peers, targets};
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
@@ -37,7 +37,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 
     let measured = measure(&rows, options.rounds, |line| eprintln!("{line}"))?;
-    let ratios = ours::ratios();
+    let ratios = targets::ratios();
     let report = Report { measured: &measured, footprints: &footprints, ratios: &ratios };
     print!("{report}");
     if let Some(file) = &mut file {
@@ -48,5 +48,5 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 fn is_base(row: &Row) -> bool {
-    [BARE_CALL, NO_OPERATION, EMPTY_LOOP].contains(&row.name.as_str())
+    [BARE_CALL, NO_OPERATION, BARE_BLOCKING, EMPTY_LOOP].contains(&row.name.as_str())
 }

@@ -15,3 +15,4 @@ pub mod peers;
 pub mod ratio;
 pub mod row;
 pub mod table;
+pub mod targets;

@@ -8,12 +8,13 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::op::op;
-use crate::row::{BARE_CALL, EMPTY_LOOP, Group, NO_OPERATION, Rows};
+use crate::op::{blocking_op, op};
+use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, Group, NO_OPERATION, Rows};
 
 pub fn add(rows: &mut Rows) {
     rows.calls(Group::Bare, BARE_CALL, || async |kind| op(kind).await);
     rows.calls_without_operation(Group::Bare, NO_OPERATION, || async |_| Ok::<u64, Infallible>(42));
+    rows.plain(Group::Bare, BARE_BLOCKING, blocking_op);
     rows.plain(Group::Bare, EMPTY_LOOP, || 0);
 
     let counter = AtomicU64::new(0);

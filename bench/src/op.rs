@@ -28,6 +28,12 @@ pub fn op(kind: Kind) -> Operation {
     Operation { kind, value: 42 }
 }
 
+/// The same for a blocking caller, ready at once. Never inlined, as the future's poll.
+#[inline(never)]
+pub fn blocking_op() -> Answer {
+    Ok(black_box(42))
+}
+
 /// The future of [`op`].
 pub struct Operation {
     kind: Kind,

@@ -1,116 +1,136 @@
-//! Seawall's own rows, and the targets that they have to reach.
-//!
-//! A row is one call of [`Rows`]: what is shared is built outside, what a thread keeps for itself in the outer closure,
-//! and the inner async closure makes one call.
-//!
-//! ```ignore
-//! let guard = Guard::builder("bench").call_timeout(CALL_TIMEOUT).build().expect("a sound configuration");
-//! rows.calls(Group::Stack, GUARD, move || {
-//!     let guard = guard.clone();
-//!     async move |kind| guard.idempotent().call(|_attempt| op(kind)).await
-//! });
-//! rows.rejections(REJECTION, move || {
-//!     let breaker = open.clone();
-//!     async move |_| breaker.admit().map(drop)
-//! });
-//! rows.by_entries(BREAKER_ENTRIES, |held| {
-//!     let breaker = windowed(LONG_WINDOW);
-//!     // … `held` successes …
-//!     async move |kind| breaker.call(op(kind)).await
-//! });
-//! rows.footprint(BREAKER_COUNT, breaker, async |breaker, kind| breaker.call(op(kind)).await);
-//! ```
+//! Seawall's own rows: each policy alone in a guard, the breaker also without one, and the whole guard.
 
-use crate::op::Kind;
-use crate::ratio::{Bound, Column, Ratio};
-use crate::row::{Rows, by_entries};
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::breaker::{CircuitBreaker, Outcome, Refused};
+use seawall::{Backoff, Breaker, Guard, GuardBuilder, Retry};
+
+use crate::body::with_runtime;
+use crate::op::{Answer, Kind, blocking_op, op};
+use crate::peers::{ATTEMPT_TIMEOUT, BACKOFF, CALL_TIMEOUT, COOLDOWN, LONG_WINDOW};
+use crate::row::{Group, Rows};
 
 /// Names of our rows, as the targets know them.
 pub const BREAKER_COUNT: &str = "seawall breaker, 100 calls";
+pub const BREAKER_ALONE: &str = "seawall breaker without guard, 100 calls";
+pub const BREAKER_BLOCKING: &str = "seawall breaker without guard, blocking";
 pub const BREAKER_TIME: &str = "seawall breaker, 10 s";
 pub const BREAKER_ENTRIES: &str = "seawall breaker, time window";
-pub const REJECTION: &str = "seawall breaker, open";
+pub const BREAKER_TIME_ALONE: &str = "seawall breaker without guard, 10 s";
+pub const REJECTION: &str = "seawall breaker without guard, open";
+pub const GUARD_REJECTION: &str = "seawall guard with a breaker, open";
 pub const GUARD: &str = "seawall guard: timeouts, retry + budget, breaker";
 
-pub fn add(_rows: &mut Rows) {}
+/// The windows of the rows: as the peers' where theirs can be set.
+const CALLS: u32 = 100;
+const WINDOW: Duration = Duration::from_secs(10);
 
-/// The targets of the engine.
-pub fn ratios() -> Vec<Ratio> {
-    use Bound::{AtLeast, AtMost};
-    use Column::{Allocations, Nanoseconds, Scaling, Together};
-    use Kind::{Ready, Suspending};
+pub fn add(rows: &mut Rows) {
+    let one = || Guard::builder("bench").no_retry().no_call_timeout();
+    let retry = || Retry::attempts(3).backoff(Backoff::exponential(BACKOFF));
 
-    let ratio = |what, ours: &str, peers: &[&str], column, bound| Ratio {
-        what,
-        ours: ours.to_owned(),
-        peers: peers.iter().map(ToString::to_string).collect(),
-        column,
-        bound,
-    };
-    let third = AtMost(0.333);
-    let times = ["failsafe, success rate over 30 s", "seatbelt, 30 s", "seatbelt, 30 s, coarse clock"];
-    let opens = [
-        "recloser, open",
-        "failsafe, open",
-        "seatbelt, open",
-        "seatbelt, open, coarse clock",
-        "tower-resilience, open",
-    ];
-    let stack = ["hand-made stack"];
-    let small_stack = ["hand-made stack, one timeout"];
-    vec![
-        ratio("breaker with count window: allocations", BREAKER_COUNT, &[], Allocations(Ready), AtMost(0.0)),
-        ratio("breaker with time window: allocations", BREAKER_TIME, &[], Allocations(Ready), AtMost(0.0)),
-        ratio("rejection: allocations", REJECTION, &[], Allocations(Ready), AtMost(0.0)),
-        ratio("guard, ready at once: allocations", GUARD, &[], Allocations(Ready), AtMost(0.0)),
-        ratio("guard, suspending: allocations", GUARD, &[], Allocations(Suspending), AtMost(0.0)),
-        ratio(
-            "breaker with count window",
-            BREAKER_COUNT,
-            &["recloser, 100 calls"],
-            Nanoseconds(Ready),
-            third,
-        ),
-        ratio("breaker with time window", BREAKER_TIME, &times, Nanoseconds(Ready), AtMost(0.2)),
-        ratio(
-            "breaker with time window, holding 50 000 against 100",
-            &by_entries(BREAKER_ENTRIES, 50_000),
-            &[&by_entries(BREAKER_ENTRIES, 100)],
-            Nanoseconds(Ready),
-            AtMost(1.2),
-        ),
-        ratio("rejection", REJECTION, &opens, Nanoseconds(Ready), third),
-        ratio("guard, ready at once", GUARD, &stack, Nanoseconds(Ready), AtMost(0.5)),
-        ratio("guard, suspending", GUARD, &stack, Nanoseconds(Suspending), AtMost(0.9)),
-        ratio(
-            "guard, ready at once, against one timeout",
-            GUARD,
-            &small_stack,
-            Nanoseconds(Ready),
-            AtMost(0.5),
-        ),
-        ratio(
-            "guard, suspending, against one timeout",
-            GUARD,
-            &small_stack,
-            Nanoseconds(Suspending),
-            AtMost(0.9),
-        ),
-        ratio(
-            "two threads against one: breaker with count window",
-            BREAKER_COUNT,
-            &[],
-            Scaling(Ready),
-            AtLeast(1.0),
-        ),
-        ratio(
-            "two threads against one: breaker with time window",
-            BREAKER_TIME,
-            &[],
-            Scaling(Ready),
-            AtLeast(1.0),
-        ),
-        ratio("two threads: guard, ready at once", GUARD, &stack, Together(Ready), AtLeast(1.5)),
-        ratio("two threads: guard, suspending", GUARD, &stack, Together(Suspending), AtLeast(1.5)),
-    ]
+    guarded(rows, Group::Timeouts, "seawall call timeout", one().call_timeout(CALL_TIMEOUT));
+    guarded(rows, Group::Timeouts, "seawall attempt timeout", one().attempt_timeout(ATTEMPT_TIMEOUT));
+    let both = one().call_timeout(CALL_TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT);
+    guarded(rows, Group::Timeouts, "seawall both timeouts", both);
+    guarded(rows, Group::Retry, "seawall retry", one().retry(retry().no_budget()));
+    guarded(rows, Group::Retry, "seawall retry + budget", one().retry(retry()));
+    guarded(rows, Group::BreakerCount, "seawall breaker, in a row", one().breaker(Breaker::default()));
+    guarded(rows, Group::BreakerCount, BREAKER_COUNT, one().breaker(by_count()));
+    guarded(rows, Group::BreakerTime, BREAKER_TIME, one().breaker(by_time(WINDOW)));
+    guarded(rows, Group::Stack, "seawall bare guard: call timeout, retry + budget", Guard::builder("bench"));
+    let whole =
+        || Guard::builder("bench").call_timeout(CALL_TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT).retry(retry());
+    guarded(rows, Group::Stack, GUARD, whole().breaker(by_count()));
+    guarded(rows, Group::Stack, "seawall guard, time window", whole().breaker(by_time(WINDOW)));
+
+    alone(rows, Group::BreakerCount, BREAKER_ALONE, by_count());
+    alone(rows, Group::BreakerTime, BREAKER_TIME_ALONE, by_time(WINDOW));
+    let breaker = circuit(by_count());
+    rows.calls(Group::BreakerCount, "seawall breaker without guard, by ticket", move || {
+        let breaker = breaker.clone();
+        async move |kind| by_ticket(&breaker, kind).await
+    });
+    let blocking = circuit(by_count());
+    rows.plain(Group::BreakerBlocking, BREAKER_BLOCKING, move || blocking.run(outcome, blocking_op).is_ok());
+    rows.by_entries(BREAKER_ENTRIES, |held| {
+        let breaker = circuit(by_time(LONG_WINDOW));
+        (0..held).for_each(|_| breaker.admit().expect("it is closed").finish(Outcome::Success));
+        async move |kind| through(&breaker, kind).await
+    });
+
+    let open = build(one().breaker(Breaker::consecutive_failures(1).cooldown(COOLDOWN)));
+    with_runtime(|runtime| runtime.block_on(open.call(|_| op(Kind::Failing))).expect_err("it opens"));
+    rows.rejections(GUARD_REJECTION, move || {
+        let guard = open.clone();
+        async move |kind| guard.call(|_| op(kind)).await
+    });
+    let open = circuit(Breaker::consecutive_failures(1).cooldown(COOLDOWN));
+    open.admit().expect("it is closed").finish(Outcome::Failure);
+    rows.rejections(REJECTION, move || {
+        let breaker = open.clone();
+        async move |kind| through(&breaker, kind).await
+    });
+
+    rows.footprint(BREAKER_COUNT, || circuit(by_count()), async |breaker, kind| through(breaker, kind).await);
+    rows.footprint(
+        BREAKER_TIME,
+        || circuit(by_time(WINDOW)),
+        async |breaker, kind| through(breaker, kind).await,
+    );
+    rows.footprint(
+        GUARD,
+        move || build(whole().breaker(by_count())),
+        async |guard, kind| guard.idempotent().call(|_| op(kind)).await,
+    );
+}
+
+fn guarded(rows: &mut Rows, group: Group, name: &str, builder: GuardBuilder) {
+    let guard = build(builder);
+    rows.calls(group, name, move || {
+        let guard = guard.clone();
+        async move |kind| guard.idempotent().call(|_attempt| op(kind)).await
+    });
+}
+
+fn alone(rows: &mut Rows, group: Group, name: &str, breaker: Breaker) {
+    let breaker = circuit(breaker);
+    rows.calls(group, name, move || {
+        let breaker = breaker.clone();
+        async move |kind| through(&breaker, kind).await
+    });
+}
+
+/// What one writes who uses a circuit without a guard.
+async fn through(breaker: &CircuitBreaker, kind: Kind) -> Result<Answer, Refused> {
+    breaker.call(outcome, op(kind)).await
+}
+
+/// The same by hand, with a ticket.
+async fn by_ticket(breaker: &CircuitBreaker, kind: Kind) -> Result<Answer, Refused> {
+    let ticket = breaker.admit()?;
+    let answer = op(kind).await;
+    ticket.finish(outcome(&answer));
+    Ok(answer)
+}
+
+fn outcome(answer: &Answer) -> Outcome {
+    if answer.is_ok() { Outcome::Success } else { Outcome::Failure }
+}
+
+fn build(builder: GuardBuilder) -> Guard {
+    builder.build().expect("a sound configuration")
+}
+
+fn circuit(breaker: Breaker) -> Arc<CircuitBreaker> {
+    Arc::new(breaker.build().expect("a sound configuration"))
+}
+
+fn by_count() -> Breaker {
+    Breaker::failure_rate(50).over_calls(CALLS).cooldown(COOLDOWN)
+}
+
+fn by_time(window: Duration) -> Breaker {
+    Breaker::failure_rate(50).over_time(window).cooldown(COOLDOWN)
 }

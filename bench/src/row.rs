@@ -16,6 +16,7 @@ pub enum Group {
     Retry,
     Admission,
     BreakerCount,
+    BreakerBlocking,
     BreakerTime,
     BreakerTimeByEntries,
     Rejection,
@@ -24,13 +25,14 @@ pub enum Group {
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
         Self::Retry,
         Self::Admission,
         Self::BreakerCount,
+        Self::BreakerBlocking,
         Self::BreakerTime,
         Self::BreakerTimeByEntries,
         Self::Rejection,
@@ -42,6 +44,7 @@ impl Group {
         match self {
             Self::Bare => None,
             Self::Limits => Some(EMPTY_LOOP),
+            Self::BreakerBlocking => Some(BARE_BLOCKING),
             // A rejected call never starts the operation.
             Self::Rejection => Some(NO_OPERATION),
             _ => Some(BARE_CALL),
@@ -58,6 +61,7 @@ impl fmt::Display for Group {
             Self::Retry => "retry",
             Self::Admission => "rate limit and bulkhead",
             Self::BreakerCount => "breaker, count window",
+            Self::BreakerBlocking => "breaker, count window, blocking (above a plain function call)",
             Self::BreakerTime => "breaker, time window",
             Self::BreakerTimeByEntries => "breaker, time window, by the calls that it holds",
             Self::Rejection => "breaker, rejection (above an async call without operation)",
@@ -68,6 +72,7 @@ impl fmt::Display for Group {
 
 pub const BARE_CALL: &str = "bare call";
 pub const NO_OPERATION: &str = "bare call without operation";
+pub const BARE_BLOCKING: &str = "bare blocking call";
 pub const EMPTY_LOOP: &str = "empty loop";
 
 /// One line of the table.

@@ -4,7 +4,7 @@ use recloser::{AsyncRecloser, Recloser};
 
 use super::COOLDOWN;
 use crate::body::with_runtime;
-use crate::op::{Kind, op};
+use crate::op::{Kind, blocking_op, op};
 use crate::row::{Group, Rows};
 
 pub(super) fn add(rows: &mut Rows) {
@@ -12,6 +12,11 @@ pub(super) fn add(rows: &mut Rows) {
     rows.calls(Group::BreakerCount, "recloser, 100 calls", move || {
         let breaker = closed.clone();
         async move |kind| breaker.call(op(kind)).await
+    });
+
+    let blocking = Recloser::custom().error_rate(0.5).closed_len(100).open_wait(COOLDOWN).build();
+    rows.plain(Group::BreakerBlocking, "recloser, 100 calls, blocking", move || {
+        blocking.call(blocking_op).is_ok()
     });
 
     let open = breaker();

@@ -76,7 +76,8 @@ impl ManualClock {
 
     /// Steps the wall clock only, forwards or backwards.
     pub fn set_wall(&self, wall: SystemTime) {
-        *self.0.wall.lock().unwrap_or_else(PoisonError::into_inner) = wall - self.now().since(Tick::from_nanos(START));
+        *self.0.wall.lock().unwrap_or_else(PoisonError::into_inner) =
+            wall - self.now().since(Tick::from_nanos(START));
     }
 
     /// How many timers are waiting.

@@ -71,7 +71,9 @@ impl Script {
         inner.under_way += 1;
         inner.most_under_way = inner.most_under_way.max(inner.under_way);
         let sleep = match step {
-            Step::OkAfter(after) | Step::FailAfter(after, _) => Some(inner.clock.sleep_until(inner.clock.now() + after)),
+            Step::OkAfter(after) | Step::FailAfter(after, _) => {
+                Some(inner.clock.sleep_until(inner.clock.now() + after))
+            }
             _ => None,
         };
         Scripted { script: self.clone(), step, sleep, yielded: false }

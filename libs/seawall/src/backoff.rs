@@ -190,7 +190,10 @@ impl Backoff {
             "a cap of zero means no wait at all; write `Backoff::constant(Duration::ZERO)` if that is meant".into()
         });
         problems.refuse_if(self.base > self.cap, "retry.backoff.base", || {
-            format!("the base {:?} is above the cap {:?}; raise the cap or lower the base", self.base, self.cap)
+            format!(
+                "the base {:?} is above the cap {:?}; raise the cap or lower the base",
+                self.base, self.cap
+            )
         });
         if let Shape::Exponential { multiplier } = self.shape {
             problems.refuse_if(!(1.0..=1_000.0).contains(&multiplier), "retry.backoff.multiplier", || {
@@ -236,7 +239,8 @@ mod tests {
     #[test]
     fn eng_2_shapes_grow_as_they_say_and_stop_at_the_cap() {
         let check = |backoff: Backoff, expected: [u64; 5]| {
-            let bounds = [0, 1, 2, 5, u32::MAX].map(|retry| backoff.no_jitter().bound(retry).as_millis() as u64);
+            let bounds =
+                [0, 1, 2, 5, u32::MAX].map(|retry| backoff.no_jitter().bound(retry).as_millis() as u64);
             assert_eq!(bounds, expected, "{backoff}");
         };
         check(Backoff::constant(millis(200)), [200; 5]);

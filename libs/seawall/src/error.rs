@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::fault::{Fault, Ran};
+use crate::fault::{Fault, Ran, Verdict};
 
 /// Why a guarded call returned no value.
 ///
@@ -26,8 +26,8 @@ pub(crate) struct Report {
     pub(crate) decided_by: Policy,
     pub(crate) ran: Ran,
     pub(crate) attempts: u32,
+    /// The fault of the last attempt; it also knows when to come back.
     pub(crate) fault: Fault,
-    pub(crate) retry_after: Option<Duration>,
 }
 
 /// What became of the call.
@@ -92,7 +92,7 @@ impl<E> Error<E> {
     /// When to come back, where somebody knows: the peer by its answer, or the policy that refused.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.report.retry_after
+        self.report.fault.retry_after()
     }
 
     /// The fault of the last attempt that was judged.
@@ -122,10 +122,10 @@ impl<E> Error<E> {
 
 impl Report {
     pub(crate) fn outward(&self) -> Fault {
-        let fault = Fault { ran: self.ran, retry_after: self.retry_after, ..self.fault };
+        let fault = self.fault.ran(self.ran);
         match self.kind {
             Kind::Exhausted | Kind::BudgetDenied => fault.permanent(),
-            Kind::Rejected => Fault { ran: self.ran, retry_after: self.retry_after, ..Fault::rejected() },
+            Kind::Rejected => fault.verdict_of(Verdict::Rejected),
             // More than one attempt means that this guard has retried, and ran out of time doing so.
             Kind::TimedOut if self.attempts > 1 => fault.permanent(),
             Kind::Failed | Kind::TimedOut => fault,
@@ -167,7 +167,7 @@ impl fmt::Display for Report {
             Kind::TimedOut => write!(f, "{decided_by} ran out after {times}, last: {fault}")?,
             Kind::Rejected => write!(f, "rejected by the {decided_by} after {times}")?,
         }
-        if let Some(wait) = self.retry_after {
+        if let Some(wait) = fault.retry_after() {
             write!(f, "; try again in {wait:?}")?;
         }
         Ok(())
@@ -194,7 +194,6 @@ impl<E: fmt::Debug> fmt::Debug for Error<E> {
             .field("ran", &self.report.ran)
             .field("attempts", &self.report.attempts)
             .field("fault", &self.report.fault)
-            .field("retry_after", &self.report.retry_after)
             .field("last", &self.last)
             .finish()
     }
@@ -218,7 +217,6 @@ mod tests {
             ran: Ran::Unknown,
             attempts,
             fault: Fault::of_io(io::ErrorKind::ConnectionReset),
-            retry_after: None,
         };
         Error { report, last }
     }

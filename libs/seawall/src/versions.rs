@@ -30,12 +30,7 @@ pub(crate) struct TooMany;
 
 impl<T> Versions<T> {
     pub(crate) fn new(first: T) -> Self {
-        Versions {
-            newest: AtomicUsize::new(0),
-            first,
-            later: OnceLock::new(),
-            writer: Mutex::new(()),
-        }
+        Versions { newest: AtomicUsize::new(0), first, later: OnceLock::new(), writer: Mutex::new(()) }
     }
 
     /// The newest version.

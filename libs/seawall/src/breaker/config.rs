@@ -134,7 +134,9 @@ impl Breaker {
     fn over(mut self, new: Window) -> Self {
         match &mut self.trip {
             Trip::Rate { window, .. } => *window = new,
-            Trip::Streak(_) => self.trip = Trip::Rate { failures: Percent::from(50), window: new, minimum: None },
+            Trip::Streak(_) => {
+                self.trip = Trip::Rate { failures: Percent::from(50), window: new, minimum: None }
+            }
         }
         self
     }
@@ -145,7 +147,11 @@ impl Breaker {
         match &mut self.trip {
             Trip::Rate { minimum, .. } => *minimum = Some(calls),
             Trip::Streak(_) => {
-                self.trip = Trip::Rate { failures: Percent::from(50), window: Window::Calls(100), minimum: Some(calls) };
+                self.trip = Trip::Rate {
+                    failures: Percent::from(50),
+                    window: Window::Calls(100),
+                    minimum: Some(calls),
+                };
             }
         }
         self
@@ -271,9 +277,11 @@ impl Breaker {
     pub(crate) fn check(&self, problems: &mut Problems) {
         match self.trip {
             Trip::Streak(failures) => {
-                problems.refuse_if(!(1..=STREAK_MAX).contains(&failures), "breaker.consecutive_failures", || {
-                    format!("{failures} is not between 1 and {STREAK_MAX}; 5 is usual")
-                });
+                problems.refuse_if(
+                    !(1..=STREAK_MAX).contains(&failures),
+                    "breaker.consecutive_failures",
+                    || format!("{failures} is not between 1 and {STREAK_MAX}; 5 is usual"),
+                );
                 problems.refuse_if(self.slow.is_some(), "breaker.slow_calls", || {
                     "a share of slow calls needs a window; begin with `Breaker::failure_rate(..)`".into()
                 });
@@ -295,9 +303,11 @@ impl Breaker {
         problems.refuse_if(!(1.0..=100.0).contains(&self.growth), "breaker.growing_cooldown", || {
             format!("a factor of {} is not between 1 and 100; 2 doubles the cooldown", self.growth)
         });
-        problems.refuse_if(self.growth > 1.0 && self.cooldown_max < self.cooldown, "breaker.growing_cooldown", || {
-            format!("the longest cooldown {:?} is below the first {:?}", self.cooldown_max, self.cooldown)
-        });
+        problems.refuse_if(
+            self.growth > 1.0 && self.cooldown_max < self.cooldown,
+            "breaker.growing_cooldown",
+            || format!("the longest cooldown {:?} is below the first {:?}", self.cooldown_max, self.cooldown),
+        );
         problems.refuse_if(!self.jitter.is_share(), "breaker.cooldown_jitter", || {
             format!("{} is not between 0 % and 100 %", self.jitter)
         });
@@ -317,6 +327,14 @@ impl Breaker {
         });
     }
 
+    /// The cooldown after so many trips without health in between.
+    fn cooldown_of(&self, earlier_trips: usize) -> u64 {
+        let first = units(self.cooldown);
+        // The cast saturates, and the longest cooldown decides.
+        let grown = (first as f64 * self.growth.powi(earlier_trips as i32)) as u64;
+        grown.clamp(first, units(self.cooldown_max).max(first))
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         let (window, minimum, failure_rate, streak) = match self.trip {
             Trip::Streak(failures) => (None, 0, None, failures),
@@ -332,9 +350,7 @@ impl Breaker {
         Settings {
             rules: Rules {
                 streak,
-                cooldown: units(self.cooldown),
-                growth: self.growth,
-                cooldown_max: units(self.cooldown_max),
+                cooldowns: std::array::from_fn(|trip| self.cooldown_of(trip)),
                 jitter: self.jitter.millionths(),
                 seed: self.seed.unwrap_or_else(entropy),
                 probes: self.probes,
@@ -386,9 +402,11 @@ fn check_window(window: Window, minimum: Option<u32>, problems: &mut Problems) {
                 format!("the window never holds more than {calls} calls, so it would never open; lower the minimum")
             });
         }
-        Window::Time(time) => problems.refuse_if(time < Duration::from_millis(20), "breaker.over_time", || {
-            format!("a window of {time:?} is too short to count in; 10 s is usual")
-        }),
+        Window::Time(time) => {
+            problems.refuse_if(time < Duration::from_millis(20), "breaker.over_time", || {
+                format!("a window of {time:?} is too short to count in; 10 s is usual")
+            })
+        }
     }
 }
 
@@ -417,7 +435,11 @@ impl fmt::Display for Breaker {
         }
         match self.judged {
             Judged::Each { successes } => {
-                write!(f, "; half-open with {} probe(s) at once, closes after {successes} success(es)", self.probes)?;
+                write!(
+                    f,
+                    "; half-open with {} probe(s) at once, closes after {successes} success(es)",
+                    self.probes
+                )?;
             }
             Judged::Together => write!(f, "; half-open with {} probes judged together", self.probes)?,
         }

@@ -10,10 +10,8 @@ use super::word::{Place, Word};
 pub(crate) struct Rules {
     /// Failures in a row that open the circuit; 0 if only a window does.
     pub(crate) streak: u32,
-    pub(crate) cooldown: u64,
-    /// What the cooldown is multiplied with for each trip after the first.
-    pub(crate) growth: f64,
-    pub(crate) cooldown_max: u64,
+    /// The cooldown of the first trip, the second, …, of the last that is counted.
+    pub(crate) cooldowns: [u64; TRIPS],
     /// Up to this much of the cooldown is added by chance, in millionths.
     pub(crate) jitter: u64,
     pub(crate) seed: u64,
@@ -26,6 +24,9 @@ pub(crate) struct Rules {
     /// Whether looking at an open circuit whose cooldown is over makes it half-open.
     pub(crate) automatic: bool,
 }
+
+/// Trips are counted from 1 up to here, and then stay.
+pub(crate) const TRIPS: usize = 7;
 
 /// How half-open ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,11 +41,18 @@ pub(crate) enum Judge {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Event {
     /// Somebody wants to pass. `chance` decides while ramping.
-    Admit { chance: u64 },
+    Admit {
+        chance: u64,
+    },
     /// A ticket comes back.
-    Settle { stamp: u64, outcome: Settled },
+    Settle {
+        stamp: u64,
+        outcome: Settled,
+    },
     /// The window of this phase says that it is enough.
-    Tripped { stamp: u64 },
+    Tripped {
+        stamp: u64,
+    },
     /// Somebody looks.
     Observe,
     Reset,
@@ -52,7 +60,10 @@ pub(crate) enum Event {
     ForceClosed,
     Disable,
     /// A circuit that was open before a restart, with this much of its cooldown left.
-    Reopen { left: u64, trips: u32 },
+    Reopen {
+        left: u64,
+        trips: u32,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +79,9 @@ pub(crate) enum Settled {
 pub(crate) enum Effect {
     Admitted,
     /// Come back at this time, if anybody knows.
-    Refused { until: Option<u64> },
+    Refused {
+        until: Option<u64>,
+    },
     /// The ticket was of an earlier phase.
     Late,
     None,
@@ -79,7 +92,9 @@ pub(crate) enum Effect {
 pub(crate) fn step(word: Word, event: Event, now: u64, rules: &Rules) -> (Word, Effect) {
     match event {
         Event::Admit { chance } => admit(word, chance, now, rules),
-        Event::Settle { stamp, .. } | Event::Tripped { stamp } if stamp != word.stamp() => (word, Effect::Late),
+        Event::Settle { stamp, .. } | Event::Tripped { stamp } if stamp != word.stamp() => {
+            (word, Effect::Late)
+        }
         Event::Settle { outcome, .. } => (settle(word, outcome, now, rules), Effect::None),
         Event::Tripped { .. } => match word.place() {
             Place::Closed | Place::Ramping => (open(word, now, rules), Effect::None),
@@ -161,7 +176,11 @@ fn probe(word: Word, now: u64, rules: &Rules) -> (Word, Effect) {
 fn settle(word: Word, outcome: Settled, now: u64, rules: &Rules) -> Word {
     match (word.place(), outcome) {
         (Place::Closed | Place::Ramping, Settled::Good) => {
-            if rules.streak == 0 || word.streak() == 0 { word } else { word.with_streak(0) }
+            if rules.streak == 0 || word.streak() == 0 {
+                word
+            } else {
+                word.with_streak(0)
+            }
         }
         (Place::Closed | Place::Ramping, Settled::Bad) if rules.streak > 0 => {
             let streak = word.streak() + 1;
@@ -229,7 +248,8 @@ fn open(word: Word, now: u64, rules: &Rules) -> Word {
     let opened = enter(word, Place::Open, now);
     let again = opened.with_trips(word.trips() + 1);
     // Healthy for as long as it would be open now: that is a new trouble, not the old one.
-    let healed = word.place() != Place::HalfOpen && now.saturating_sub(word.stamp()) >= cooldown(again, rules);
+    let healed =
+        word.place() != Place::HalfOpen && now.saturating_sub(word.stamp()) >= cooldown(again, rules);
     if healed { opened.with_trips(1) } else { again }
 }
 
@@ -238,16 +258,14 @@ pub(crate) fn opens_until(word: Word, rules: &Rules) -> u64 {
     word.stamp() + cooldown(word, rules)
 }
 
+#[inline]
 fn cooldown(word: Word, rules: &Rules) -> u64 {
-    let mut cooldown = rules.cooldown;
-    if rules.growth > 1.0 {
-        let grown = cooldown as f64 * rules.growth.powi(word.trips().saturating_sub(1) as i32);
-        cooldown = (grown as u64).clamp(rules.cooldown, rules.cooldown_max.max(rules.cooldown));
+    let trip = (word.trips() as usize).clamp(1, TRIPS);
+    let cooldown = rules.cooldowns[trip - 1];
+    if rules.jitter == 0 {
+        return cooldown;
     }
-    if rules.jitter > 0 {
-        // Chance without a generator: the stamp is different for each trip and each circuit has its own seed.
-        let chance = crate::stats::spread(rules.seed ^ word.stamp()) % (rules.jitter + 1);
-        cooldown += (u128::from(cooldown) * u128::from(chance) / 1_000_000) as u64;
-    }
-    cooldown
+    // Chance without a generator: the stamp is different for each trip and each circuit has its own seed.
+    let chance = crate::stats::spread(rules.seed ^ word.stamp()) % (rules.jitter + 1);
+    cooldown + (u128::from(cooldown) * u128::from(chance) / 1_000_000) as u64
 }

@@ -39,8 +39,8 @@ mod window;
 mod word;
 
 pub use config::{
-    ABANDONED_AFTER, Breaker, CONSECUTIVE_FAILURES, COOLDOWN, MINIMUM_CALLS, PROBE_TIMEOUT, PROBES, Scope,
-    SUCCESSES, Window,
+    ABANDONED_AFTER, Breaker, CONSECUTIVE_FAILURES, COOLDOWN, MINIMUM_CALLS, PROBE_TIMEOUT, PROBES,
+    SUCCESSES, Scope, Window,
 };
 pub use policy::{CircuitBreaker, Counts, Refused};
 pub use snapshot::{Snapshot, State};

@@ -1,13 +1,15 @@
 //! The circuit itself: the shell that applies the machine by compare-and-swap.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::config::{Breaker, Settings};
-use super::machine::{Effect, Event, step};
+use super::machine::{Effect, Event, opens_until, step};
 use super::snapshot::{Snapshot, State};
-use super::ticket::Ticket;
+use super::ticket::{Outcome, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::clock::{Clock, Tick, Unit, from_units, units};
@@ -96,28 +98,36 @@ impl CircuitBreaker {
     /// Asks for the right to make one call.
     ///
     /// The call's time starts now; if it starts later, say so with [`Ticket::start`].
-    #[inline]
+    #[inline(always)] // A ticket that is moved right after it was written stalls the processor; inlined it is not moved.
     pub fn admit(&self) -> Result<Ticket<'_>, Refused> {
-        let mut ticket = self.admit_untimed()?;
-        ticket.start();
-        Ok(ticket)
+        let word = self.admission()?;
+        Ok(Ticket::new(self, word, self.tick(&self.version().settings)))
     }
 
     /// A ticket whose time has not started: reads no clock while the circuit is closed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit_untimed(&self) -> Result<Ticket<'_>, Refused> {
-        let version = self.versions.newest();
+        Ok(Ticket::new(self, self.admission()?, Tick::NEVER))
+    }
+
+    #[inline(always)]
+    fn admission(&self) -> Result<Word, Refused> {
         let word = self.word();
         if matches!(word.place(), Place::Closed | Place::ForcedClosed | Place::Disabled) {
-            return Ok(Ticket::new(self, version, word));
+            return Ok(word);
         }
-        self.admit_otherwise(version)
+        self.admission_otherwise()
     }
 
     #[inline(never)]
-    fn admit_otherwise<'a>(&'a self, version: &'a Version) -> Result<Ticket<'a>, Refused> {
+    fn admission_otherwise(&self) -> Result<Word, Refused> {
+        let version = self.version();
         let rules = &version.settings.rules;
         let now = self.now();
+        let word = self.word();
+        if word.place() == Place::Open && now < opens_until(word, rules) {
+            return Err(self.refuse(Place::Open, Some(opens_until(word, rules) - now)));
+        }
         // Only a ramp leaves anything to chance; the count of refusals makes each draw another one.
         let chance = if rules.ramp == 0 {
             0
@@ -127,12 +137,86 @@ impl CircuitBreaker {
         };
         match self.apply(Event::Admit { chance }, now, version) {
             (word, Effect::Refused { until }) => {
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                let retry_after = until.map(|until| from_units(until.saturating_sub(now)));
-                Err(Refused { state: word.place().into(), retry_after })
+                Err(self.refuse(word.place(), until.map(|until| until.saturating_sub(now))))
             }
-            (word, _) => Ok(Ticket::new(self, version, word)),
+            (word, _) => Ok(word),
         }
+    }
+
+    #[inline]
+    fn refuse(&self, place: Place, wait: Option<Unit>) -> Refused {
+        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        Refused::new(place, wait)
+    }
+
+    /// Runs a blocking operation through the circuit, and judges its result by `outcome`.
+    ///
+    /// What blocks can't be dropped halfway, only panic, which is a failure. So no clock is read, unless the
+    /// circuit judges slow calls.
+    ///
+    /// ```
+    /// # use seawall::{Breaker, breaker::Outcome};
+    /// let breaker = Breaker::consecutive_failures(3).build()?;
+    /// let outcome = |result: &std::io::Result<String>| match result {
+    ///     Ok(_) => Outcome::Success,
+    ///     Err(error) if error.kind() == std::io::ErrorKind::NotFound => Outcome::Ignored,
+    ///     Err(_) => Outcome::Failure,
+    /// };
+    /// match breaker.run(outcome, || std::fs::read_to_string("/no/such/file")) {
+    ///     Ok(answer) => assert!(answer.is_err()),
+    ///     Err(refused) => println!("{refused}"),
+    /// }
+    /// # Ok::<(), seawall::ConfigError>(())
+    /// ```
+    #[inline]
+    pub fn run<R>(
+        &self,
+        outcome: impl FnOnce(&R) -> Outcome,
+        operation: impl FnOnce() -> R,
+    ) -> Result<R, Refused> {
+        let mut ticket = self.admit_untimed()?;
+        ticket.start_if_timed();
+        let result = operation();
+        ticket.settle(outcome(&result), None);
+        std::mem::forget(ticket);
+        Ok(result)
+    }
+
+    /// Runs a future through the circuit, and judges its result by `outcome`. Needs no runtime.
+    ///
+    /// What is dropped halfway is judged by how long it had been waiting, so the clock is read when the future first
+    /// has to wait; one that is ready at once costs no clock.
+    ///
+    /// ```
+    /// # async fn fetch() -> std::io::Result<u32> { Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use seawall::{Breaker, breaker::Outcome};
+    /// let breaker = Breaker::consecutive_failures(3).build()?;
+    /// let outcome = |result: &std::io::Result<u32>| if result.is_ok() { Outcome::Success } else { Outcome::Failure };
+    /// let answer = breaker.call(outcome, fetch()).await??;
+    /// # assert_eq!(answer, 7);
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub async fn call<F: Future>(
+        &self,
+        outcome: impl FnOnce(&F::Output) -> Outcome,
+        future: F,
+    ) -> Result<F::Output, Refused> {
+        let mut ticket = self.admit_untimed()?;
+        ticket.start_if_timed();
+        let mut future = pin!(future);
+        let result = poll_fn(|cx| {
+            let polled = future.as_mut().poll(cx);
+            if polled.is_pending() {
+                ticket.start_if_not();
+            }
+            polled
+        })
+        .await;
+        ticket.settle(outcome(&result), None);
+        std::mem::forget(ticket);
+        Ok(result)
     }
 
     /// Applies an event until no other thread comes in between, and says what the word is then.
@@ -143,7 +227,12 @@ impl CircuitBreaker {
             if next == word {
                 return (word, effect);
             }
-            match self.word.compare_exchange_weak(word.bits(), next.bits(), Ordering::AcqRel, Ordering::Acquire) {
+            match self.word.compare_exchange_weak(
+                word.bits(),
+                next.bits(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => {
                     self.moved(word.place(), next.place());
                     return (next, effect);
@@ -246,7 +335,9 @@ impl CircuitBreaker {
             Version { settings, window }
         });
         let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "breaker", || "it was changed a million times; build a new one".into());
+        problems.refuse_if(published.is_err(), "breaker", || {
+            "it was changed a million times; build a new one".into()
+        });
         problems.into_result("the breaker", ())
     }
 
@@ -254,10 +345,11 @@ impl CircuitBreaker {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (word, now) = (self.observe(), self.now());
-        let until = super::machine::opens_until(word, &self.versions.newest().settings.rules);
+        let until = opens_until(word, &self.versions.newest().settings.rules);
         Snapshot {
             state: word.place().into(),
-            until: (word.place() == Place::Open).then(|| self.clock.wall() + from_units(until.saturating_sub(now))),
+            until: (word.place() == Place::Open)
+                .then(|| self.clock.wall() + from_units(until.saturating_sub(now))),
             trips: word.trips(),
             reason: self.reason(),
         }
@@ -294,10 +386,17 @@ impl CircuitBreaker {
         &self.versions.newest().settings.text
     }
 
+    #[inline]
+    pub(super) fn version(&self) -> &Version {
+        self.versions.newest()
+    }
+
+    #[inline]
     pub(super) fn word(&self) -> Word {
         Word::from_bits(self.word.load(Ordering::Acquire))
     }
 
+    #[inline]
     pub(super) fn tick(&self, settings: &Settings) -> Tick {
         if settings.precise { self.clock.precise() } else { self.clock.now() }
     }
@@ -322,30 +421,52 @@ impl CircuitBreaker {
 }
 
 /// A call that a circuit did not let through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused {
-    state: State,
-    retry_after: Option<Duration>,
-}
+///
+/// One word, so that a refusal comes back in a register: where the circuit stood (8 bits), units to wait (56 bits).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Refused(u64);
 
 impl Refused {
+    const NOBODY_KNOWS: u64 = (1 << 56) - 1;
+
+    fn new(place: Place, wait: Option<Unit>) -> Self {
+        let wait = wait.map_or(Self::NOBODY_KNOWS, |wait| wait.min(Self::NOBODY_KNOWS - 1));
+        Refused((place as u64) << 56 | wait)
+    }
+
     /// Where the circuit stood.
     #[must_use]
     pub fn state(&self) -> State {
-        self.state
+        match self.0 >> 56 {
+            place if place == Place::Open as u64 => State::Open,
+            place if place == Place::HalfOpen as u64 => State::HalfOpen,
+            place if place == Place::Ramping as u64 => State::Ramping,
+            _ => State::ForcedOpen,
+        }
     }
 
     /// When to come back; `None` while a person holds it open.
+    #[inline]
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        let wait = self.0 & Self::NOBODY_KNOWS;
+        (wait != Self::NOBODY_KNOWS).then(|| from_units(wait))
+    }
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused")
+            .field("state", &self.state())
+            .field("retry_after", &self.retry_after())
+            .finish()
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the circuit is {}", self.state)?;
-        match self.retry_after {
+        write!(f, "the circuit is {}", self.state())?;
+        match self.retry_after() {
             Some(wait) => write!(f, ", try again in {wait:?}"),
             None => f.write_str(", until it is reset"),
         }

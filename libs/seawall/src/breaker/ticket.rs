@@ -28,22 +28,22 @@ pub enum Outcome {
 #[must_use = "a ticket that is dropped is an abandoned call; finish it with its outcome"]
 pub struct Ticket<'a> {
     breaker: &'a CircuitBreaker,
-    version: &'a Version,
+    /// The circuit when it was handed out. Its stamp says which phase the ticket belongs to.
     word: Word,
     /// When the operation started; never, if it has not.
     started: Tick,
-    settled: bool,
 }
 
 impl<'a> Ticket<'a> {
-    #[inline]
-    pub(super) fn new(breaker: &'a CircuitBreaker, version: &'a Version, word: Word) -> Self {
-        Ticket { breaker, version, word, started: Tick::NEVER, settled: false }
+    #[inline(always)]
+    pub(super) fn new(breaker: &'a CircuitBreaker, word: Word, started: Tick) -> Self {
+        Ticket { breaker, word, started }
     }
 
     /// The operation starts now, not when the ticket was handed out.
+    #[inline]
     pub fn start(&mut self) {
-        self.started = self.breaker.tick(&self.version.settings);
+        self.started = self.breaker.tick(&self.version().settings);
     }
 
     /// The operation started then, if nobody has said otherwise yet.
@@ -53,9 +53,28 @@ impl<'a> Ticket<'a> {
     }
 
     /// Whether the circuit judges how long calls take, so that [`start`](Ticket::start) matters to a success.
-    #[cfg(feature = "tokio")]
+    #[inline]
     pub(crate) fn is_timed(&self) -> bool {
-        self.version.settings.slow_after.is_some()
+        self.version().settings.slow_after.is_some()
+    }
+
+    #[inline]
+    pub(super) fn start_if_timed(&mut self) {
+        if self.is_timed() {
+            self.start();
+        }
+    }
+
+    #[inline]
+    pub(super) fn start_if_not(&mut self) {
+        if self.started == Tick::NEVER {
+            self.start();
+        }
+    }
+
+    #[inline]
+    fn version(&self) -> &'a Version {
+        self.breaker.version()
     }
 
     /// Whether this is a probe of a half-open circuit.
@@ -65,56 +84,68 @@ impl<'a> Ticket<'a> {
     }
 
     /// Says what became of the call.
-    #[inline]
-    pub fn finish(mut self, outcome: Outcome) {
+    #[inline(never)] // Inlined, it would be moved first, and a ticket moved right after it was written stalls.
+    pub fn finish(self, outcome: Outcome) {
         self.settle(outcome, None);
+        std::mem::forget(self);
     }
 
     /// As [`finish`](Ticket::finish), with a time that the caller has read already.
     #[cfg(feature = "tokio")]
-    #[inline]
-    pub(crate) fn finish_at(mut self, outcome: Outcome, now: Tick) {
+    #[inline(always)]
+    pub(crate) fn finish_at(self, outcome: Outcome, now: Tick) {
         self.settle(outcome, Some(now));
+        std::mem::forget(self);
     }
 
     /// The call was given up by somebody further out: as if the ticket was dropped, without a panic.
     #[cfg(feature = "tokio")]
-    pub(crate) fn cut_short(mut self) {
+    pub(crate) fn cut_short(self) {
         self.abandon(false);
+        std::mem::forget(self);
     }
 
     /// The operation panicked.
     #[cfg(feature = "tokio")]
-    pub(crate) fn panicked(mut self) {
+    pub(crate) fn panicked(self) {
         self.abandon(true);
+        std::mem::forget(self);
     }
 
-    #[inline]
-    fn settle(&mut self, outcome: Outcome, now: Option<Tick>) {
-        self.settled = true;
+    /// What most calls do: a success while nothing has failed lately. It reads two or three words and writes none.
+    ///
+    /// Whoever calls it must then forget the ticket.
+    #[inline(always)]
+    pub(crate) fn settle(&self, outcome: Outcome, now: Option<Tick>) {
         let word = self.breaker.word();
-        if word.stamp() != self.word.stamp() {
-            return self.breaker.count_late();
-        }
-        match (word.place(), &*self.version.window) {
-            (Place::Closed | Place::Ramping, window) => self.settle_closed(word, window, outcome, now),
-            (Place::HalfOpen, _) => self.settle_probe(outcome, now),
-            _ => {}
+        let changes_nothing = outcome == Outcome::Success
+            && word.place() == Place::Closed
+            && word.stamp() == self.word.stamp()
+            && self.version().settings.slow_after.is_none()
+            && match &*self.version().window {
+                Window::None => word.streak() == 0,
+                Window::Calls(ring) => ring.is_clean(word.stamp()),
+                Window::Time(_) => false,
+            };
+        if !changes_nothing {
+            // By value: a ticket whose address is taken would have to live in memory.
+            settle(Ticket { breaker: self.breaker, word: self.word, started: self.started }, outcome, now);
         }
     }
 
-    #[inline]
-    fn settle_closed(&self, word: Word, window: &Window, outcome: Outcome, now: Option<Tick>) {
+    fn settle_closed(&self, word: Word, outcome: Outcome, now: Option<Tick>) {
         if outcome == Outcome::Ignored {
             return;
         }
         let failed = outcome == Outcome::Failure;
-        let settings = &self.version.settings;
-        let enough = match window {
-            Window::None if !failed && word.streak() == 0 => return,
+        let Version { settings, window } = self.version();
+        let enough = match &**window {
             Window::None => {
                 let outcome = if failed { Settled::Bad } else { Settled::Good };
-                return self.report(Event::Settle { stamp: self.word.stamp(), outcome }, now);
+                if failed || word.streak() > 0 {
+                    self.report(Event::Settle { stamp: self.word.stamp(), outcome }, now);
+                }
+                return;
             }
             Window::Calls(ring) => {
                 let mark = Mark { failed, slow: self.is_slow(now) };
@@ -148,33 +179,46 @@ impl<'a> Ticket<'a> {
 
     #[inline(never)]
     fn report(&self, event: Event, now: Option<Tick>) {
-        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version.settings));
-        if let (_, Effect::Late) = self.breaker.apply(event, self.breaker.unit(now), self.version) {
+        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version().settings));
+        if let (_, Effect::Late) = self.breaker.apply(event, self.breaker.unit(now), self.version()) {
             self.breaker.count_late();
         }
     }
 
     #[inline]
     fn is_slow(&self, now: Option<Tick>) -> bool {
-        let Some(slow_after) = self.version.settings.slow_after else { return false };
-        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version.settings));
+        let Some(slow_after) = self.version().settings.slow_after else { return false };
+        let now = now.unwrap_or_else(|| self.breaker.tick(&self.version().settings));
         now.since(self.started) >= slow_after
     }
 
     #[cold]
-    fn abandon(&mut self, panicked: bool) {
-        let now = self.breaker.tick(&self.version.settings);
-        let long = now.since(self.started) > self.version.settings.abandoned_after;
+    fn abandon(&self, panicked: bool) {
+        let now = self.breaker.tick(&self.version().settings);
+        let long = now.since(self.started) > self.version().settings.abandoned_after;
         self.breaker.count_abandoned(panicked);
         self.settle(if panicked || long { Outcome::Failure } else { Outcome::Ignored }, Some(now));
     }
 }
 
+/// The whole of it.
+#[inline(never)]
+fn settle(ticket: Ticket<'_>, outcome: Outcome, now: Option<Tick>) {
+    let ticket = std::mem::ManuallyDrop::new(ticket);
+    let word = ticket.breaker.word();
+    if word.stamp() != ticket.word.stamp() {
+        return ticket.breaker.count_late();
+    }
+    match word.place() {
+        Place::Closed | Place::Ramping => ticket.settle_closed(word, outcome, now),
+        Place::HalfOpen => ticket.settle_probe(outcome, now),
+        _ => {}
+    }
+}
+
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if !self.settled {
-            self.abandon(std::thread::panicking());
-        }
+        self.abandon(std::thread::panicking());
     }
 }
 

@@ -43,6 +43,7 @@ const PLACE_SHIFT: u32 = TRIPS_SHIFT + 3;
 pub(crate) const PROBES_MAX: u32 = COUNT_MASK as u32;
 /// The most failures in a row that closed can count.
 pub(crate) const STREAK_MAX: u32 = LOW_MASK as u32;
+/// What three bits count.
 const TRIPS_MAX: u64 = 7;
 
 impl Word {

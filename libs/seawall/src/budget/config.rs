@@ -101,9 +101,11 @@ impl Budget {
                     "retry.budget.window",
                     || format!("{window:?} is not between 100 ms and 1 h; 10 s is usual"),
                 );
-                problems.refuse_if(!(0.0..=1e6).contains(&floor_per_second), "retry.budget.floor_per_second", || {
-                    format!("{floor_per_second} is not between 0 and a million")
-                });
+                problems.refuse_if(
+                    !(0.0..=1e6).contains(&floor_per_second),
+                    "retry.budget.floor_per_second",
+                    || format!("{floor_per_second} is not between 0 and a million"),
+                );
                 let never = share.millionths() == 0 && floor_per_second * window.as_secs_f64() < 1.0;
                 problems.refuse_if(never, "retry.budget", || {
                     "it never allows a single retry; raise the share or the floor, or take retry out of the guard"
@@ -141,7 +143,9 @@ impl fmt::Display for Budget {
             Form::Share { share, window, floor_per_second } => {
                 write!(f, "{share} of the calls of the last {window:?}, plus {floor_per_second} a second")
             }
-            Form::Tokens { max, ratio } => write!(f, "{max} tokens, {ratio} back for each first attempt that succeeds"),
+            Form::Tokens { max, ratio } => {
+                write!(f, "{max} tokens, {ratio} back for each first attempt that succeeds")
+            }
         }
     }
 }

@@ -89,7 +89,7 @@ impl RetryBudget {
             Rules::Bucket(bucket) => bucket.allows(self.tokens.load(Ordering::Acquire)),
         };
         if granted {
-            return Some(Token { budget: self, spent: false });
+            return Some(Token { budget: self });
         }
         self.denied.fetch_add(1, Ordering::Relaxed);
         None
@@ -144,20 +144,19 @@ impl RetryBudget {
 #[must_use = "dropping the token gives the retry back"]
 pub struct Token<'a> {
     budget: &'a RetryBudget,
-    spent: bool,
 }
 
 impl Token<'_> {
     /// The retry has started.
-    pub fn spend(mut self) {
-        self.spent = true;
+    pub fn spend(self) {
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Token<'_> {
     fn drop(&mut self) {
         // In gRPC's form failures are what costs, so there is nothing to give back.
-        if !self.spent && matches!(self.budget.versions.newest().0, Rules::Share(_)) {
+        if matches!(self.budget.versions.newest().0, Rules::Share(_)) {
             self.budget.retries.give_back();
         }
     }

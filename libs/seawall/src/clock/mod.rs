@@ -171,7 +171,9 @@ mod tests {
     fn a_tick_is_on_the_scale_of_instants() {
         let clock = Clock::system();
         let at = clock.precise() + millis(250);
-        let Wait::Tokio(instant) = clock.wait_until(at) else { unreachable!("the system clock waits by tokio") };
+        let Wait::Tokio(instant) = clock.wait_until(at) else {
+            unreachable!("the system clock waits by tokio")
+        };
         #[expect(clippy::disallowed_methods, reason = "compares the two scales")]
         let left = instant.saturating_duration_since(std::time::Instant::now().into());
         assert!(left > millis(100) && left <= millis(250), "{left:?}");

@@ -36,7 +36,9 @@ pub(super) fn precise() -> Tick {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "this is the clock that the ban points to")]
     let now = Instant::now();
-    Tick::from_nanos(u64::try_from(now.duration_since(*ORIGIN.get_or_init(|| now)).as_nanos()).unwrap_or(u64::MAX))
+    Tick::from_nanos(
+        u64::try_from(now.duration_since(*ORIGIN.get_or_init(|| now)).as_nanos()).unwrap_or(u64::MAX),
+    )
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that the ban points to")]

@@ -44,7 +44,11 @@ impl Add<Duration> for Tick {
 
 impl fmt::Debug for Tick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Tick::NEVER { f.write_str("never") } else { write!(f, "{:?}", Duration::from_nanos(self.0)) }
+        if *self == Tick::NEVER {
+            f.write_str("never")
+        } else {
+            write!(f, "{:?}", Duration::from_nanos(self.0))
+        }
     }
 }
 

@@ -87,12 +87,21 @@ pub struct Fault {
     pub(crate) verdict: Verdict,
     pub(crate) ran: Ran,
     pub(crate) code: Code,
-    pub(crate) retry_after: Option<Duration>,
+    retry_after: Wait,
+}
+
+/// The wait that was asked for, in nanoseconds, or the largest number for none. A fault travels with every error,
+/// and so it is 16 bytes, where an `Option<Duration>` alone would be 16.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wait(u64);
+
+impl Wait {
+    const NONE: Wait = Wait(u64::MAX);
 }
 
 impl Fault {
     const fn new(class: Class, verdict: Verdict, ran: Ran) -> Self {
-        Fault { class, verdict, ran, code: Code::None, retry_after: None }
+        Fault { class, verdict, ran, code: Code::None, retry_after: Wait::NONE }
     }
 
     /// The peer understood and said no. Never retried, and no mark against the peer.
@@ -150,6 +159,11 @@ impl Fault {
         self
     }
 
+    pub(crate) const fn verdict_of(mut self, verdict: Verdict) -> Self {
+        self.verdict = verdict;
+        self
+    }
+
     /// The same fault with another answer to "did it run?".
     #[must_use]
     pub const fn ran(mut self, ran: Ran) -> Self {
@@ -160,7 +174,8 @@ impl Fault {
     /// The same fault with the wait that the peer asked for.
     #[must_use]
     pub const fn after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+        let nanos = wait.as_nanos();
+        self.retry_after = Wait(if nanos < u64::MAX as u128 { nanos as u64 } else { u64::MAX - 1 });
         self
     }
 
@@ -220,7 +235,10 @@ impl Fault {
     /// The wait that the peer asked for.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        match self.retry_after {
+            Wait::NONE => None,
+            Wait(nanos) => Some(Duration::from_nanos(nanos)),
+        }
     }
 
     /// Whether trying again may help: transient or throttled.
@@ -267,7 +285,7 @@ impl fmt::Display for Fault {
         if self.is_unauthorised() {
             f.write_str(", refresh the credentials instead of retrying")?;
         }
-        if let Some(wait) = self.retry_after {
+        if let Some(wait) = self.retry_after() {
             write!(f, ", the peer asks to wait {wait:?}")?;
         }
         Ok(())

@@ -33,8 +33,8 @@ fn eng_1_grpc_codes_have_their_class_and_verdict() {
     use Grpc::*;
     for code in Grpc::ALL {
         let (class, transient) = match code {
-            InvalidArgument | NotFound | AlreadyExists | PermissionDenied | FailedPrecondition | OutOfRange
-            | Unauthenticated => (Class::Business, false),
+            InvalidArgument | NotFound | AlreadyExists | PermissionDenied | FailedPrecondition
+            | OutOfRange | Unauthenticated => (Class::Business, false),
             DeadlineExceeded => (Class::Timeout, true),
             Unavailable | ResourceExhausted | Aborted => (Class::Protocol, true),
             Unimplemented | DataLoss | Cancelled => (Class::Protocol, false),
@@ -52,7 +52,9 @@ fn eng_1_grpc_codes_have_their_class_and_verdict() {
 /// ENG-1: refused credentials are permanent and say what to do.
 #[test]
 fn eng_1_refused_credentials_ask_for_new_ones() {
-    for fault in [Fault::of_http(401).unwrap(), Fault::of_http(403).unwrap(), Fault::of_grpc(Grpc::Unauthenticated)] {
+    for fault in
+        [Fault::of_http(401).unwrap(), Fault::of_http(403).unwrap(), Fault::of_grpc(Grpc::Unauthenticated)]
+    {
         assert!(fault.is_unauthorised() && !fault.is_transient() && !fault.counts());
         assert!(fault.to_string().contains("refresh the credentials"), "{fault}");
     }
@@ -92,7 +94,10 @@ fn eng_1_the_default_classifier_walks_the_causes() {
 fn eng_1_pointers_to_errors_are_classified_too() {
     let reset = || io::Error::from(io::ErrorKind::ConnectionReset);
     let expected = Some(Fault::of_io(io::ErrorKind::ConnectionReset));
-    assert_eq!(Dynamic.classify(&Err::<(), anyhow::Error>(anyhow::Error::new(reset()).context("reading"))), expected);
+    assert_eq!(
+        Dynamic.classify(&Err::<(), anyhow::Error>(anyhow::Error::new(reset()).context("reading"))),
+        expected
+    );
     let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(reset());
     assert_eq!(Dynamic.classify(&Err::<(), _>(boxed)), expected);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Tick};
 use crate::error::{Kind, Report};
-use crate::fault::{Fault, Verdict};
+use crate::fault::Fault;
 
 /// The point in time by which something must be over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ impl Deadline {
     /// The deadline of the guarded operation that is being polled on this thread, if there is one.
     #[must_use]
     pub fn current() -> Option<Self> {
-        let deadline = FRAME.get().deadline;
+        let (deadline, _) = Context::current();
         (deadline != Tick::NEVER).then_some(Deadline(deadline))
     }
 
@@ -55,48 +55,82 @@ impl fmt::Debug for Deadline {
     }
 }
 
-thread_local!(static FRAME: Cell<Frame> = const { Cell::new(Frame::OUTSIDE) });
+thread_local!(static AROUND: Around = const { Around { deadline: Cell::new(u64::MAX), context: Cell::new(0) } });
 
-/// What stands around the code that is being polled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    pub(super) deadline: Tick,
-    /// Retries made so far by the guards around.
-    pub(super) retries: u32,
-    /// Whether a guard around would retry.
-    pub(super) retried: bool,
-    /// What a guard further in decided during this attempt.
-    pub(super) below: Below,
+/// What stands around the code that is being polled: two plain words, because they are swapped around each poll.
+struct Around {
+    deadline: Cell<u64>,
+    context: Cell<u64>,
 }
 
-impl Frame {
-    pub(super) const OUTSIDE: Frame = Frame { deadline: Tick::NEVER, retries: 0, retried: false, below: Below::Nothing };
+/// How deep the code that is being polled is in guards.
+///
+/// Packed: retries made so far by the guards around (32 bits), whether one of them would retry (1 bit), what a
+/// guard further in decided during this attempt (2 bits).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Context(u64);
 
-    pub(super) fn current() -> Self {
-        FRAME.get()
+const RETRIED: u64 = 1 << 2;
+
+impl Context {
+    /// Around nothing, inside of nothing.
+    pub(super) const OUTSIDE: Context = Context(0);
+
+    /// What stands around the code that is being polled.
+    #[inline]
+    pub(super) fn current() -> (Tick, Self) {
+        AROUND.with(|around| (Tick::from_nanos(around.deadline.get()), Context(around.context.get())))
     }
 
-    /// Runs `poll` within this frame, and keeps what guards further in left in it. The frame around is back
+    /// The context of an attempt, within this one, that comes after `retries` retries of its own guard.
+    #[inline]
+    pub(super) fn inner(self, retries: u32, retried: bool) -> Self {
+        let retries = self.retries().saturating_add(retries);
+        Context(u64::from(retries) << 32 | self.0 & RETRIED | u64::from(retried) * RETRIED)
+    }
+
+    pub(super) fn retries(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(super) fn is_retried(self) -> bool {
+        self.0 & RETRIED != 0
+    }
+
+    fn below(self) -> Below {
+        match self.0 & 3 {
+            0 => Below::Nothing,
+            1 => Below::Retried,
+            _ => Below::Rejected,
+        }
+    }
+
+    /// Runs `poll` within this context, and keeps what guards further in left in it. What was around is back
     /// afterwards, also if `poll` panics.
     #[inline]
-    pub(super) fn run<R>(&mut self, poll: impl FnOnce() -> R) -> R {
-        struct Restore(Frame);
+    pub(super) fn run<R>(&mut self, deadline: Tick, poll: impl FnOnce() -> R) -> R {
+        struct Restore(u64, u64);
         impl Drop for Restore {
+            #[inline]
             fn drop(&mut self) {
-                FRAME.set(self.0);
+                AROUND.with(|around| {
+                    around.deadline.set(self.0);
+                    around.context.set(self.1);
+                });
             }
         }
-        let _around = Restore(FRAME.replace(*self));
+        let _restore = AROUND.with(|around| {
+            Restore(around.deadline.replace(deadline.as_nanos()), around.context.replace(self.0))
+        });
         let result = poll();
-        self.below = FRAME.get().below;
+        self.0 = AROUND.with(|around| around.context.get());
         result
     }
 }
 
 /// The decision of a guard further in that a guard further out must respect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Below {
-    #[default]
     Nothing,
     /// It has spent its retries on this.
     Retried,
@@ -110,14 +144,14 @@ impl Below {
         match self {
             Below::Nothing => fault,
             Below::Retried => fault.permanent(),
-            Below::Rejected => Fault { verdict: Verdict::Rejected, ..Fault::rejected() },
+            Below::Rejected => Fault::rejected(),
         }
     }
 }
 
 /// What a guard further in has decided during the attempt that has just ended. Only there while it is judged.
 pub(crate) fn decided_below() -> Option<Below> {
-    Some(FRAME.get().below).filter(|below| *below != Below::Nothing)
+    Some(Context::current().1.below()).filter(|below| *below != Below::Nothing)
 }
 
 /// Tells the guard around, if there is one, how this call ended.
@@ -127,6 +161,5 @@ pub(super) fn tell_above(report: &Report) {
         _ if !report.outward().is_transient() && report.fault.is_transient() => Below::Retried,
         _ => return,
     };
-    let frame = FRAME.get();
-    FRAME.set(Frame { below, ..frame });
+    AROUND.with(|around| around.context.set(around.context.get() & !3 | below as u64));
 }

@@ -56,25 +56,28 @@ impl Attempt {
 
 /// 128 bits that name a call. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(u128);
+pub struct Key {
+    high: u64,
+    low: u64,
+}
 
 impl Key {
     /// A key that was made elsewhere.
     #[must_use]
     pub const fn from_u128(bits: u128) -> Self {
-        Key(bits)
+        Key { high: (bits >> 64) as u64, low: bits as u64 }
     }
 
     /// Its bits.
     #[must_use]
     pub const fn as_u128(self) -> u128 {
-        self.0
+        (self.high as u128) << 64 | self.low as u128
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:032x}", self.as_u128())
     }
 }
 
@@ -84,40 +87,38 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Who a call is: a key that was given, or the thread and the number out of which one is made if it is asked for.
+/// Who a call is: a key that was given, or the number out of which one is made if it is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity {
     Given(Key),
-    Made { thread: u32, number: u64 },
+    Made(u64),
 }
+
+/// A thread numbers a million million calls before it reaches the next thread's numbers.
+const CALLS_PER_THREAD: u64 = 1 << 40;
 
 impl Identity {
     #[inline]
-    pub(super) fn new(given: Option<Key>) -> Self {
+    pub(super) fn new() -> Self {
         thread_local!(static NEXT: Cell<u64> = const { Cell::new(0) });
-        match given {
-            Some(key) => Identity::Given(key),
-            None => {
-                let number = NEXT.get();
-                NEXT.set(number + 1);
-                Identity::Made { thread: thread_number() as u32, number }
-            }
-        }
+        let number = match NEXT.get() {
+            0 => thread_number() as u64 * CALLS_PER_THREAD + 1,
+            next => next,
+        };
+        NEXT.set(number + 1);
+        Identity::Made(number)
     }
 
-    /// Within a process keys differ because each step below is a bijection of (thread, number); between
-    /// processes they differ because of 128 random bits.
+    /// Within a process keys differ because each step is a bijection of the number; between processes they differ
+    /// because of 128 random bits.
     fn key(self) -> Key {
         static SEEDS: OnceLock<(u64, u64)> = OnceLock::new();
-        let (thread, number) = match self {
+        let number = match self {
             Identity::Given(key) => return key,
-            Identity::Made { thread, number } => (u64::from(thread), number),
+            Identity::Made(number) => number,
         };
         let &(a, b) = SEEDS.get_or_init(|| (entropy(), entropy()));
-        let low = mix(number ^ a);
-        let high = mix(thread.wrapping_add(low) ^ b);
-        let low = low ^ mix(high ^ a.rotate_left(32));
-        Key(u128::from(high) << 64 | u128::from(low))
+        Key { high: mix(number ^ a), low: mix(number.rotate_left(32) ^ b) }
     }
 }
 
@@ -129,15 +130,15 @@ mod tests {
     /// ENG-3: one key for all attempts of a call, another for every other call, on every thread.
     #[test]
     fn eng_3_no_two_calls_share_a_key() {
-        let keys = |n: usize| (0..n).map(|_| Identity::new(None).key()).collect::<Vec<_>>();
+        let keys = |n: usize| (0..n).map(|_| Identity::new().key()).collect::<Vec<_>>();
         let mut all = keys(10_000);
         all.extend(std::thread::spawn(move || keys(10_000)).join().unwrap());
         let distinct: HashSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
-        let identity = Identity::new(None);
+        let identity = Identity::new();
         assert_eq!(identity.key(), identity.key());
         let given = Key::from_u128(7);
-        assert_eq!(Identity::new(Some(given)).key(), given);
+        assert_eq!(Identity::Given(given).key(), given);
         assert_eq!(given.to_string(), "00000000000000000000000000000007");
     }
 }

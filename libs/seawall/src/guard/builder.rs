@@ -97,9 +97,10 @@ impl GuardBuilder {
             "a guard without a name can't be found; name it after the dependency".into()
         });
         let attempts = self.retry.as_ref().map_or(1, |retry| retry.attempts);
-        let waits = self.retry.as_ref().map_or(Duration::ZERO, |retry| {
-            retry.backoff.longest_total(retry.attempts.saturating_sub(1))
-        });
+        let waits = self
+            .retry
+            .as_ref()
+            .map_or(Duration::ZERO, |retry| retry.backoff.longest_total(retry.attempts.saturating_sub(1)));
         let timeouts = Timeouts::new(self.call_timeout, self.attempt_timeout, attempts, waits, &mut problems);
         if let Some(retry) = &self.retry {
             retry.check(&mut problems);
@@ -120,10 +121,10 @@ impl GuardBuilder {
 
         let breaker = self.breaker.map(|breaker| breaker.abandoned_default(timeouts.abandoned_after()));
         let scope = breaker.as_ref().map_or(Scope::Attempt, |breaker| breaker.scope);
-        let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget.as_ref());
+        let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget);
         let inner = Inner {
             name: self.name.into(),
-            budget: budget.map(|budget| RetryBudget::new(budget, self.clock.clone())),
+            budget: budget.map(|budget| RetryBudget::new(&budget, self.clock.clone())),
             breaker: breaker.map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone())),
             clock: self.clock,
             chance: Chance::seeded(self.seed.unwrap_or_else(entropy)),
@@ -132,6 +133,7 @@ impl GuardBuilder {
                 retry_text: self.retry.as_ref().map(Retry::to_string).unwrap_or_default(),
                 retry: self.retry.map(|retry| retry.settings).filter(|_| attempts > 1),
                 scope,
+                timed: timeouts.call.is_some() || timeouts.attempt.is_some() || budget.is_some(),
                 precise: timeouts.precise(),
             }),
         };

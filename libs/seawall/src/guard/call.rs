@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::Operation;
 use super::decide::{Next, Run};
 use super::request::Request;
 use super::timer::Timer;
-use super::Operation;
 use crate::breaker::Ticket;
 use crate::error::Error;
 use crate::fault::Classify;
@@ -71,49 +71,16 @@ where
         let mut this = self.project();
         let run = this.run;
         loop {
-            let next = match this.stage.as_mut().project() {
+            let mut starting = None;
+            match this.stage.as_mut().project() {
+                StageProj::Running { .. } => {}
                 StageProj::Start => match run.start_attempt() {
-                    Ok(attempt) => {
-                        let armed = OnPanic(&mut run.ticket);
-                        let future = run.frame.run(|| this.operation.start(attempt));
-                        armed.disarm();
-                        this.stage.set(Stage::Running { future });
-                        continue;
-                    }
-                    Err(next) => next,
+                    Next::Start => starting = Some(run.attempt()),
+                    next => match Self::proceed(next, run, this.stage.as_mut(), this.last) {
+                        Some(error) => return Poll::Ready(Err(error)),
+                        None => continue,
+                    },
                 },
-                StageProj::Running { future } => {
-                    let armed = OnPanic(&mut run.ticket);
-                    let polled = run.frame.run(|| {
-                        // Judged within the frame, where the verdict of a guard further in can be seen.
-                        future.poll(cx).map(|result| (this.classify.classify(&result), result))
-                    });
-                    armed.disarm();
-                    match polled {
-                        Poll::Ready((None, Ok(value))) => {
-                            run.succeeded();
-                            this.stage.set(Stage::Over);
-                            return Poll::Ready(Ok(value));
-                        }
-                        Poll::Ready((fault, result)) => {
-                            this.stage.set(Stage::Over);
-                            let next = run.answered(fault);
-                            match result {
-                                // An answer that is judged a fault is still the peer's answer: the caller gets it.
-                                Ok(value) if matches!(next, Next::GiveUp(_)) => return Poll::Ready(Ok(value)),
-                                Ok(_) => *this.last = None,
-                                Err(error) => *this.last = Some(error),
-                            }
-                            next
-                        }
-                        Poll::Pending => {
-                            let at = run.suspended();
-                            ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
-                            this.stage.set(Stage::Over);
-                            run.expired(at)
-                        }
-                    }
-                }
                 StageProj::BackingOff => {
                     ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
                     run.resumed();
@@ -121,16 +88,74 @@ where
                     continue;
                 }
                 StageProj::Over => unreachable!("`Call` polled after it was over"),
-            };
-            match next {
-                Next::Again => this.stage.set(Stage::Start),
-                Next::Wait => this.stage.set(Stage::BackingOff),
-                Next::GiveUp(report) => {
-                    this.stage.set(Stage::Over);
-                    return Poll::Ready(Err(Error { report, last: this.last.take() }));
+            }
+
+            let armed = OnPanic(&mut run.ticket);
+            let mut fault = None;
+            let polled = run.within.run(run.deadline, || {
+                if let Some(attempt) = starting {
+                    let future = this.operation.start(attempt);
+                    this.stage.set(Stage::Running { future });
                 }
+                let StageProj::Running { future } = this.stage.as_mut().project() else {
+                    unreachable!("it is running, or was started above")
+                };
+                let polled = future.poll(cx);
+                // Judged in here, where the verdict of a guard further in can be seen.
+                if let Poll::Ready(result) = &polled {
+                    fault = this.classify.classify(result);
+                }
+                polled
+            });
+            armed.disarm();
+
+            let next = match polled {
+                Poll::Ready(Ok(value)) if fault.is_none() => {
+                    run.succeeded();
+                    this.stage.set(Stage::Over);
+                    return Poll::Ready(Ok(value));
+                }
+                Poll::Ready(result) => {
+                    this.stage.set(Stage::Over);
+                    let next = run.answered(fault);
+                    match result {
+                        // An answer that is judged a fault is still the peer's answer: the caller gets it.
+                        Ok(value) if next == Next::GiveUp => return Poll::Ready(Ok(value)),
+                        Ok(_) => *this.last = None,
+                        Err(error) => *this.last = Some(error),
+                    }
+                    next
+                }
+                Poll::Pending => {
+                    let at = run.suspended();
+                    ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
+                    // The attempt is dropped before anybody is told that it ran out of time.
+                    this.stage.set(Stage::Over);
+                    run.expired(at)
+                }
+            };
+            if let Some(error) = Self::proceed(next, run, this.stage.as_mut(), this.last) {
+                return Poll::Ready(Err(error));
             }
         }
+    }
+}
+
+impl<O: Operation, C> Call<'_, O, C> {
+    /// Does what was decided; an error ends the call.
+    #[cold]
+    fn proceed(
+        next: Next,
+        run: &mut Run<'_>,
+        mut stage: Pin<&mut Stage<O::Future>>,
+        last: &mut Option<O::Error>,
+    ) -> Option<Error<O::Error>> {
+        stage.set(match next {
+            Next::Start | Next::Again => Stage::Start,
+            Next::Wait => Stage::BackingOff,
+            Next::GiveUp => Stage::Over,
+        });
+        (next == Next::GiveUp).then(|| Error { report: run.take_report(), last: last.take() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ambient::{Below, Frame, tell_above};
+use super::ambient::{Context, tell_above};
 use super::attempt::{Attempt, Identity};
 use super::request::Terms;
 use super::{Inner, Settings};
@@ -20,18 +20,20 @@ pub(super) struct Run<'g> {
     /// Read once, at the first poll, so that a change of settings never meets a call halfway.
     settings: Option<&'g Settings>,
     terms: Terms,
-    identity: Identity,
     /// What stands around the operation while it is polled.
-    pub(super) frame: Frame,
+    pub(super) within: Context,
     /// What stands around the call itself.
-    around: Frame,
+    around: Context,
     /// The last reading of the clock.
     now: Tick,
     call_deadline: Tick,
     attempt_deadline: Tick,
+    /// The earlier one of the two.
+    pub(super) deadline: Tick,
     /// When the back-off ends.
     pub(super) resume_at: Tick,
-    wait: Duration,
+    /// The last wait, in nanoseconds: a plain number, because a `Duration` in here is moved in pieces.
+    wait_nanos: u64,
     /// Attempts that were started.
     attempts: u32,
     /// Attempts that were tried, refused ones included.
@@ -42,13 +44,20 @@ pub(super) struct Run<'g> {
     pub(super) ticket: Option<Ticket<'g>>,
     /// The price of the retry that is waiting to start.
     token: Option<Token<'g>>,
+    /// Why it was given up, once it was.
+    report: Option<Report>,
 }
 
 /// What a call does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
+    /// The attempt is there to be started.
+    Start,
+    /// Try again at once.
     Again,
     Wait,
-    GiveUp(Report),
+    /// The report is ready.
+    GiveUp,
 }
 
 impl<'g> Run<'g> {
@@ -58,37 +67,38 @@ impl<'g> Run<'g> {
             guard,
             settings: None,
             terms,
-            identity: Identity::new(terms.key),
-            frame: Frame::OUTSIDE,
-            around: Frame::OUTSIDE,
+            within: Context::OUTSIDE,
+            around: Context::OUTSIDE,
             now: Tick::NEVER,
             call_deadline: Tick::NEVER,
             attempt_deadline: Tick::NEVER,
+            deadline: Tick::NEVER,
             resume_at: Tick::NEVER,
-            wait: Duration::ZERO,
+            wait_nanos: 0,
             attempts: 0,
             tries: 0,
             has_suspended: false,
             ran: Ran::No,
             ticket: None,
             token: None,
+            report: None,
         }
     }
 
-    /// Starts the next attempt, or says what to do instead.
-    #[inline]
-    pub(super) fn start_attempt(&mut self) -> Result<Attempt, Next> {
+    /// Makes everything ready for the next attempt, or says what to do instead.
+    #[inline(always)]
+    pub(super) fn start_attempt(&mut self) -> Next {
         let settings = match self.settings {
             Some(settings) => settings,
             None => self.begin(),
         };
         if self.call_deadline != Tick::NEVER && self.now >= self.call_deadline {
-            return Err(Next::GiveUp(self.out_of_time(Fault::timeout().ran(Ran::No))));
+            return self.out_of_time(Fault::timeout().ran(Ran::No));
         }
         if let (Some(breaker), None) = (&self.guard.breaker, &self.ticket) {
             match breaker.admit_untimed() {
                 Ok(ticket) => self.ticket = Some(ticket),
-                Err(refused) => return Err(self.refused(refused)),
+                Err(refused) => return self.refused(refused),
             }
             if let Some(ticket) = self.ticket.as_mut().filter(|ticket| ticket.is_timed()) {
                 ticket.start();
@@ -106,36 +116,37 @@ impl<'g> Run<'g> {
         if let Some(timeout) = settings.timeouts.attempt {
             self.attempt_deadline = self.now + timeout;
         }
-        self.frame = Frame {
-            deadline: self.call_deadline.min(self.attempt_deadline),
-            retries: self.around.retries.saturating_add(self.attempts - 1),
-            retried: self.around.retried || settings.retry.is_some(),
-            below: Below::Nothing,
-        };
-        Ok(Attempt {
+        self.deadline = self.call_deadline.min(self.attempt_deadline);
+        self.within = self.around.inner(self.attempts - 1, settings.retry.is_some());
+        Next::Start
+    }
+
+    /// What the operation is told about the attempt.
+    #[inline(always)]
+    pub(super) fn attempt(&mut self) -> Attempt {
+        Attempt {
             number: self.attempts,
-            retries_above: self.around.retries,
-            identity: self.identity,
-            deadline: self.frame.deadline,
+            retries_above: self.around.retries(),
+            identity: *self.terms.identity.get_or_insert_with(Identity::new),
+            deadline: self.deadline,
             started: self.now,
-        })
+        }
     }
 
     /// The first poll: settings, time, deadlines.
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self) -> &'g Settings {
         let settings = self.guard.settings.newest();
         self.settings = Some(settings);
-        self.around = Frame::current();
-        let inherited = self.around.deadline.min(self.terms.deadline.map_or(Tick::NEVER, |deadline| deadline.0));
-        let timed = settings.timeouts.call.is_some() || settings.timeouts.attempt.is_some();
-        if timed || inherited != Tick::NEVER || self.guard.budget.is_some() {
+        let (inherited, around) = Context::current();
+        self.around = around;
+        self.call_deadline = inherited.min(self.terms.deadline);
+        if settings.timed || self.call_deadline != Tick::NEVER {
             self.now = self.read_clock(settings);
         }
         if let Some(timeout) = settings.timeouts.call {
-            self.call_deadline = self.now + timeout;
+            self.call_deadline = self.call_deadline.min(self.now + timeout);
         }
-        self.call_deadline = self.call_deadline.min(inherited);
         settings
     }
 
@@ -149,18 +160,17 @@ impl<'g> Run<'g> {
                 ticket.started_by(started);
             }
         }
-        self.frame.deadline
+        self.deadline
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn succeeded(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            if self.has_suspended || ticket.is_timed() || self.now == Tick::NEVER {
-                ticket.finish(Outcome::Success);
-            } else {
-                // It was ready at once: the time at which it started is the time now.
-                ticket.finish_at(Outcome::Success, self.now);
-            }
+        if let Some(ticket) = &self.ticket {
+            // If it was ready at once, the time at which it started is the time now.
+            let known = !self.has_suspended && !ticket.is_timed() && self.now != Tick::NEVER;
+            ticket.settle(Outcome::Success, known.then_some(self.now));
+            // Settled in place, because a ticket that is moved right after it was written stalls the processor.
+            std::mem::forget(self.ticket.take());
         }
         if let Some(budget) = &self.guard.budget {
             budget.succeeded(self.attempts == 1);
@@ -191,7 +201,7 @@ impl<'g> Run<'g> {
                 if let Some(ticket) = self.ticket.take() {
                     ticket.cut_short();
                 }
-                Next::GiveUp(self.out_of_time(Fault::timeout()))
+                self.out_of_time(Fault::timeout())
             }
         }
     }
@@ -203,11 +213,16 @@ impl<'g> Run<'g> {
     }
 
     /// The breaker did not let the attempt through.
-    #[cold]
+    #[inline(never)]
     fn refused(&mut self, refused: Refused) -> Next {
         self.tries += 1;
-        let mut fault = Fault::rejected();
-        fault.retry_after = refused.retry_after();
+        let fault = match refused.retry_after() {
+            Some(wait) => Fault::rejected().after(wait),
+            None => Fault::rejected(),
+        };
+        if !self.settings().retry.as_ref().is_some_and(|retry| retry.on_rejection) {
+            return self.end(Kind::Rejected, Policy::Breaker, fault);
+        }
         self.next(fault, Policy::Breaker)
     }
 
@@ -233,7 +248,7 @@ impl<'g> Run<'g> {
             fault,
             tries: self.tries,
             safety: self.terms.safety,
-            outer_retries: self.around.retried,
+            outer_retries: self.around.is_retried(),
         };
         match retry::decide(situation, settings) {
             Ok(()) => {}
@@ -249,15 +264,17 @@ impl<'g> Run<'g> {
             self.now = self.read_clock(self.settings());
         }
         let retries = self.tries - 1;
-        self.wait = retry::wait(fault, retries, self.wait, self.guard.chance.next(), settings);
-        self.resume_at = self.now + self.wait;
+        let previous = Duration::from_nanos(self.wait_nanos);
+        let wait = retry::wait(fault, retries, previous, self.guard.chance.next(), settings);
+        self.wait_nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        self.resume_at = self.now + wait;
         if self.resume_at >= self.call_deadline {
             // Sleeping into the deadline helps nobody: say now what will be true then.
             return match from {
                 Policy::Breaker => self.give_up_at(from, fault),
                 _ => {
                     self.settle_call(outcome_of(fault));
-                    Next::GiveUp(self.out_of_time(fault))
+                    self.out_of_time(fault)
                 }
             };
         }
@@ -268,7 +285,7 @@ impl<'g> Run<'g> {
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }
         }
-        if self.wait.is_zero() { Next::Again } else { Next::Wait }
+        if wait.is_zero() { Next::Again } else { Next::Wait }
     }
 
     fn give_up_at(&mut self, from: Policy, fault: Fault) -> Next {
@@ -282,7 +299,7 @@ impl<'g> Run<'g> {
 
     fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.settle_call(outcome_of(fault));
-        Next::GiveUp(self.report(kind, decided_by, fault))
+        self.end(kind, decided_by, fault)
     }
 
     /// Where the breaker counts calls, the call's end is its outcome.
@@ -292,22 +309,23 @@ impl<'g> Run<'g> {
         }
     }
 
-    fn out_of_time(&mut self, fault: Fault) -> Report {
-        self.report(Kind::TimedOut, Policy::CallTimeout, fault)
+    #[cold]
+    fn out_of_time(&mut self, fault: Fault) -> Next {
+        self.end(Kind::TimedOut, Policy::CallTimeout, fault)
     }
 
-    fn report(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Report {
+    fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.token = None;
-        let report = Report {
-            kind,
-            decided_by,
-            ran: self.ran,
-            attempts: self.attempts,
-            fault,
-            retry_after: fault.retry_after,
-        };
+        let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
         tell_above(&report);
-        report
+        self.report = Some(report);
+        Next::GiveUp
+    }
+
+    /// Why the call was given up.
+    #[cold]
+    pub(super) fn take_report(&mut self) -> Report {
+        self.report.take().expect("a call that is given up has a report")
     }
 
     fn settings(&self) -> &'g Settings {

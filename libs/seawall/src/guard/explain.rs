@@ -10,7 +10,8 @@ pub(super) fn explain(guard: &Inner) -> String {
     let mut lines: Vec<(&str, String)> = Vec::new();
     match settings.timeouts.call {
         Some(call) if settings.timeouts.derived => {
-            let from = if settings.timeouts.attempt.is_some() { "all attempts and waits" } else { "the default" };
+            let from =
+                if settings.timeouts.attempt.is_some() { "all attempts and waits" } else { "the default" };
             lines.push(("call timeout", format!("{call:?} ({from})")));
         }
         Some(call) => lines.push(("call timeout", format!("{call:?}"))),

@@ -79,6 +79,8 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<retry::Settings>,
     pub(crate) retry_text: String,
     pub(crate) scope: Scope,
+    /// Whether a call has to know when it began.
+    pub(crate) timed: bool,
     /// Whether one of the timeouts is too short for the coarse clock.
     pub(crate) precise: bool,
 }

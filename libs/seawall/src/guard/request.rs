@@ -1,6 +1,8 @@
 //! What is said about a call before it is made.
 
+use super::attempt::Identity;
 use super::{Call, Deadline, Inner, Key, Operation};
+use crate::clock::Tick;
 use crate::fault::{Causes, Classify};
 use crate::retry::Safety;
 
@@ -14,17 +16,21 @@ pub struct Request<'g, C = Causes> {
 }
 
 /// What was said about the operation.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) safety: Safety,
-    pub(super) key: Option<Key>,
-    pub(super) deadline: Option<Deadline>,
+    pub(super) identity: Option<Identity>,
+    pub(super) deadline: Tick,
 }
 
 impl<'g> Request<'g> {
     #[inline]
     pub(super) fn new(guard: &'g Inner) -> Self {
-        Request { guard, terms: Terms::default(), classify: Causes }
+        Request {
+            guard,
+            terms: Terms { safety: Safety::Once, identity: None, deadline: Tick::NEVER },
+            classify: Causes,
+        }
     }
 }
 
@@ -47,13 +53,13 @@ impl<'g, C> Request<'g, C> {
 
     /// The peer honours this key.
     pub fn key(mut self, key: Key) -> Self {
-        self.terms.key = Some(key);
+        self.terms.identity = Some(Identity::Given(key));
         self.keyed()
     }
 
     /// Bounds the call by a deadline that came from elsewhere. The guard's own timeouts hold as well.
     pub fn deadline(mut self, deadline: Deadline) -> Self {
-        self.terms.deadline = Some(deadline);
+        self.terms.deadline = deadline.0;
         self
     }
 

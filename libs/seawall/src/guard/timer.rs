@@ -37,7 +37,12 @@ impl Timer {
     }
 
     /// Ready when `at` has come. A timer that was set to an earlier time stays set and is asked again.
-    pub(super) fn poll_until(self: Pin<&mut Self>, at: Tick, clock: &Clock, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_until(
+        self: Pin<&mut Self>,
+        at: Tick,
+        clock: &Clock,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         let mut this = self.project();
         if at == Tick::NEVER {
             return Poll::Pending;

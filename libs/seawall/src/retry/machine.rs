@@ -58,7 +58,13 @@ fn can_help(fault: Fault, settings: &Settings) -> bool {
 ///
 /// What the peer asked for is honoured up to the cap, with up to a tenth more, so that those who were told the
 /// same do not come back in the same instant.
-pub(crate) fn wait(fault: Fault, retries: u32, previous: Duration, random: u64, settings: &Settings) -> Duration {
+pub(crate) fn wait(
+    fault: Fault,
+    retries: u32,
+    previous: Duration,
+    random: u64,
+    settings: &Settings,
+) -> Duration {
     match fault.retry_after() {
         Some(asked) => {
             let tenth = settings.retry_after_cap.min(asked) / 10;

@@ -7,8 +7,8 @@
 mod config;
 mod machine;
 
-pub use config::{ATTEMPTS, RETRY_AFTER_CAP, Retry};
 pub(crate) use config::Settings;
+pub use config::{ATTEMPTS, RETRY_AFTER_CAP, Retry};
 pub(crate) use machine::{GiveUp, Situation, decide, wait};
 
 #[cfg(all(test, not(seawall_loom)))]

@@ -11,7 +11,9 @@ fn after(fault: Fault, safety: Safety, tries: u32, retry: &Retry) -> Result<(), 
 #[test]
 fn eng_3_what_may_have_run_is_retried_only_if_that_is_declared_safe() {
     let retry = Retry::attempts(3);
-    for (ran, once) in [(Ran::No, Ok(())), (Ran::Yes, Err(GiveUp::Unsafe)), (Ran::Unknown, Err(GiveUp::Unsafe))] {
+    for (ran, once) in
+        [(Ran::No, Ok(())), (Ran::Yes, Err(GiveUp::Unsafe)), (Ran::Unknown, Err(GiveUp::Unsafe))]
+    {
         let fault = Fault::io().ran(ran);
         assert_eq!(after(fault, Safety::Once, 1, &retry), once, "{ran:?}");
         assert_eq!(after(fault, Safety::Idempotent, 1, &retry), Ok(()), "{ran:?}");
@@ -47,7 +49,10 @@ fn eng_1_status_overrides_decide_about_retries_only() {
     assert!(retried(503, &usual) && retried(429, &usual) && !retried(404, &usual));
     let none = Retry::attempts(3).on_status(StatusSet::none());
     assert!(!retried(503, &none) && of(503).counts());
-    assert!(after(Fault::io(), Safety::Idempotent, 1, &none).is_ok(), "faults without a status are as before");
+    assert!(
+        after(Fault::io(), Safety::Idempotent, 1, &none).is_ok(),
+        "faults without a status are as before"
+    );
     let more = Retry::attempts(3).on_status("404,500-599".parse().unwrap());
     assert!(retried(404, &more) && retried(501, &more) && !retried(429, &more));
 }
@@ -63,12 +68,8 @@ fn eng_3_classes_can_be_chosen() {
 /// ENG-3: does not multiply what a layer above already retries. Trap "retries at several layers multiply".
 #[test]
 fn eng_3_retries_can_be_left_to_an_outer_layer() {
-    let situation = |outer_retries| Situation {
-        fault: Fault::io(),
-        tries: 1,
-        safety: Safety::Idempotent,
-        outer_retries,
-    };
+    let situation =
+        |outer_retries| Situation { fault: Fault::io(), tries: 1, safety: Safety::Idempotent, outer_retries };
     let retry = Retry::attempts(3).leave_to_outer();
     assert_eq!(decide(situation(true), &retry.settings), Err(GiveUp::Pointless));
     assert_eq!(decide(situation(false), &retry.settings), Ok(()));
@@ -79,7 +80,9 @@ fn eng_3_retries_can_be_left_to_an_outer_layer() {
 #[test]
 fn eng_3_the_wait_asked_for_is_honoured_up_to_the_cap() {
     let retry = Retry::attempts(3).backoff(Backoff::exponential(millis(100)));
-    let asked = |seconds, random| wait(Fault::throttled().after(secs(seconds)), 0, Duration::ZERO, random, &retry.settings);
+    let asked = |seconds, random| {
+        wait(Fault::throttled().after(secs(seconds)), 0, Duration::ZERO, random, &retry.settings)
+    };
     for random in 0..1_000 {
         let waited = asked(5, random);
         assert!((secs(5)..=millis(5_500)).contains(&waited), "{waited:?}");

@@ -105,7 +105,11 @@ impl Slices {
                 let held = self.0[slice as usize % PLACES].load(Ordering::Acquire);
                 // A slice that ended before counting began has the same mark as the one in which it began.
                 let ended_before = (slice + 1) << slicing.shift <= since;
-                if !ended_before && held >> COUNT_BITS == slicing.mark(slice, since) { held & COUNT_MAX } else { 0 }
+                if !ended_before && held >> COUNT_BITS == slicing.mark(slice, since) {
+                    held & COUNT_MAX
+                } else {
+                    0
+                }
             })
             .sum()
     }
@@ -163,7 +167,9 @@ mod tests {
 
     #[test]
     fn a_while_is_cut_into_eight_to_fifteen_slices_and_never_covers_more() {
-        for window in [millis(1), millis(9), millis(10), secs(1), secs(10), secs(60), secs(3_600), secs(86_400)] {
+        for window in
+            [millis(1), millis(9), millis(10), secs(1), secs(10), secs(60), secs(3_600), secs(86_400)]
+        {
             let slicing = Slicing::of(window);
             assert!((8..16).contains(&slicing.slices), "{window:?}: {slicing:?}");
             if window >= millis(9) {

@@ -31,7 +31,8 @@ impl Spent {
             if !allows(self.since_oldest(slicing, at, total)) {
                 return false;
             }
-            let taken = self.total.compare_exchange_weak(total, total + 1, Ordering::AcqRel, Ordering::Acquire);
+            let taken =
+                self.total.compare_exchange_weak(total, total + 1, Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
                 return true;
             }
@@ -122,7 +123,9 @@ mod tests {
         let taken: usize = std::thread::scope(|scope| {
             let takers: Vec<_> = (0..8)
                 .map(|_| {
-                    scope.spawn(|| (0..2_000).filter(|_| spent.try_take(slicing, at, |spent| spent < 777)).count())
+                    scope.spawn(|| {
+                        (0..2_000).filter(|_| spent.try_take(slicing, at, |spent| spent < 777)).count()
+                    })
                 })
                 .collect();
             takers.into_iter().map(|taker| taker.join().unwrap()).sum()

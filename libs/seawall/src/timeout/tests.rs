@@ -28,7 +28,9 @@ fn eng_11_timeouts_that_contradict_are_refused() {
     let error = timeouts(CallTimeout::Set(secs(1)), Some(secs(2))).unwrap_err();
     assert!(error.contains("attempt_timeout: 2s is above the call timeout of 1s"), "{error}");
     assert!(timeouts(CallTimeout::Set(Duration::ZERO), None).unwrap_err().contains("no_call_timeout()"));
-    assert!(timeouts(CallTimeout::Derived, Some(Duration::ZERO)).unwrap_err().contains("fails every attempt"));
+    assert!(
+        timeouts(CallTimeout::Derived, Some(Duration::ZERO)).unwrap_err().contains("fails every attempt")
+    );
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! What the engine has to reach, as ratios within one run.
+
+use crate::op::Kind;
+use crate::ours::{
+    BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE, GUARD,
+    GUARD_REJECTION, REJECTION,
+};
+use crate::ratio::{Bound, Column, Ratio};
+use crate::row::by_entries;
+
+/// The targets of the engine.
+pub fn ratios() -> Vec<Ratio> {
+    use Bound::{AtLeast, AtMost};
+    use Column::{Allocations, Nanoseconds, Scaling, Together};
+    use Kind::{Ready, Suspending};
+
+    let ratio = |what, ours: &str, peers: &[&str], column, bound| Ratio {
+        what,
+        ours: ours.to_owned(),
+        peers: peers.iter().map(ToString::to_string).collect(),
+        column,
+        bound,
+    };
+    let third = AtMost(0.333);
+    let times = ["failsafe, success rate over 30 s", "seatbelt, 30 s", "seatbelt, 30 s, coarse clock"];
+    let opens = [
+        "recloser, open",
+        "failsafe, open",
+        "seatbelt, open",
+        "seatbelt, open, coarse clock",
+        "tower-resilience, open",
+    ];
+    let stack = ["hand-made stack"];
+    let small_stack = ["hand-made stack, one timeout"];
+    vec![
+        ratio("breaker with count window: allocations", BREAKER_COUNT, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("breaker with time window: allocations", BREAKER_TIME, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("rejection: allocations", REJECTION, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("guard, ready at once: allocations", GUARD, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("guard, suspending: allocations", GUARD, &[], Allocations(Suspending), AtMost(0.0)),
+        ratio(
+            "breaker with count window",
+            BREAKER_COUNT,
+            &["recloser, 100 calls"],
+            Nanoseconds(Ready),
+            third,
+        ),
+        ratio(
+            "breaker with count window, without guard",
+            BREAKER_ALONE,
+            &["recloser, 100 calls"],
+            Nanoseconds(Ready),
+            third,
+        ),
+        ratio(
+            "breaker with count window, blocking",
+            BREAKER_BLOCKING,
+            &["recloser, 100 calls, blocking"],
+            Nanoseconds(Ready),
+            third,
+        ),
+        ratio(
+            "breaker with time window, without guard",
+            BREAKER_TIME_ALONE,
+            &times,
+            Nanoseconds(Ready),
+            AtMost(0.2),
+        ),
+        ratio("breaker with time window", BREAKER_TIME, &times, Nanoseconds(Ready), AtMost(0.2)),
+        ratio(
+            "breaker with time window, holding 50 000 against 100",
+            &by_entries(BREAKER_ENTRIES, 50_000),
+            &[&by_entries(BREAKER_ENTRIES, 100)],
+            Nanoseconds(Ready),
+            AtMost(1.2),
+        ),
+        ratio("rejection", REJECTION, &opens, Nanoseconds(Ready), third),
+        ratio("rejection by a whole guard", GUARD_REJECTION, &opens, Nanoseconds(Ready), third),
+        ratio("guard, ready at once", GUARD, &stack, Nanoseconds(Ready), AtMost(0.5)),
+        ratio("guard, suspending", GUARD, &stack, Nanoseconds(Suspending), AtMost(0.9)),
+        ratio(
+            "guard, ready at once, against one timeout",
+            GUARD,
+            &small_stack,
+            Nanoseconds(Ready),
+            AtMost(0.5),
+        ),
+        ratio(
+            "guard, suspending, against one timeout",
+            GUARD,
+            &small_stack,
+            Nanoseconds(Suspending),
+            AtMost(0.9),
+        ),
+        ratio(
+            "two threads against one: breaker with count window",
+            BREAKER_COUNT,
+            &[],
+            Scaling(Ready),
+            AtLeast(1.0),
+        ),
+        ratio(
+            "two threads against one: breaker with time window",
+            BREAKER_TIME,
+            &[],
+            Scaling(Ready),
+            AtLeast(1.0),
+        ),
+        ratio("two threads: guard, ready at once", GUARD, &stack, Together(Ready), AtLeast(1.5)),
+        ratio("two threads: guard, suspending", GUARD, &stack, Together(Suspending), AtLeast(1.5)),
+    ]
+}
