@@ -80,6 +80,13 @@ impl ManualClock {
             wall - self.now().since(Tick::from_nanos(START));
     }
 
+    /// The wall time now.
+    #[must_use]
+    pub fn wall(&self) -> SystemTime {
+        let base = *self.0.wall.lock().unwrap_or_else(PoisonError::into_inner);
+        base + self.now().since(Tick::from_nanos(START))
+    }
+
     /// How many timers are waiting.
     #[must_use]
     pub fn sleepers_waiting(&self) -> usize {
@@ -105,8 +112,7 @@ impl Time for ManualClock {
     }
 
     fn wall(&self) -> SystemTime {
-        let base = *self.0.wall.lock().unwrap_or_else(PoisonError::into_inner);
-        base + self.now().since(Tick::from_nanos(START))
+        ManualClock::wall(self)
     }
 
     fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {

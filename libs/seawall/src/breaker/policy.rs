@@ -78,7 +78,8 @@ impl CircuitBreaker {
         let window = Arc::new(Window::new(settings.window));
         let zero = || AtomicU64::new(0);
         CircuitBreaker {
-            word: AtomicU64::new(Word::new(Place::Closed, ORIGIN).bits()),
+            // Closed since long ago: a circuit that is restored right away may have opened before it was made.
+            word: AtomicU64::new(Word::new(Place::Closed, 1).bits()),
             versions: Versions::new(Version { settings, window }),
             made: clock.now(),
             clock,

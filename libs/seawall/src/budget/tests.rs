@@ -1,1 +1,189 @@
+//! The arithmetic of the budget, and what many callers together may do.
 
+use proptest::prelude::*;
+
+use super::machine::{Bucket, Rules};
+use super::*;
+use crate::clock::{Clock, Tick, Time};
+use crate::{millis, secs};
+use seawall_testkit::ManualClock;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+struct Hands(ManualClock);
+
+impl Time for Hands {
+    fn now(&self) -> Tick {
+        Tick::from_nanos(self.0.now().as_nanos())
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.0.wall()
+    }
+
+    fn sleep_until(&self, _: Tick) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        unreachable!("a budget never sleeps")
+    }
+}
+
+fn bench(budget: Budget) -> (ManualClock, RetryBudget) {
+    let hands = ManualClock::new();
+    let budget = budget.build_with(Clock::custom(Arc::new(Hands(hands.clone())))).expect("a sound configuration");
+    (hands, budget)
+}
+
+fn spend(budget: &RetryBudget) -> bool {
+    budget.try_spend().map(Token::spend).is_some()
+}
+
+/// ENG-4: a share of the calls in the window, and not one more.
+#[test]
+fn eng_4_retries_are_a_share_of_the_calls() {
+    let (_, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    assert!(!spend(&budget), "nothing was earned");
+    (0..1_000).for_each(|_| budget.first_attempt());
+    assert_eq!((0..1_000).filter(|_| spend(&budget)).count(), 100);
+    assert_eq!((budget.in_window(), budget.denied()), ((1_000, 100), 901));
+}
+
+/// ENG-4: the floor is there for those who call seldom, over the window as a whole.
+#[test]
+fn eng_4_the_floor_allows_a_few_retries_whatever_was_earned() {
+    let (hands, budget) = bench(Budget::default());
+    let at_once = (0..1_000).filter(|_| spend(&budget)).count();
+    assert!((24..=30).contains(&at_once), "{at_once}");
+    let mut later = 0;
+    for _ in 0..100_000 {
+        hands.advance(millis(1));
+        later += usize::from(spend(&budget));
+    }
+    assert!((240..=330).contains(&later), "{later} in 100 s");
+}
+
+/// ENG-4: what was earned and spent is forgotten when the window has passed.
+#[test]
+fn eng_4_the_window_slides() {
+    let (hands, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    (0..1_000).for_each(|_| budget.first_attempt());
+    hands.advance(secs(11));
+    assert!(!spend(&budget), "what was earned 11 s ago is gone");
+    (0..100).for_each(|_| budget.first_attempt());
+    assert_eq!((0..100).filter(|_| spend(&budget)).count(), 10);
+}
+
+/// ENG-4: a token is given back if the attempt never started.
+#[test]
+fn eng_4_a_token_that_was_not_spent_goes_back() {
+    let (_, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    (0..10).for_each(|_| budget.first_attempt());
+    for _ in 0..100 {
+        let token = budget.try_spend().expect("one is there");
+        assert!(budget.try_spend().is_none(), "and only one");
+        drop(token);
+    }
+    assert!(spend(&budget));
+    assert!(!spend(&budget));
+}
+
+/// ENG-4. Trap "check-then-act": many threads together get what there is, once.
+#[test]
+fn eng_4_threads_share_one_budget() {
+    let (_, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    let spent: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..1_000).for_each(|_| budget.first_attempt());
+                    (0..1_000).filter(|_| spend(&budget)).count()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(spent <= 800, "{spent} of 800");
+    let rest = (0..1_000).filter(|_| spend(&budget)).count();
+    assert_eq!(spent + rest, 800);
+}
+
+/// ENG-4: gRPC's token bucket: failures take, first attempts that succeed give, above half retries are allowed.
+#[test]
+fn eng_4_the_token_bucket_of_grpc() {
+    let (_, budget) = bench(Budget::tokens(10.0, 0.5));
+    for _ in 0..4 {
+        budget.failed();
+        assert!(spend(&budget));
+    }
+    budget.failed();
+    assert!(!spend(&budget), "five of ten are left, which is not more than half");
+    // Trap "a token returned on success of a retry": only first attempts earn.
+    (0..100).for_each(|_| budget.succeeded(false));
+    assert!(!spend(&budget));
+    budget.succeeded(true);
+    assert!(spend(&budget));
+    (0..1_000).for_each(|_| budget.failed());
+    (0..11).for_each(|_| budget.succeeded(true));
+    assert!(spend(&budget), "from empty, eleven successes are more than half");
+}
+
+/// ENG-4. Trap "float drift": from every balance there is, no step leaves [0, max]. That holds for 10⁹ steps as for one.
+#[test]
+fn eng_4_no_step_leaves_the_bounds_from_any_balance() {
+    for (max, ratio) in [(1.0, 0.001), (10.0, 0.1), (10.0, 1000.0), (1000.0, 0.333)] {
+        let Rules::Bucket(bucket) = Budget::tokens(max, ratio).rules() else { unreachable!("it is one") };
+        for tokens in 0..=bucket.max {
+            assert!((tokens..=bucket.max).contains(&bucket.after_success(tokens)));
+            assert!(Bucket::after_failure(tokens) <= tokens);
+        }
+    }
+}
+
+proptest! {
+    /// ENG-4, PRM-6: whatever the calls, the pauses and the tokens given back: a retry is granted exactly as long as share
+    /// and floor allow one more.
+    #[test]
+    fn prm_6_a_retry_is_granted_exactly_within_share_and_floor(
+        share in 0u8..=100,
+        floor in 0u32..20,
+        script in prop::collection::vec((0u64..2_000, 0usize..40, 0usize..40, 0usize..4), 1..60),
+    ) {
+        prop_assume!(u32::from(share) + floor > 0);
+        let (hands, budget) = bench(Budget::share_of_calls(share).floor_per_second(f64::from(floor)));
+        for (pause, calls, retries, unused) in script {
+            hands.advance(millis(pause));
+            (0..calls).for_each(|_| budget.first_attempt());
+            let held: Vec<_> = (0..unused).filter_map(|_| budget.try_spend()).collect();
+            for _ in 0..retries {
+                let (seen, spent) = budget.in_window();
+                let granted = spend(&budget);
+                let earned = seen as f64 * f64::from(share) / 100.0;
+                // The window sees at least 8/9 of its ten seconds, and never more.
+                if granted {
+                    prop_assert!((spent + 1) as f64 <= earned + f64::from(floor) * 10.0);
+                } else {
+                    prop_assert!((spent + 1) as f64 > earned + f64::from(floor) * 8.8);
+                }
+            }
+            drop(held);
+        }
+    }
+}
+
+/// ENG-11: a budget that never allows a retry is refused.
+#[test]
+fn eng_11_a_budget_below_one_retry_is_refused() {
+    let wrong = |budget: Budget| budget.build().expect_err("it can't work").to_string();
+    assert!(wrong(Budget::share_of_calls(0).floor_per_second(0.05)).contains("it never allows a single retry"));
+    assert!(wrong(Budget::share_of_calls(120)).contains("120 % is not between 0 % and 100 %"));
+    assert!(wrong(Budget::default().window(Duration::ZERO)).contains("is not between 100 ms and 1 h"));
+    assert!(wrong(Budget::tokens(0.0, 0.1)).contains("0 tokens are not between 1 and 1000"));
+}
+
+/// ENG-4: a change of settings keeps what was earned and spent.
+#[test]
+fn eng_4_new_settings_keep_the_window() {
+    let (_, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    (0..100).for_each(|_| budget.first_attempt());
+    assert_eq!((0..100).filter(|_| spend(&budget)).count(), 10);
+    budget.reconfigure(&Budget::share_of_calls(15).floor_per_second(0.0)).expect("sound");
+    assert_eq!((0..100).filter(|_| spend(&budget)).count(), 5);
+}

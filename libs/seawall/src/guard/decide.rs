@@ -338,6 +338,17 @@ impl<'g> Run<'g> {
     }
 }
 
+/// Whoever drops a call halfway has given it up. The ticket's own drop would ask whether the thread panics, and blame the
+/// peer for a panic elsewhere in the task.
+impl Drop for Run<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.cut_short();
+        }
+    }
+}
+
 fn outcome_of(fault: Fault) -> Outcome {
     if fault.counts() { Outcome::Failure } else { Outcome::Ignored }
 }

@@ -86,7 +86,11 @@ impl Ring {
         // What another phase left there was never counted in this one.
         let old = if old >> 2 == new >> 2 { old } else { 0 };
         let bad = self.adjust(phase, old, new)?;
-        Some(Tally { calls: (before + 1).min(self.slots.len() as u64), ..bad })
+        // Read after the counts were adjusted: of two threads that record at once, the later one sees both calls and both
+        // outcomes. (Counting only the slots up to our own, neither of them saw the whole; loom found that.)
+        let head = self.head.load(Ordering::Acquire);
+        let calls = if head >> HEAD_BITS == phase { recorded(head) } else { before + 1 };
+        Some(Tally { calls: calls.min(self.slots.len() as u64), ..bad })
     }
 
     /// What the window holds in this phase.

@@ -1,0 +1,233 @@
+//! What is tried again, and what the caller is told.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+
+use seawall::{
+    Attempt, Backoff, Breaker, Budget, Classify, Error, Fault, Guard, GuardBuilder, Key, Kind, Policy, Ran, Retry, Safety,
+    fault, millis, secs,
+};
+use seawall_testkit::{ManualClock, Script, Step, run};
+
+fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
+    builder(Guard::builder("peer").clock(hands.clock()).seed(1)).build().unwrap()
+}
+
+fn quick(attempts: u32) -> Retry {
+    Retry::attempts(attempts).backoff(Backoff::constant(millis(10)).no_jitter())
+}
+
+fn call(hands: &ManualClock, guard: &Guard, safety: Safety, script: &Script) -> Result<(), Error<Fault>> {
+    let request = guard.classify(fault::Causes).safety(safety);
+    run(hands, request.call(|attempt| script.attempt(attempt)))
+}
+
+/// ENG-3: a transient fault is never seen by the caller.
+#[test]
+fn eng_3_a_transient_fault_is_hidden() {
+    let hands = ManualClock::new();
+    let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Fail(Fault::timeout()), Step::Ok]);
+    assert!(call(&hands, &guard(&hands, |b| b.retry(quick(3))), Safety::Idempotent, &script).is_ok());
+    assert_eq!(script.attempts(), 3);
+}
+
+/// ENG-3: every attempt has its number and its depth, and all have one key.
+#[test]
+fn eng_3_attempts_are_numbered_and_share_a_key() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(3)));
+    let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Fail(Fault::io()), Step::Ok, Step::Ok]);
+    call(&hands, &guard, Safety::Keyed, &script).unwrap();
+    call(&hands, &guard, Safety::Keyed, &script).unwrap();
+    let told = script.told();
+    assert_eq!(told.iter().map(Attempt::number).collect::<Vec<_>>(), [1, 2, 3, 1]);
+    assert_eq!(told.iter().map(Attempt::depth).collect::<Vec<_>>(), [0, 1, 2, 0]);
+    assert!(told[0].key() == told[1].key() && told[1].key() == told[2].key());
+    assert_ne!(told[2].key(), told[3].key());
+    let given = Key::from_u128(42);
+    let seen = run(&hands, guard.key(given).call(async |attempt: Attempt| Ok::<_, Fault>(attempt.key())));
+    assert_eq!(seen.unwrap(), given);
+}
+
+/// ENG-3. Trap "timeout = unknown outcome": what may have run is not sent again unless that is declared safe.
+#[test]
+fn eng_3_a_call_that_must_not_run_twice_is_sent_again_only_if_it_did_not_run() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(3)));
+    let refused = Script::new(&hands, [Step::Fail(Fault::unreachable()), Step::Ok]);
+    assert!(call(&hands, &guard, Safety::Once, &refused).is_ok());
+    let reset = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
+    let error = call(&hands, &guard, Safety::Once, &reset).unwrap_err();
+    assert_eq!(reset.attempts(), 1);
+    assert_eq!((error.kind(), error.decided_by(), error.ran()), (Kind::Failed, Policy::Retry, Ran::Unknown));
+    assert_eq!(error.to_string(), "failed, and repeating it is not declared safe: i/o fault");
+}
+
+/// ENG-3: exhausted retries carry the number of attempts and the last fault; of all attempts the most doubtful decides
+/// whether it ran.
+#[test]
+fn eng_3_exhausted_retries_say_what_happened() {
+    let hands = ManualClock::new();
+    let steps = [Step::Fail(Fault::io()), Step::Fail(Fault::unreachable()), Step::Fail(Fault::unreachable())];
+    let script = Script::new(&hands, steps);
+    let error = call(&hands, &guard(&hands, |b| b.retry(quick(3))), Safety::Idempotent, &script).unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (Kind::Exhausted, 3));
+    assert_eq!((error.last_fault(), error.ran()), (Fault::unreachable(), Ran::Unknown));
+    assert_eq!(error.to_string(), "gave up after 3 attempts: i/o fault");
+    assert_eq!(error.into_last(), Some(Fault::unreachable()));
+}
+
+/// ENG-4: an exhausted budget means no retry, and the error and a counter say so.
+#[test]
+fn eng_4_a_denied_retry_says_so() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(3).budget(Budget::share_of_calls(1).floor_per_second(0.0))));
+    let script = Script::new(&hands, [Step::Fail(Fault::io())]);
+    let error = call(&hands, &guard, Safety::Idempotent, &script).unwrap_err();
+    assert_eq!((error.kind(), error.decided_by(), error.attempts()), (Kind::BudgetDenied, Policy::Budget, 1));
+    assert_eq!(error.to_string(), "gave up after 1 attempt, the retry budget is spent: i/o fault");
+    assert_eq!(guard.budget().unwrap().denied(), 1);
+}
+
+/// ENG-3: `Retry-After` is waited for, up to the cap, and never past the deadline.
+#[test]
+fn eng_3_the_wait_that_the_peer_asks_for_is_honoured() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.call_timeout(secs(100)).retry(quick(2)));
+    let took = |seconds| {
+        let script = Script::new(&hands, [Step::Fail(Fault::throttled().after(secs(seconds))), Step::Ok]);
+        let start = hands.now();
+        let result = call(&hands, &guard, Safety::Once, &script);
+        (result.is_ok(), hands.now().since(start))
+    };
+    let (ok, waited) = took(7);
+    assert!(ok && waited >= secs(7) && waited <= millis(7_700), "{waited:?}");
+    assert_eq!(took(3_600), (true, secs(60)));
+    let short = Guard::builder("short").call_timeout(secs(5)).clock(hands.clock()).retry(quick(2)).build().unwrap();
+    let script = Script::new(&hands, [Step::Fail(Fault::throttled().after(secs(7)))]);
+    let error = call(&hands, &short, Safety::Once, &script).unwrap_err();
+    assert_eq!((error.kind(), error.retry_after()), (Kind::TimedOut, Some(secs(7))));
+}
+
+/// ENG-3: a refusal by the circuit is not retried by default; if asked for, it waits until the circuit says.
+#[test]
+fn eng_3_a_local_rejection_is_not_retried_unless_asked_for() {
+    let hands = ManualClock::new();
+    let make = |retry: Retry| {
+        let breaker = Breaker::consecutive_failures(1).cooldown(secs(5));
+        guard(&hands, |b| b.call_timeout(secs(60)).retry(retry.clone()).breaker(breaker.clone()))
+    };
+    let opened = make(quick(3));
+    let script = Script::new(&hands, [Step::Fail(Fault::io())]);
+    let error = call(&hands, &opened, Safety::Idempotent, &script).unwrap_err();
+    assert_eq!((error.kind(), error.decided_by(), error.attempts()), (Kind::Rejected, Policy::Breaker, 1));
+    assert_eq!((error.ran(), error.last()), (Ran::Unknown, Some(&Fault::io())), "the first attempt is not forgotten");
+    let error = call(&hands, &opened, Safety::Idempotent, &script).unwrap_err();
+    assert_eq!((error.kind(), error.attempts(), error.ran()), (Kind::Rejected, 0, Ran::No));
+    assert!(error.retry_after().unwrap() > secs(4));
+    assert!(error.to_string().starts_with("rejected by the breaker after no attempt; try again in 4.9"), "{error}");
+
+    let patient = make(quick(3).on_rejection());
+    let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
+    let start = hands.now();
+    assert!(call(&hands, &patient, Safety::Idempotent, &script).is_ok());
+    assert!(hands.now().since(start) >= secs(5) - millis(5));
+    assert_eq!(patient.budget().unwrap().in_window(), (1, 1), "a refusal costs no token of its own");
+}
+
+/// ENG-3. Trap "retries at several layers multiply": what a guard further in has spent its retries on is not retried again,
+/// and a layer can leave retrying to the one around it altogether.
+#[test]
+fn eng_3_nested_guards_do_not_multiply() {
+    let hands = ManualClock::new();
+    let attempts = |inner: Retry| {
+        let outer = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)));
+        let inner = guard(&hands, |b| b.call_timeout(secs(60)).retry(inner.clone()));
+        let (sent, depths) = (Cell::new(0), RefCell::new(Vec::new()));
+        let operation = async |_| {
+            let leaf = async |attempt: Attempt| {
+                sent.set(sent.get() + 1);
+                depths.borrow_mut().push(attempt.depth());
+                Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionReset))
+            };
+            inner.idempotent().call(leaf).await
+        };
+        let error = run(&hands, outer.idempotent().call(operation)).unwrap_err();
+        (sent.get(), error.attempts(), depths.into_inner())
+    };
+    assert_eq!(attempts(quick(3)), (3, 1, vec![0, 1, 2]), "the inner guard retries, the outer does not repeat it");
+    assert_eq!(attempts(quick(3).leave_to_outer()), (3, 3, vec![0, 1, 2]), "the inner guard leaves it to the outer");
+}
+
+/// ENG-1, ENG-5: what a guard further in refused says nothing about the peer of this one.
+#[test]
+fn eng_5_a_rejection_further_in_is_ignored_and_frees_the_probe() {
+    let hands = ManualClock::new();
+    let outer = guard(&hands, |b| b.no_retry().breaker(Breaker::consecutive_failures(1).cooldown(secs(1))));
+    let inner = guard(&hands, |b| b.no_retry().breaker(Breaker::consecutive_failures(1)));
+    inner.breaker().unwrap().force_open("down");
+    let through_both = || {
+        let operation = async |_| inner.call(async |_| Ok::<_, Fault>(())).await;
+        run(&hands, outer.call(operation)).unwrap_err()
+    };
+    for _ in 0..10 {
+        assert_eq!(through_both().last_fault(), Fault::rejected());
+    }
+    let breaker = outer.breaker().unwrap();
+    assert_eq!(breaker.state(), seawall::breaker::State::Closed);
+    breaker.admit().unwrap().finish(seawall::breaker::Outcome::Failure);
+    hands.advance(secs(1));
+    through_both();
+    assert_eq!((breaker.state(), breaker.probes_under_way()), (seawall::breaker::State::HalfOpen, 0));
+}
+
+/// ENG-3: an answer may be a fault too: it is retried, and what the peer answered last is what the caller gets.
+#[test]
+fn eng_3_answers_can_be_retried_and_the_last_one_is_returned() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)).breaker(Breaker::consecutive_failures(3)));
+    let by_status = |result: &Result<u16, io::Error>| result.as_ref().map_or(Some(Fault::io()), |s| Fault::of_http(*s));
+    let answers = |statuses: Vec<u16>| {
+        let statuses = RefCell::new(statuses.into_iter());
+        let operation = async |_| Ok::<_, io::Error>(statuses.borrow_mut().next().expect("no more attempts than answers"));
+        run(&hands, guard.classify(by_status).idempotent().call(operation))
+    };
+    assert_eq!(answers(vec![500, 502, 200]).unwrap(), 200);
+    assert_eq!(answers(vec![404]).unwrap(), 404);
+    assert_eq!(answers(vec![500, 500, 500]).unwrap(), 500);
+    assert_eq!(guard.breaker().unwrap().state(), seawall::breaker::State::Open, "they counted all the same");
+}
+
+/// ENG-1: an error that the classifier takes for no fault is passed on, and harms nobody.
+#[test]
+fn eng_1_an_error_can_be_no_fault() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(3)).breaker(Breaker::consecutive_failures(1)));
+    struct NeverAFault;
+    impl<T, E> Classify<T, E> for NeverAFault {
+        fn classify(&self, _: &Result<T, E>) -> Option<Fault> {
+            None
+        }
+    }
+    let result = run(&hands, guard.classify(NeverAFault).call(async |_| Err::<(), _>("end of stream")));
+    assert_eq!(result.unwrap_err().into_last(), Some("end of stream"));
+    assert_eq!(guard.breaker().unwrap().state(), seawall::breaker::State::Closed);
+}
+
+/// ENG-11: errors of any type go through, `anyhow` and strings too.
+#[test]
+fn eng_11_operations_may_fail_with_anything() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(2)));
+    let tries = Cell::new(0);
+    let operation = async |_| {
+        tries.set(tries.get() + 1);
+        Err::<(), _>(anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing the order"))
+    };
+    let error = run(&hands, guard.classify(fault::Dynamic).idempotent().call(operation)).unwrap_err();
+    assert_eq!((error.kind(), tries.get()), (Kind::Exhausted, 2));
+    assert_eq!(error.last().unwrap().to_string(), "writing the order");
+    let text = |_: &Result<(), String>| Some(Fault::business());
+    let error = run(&hands, guard.classify(text).call(async |_| Err("no such order".to_owned()))).unwrap_err();
+    assert_eq!(error.into_last().as_deref(), Some("no such order"));
+}

@@ -1,0 +1,196 @@
+//! The lock-free shells under every interleaving of two or three threads: `cargo xtask loom`.
+//!
+//! What the machine decides is proved by its property tests; here is proved that two threads which apply it at once never
+//! both get what only one may have, and never lose what one of them reported.
+#![cfg(seawall_loom)]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use loom::sync::Arc;
+use loom::thread;
+use seawall::breaker::{CircuitBreaker, Outcome, State, Ticket};
+use seawall::{Breaker, Budget, Clock, Tick, Time, secs};
+
+/// Time is not what is modelled here: it stands still while the threads run.
+#[derive(Default)]
+struct Still(AtomicU64);
+
+impl Time for Still {
+    fn now(&self) -> Tick {
+        Tick::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn sleep_until(&self, _: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        unreachable!("nothing here sleeps")
+    }
+}
+
+struct Circuit {
+    time: StdArc<Still>,
+    breaker: CircuitBreaker,
+}
+
+impl Circuit {
+    fn new(breaker: Breaker) -> Self {
+        let time = StdArc::new(Still::default());
+        let breaker = breaker.build_with(Clock::custom(time.clone())).expect("a sound configuration");
+        Circuit { time, breaker }
+    }
+
+    /// A circuit that has opened and whose cooldown is over.
+    fn due(breaker: Breaker) -> Self {
+        let circuit = Circuit::new(breaker);
+        circuit.breaker.admit().expect("closed").finish(Outcome::Failure);
+        circuit.wait(secs(31));
+        circuit
+    }
+
+    fn wait(&self, time: Duration) {
+        self.time.0.fetch_add(u64::try_from(time.as_nanos()).expect("short"), Ordering::Relaxed);
+    }
+}
+
+fn both<T: Send + 'static>(
+    circuit: &Arc<Circuit>,
+    one: impl FnOnce(&Circuit) -> T + Send + 'static,
+    other: impl FnOnce(&Circuit) -> T + Send + 'static,
+) -> (T, T) {
+    let (first, second) = (circuit.clone(), circuit.clone());
+    let first = thread::spawn(move || one(&first));
+    let other = other(&second);
+    (first.join().expect("no panic"), other)
+}
+
+/// PRM-3, ENG-5: of two callers that come when the cooldown is over, one is the probe. Trap "check-then-act".
+#[test]
+fn prm_3_two_threads_never_both_get_the_only_probe() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::due(Breaker::consecutive_failures(1)));
+        let admit = |circuit: &Circuit| circuit.breaker.admit().map(std::mem::forget).is_ok();
+        let (one, other) = both(&circuit, admit, admit);
+        assert!(one != other, "one and only one is let through");
+        assert_eq!(circuit.breaker.probes_under_way(), 1);
+    });
+}
+
+/// PRM-3: with two places, three threads get two probes.
+#[test]
+fn prm_3_three_threads_get_two_places() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::due(Breaker::consecutive_failures(1).probes(2).close_after(2)));
+        let admit = |circuit: &Circuit| u32::from(circuit.breaker.admit().map(std::mem::forget).is_ok());
+        let third = {
+            let circuit = circuit.clone();
+            thread::spawn(move || admit(&circuit))
+        };
+        let (one, other) = both(&circuit, admit, admit);
+        assert_eq!(one + other + third.join().expect("no panic"), 2);
+    });
+}
+
+/// PRM-4: a probe that is dropped while another caller asks is never lost: its place is taken or free.
+#[test]
+fn prm_4_a_probe_dropped_beside_an_admission_is_not_lost() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::due(Breaker::consecutive_failures(1)));
+        let admit_and_drop = |circuit: &Circuit| drop(circuit.breaker.admit());
+        both(&circuit, admit_and_drop, admit_and_drop);
+        assert_eq!((circuit.breaker.state(), circuit.breaker.probes_under_way()), (State::HalfOpen, 0));
+        assert!(circuit.breaker.admit().is_ok());
+    });
+}
+
+/// ENG-5: failures that two threads report at once are both counted, and open the circuit once.
+#[test]
+fn eng_5_no_failure_in_a_row_is_lost() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::new(Breaker::consecutive_failures(2)));
+        let fail = |circuit: &Circuit| circuit.breaker.admit().map(|ticket| ticket.finish(Outcome::Failure)).is_ok();
+        both(&circuit, fail, fail);
+        assert_eq!((circuit.breaker.state(), circuit.breaker.counts().opened), (State::Open, 1));
+    });
+}
+
+/// ENG-5: the same in a window of calls: both outcomes are in it, whoever came first.
+#[test]
+fn eng_5_no_outcome_in_the_window_is_lost() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::new(Breaker::failure_rate(60).over_calls(4).minimum_calls(4)));
+        let report = |outcome| {
+            move |circuit: &Circuit| circuit.breaker.admit().map(|ticket| ticket.finish(outcome)).is_ok()
+        };
+        both(&circuit, report(Outcome::Failure), report(Outcome::Success));
+        assert_eq!(circuit.breaker.window(), (2, 1, 0));
+    });
+}
+
+/// ENG-5: a window in which every failure counts opens when two threads fail at once.
+#[test]
+fn eng_5_two_failures_at_once_open_the_window() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::new(Breaker::failure_rate(100).over_calls(2).minimum_calls(2)));
+        let fail = |circuit: &Circuit| circuit.breaker.admit().map(|ticket| ticket.finish(Outcome::Failure)).is_ok();
+        both(&circuit, fail, fail);
+        assert_eq!(circuit.breaker.state(), State::Open);
+    });
+}
+
+/// ENG-5: a ticket from before a transition is late, even if it comes back in the middle of it.
+#[test]
+fn eng_5_a_late_ticket_does_not_undo_a_transition() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::new(Breaker::consecutive_failures(1)));
+        let (one, other) = both(
+            &circuit,
+            |circuit| circuit.breaker.admit().map(|ticket| ticket.finish(Outcome::Success)).is_ok(),
+            |circuit| circuit.breaker.admit().map(|ticket| ticket.finish(Outcome::Failure)).is_ok(),
+        );
+        assert!(other && circuit.breaker.state() == State::Open, "a success beside it closes nothing");
+        let _ = one;
+    });
+}
+
+/// PRM-3: the outcome of a probe and a new caller meet: the circuit closes, and nobody is let through beside the probe.
+#[test]
+fn prm_3_a_probe_that_succeeds_beside_a_caller_closes_the_circuit() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::due(Breaker::consecutive_failures(1)));
+        let finish = |result: Result<Ticket<'_>, _>| match result {
+            Ok(ticket) => {
+                ticket.finish(Outcome::Success);
+                true
+            }
+            Err(_) => false,
+        };
+        let (one, other) =
+            both(&circuit, move |circuit| finish(circuit.breaker.admit()), move |circuit| finish(circuit.breaker.admit()));
+        assert!(one || other);
+        assert_eq!(circuit.breaker.state(), State::Closed);
+    });
+}
+
+/// ENG-4, PRM-6: of two retries that see one token left, one gets it.
+#[test]
+fn prm_6_two_threads_never_both_get_the_last_token() {
+    loom::model(|| {
+        let clock = Clock::custom(StdArc::new(Still::default()));
+        let budget = Budget::share_of_calls(100).floor_per_second(0.0).build_with(clock).expect("sound");
+        budget.first_attempt();
+        let budget = Arc::new(budget);
+        let spend = |budget: &seawall::budget::RetryBudget| budget.try_spend().map(|token| token.spend()).is_some();
+        let other = {
+            let budget = budget.clone();
+            thread::spawn(move || spend(&budget))
+        };
+        let (one, other) = (spend(&budget), other.join().expect("no panic"));
+        assert!(one != other, "one and only one may retry");
+    });
+}
