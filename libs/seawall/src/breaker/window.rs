@@ -71,7 +71,7 @@ impl TimeWindow {
     pub(super) fn record(&self, mark: Mark, phase: u64, now: Unit, settings: &Settings) -> bool {
         if mark.is_good() {
             self.good.add(self.slicing, now, phase);
-            if self.starved.load(Ordering::Acquire) != phase {
+            if self.starved.load(Ordering::SeqCst) != phase {
                 return false;
             }
         } else {
@@ -95,9 +95,13 @@ impl TimeWindow {
 
     #[cold]
     fn judge(&self, phase: u64, now: Unit, settings: &Settings) -> bool {
+        // Said before anything is added up, and both sides sequentially consistent: a success beside us is either in our
+        // sum, or sees that it has to judge for itself.
+        self.starved.store(phase, Ordering::SeqCst);
         let tally = self.tally(phase, now);
-        let starved = tally.calls < settings.minimum_calls && tally.failures + tally.slow > 0;
-        self.starved.store(if starved { phase } else { 0 }, Ordering::Release);
+        if tally.calls >= settings.minimum_calls || tally.failures + tally.slow == 0 {
+            self.starved.store(0, Ordering::SeqCst);
+        }
         is_enough(tally, settings)
     }
 

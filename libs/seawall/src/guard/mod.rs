@@ -53,7 +53,7 @@ use crate::versions::Versions;
 ///     .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
 ///     .build()?;
 ///
-/// let receipt = payments.idempotent().call(async |attempt| charge(attempt.key()).await).await?;
+/// let receipt = payments.keyed().call(|attempt| charge(attempt.key())).await?;
 /// # assert_eq!(receipt, 42);
 /// # Ok(()) }
 /// # async fn charge(_key: seawall::Key) -> std::io::Result<u32> { Ok(42) }
@@ -100,12 +100,14 @@ impl Guard {
 
     /// Runs an operation that must not run twice: it is retried only when it certainly did not run.
     ///
-    /// The operation is any `FnMut(Attempt) -> impl Future<Output = Result<T, E>>`. Say more about it first with
+    /// The operation is called once for each attempt. Say more about it first with
     /// [`idempotent`](Guard::idempotent), [`keyed`](Guard::keyed) or [`classify`](Guard::classify).
     #[inline]
-    pub fn call<O: Operation>(&self, operation: O) -> Call<'_, O, Causes>
+    pub fn call<F, Fut, T, E>(&self, operation: F) -> Call<'_, F, Causes>
     where
-        Causes: Classify<O::Output, O::Error>,
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        Causes: Classify<T, E>,
     {
         self.request().call(operation)
     }

@@ -1,7 +1,7 @@
 //! What is said about a call before it is made.
 
 use super::attempt::Identity;
-use super::{Call, Deadline, Inner, Key, Operation};
+use super::{Attempt, Call, Deadline, Inner, Key, Operation};
 use crate::clock::Tick;
 use crate::fault::{Causes, Classify};
 use crate::retry::Safety;
@@ -69,8 +69,21 @@ impl<'g, C> Request<'g, C> {
     }
 
     /// Makes the call. Nothing happens until the future is polled.
+    ///
+    /// The operation is called once for each attempt.
     #[inline]
-    pub fn call<O>(self, operation: O) -> Call<'g, O, C>
+    pub fn call<F, Fut, T, E>(self, operation: F) -> Call<'g, F, C>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        C: Classify<T, E>,
+    {
+        Call::new(self, operation)
+    }
+
+    /// As [`call`](Request::call), for an [`Operation`] that is no closure.
+    #[inline]
+    pub fn perform<O>(self, operation: O) -> Call<'g, O, C>
     where
         O: Operation,
         C: Classify<O::Output, O::Error>,
