@@ -66,6 +66,7 @@ impl ManualClock {
     }
 
     /// Moves time on to the next timer. False if nobody waits.
+    #[expect(clippy::must_use_candidate, reason = "moving is what it is called for")]
     pub fn advance_to_next(&self) -> bool {
         let next = self.sleepers().waiting.keys().next().map(|(at, _)| *at);
         next.is_some_and(|at| {

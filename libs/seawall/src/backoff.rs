@@ -1,13 +1,12 @@
 //! How long to wait before the next attempt.
-//!
-//! # Why jitter by default?
-//! Callers that failed together retry together, and without jitter they come back in the same instant, again
-//! and again. Full jitter draws the wait evenly from zero to the exponential bound, which flattens the wave.
+#![doc = ""]
+#![doc = include_str!("../docs/backoff.md")]
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::chance::fraction;
+#[cfg(feature = "tokio")]
 use crate::config::Problems;
 
 /// The wait before the first retry.
@@ -165,6 +164,7 @@ impl Backoff {
         }
     }
 
+    #[cfg(feature = "tokio")]
     /// The shortest possible wait before the first retry.
     pub(crate) fn shortest_first(&self) -> Duration {
         match self.jitter {
@@ -175,6 +175,7 @@ impl Backoff {
         }
     }
 
+    #[cfg(feature = "tokio")]
     /// The longest waits of `retries` retries together.
     pub(crate) fn longest_total(&self, retries: u32) -> Duration {
         // A guard has few attempts; a thousand capped waits are hours, which is as good as any number above.
@@ -185,6 +186,7 @@ impl Backoff {
         self.throttled_base.unwrap_or_else(|| self.base.saturating_mul(THROTTLED_TIMES))
     }
 
+    #[cfg(feature = "tokio")]
     pub(crate) fn check(&self, problems: &mut Problems) {
         problems.refuse_if(self.cap.is_zero(), "retry.backoff.cap", || {
             "a cap of zero means no wait at all; write `Backoff::constant(Duration::ZERO)` if that is meant".into()
@@ -229,7 +231,7 @@ fn scale(duration: Duration, factor: f64) -> Duration {
     Duration::from_nanos(nanos as u64)
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(all(test, feature = "tokio"))]
 mod tests {
     use super::*;
     use crate::chance::Chance;

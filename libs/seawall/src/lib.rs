@@ -34,9 +34,11 @@ mod error;
 pub mod fault;
 #[cfg(feature = "tokio")]
 pub mod guard;
+#[cfg(feature = "tokio")]
 pub mod retry;
 mod stats;
 mod sync;
+#[cfg(feature = "tokio")]
 pub mod timeout;
 mod versions;
 
@@ -49,4 +51,10 @@ pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]
 pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Request};
+#[cfg(feature = "tokio")]
 pub use retry::{Retry, Safety};
+
+/// The first guard of the README, compiled and run with the other examples.
+#[cfg(all(doctest, feature = "tokio"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

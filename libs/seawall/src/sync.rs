@@ -1,7 +1,8 @@
 //! The atomics that the lock-free shells stand on.
 //!
 //! Under `cfg(seawall_loom)` they are loom's, so that the model checker sees every step that two threads
-//! can take; otherwise they are the standard library's. Nothing else in the crate names either.
+//! can take; otherwise they are the standard library's. What is not part of a shell's protocol (settings, the
+//! number of a thread) uses the standard library's directly.
 
 #[cfg(seawall_loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

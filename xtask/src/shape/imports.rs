@@ -11,8 +11,9 @@ use super::{File, expect_none, files};
 const DOMAIN: &str = "hub/core/src/domain/";
 
 /// What a machine may name besides the standard library: its own word and settings, instants as plain
-/// numbers, and windows of counts.
-const PURE_FOR_MACHINES: &[&str] = &["crate::stats", "crate::clock::Tick", "super::config", "super::word"];
+/// numbers, windows of counts, and faults, which are plain values.
+const PURE_FOR_MACHINES: &[&str] =
+    &["crate::stats", "crate::clock::Tick", "crate::fault", "super::config", "super::word"];
 
 const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "super", "self"];
 

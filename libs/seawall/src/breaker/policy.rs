@@ -1,20 +1,22 @@
 //! The circuit itself: the shell that applies the machine by compare-and-swap.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::config::{Breaker, Settings};
+use super::config::Breaker;
+use super::counts::{Counters, Counts};
 use super::machine::{Effect, Event, opens_until, step};
-use super::snapshot::{Snapshot, State};
+use super::refused::Refused;
+use super::settings::{Defaults, Settings};
+use super::snapshot::State;
 use super::ticket::{Outcome, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
-use crate::clock::{Clock, Tick, Unit, from_units, units};
-use crate::config::{ConfigError, Problems};
-use crate::stats::spread;
+use crate::chance::entropy;
+use crate::clock::{Clock, Tick, Unit};
+use crate::stats::{Tally, spread};
 use crate::sync::{AtomicU64, Ordering};
 use crate::versions::Versions;
 
@@ -22,13 +24,15 @@ use crate::versions::Versions;
 #[derive(Debug)]
 pub struct CircuitBreaker {
     word: AtomicU64,
-    versions: Versions<Version>,
-    clock: Clock,
+    pub(super) versions: Versions<Version>,
+    pub(super) clock: Clock,
     /// When it was made. Stamps count from here, so that 40 bits last for decades.
     made: Tick,
     counters: Counters,
+    /// What holds where the configuration says nothing, the first one and all later ones.
+    pub(super) defaults: Defaults,
     /// Why a person last moved it.
-    reason: Mutex<Option<Arc<str>>>,
+    pub(super) reason: Mutex<Option<Arc<str>>>,
 }
 
 /// Settings and the window that fits them; a change of settings that leaves the window's shape shares it.
@@ -38,60 +42,23 @@ pub(super) struct Version {
     pub(super) window: Arc<Window>,
 }
 
-/// What happened to a circuit so far, but for what passed without remark.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Counts {
-    /// How often it opened.
-    pub opened: u64,
-    /// How often it became half-open.
-    pub half_opened: u64,
-    /// How often it closed.
-    pub closed: u64,
-    /// Calls that were refused.
-    pub refused: u64,
-    /// Tickets that came back after the circuit had moved on, and changed nothing.
-    pub late: u64,
-    /// Tickets that were dropped without an outcome.
-    pub abandoned: u64,
-    /// Tickets that a panic dropped; each is a failure.
-    pub panicked: u64,
-}
-
-#[derive(Debug)]
-struct Counters {
-    opened: AtomicU64,
-    half_opened: AtomicU64,
-    closed: AtomicU64,
-    refused: AtomicU64,
-    late: AtomicU64,
-    abandoned: AtomicU64,
-    panicked: AtomicU64,
-}
-
 /// The time of a new circuit on its own scale: high enough that a restored circuit's opening lies above zero.
 const ORIGIN: Unit = 1 << 38;
 
 impl CircuitBreaker {
-    pub(crate) fn new(breaker: &Breaker, clock: Clock) -> Self {
-        let settings = breaker.settings();
+    /// `abandoned_after`: the threshold for abandoned calls that a guard's timeouts imply.
+    pub(crate) fn new(breaker: &Breaker, clock: Clock, abandoned_after: Option<Duration>) -> Self {
+        let defaults = Defaults { abandoned_after, seed: entropy() };
+        let settings = breaker.settings(&defaults);
         let window = Arc::new(Window::new(settings.window));
-        let zero = || AtomicU64::new(0);
         CircuitBreaker {
             // Closed since long ago: a circuit that is restored right away may have opened before it was made.
             word: AtomicU64::new(Word::new(Place::Closed, 1).bits()),
             versions: Versions::new(Version { settings, window }),
             made: clock.now(),
             clock,
-            counters: Counters {
-                opened: zero(),
-                half_opened: zero(),
-                closed: zero(),
-                refused: zero(),
-                late: zero(),
-                abandoned: zero(),
-                panicked: zero(),
-            },
+            counters: Counters::new(),
+            defaults,
             reason: Mutex::new(None),
         }
     }
@@ -235,24 +202,12 @@ impl CircuitBreaker {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
-                    self.moved(word.place(), next.place());
+                    self.counters.moved(word.place(), next.place());
                     return (next, effect);
                 }
                 Err(other) => word = Word::from_bits(other),
             }
         }
-    }
-
-    fn moved(&self, from: Place, to: Place) {
-        let counter = match to {
-            _ if from == to => return,
-            Place::Open | Place::ForcedOpen => &self.counters.opened,
-            Place::HalfOpen => &self.counters.half_opened,
-            // From ramping to closed nothing is decided: the circuit has been closed since the ramp began.
-            Place::Closed | Place::Ramping if from != Place::Ramping => &self.counters.closed,
-            _ => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Where the circuit stands now. What time alone decides (a probe whose lease ran out, a ramp that is over)
@@ -262,24 +217,14 @@ impl CircuitBreaker {
         self.observe().place().into()
     }
 
-    fn observe(&self) -> Word {
+    pub(super) fn observe(&self) -> Word {
         self.apply(Event::Observe, self.now(), self.versions.newest()).0
     }
 
     /// What has happened so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { opened, half_opened, closed, refused, late, abandoned, panicked } = &self.counters;
-        Counts {
-            opened: read(opened),
-            half_opened: read(half_opened),
-            closed: read(closed),
-            refused: read(refused),
-            late: read(late),
-            abandoned: read(abandoned),
-            panicked: read(panicked),
-        }
+        self.counters.read()
     }
 
     /// Probes that are under way.
@@ -289,101 +234,15 @@ impl CircuitBreaker {
         if word.place() == Place::HalfOpen { word.probes() } else { 0 }
     }
 
-    /// Closes the circuit and forgets what led to its opening; also ends forcing and disabling.
-    pub fn reset(&self, reason: &str) {
-        self.command(Event::Reset, reason);
-    }
-
-    /// Refuses every call until [`reset`](CircuitBreaker::reset).
-    pub fn force_open(&self, reason: &str) {
-        self.command(Event::ForceOpen, reason);
-    }
-
-    /// Lets every call through, whatever comes back, until [`reset`](CircuitBreaker::reset).
-    pub fn force_closed(&self, reason: &str) {
-        self.command(Event::ForceClosed, reason);
-    }
-
-    /// Lets every call through and looks at none, until [`reset`](CircuitBreaker::reset).
-    pub fn disable(&self, reason: &str) {
-        self.command(Event::Disable, reason);
-    }
-
-    fn command(&self, event: Event, reason: &str) {
-        let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(reason.into());
-        self.apply(event, self.now(), self.versions.newest());
-    }
-
-    /// The reason that was given when a person last moved the circuit.
+    /// What the window holds. Empty where failures in a row are counted, and while the circuit is not closed.
     #[must_use]
-    pub fn reason(&self) -> Option<Arc<str>> {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn window(&self) -> Tally {
+        self.version().window.tally(self.word().stamp(), self.now())
     }
 
-    /// Changes the settings of a running circuit. State, streak and probes stay; the window stays if its shape
-    /// does, else it starts empty. A cooldown that is running is measured by the new settings from now on.
-    pub fn reconfigure(&self, breaker: &Breaker) -> Result<(), ConfigError> {
-        let mut problems = Problems::default();
-        breaker.check(&mut problems);
-        let settings = problems.into_result("the breaker", breaker)?.settings();
-        let published = self.versions.publish(|old| {
-            let window = if old.window.fits(settings.window) {
-                old.window.clone()
-            } else {
-                Arc::new(Window::new(settings.window))
-            };
-            Version { settings, window }
-        });
-        let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "breaker", || {
-            "it was changed a million times; build a new one".into()
-        });
-        problems.into_result("the breaker", ())
-    }
-
-    /// What a restart should not forget.
+    /// When it opens and how it closes again, in words.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let (word, now) = (self.observe(), self.now());
-        let until = opens_until(word, &self.versions.newest().settings.rules);
-        Snapshot {
-            state: word.place().into(),
-            until: (word.place() == Place::Open)
-                .then(|| self.clock.wall() + from_units(until.saturating_sub(now))),
-            trips: word.trips(),
-            reason: self.reason(),
-        }
-    }
-
-    /// Goes on where another process stopped.
-    ///
-    /// An open circuit stays open for the rest of its cooldown, and never longer than a whole one, wherever the
-    /// wall clock has jumped in the meantime. A half-open one lets its next call through as a probe.
-    pub fn restore(&self, snapshot: &Snapshot) {
-        let left = snapshot.until.map_or(Duration::ZERO, |until| {
-            until.duration_since(self.clock.wall()).unwrap_or(Duration::ZERO)
-        });
-        let event = match snapshot.state {
-            State::Closed | State::Ramping => Event::Reset,
-            State::Open => Event::Reopen { left: units(left), trips: snapshot.trips },
-            State::HalfOpen => Event::Reopen { left: 0, trips: snapshot.trips },
-            State::ForcedOpen => Event::ForceOpen,
-            State::ForcedClosed => Event::ForceClosed,
-            State::Disabled => Event::Disable,
-        };
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = snapshot.reason.clone();
-        self.apply(event, self.now(), self.versions.newest());
-    }
-
-    /// What the window holds: calls, failures, slow calls.
-    #[must_use]
-    pub fn window(&self) -> (u64, u64, u64) {
-        let tally = self.versions.newest().window.tally(self.word().stamp(), self.now());
-        (tally.calls, tally.failures, tally.slow)
-    }
-
-    pub(crate) fn explain(&self) -> &str {
+    pub fn explain(&self) -> &str {
         &self.versions.newest().settings.text
     }
 
@@ -402,7 +261,7 @@ impl CircuitBreaker {
         if settings.precise { self.clock.precise() } else { self.clock.now() }
     }
 
-    fn now(&self) -> Unit {
+    pub(super) fn now(&self) -> Unit {
         self.unit(self.clock.now())
     }
 
@@ -420,58 +279,3 @@ impl CircuitBreaker {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
-
-/// A call that a circuit did not let through.
-///
-/// One word, so that a refusal comes back in a register: where the circuit stood (8 bits), units to wait (56 bits).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Refused(u64);
-
-impl Refused {
-    const NOBODY_KNOWS: u64 = (1 << 56) - 1;
-
-    fn new(place: Place, wait: Option<Unit>) -> Self {
-        let wait = wait.map_or(Self::NOBODY_KNOWS, |wait| wait.min(Self::NOBODY_KNOWS - 1));
-        Refused((place as u64) << 56 | wait)
-    }
-
-    /// Where the circuit stood.
-    #[must_use]
-    pub fn state(&self) -> State {
-        match self.0 >> 56 {
-            place if place == Place::Open as u64 => State::Open,
-            place if place == Place::HalfOpen as u64 => State::HalfOpen,
-            place if place == Place::Ramping as u64 => State::Ramping,
-            _ => State::ForcedOpen,
-        }
-    }
-
-    /// When to come back; `None` while a person holds it open.
-    #[inline]
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        let wait = self.0 & Self::NOBODY_KNOWS;
-        (wait != Self::NOBODY_KNOWS).then(|| from_units(wait))
-    }
-}
-
-impl fmt::Debug for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused")
-            .field("state", &self.state())
-            .field("retry_after", &self.retry_after())
-            .finish()
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the circuit is {}", self.state())?;
-        match self.retry_after() {
-            Some(wait) => write!(f, ", try again in {wait:?}"),
-            None => f.write_str(", until it is reset"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}

@@ -56,7 +56,7 @@ impl Bench {
         self.hands.advance(millis(2));
         match word {
             "." | "x" | "i" | "s" => {
-                let ticket = self.breaker.admit().unwrap_or_else(|refused| panic!("`{word}`: {refused}"));
+                let ticket = self.breaker.admit().expect(word);
                 if word == "s" {
                     self.hands.advance(secs(5));
                 }
@@ -68,7 +68,9 @@ impl Bench {
             }
             "-" => assert!(self.breaker.admit().is_err(), "it was let through"),
             "?" => {}
-            seconds => self.hands.advance(Duration::from_secs_f64(seconds.parse().expect("a number of seconds"))),
+            seconds => {
+                self.hands.advance(Duration::from_secs_f64(seconds.parse().expect("a number of seconds")));
+            }
         }
         match State::from(self.breaker.word().place()) {
             _ if word == "?" => letter(self.breaker.state()),
@@ -269,7 +271,11 @@ fn eng_5_a_ramp_lets_a_growing_share_pass() {
     }
     assert!(shares[0] < 120 && (380..620).contains(&shares[4]) && shares[9] > 880, "{shares:?}");
     assert_eq!(bench.play("1 . ?"), "CCC");
-    assert_eq!(play(in_a_row(1).ramp(secs(10)), "x 30 . 9.99 x"), "OORRO", "a failure while ramping opens it");
+    assert_eq!(
+        play(in_a_row(1).ramp(secs(10)), "x 30 . 9.99 x"),
+        "OORRO",
+        "a failure while ramping opens it"
+    );
 }
 
 /// ENG-5. Trap "half-open probe never settles": a probe that hangs has failed when its lease ends, and one whose ticket
@@ -300,7 +306,11 @@ fn eng_5_a_hung_probe_that_comes_back_is_late() {
 fn eng_5_prm_3_half_open_ends_when_nobody_calls_any_more() {
     assert_eq!(play(in_a_row(1).close_after(3), "x 30 . 59 ? 1.1 ?"), "OOHHHHC");
     assert_eq!(play(in_a_row(1).close_after(3), "x 30 . 3600 ."), "OOHHC");
-    assert_eq!(play(in_a_row(1).close_after(3), "x 30 i 3600 ? ."), "OOHHHH", "nothing is known: the next is a probe");
+    assert_eq!(
+        play(in_a_row(1).close_after(3), "x 30 i 3600 ? ."),
+        "OOHHHH",
+        "nothing is known: the next is a probe"
+    );
 }
 
 /// ENG-5. Trap "late results": a ticket of an earlier phase is counted and never acted on.
@@ -328,7 +338,10 @@ fn eng_5_an_abandoned_call_counts_by_how_long_it_had_run() {
         letter(bench.breaker.state())
     };
     let closed = bench(in_a_row(2).abandoned_after(secs(1)));
-    assert_eq!([millis(999), secs(1), millis(1_001), secs(9)].map(|ran| abandon_after(&closed, ran)), ['C', 'C', 'C', 'O']);
+    assert_eq!(
+        [millis(999), secs(1), millis(1_001), secs(9)].map(|ran| abandon_after(&closed, ran)),
+        ['C', 'C', 'C', 'O']
+    );
     assert_eq!(closed.breaker.counts().abandoned, 4);
 
     let probing = bench(in_a_row(1).abandoned_after(secs(1)));
@@ -359,7 +372,9 @@ fn eng_5_fifty_panics_are_fifty_failures() {
             let _ticket = bench.breaker.admit().expect("closed");
             panic!("as planned");
         };
-        let by_run = || drop(bench.breaker.run(|_: &()| Outcome::Success, || panic!("as planned")));
+        let by_run = || {
+            let _ = bench.breaker.run(|_: &()| Outcome::Success, || panic!("as planned"));
+        };
         let panicked = if number % 2 == 0 {
             catch_unwind(AssertUnwindSafe(by_ticket)).is_err()
         } else {
@@ -380,6 +395,13 @@ fn eng_5_a_person_can_move_it_and_says_why() {
     assert_eq!(bench.breaker.reason().as_deref(), Some("migration"));
     bench.breaker.force_closed("we know, let them through");
     assert_eq!(bench.play("x x x"), "KKK");
+    let watched = self::bench(Breaker::failure_rate(50).over_calls(4).minimum_calls(1));
+    watched.breaker.force_closed("we watch it");
+    assert_eq!(
+        (watched.play("x x ."), watched.breaker.window().failures),
+        ("KKK".into(), 2),
+        "it is counted all the same"
+    );
     bench.breaker.disable("noise");
     assert_eq!(bench.play("x x ."), "DDD");
     bench.breaker.reset("all is well");
@@ -406,7 +428,11 @@ fn eng_5_a_snapshot_survives_a_restart() {
     let until = snapshot.until.expect("open");
     assert_eq!(restored_at(until - secs(40)).play("39 - 1.01 ."), "OOOC");
     assert_eq!(restored_at(until + secs(3_600)).play("."), "C", "the cooldown is long over");
-    assert_eq!(restored_at(until - secs(86_400)).play("59 - 1.01 ."), "OOOC", "never longer than a whole cooldown");
+    assert_eq!(
+        restored_at(until - secs(86_400)).play("59 - 1.01 ."),
+        "OOOC",
+        "never longer than a whole cooldown"
+    );
 
     let forced = bench(in_a_row(1));
     forced.breaker.force_open("freeze");
@@ -461,8 +487,11 @@ fn eng_5_new_settings_keep_the_state() {
     let window = bench(Breaker::failure_rate(50).over_calls(10).minimum_calls(10));
     window.play("x x x x . . . . .");
     window.breaker.reconfigure(&Breaker::failure_rate(40).over_calls(10).minimum_calls(10)).expect("sound");
-    assert_eq!(window.breaker.window(), (9, 4, 0));
+    assert_eq!(window.breaker.window(), Tally { calls: 9, failures: 4, slow: 0 });
     assert_eq!(window.play("."), "O");
+    window.breaker.reset("once more");
+    window.breaker.reconfigure(&Breaker::failure_rate(50).over_calls(20).minimum_calls(10)).expect("sound");
+    assert_eq!(window.breaker.window(), Tally::default(), "a window of another shape starts empty");
     let wrong = window.breaker.reconfigure(&in_a_row(0)).expect_err("zero failures open nothing");
     assert!(wrong.to_string().contains("breaker.consecutive_failures: 0 is not between 1 and"), "{wrong}");
 }
@@ -472,7 +501,9 @@ fn eng_5_new_settings_keep_the_state() {
 fn prm_4_a_future_dropped_in_the_breakers_own_call_loses_nothing() {
     let bench = bench(in_a_row(1).abandoned_after(secs(1)));
     bench.play("x 30");
-    for (ran, expected) in [(Duration::ZERO, State::HalfOpen), (millis(900), State::HalfOpen), (secs(2), State::Open)] {
+    for (ran, expected) in
+        [(Duration::ZERO, State::HalfOpen), (millis(900), State::HalfOpen), (secs(2), State::Open)]
+    {
         let mut call = Box::pin(bench.breaker.call(|_: &()| Outcome::Success, std::future::pending::<()>()));
         assert!(seawall_testkit::poll_once(call.as_mut()).is_pending());
         assert_eq!(bench.breaker.probes_under_way(), 1);
@@ -489,7 +520,9 @@ fn prm_4_a_future_dropped_in_the_breakers_own_call_loses_nothing() {
 #[test]
 fn eng_11_a_breaker_that_cannot_work_is_refused() {
     let problems = |breaker: Breaker| breaker.build().expect_err("it can't work").to_string();
-    let text = problems(Breaker::failure_rate(150).over_calls(10).minimum_calls(20).probes(0).cooldown(Duration::ZERO));
+    let text = problems(
+        Breaker::failure_rate(150).over_calls(10).minimum_calls(20).probes(0).cooldown(Duration::ZERO),
+    );
     for part in [
         "the breaker can't work\n",
         "breaker.failure_rate: 150 % is not above 0 % and at most 100 %",

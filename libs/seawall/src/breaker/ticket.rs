@@ -210,7 +210,8 @@ fn settle(ticket: Ticket<'_>, outcome: Outcome, now: Option<Tick>) {
         return ticket.breaker.count_late();
     }
     match word.place() {
-        Place::Closed | Place::Ramping => ticket.settle_closed(word, outcome, now),
+        // Forced closed it is counted, so that a person sees what comes back, but nothing opens it.
+        Place::Closed | Place::Ramping | Place::ForcedClosed => ticket.settle_closed(word, outcome, now),
         Place::HalfOpen => ticket.settle_probe(outcome, now),
         _ => {}
     }

@@ -1,6 +1,7 @@
 //! The calls that a rate is taken of.
 
-use super::config::{Settings, Window as Shape};
+use super::config::Window as Shape;
+use super::settings::Settings;
 use crate::clock::Unit;
 use crate::stats::{Mark, Ring, Slices, Slicing, Stripes, Tally};
 use crate::sync::{AtomicU64, Ordering};

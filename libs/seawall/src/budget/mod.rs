@@ -1,13 +1,6 @@
-//! The retry budget: what keeps retries from making an outage worse.
-//!
-//! # Why a budget and not only a maximum of attempts?
-//! Three attempts each are harmless while one call in a hundred fails. When the backend is in trouble every call
-//! fails, every caller retries, and the backend gets three times the load at the worst moment. A budget bounds
-//! the *ratio*: retries may be a tenth of the calls, whatever the backend does, plus a small floor so that a
-//! service with little traffic can retry at all.
-//!
-//! Only first attempts earn. If a successful retry earned too, a minority that always fails could pay for its
-//! own retries for ever.
+//! How many retries all callers together may make.
+#![doc = ""]
+#![doc = include_str!("../../docs/budget.md")]
 
 mod config;
 mod machine;

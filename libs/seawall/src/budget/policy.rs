@@ -135,7 +135,9 @@ impl RetryBudget {
         problems.into_result("the retry budget", ())
     }
 
-    pub(crate) fn explain(&self) -> &str {
+    /// What it allows, in words.
+    #[must_use]
+    pub fn explain(&self) -> &str {
         &self.versions.newest().1
     }
 }

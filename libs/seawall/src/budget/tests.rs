@@ -28,7 +28,8 @@ impl Time for Hands {
 
 fn bench(budget: Budget) -> (ManualClock, RetryBudget) {
     let hands = ManualClock::new();
-    let budget = budget.build_with(Clock::custom(Arc::new(Hands(hands.clone())))).expect("a sound configuration");
+    let budget =
+        budget.build_with(Clock::custom(Arc::new(Hands(hands.clone())))).expect("a sound configuration");
     (hands, budget)
 }
 
@@ -172,7 +173,9 @@ proptest! {
 #[test]
 fn eng_11_a_budget_below_one_retry_is_refused() {
     let wrong = |budget: Budget| budget.build().expect_err("it can't work").to_string();
-    assert!(wrong(Budget::share_of_calls(0).floor_per_second(0.05)).contains("it never allows a single retry"));
+    assert!(
+        wrong(Budget::share_of_calls(0).floor_per_second(0.05)).contains("it never allows a single retry")
+    );
     assert!(wrong(Budget::share_of_calls(120)).contains("120 % is not between 0 % and 100 %"));
     assert!(wrong(Budget::default().window(Duration::ZERO)).contains("is not between 100 ms and 1 h"));
     assert!(wrong(Budget::tokens(0.0, 0.1)).contains("0 tokens are not between 1 and 1000"));

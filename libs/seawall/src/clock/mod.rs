@@ -64,7 +64,6 @@ enum Source {
     Custom(Arc<dyn Time>),
 }
 
-#[expect(clippy::derivable_impls, reason = "the default depends on a feature")]
 impl Default for Source {
     fn default() -> Self {
         #[cfg(feature = "test-util")]
@@ -152,7 +151,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(all(test, feature = "tokio"))]
 mod tests {
     use super::*;
 

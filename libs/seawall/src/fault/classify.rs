@@ -41,8 +41,9 @@ where
 /// What it does not know is a [`system`](Fault::system) fault, which is never retried: guessing that an unknown
 /// failure may be repeated is how payments are made twice.
 ///
-/// An operation that goes through another guard inherits that guard's decision: what was retried further in is
-/// not retried again, and what was rejected further in says nothing about this guard's peer.
+/// An operation that passes on the error of another guard inherits that guard's decision, if both run in the same
+/// task: what was retried further in is not retried again, and what was rejected further in says nothing about this
+/// guard's peer. [`Nested`] does the same wherever the other guard ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Causes;
 
@@ -102,7 +103,7 @@ fn of_chain(error: &(dyn StdError + 'static)) -> Fault {
 
 #[cfg(feature = "tokio")]
 fn inherited(fault: Fault) -> Fault {
-    crate::guard::ambient::decided_below().map_or(fault, |below| below.over(fault))
+    crate::guard::ambient::decided_below().map_or(fault, |below| below.fault)
 }
 
 #[cfg(not(feature = "tokio"))]

@@ -1,15 +1,6 @@
 //! What went wrong, judged once.
-//!
-//! Retry, breaker, fallback and metrics all need to know the same few things about a failure. A [`Classify`]
-//! turns an error or an answer into a [`Fault`], and nothing else in the crate decides what may be retried.
-//!
-//! | class | examples | verdict |
-//! |---|---|---|
-//! | [`Business`](Class::Business) | 4xx with a meaning, validation, a declined payment | permanent; does not count against the breaker |
-//! | [`Io`](Class::Io) | refused, reset, DNS, TLS, broken pipe, disk | transient |
-//! | [`Timeout`](Class::Timeout) | the attempt or the call ran out of time | transient; nobody knows whether it ran |
-//! | [`Protocol`](Class::Protocol) | 5xx, 408, 425, 429, broker errors, gRPC's `UNAVAILABLE` | transient, but for those that can't change (501, 505) |
-//! | [`System`](Class::System) | anything unexpected, a panic | not retried |
+#![doc = ""]
+#![doc = include_str!("../../docs/faults.md")]
 
 mod classify;
 mod grpc;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::{Clock, Tick};
-use crate::error::{Kind, Report};
+use crate::error::{Kind, Policy, Report};
 use crate::fault::Fault;
 
 /// The point in time by which something must be over.
@@ -65,15 +65,19 @@ struct Around {
 
 /// How deep the code that is being polled is in guards.
 ///
-/// Packed: retries made so far by the guards around (32 bits), whether one of them would retry (1 bit), what a
-/// guard further in decided during this attempt (2 bits).
+/// Packed: retries made so far by the guards around (32 bits), and the flags below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Context(u64);
 
-const RETRIED: u64 = 1 << 2;
+/// A guard stands around.
+const INSIDE: u64 = 1;
+/// One of the guards around would retry.
+const RETRIED: u64 = 2;
+/// A guard further in has ended with an error in this very poll, and [`BELOW`] is what it decided.
+const DECIDED: u64 = 4;
 
 impl Context {
-    /// Around nothing, inside of nothing.
+    /// Inside of nothing.
     pub(super) const OUTSIDE: Context = Context(0);
 
     /// What stands around the code that is being polled.
@@ -85,8 +89,9 @@ impl Context {
     /// The context of an attempt, within this one, that comes after `retries` retries of its own guard.
     #[inline]
     pub(super) fn inner(self, retries: u32, retried: bool) -> Self {
-        let retries = self.retries().saturating_add(retries);
-        Context(u64::from(retries) << 32 | self.0 & RETRIED | u64::from(retried) * RETRIED)
+        let retries = u64::from(self.retries().saturating_add(retries)) << 32;
+        let flags = (self.0 & RETRIED) | if retried { RETRIED } else { 0 } | INSIDE;
+        Context(retries | flags)
     }
 
     pub(super) fn retries(self) -> u32 {
@@ -97,18 +102,9 @@ impl Context {
         self.0 & RETRIED != 0
     }
 
-    fn below(self) -> Below {
-        match self.0 & 3 {
-            0 => Below::Nothing,
-            1 => Below::Retried,
-            _ => Below::Rejected,
-        }
-    }
-
-    /// Runs `poll` within this context, and keeps what guards further in left in it. What was around is back
-    /// afterwards, also if `poll` panics.
+    /// Runs `poll` within this context. What was around is back afterwards, also if `poll` panics.
     #[inline]
-    pub(super) fn run<R>(&mut self, deadline: Tick, poll: impl FnOnce() -> R) -> R {
+    pub(super) fn run<R>(self, deadline: Tick, poll: impl FnOnce() -> R) -> R {
         struct Restore(u64, u64);
         impl Drop for Restore {
             #[inline]
@@ -122,44 +118,50 @@ impl Context {
         let _restore = AROUND.with(|around| {
             Restore(around.deadline.replace(deadline.as_nanos()), around.context.replace(self.0))
         });
-        let result = poll();
-        self.0 = AROUND.with(|around| around.context.get());
-        result
+        poll()
     }
 }
 
-/// The decision of a guard further in that a guard further out must respect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Below {
-    Nothing,
-    /// It has spent its retries on this.
-    Retried,
-    /// It refused, and nothing was sent.
-    Rejected,
+/// What a guard further in decided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Below {
+    /// Its error, as the guard further out should see it.
+    pub(crate) fault: Fault,
+    /// The deadline that ended it, if one did.
+    pub(super) deadline: Option<Tick>,
 }
 
-impl Below {
-    /// The fault as the guard further out should see it.
-    pub(crate) fn over(self, fault: Fault) -> Fault {
-        match self {
-            Below::Nothing => fault,
-            Below::Retried => fault.permanent(),
-            Below::Rejected => Fault::rejected(),
-        }
-    }
-}
+thread_local!(static BELOW: Cell<Option<Below>> = const { Cell::new(None) });
 
-/// What a guard further in has decided during the attempt that has just ended. Only there while it is judged.
+/// What a guard further in has decided in the poll that is under way.
+///
+/// It only holds for that poll: an operation that gets an error from a guard passes it on at once, and one that swallows
+/// it and goes on waiting for something else fails by its own fault later.
+#[cold]
 pub(crate) fn decided_below() -> Option<Below> {
-    Some(Context::current().1.below()).filter(|below| *below != Below::Nothing)
+    let decided = AROUND.with(|around| around.context.get() & DECIDED != 0);
+    if decided { BELOW.get() } else { None }
 }
 
 /// Tells the guard around, if there is one, how this call ended.
-pub(super) fn tell_above(report: &Report) {
-    let below = match report.kind {
-        Kind::Rejected => Below::Rejected,
-        _ if !report.outward().is_transient() && report.fault.is_transient() => Below::Retried,
-        _ => return,
-    };
-    AROUND.with(|around| around.context.set(around.context.get() & !3 | below as u64));
+pub(super) fn tell_above(report: &Report, deadline: Tick) {
+    AROUND.with(|around| {
+        let context = around.context.get();
+        if context & INSIDE != 0 {
+            let ended_it = report.kind == Kind::TimedOut && report.decided_by == Policy::CallTimeout;
+            BELOW.set(Some(Below { fault: report.outward(), deadline: ended_it.then_some(deadline) }));
+            around.context.set(context | DECIDED);
+        }
+    });
+}
+
+/// A guard further in has succeeded: what another one decided before it does not explain what comes now.
+#[inline]
+pub(super) fn forget_below() {
+    AROUND.with(|around| {
+        let context = around.context.get();
+        if context & DECIDED != 0 {
+            around.context.set(context & !DECIDED);
+        }
+    });
 }

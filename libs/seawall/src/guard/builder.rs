@@ -119,13 +119,14 @@ impl GuardBuilder {
         }
         problems.into_result(format!("guard `{}`", self.name), ())?;
 
-        let breaker = self.breaker.map(|breaker| breaker.abandoned_default(timeouts.abandoned_after()));
+        let breaker = self.breaker;
         let scope = breaker.as_ref().map_or(Scope::Attempt, |breaker| breaker.scope);
         let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget);
         let inner = Inner {
             name: self.name.into(),
             budget: budget.map(|budget| RetryBudget::new(&budget, self.clock.clone())),
-            breaker: breaker.map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone())),
+            breaker: breaker
+                .map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone(), timeouts.abandoned_after())),
             clock: self.clock,
             chance: Chance::seeded(self.seed.unwrap_or_else(entropy)),
             settings: Versions::new(Settings {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::Operation;
+use super::ambient::decided_below;
 use super::decide::{Next, Run};
 use super::request::Request;
 use super::timer::Timer;
@@ -91,7 +92,7 @@ where
             }
 
             let armed = OnPanic(&mut run.ticket);
-            let mut fault = None;
+            let (mut fault, mut ended_below) = (None, None);
             let polled = run.within.run(run.deadline, || {
                 if let Some(attempt) = starting {
                     let future = this.operation.start(attempt);
@@ -104,6 +105,9 @@ where
                 // Judged in here, where the verdict of a guard further in can be seen.
                 if let Poll::Ready(result) = &polled {
                     fault = this.classify.classify(result);
+                    if fault.is_some() {
+                        ended_below = decided_below().and_then(|below| below.deadline);
+                    }
                 }
                 polled
             });
@@ -117,7 +121,7 @@ where
                 }
                 Poll::Ready(result) => {
                     this.stage.set(Stage::Over);
-                    let next = run.answered(fault);
+                    let next = run.answered(fault, ended_below);
                     match result {
                         // An answer that is judged a fault is still the peer's answer: the caller gets it.
                         Ok(value) if next == Next::GiveUp => return Poll::Ready(Ok(value)),

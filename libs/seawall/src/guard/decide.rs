@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ambient::{Context, tell_above};
+use super::ambient::{Context, forget_below, tell_above};
 use super::attempt::{Attempt, Identity};
 use super::request::Terms;
 use super::{Inner, Settings};
@@ -175,14 +175,20 @@ impl<'g> Run<'g> {
         if let Some(budget) = &self.guard.budget {
             budget.succeeded(self.attempts == 1);
         }
+        forget_below();
     }
 
     /// The attempt ended by itself and was judged.
     #[cold]
-    pub(super) fn answered(&mut self, fault: Option<Fault>) -> Next {
+    pub(super) fn answered(&mut self, fault: Option<Fault>, ended_below: Option<Tick>) -> Next {
+        if ended_below == Some(self.deadline) {
+            // A guard further in has come to the deadline that it has from here, a moment before our own timer.
+            return self.expired(self.deadline);
+        }
         let Some(fault) = fault else {
             // The classifier takes this error for no fault of the peer: it is passed on, and that is all.
             self.succeeded();
+            self.ran = self.ran.max(Ran::Yes);
             return self.give_up(Kind::Failed, Policy::Operation, Fault::business());
         };
         self.now = self.read_clock(self.settings());
@@ -317,7 +323,7 @@ impl<'g> Run<'g> {
     fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.token = None;
         let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
-        tell_above(&report);
+        tell_above(&report, self.call_deadline);
         self.report = Some(report);
         Next::GiveUp
     }

@@ -17,7 +17,9 @@ pub(super) fn explain(guard: &Inner) -> String {
         Some(call) => lines.push(("call timeout", format!("{call:?}"))),
         None => {}
     }
-    let breaker = guard.breaker.as_ref().map(|breaker| ("breaker", breaker.explain().to_owned()));
+    let counts = if settings.scope == Scope::Call { "calls" } else { "attempts" };
+    let breaker =
+        guard.breaker.as_ref().map(|breaker| ("breaker", format!("{}; counts {counts}", breaker.explain())));
     if settings.scope == Scope::Call {
         lines.extend(breaker.clone());
     }

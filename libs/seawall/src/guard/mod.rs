@@ -1,13 +1,6 @@
-//! A guard: a named set of policies around one dependency, shared by everyone who calls it.
-//!
-//! The order is always the same, from outside in:
-//!
-//! ```text
-//!   call timeout ─► retry (+ budget) ─► breaker ─► attempt timeout ─► operation
-//! ```
-//!
-//! You choose what is in it, not how it nests. There is one future, [`Call`], that does all of it; the policies
-//! themselves are synchronous and hand out permits.
+//! A named set of policies around one dependency.
+#![doc = ""]
+#![doc = include_str!("../../docs/guard.md")]
 
 pub(crate) mod ambient;
 mod attempt;
@@ -87,7 +80,6 @@ pub(crate) struct Settings {
 
 impl Guard {
     /// Begins a guard for the dependency of this name.
-    #[must_use]
     pub fn builder(name: impl Into<String>) -> GuardBuilder {
         GuardBuilder::new(name.into())
     }
@@ -168,6 +160,3 @@ impl fmt::Debug for Guard {
         f.debug_struct("Guard").field("name", &self.inner.name).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -161,3 +161,26 @@ impl fmt::Display for Retry {
         Ok(())
     }
 }
+
+/// Whether it is safe to run the operation again after it may have run already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Safety {
+    /// Running it twice is not the same as running it once. Retried only when it certainly did not run.
+    #[default]
+    Once,
+    /// Running it twice is the same as running it once.
+    Idempotent,
+    /// The peer remembers the key of the call and does not run it twice.
+    Keyed,
+}
+
+impl Safety {
+    /// What HTTP itself says of a method: all but `POST`, `PATCH`, `CONNECT` and unknown ones may be sent twice.
+    #[must_use]
+    pub fn of_http_method(method: &str) -> Self {
+        match method {
+            "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" => Safety::Idempotent,
+            _ => Safety::Once,
+        }
+    }
+}

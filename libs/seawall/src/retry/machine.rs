@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Safety;
-use super::config::Settings;
+use super::config::{Safety, Settings};
 use crate::fault::{Code, Fault, Ran, Verdict};
 use crate::stats::spread;
 

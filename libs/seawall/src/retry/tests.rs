@@ -93,3 +93,14 @@ fn eng_3_the_wait_asked_for_is_honoured_up_to_the_cap() {
     let endless = Fault::throttled().after(Duration::MAX);
     assert_eq!(wait(endless, 0, Duration::ZERO, 1, &retry.settings), secs(60));
 }
+
+/// ENG-3: HTTP has its default by method.
+#[test]
+fn eng_3_http_methods_have_a_default() {
+    for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"] {
+        assert_eq!(Safety::of_http_method(method), Safety::Idempotent, "{method}");
+    }
+    for method in ["POST", "PATCH", "CONNECT", "get", "FROBNICATE", ""] {
+        assert_eq!(Safety::of_http_method(method), Safety::Once, "{method}");
+    }
+}

@@ -11,6 +11,9 @@ mod slices;
 mod spent;
 
 pub(crate) use crate::chance::mix as spread;
-pub(crate) use ring::{Mark, RING_MAX, Ring, Tally};
-pub(crate) use slices::{Slices, Slicing, Stripes, thread_number};
+pub use ring::Tally;
+pub(crate) use ring::{Mark, RING_MAX, Ring};
+#[cfg(feature = "tokio")]
+pub(crate) use slices::thread_number;
+pub(crate) use slices::{Slices, Slicing, Stripes};
 pub(crate) use spent::Spent;

@@ -15,12 +15,15 @@ impl Mark {
     }
 }
 
-/// What a window holds.
+/// What a window of calls holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) calls: u64,
-    pub(crate) failures: u64,
-    pub(crate) slow: u64,
+pub struct Tally {
+    /// All calls.
+    pub calls: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// Those that were slow, whether they failed or not.
+    pub slow: u64,
 }
 
 /// A ring of the last outcomes, for any number of threads, without a lock.

@@ -9,6 +9,10 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one attempt may take where a preset or the hub asks for the usual: three of them fit into a call.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A derived call timeout is this much longer than what it is derived from. Timers fire a little late, each of them, and
+/// without it the last attempt would be cut short.
+pub const DERIVED_SLACK: Duration = Duration::from_millis(100);
+
 /// Durations below this are measured with the precise clock: one step of the coarse one would be 4 % of it.
 const PRECISE_BELOW: Duration = Duration::from_millis(100);
 
@@ -48,7 +52,10 @@ impl Timeouts {
             CallTimeout::Set(call) => (Some(call), false),
             CallTimeout::None => (None, false),
             CallTimeout::Derived => match attempt {
-                Some(attempt) => (Some(attempt.saturating_mul(attempts).saturating_add(longest_waits)), true),
+                Some(attempt) => {
+                    let sum = attempt.saturating_mul(attempts).saturating_add(longest_waits);
+                    (Some(sum.saturating_add(DERIVED_SLACK)), true)
+                }
                 None => (Some(CALL_TIMEOUT), true),
             },
         };

@@ -9,12 +9,13 @@ pub(crate) enum Expired {
     Attempt,
 }
 
-/// Which of the two has passed at `now`. Where both have, the call's: there is no time for another attempt.
+/// Which of the two has passed at `now`. Where both have, the one that came first; at the same instant the attempt's,
+/// which was asked for, and not the call's, which may be the sum of all attempts.
 pub(crate) fn expired(call: Tick, attempt: Tick, now: Tick) -> Option<Expired> {
-    if now >= call {
-        Some(Expired::Call)
-    } else if now >= attempt {
+    if now >= attempt && attempt <= call {
         Some(Expired::Attempt)
+    } else if now >= call {
+        Some(Expired::Call)
     } else {
         None
     }

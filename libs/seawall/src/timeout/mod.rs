@@ -1,17 +1,13 @@
-//! Timeouts: nobody waits for ever.
-//!
-//! Two layers, and both are needed. The **attempt timeout** bounds one try, so that a hung connection is noticed
-//! while there is time for another. The **call timeout** bounds everything together, attempts and the waits
-//! between them, because that is what the caller of the caller waits for.
-//!
-//! A deadline passes down: a guard inside a guarded operation never outlives the one around it.
+//! Nobody waits for ever.
+#![doc = ""]
+#![doc = include_str!("../../docs/timeouts.md")]
 
 mod config;
 mod machine;
 
-pub use config::{ATTEMPT_TIMEOUT, CALL_TIMEOUT};
+pub use config::{ATTEMPT_TIMEOUT, CALL_TIMEOUT, DERIVED_SLACK};
 pub(crate) use config::{CallTimeout, Timeouts};
 pub(crate) use machine::{Expired, expired};
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
 mod tests;

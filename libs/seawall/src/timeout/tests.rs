@@ -1,4 +1,4 @@
-use super::config::CallTimeout;
+use super::config::{CallTimeout, DERIVED_SLACK};
 use super::*;
 use crate::clock::Tick;
 use crate::config::Problems;
@@ -14,7 +14,7 @@ fn timeouts(call: CallTimeout, attempt: Option<Duration>) -> Result<Timeouts, St
 /// ENG-7: a call timeout that is not set is derived from the attempts and the longest waits, or is 10 s.
 #[test]
 fn eng_7_a_call_timeout_that_is_not_set_is_derived() {
-    assert_eq!(timeouts(CallTimeout::Derived, Some(secs(2))).unwrap().call, Some(secs(9)));
+    assert_eq!(timeouts(CallTimeout::Derived, Some(secs(2))).unwrap().call, Some(secs(9) + DERIVED_SLACK));
     assert_eq!(timeouts(CallTimeout::Derived, None).unwrap().call, Some(secs(10)));
     assert_eq!(timeouts(CallTimeout::Set(secs(4)), Some(secs(2))).unwrap().call, Some(secs(4)));
     assert_eq!(timeouts(CallTimeout::None, Some(secs(2))).unwrap().call, None);
@@ -41,10 +41,11 @@ fn short_timeouts_read_the_precise_clock() {
 }
 
 #[test]
-fn the_call_deadline_decides_where_both_have_passed() {
+fn the_deadline_that_came_first_decides_where_both_have_passed() {
     let at = |seconds| Tick::ZERO + secs(seconds);
     assert_eq!(expired(at(10), at(3), at(2)), None);
     assert_eq!(expired(at(10), at(3), at(3)), Some(Expired::Attempt));
-    assert_eq!(expired(at(10), at(10), at(10)), Some(Expired::Call));
+    assert_eq!(expired(at(10), at(10), at(10)), Some(Expired::Attempt));
+    assert_eq!(expired(at(10), at(11), at(12)), Some(Expired::Call));
     assert_eq!(expired(Tick::NEVER, Tick::NEVER, at(1_000_000)), None);
 }

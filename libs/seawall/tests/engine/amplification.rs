@@ -34,7 +34,12 @@ fn eng_4_the_default_budget_bounds_the_load_on_a_failing_backend() {
     let floor = 3 * (seconds + 10);
     assert!(with_floor <= 11_000 + floor, "{with_floor} attempts");
     assert!(with_floor > 10_800, "the budget is there to be used: {with_floor} attempts");
-    let without_floor = attempts(Retry::attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0)), 1, seconds, 1_000);
+    let without_floor = attempts(
+        Retry::attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0)),
+        1,
+        seconds,
+        1_000,
+    );
     assert!((10_900..=11_000).contains(&without_floor), "{without_floor} attempts");
 }
 

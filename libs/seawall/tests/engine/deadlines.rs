@@ -47,7 +47,8 @@ async fn eng_7_a_hung_attempt_is_followed_by_another() {
         .retry(Retry::attempts(3).backoff(Backoff::constant(millis(500)).no_jitter()))
         .build()
         .unwrap();
-    let operation = async |attempt: Attempt| if attempt.number() < 3 { pending().await } else { Ok::<_, Fault>("there") };
+    let operation =
+        async |attempt: Attempt| if attempt.number() < 3 { pending().await } else { Ok::<_, Fault>("there") };
     let (result, took) = timed(guard.idempotent().call(operation)).await;
     assert_eq!(result.unwrap(), "there");
     close_to(took, secs(3));
@@ -60,7 +61,10 @@ async fn eng_7_an_attempt_timeout_of_an_unsafe_call_is_its_end() {
     let (result, took) = timed(guard.call(hang)).await;
     close_to(took, secs(1));
     let error = result.unwrap_err();
-    assert_eq!((error.kind(), error.decided_by(), error.ran()), (Kind::TimedOut, Policy::AttemptTimeout, Ran::Unknown));
+    assert_eq!(
+        (error.kind(), error.decided_by(), error.ran()),
+        (Kind::TimedOut, Policy::AttemptTimeout, Ran::Unknown)
+    );
 }
 
 /// ENG-3, ENG-7: no back-off sleeps past the deadline: what can't be in time is given up at once.
@@ -75,7 +79,10 @@ async fn eng_3_no_back_off_sleeps_past_the_deadline() {
     // 4 s, and then 8 s would end at 12 s.
     close_to(took, secs(4));
     let error = result.unwrap_err();
-    assert_eq!((error.kind(), error.decided_by(), error.attempts()), (Kind::TimedOut, Policy::CallTimeout, 2));
+    assert_eq!(
+        (error.kind(), error.decided_by(), error.attempts()),
+        (Kind::TimedOut, Policy::CallTimeout, 2)
+    );
     assert_eq!((error.last_fault(), error.last()), (Fault::protocol(), Some(&Fault::protocol())));
 }
 
@@ -91,13 +98,14 @@ async fn eng_7_a_derived_call_timeout_leaves_room_for_every_attempt() {
     // Three attempts of 2 s, waits of 1 s and 2 s.
     assert!(took >= secs(9) && took <= millis(9_010), "{took:?}");
     let error = result.unwrap_err();
-    assert_eq!((error.attempts(), error.ran()), (3, Ran::Unknown));
+    assert_eq!((error.kind(), error.attempts(), error.ran()), (Kind::Exhausted, 3, Ran::Unknown));
 }
 
 /// ENG-7: deadlines pass down: a guard inside never outlives the one around it.
 #[tokio::test(start_paused = true)]
 async fn eng_7_a_nested_guard_inherits_the_deadline() {
-    let outer = Guard::builder("outer").call_timeout(secs(10)).attempt_timeout(secs(3)).no_retry().build().unwrap();
+    let outer =
+        Guard::builder("outer").call_timeout(secs(10)).attempt_timeout(secs(3)).no_retry().build().unwrap();
     let inner = Guard::builder("inner").call_timeout(secs(60)).no_retry().build().unwrap();
     let seen = AtomicU32::new(0);
     let operation = async |attempt: Attempt| {
@@ -113,7 +121,8 @@ async fn eng_7_a_nested_guard_inherits_the_deadline() {
     let (result, took) = timed(outer.call(operation)).await;
     close_to(took, secs(3));
     assert_eq!(seen.into_inner(), 1);
-    assert!(result.is_err());
+    let error = result.unwrap_err();
+    assert_eq!((error.kind(), error.decided_by()), (Kind::TimedOut, Policy::AttemptTimeout), "{error}");
     assert_eq!(Deadline::current(), None, "outside of a guard there is no deadline");
 }
 

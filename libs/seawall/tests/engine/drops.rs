@@ -61,7 +61,7 @@ fn prm_4_a_call_dropped_at_any_poll_gives_everything_back() {
         |scene| {
             scene.hands.advance_to_next();
         },
-        |scene, dropped| scene.at_rest(dropped),
+        Scene::at_rest,
     );
     assert!(polls >= 6, "the scenario suspends often enough to mean something: {polls} polls");
 }
@@ -74,7 +74,9 @@ fn prm_4_a_dropped_probe_frees_its_place() {
             let scene = scene(
                 |builder| {
                     let breaker = Breaker::consecutive_failures(1).cooldown(secs(10)).scope(scope);
-                    let retry = Retry::attempts(2).backoff(Backoff::constant(secs(11)).no_jitter()).budget(Budget::default());
+                    let retry = Retry::attempts(2)
+                        .backoff(Backoff::constant(secs(11)).no_jitter())
+                        .budget(Budget::default());
                     builder.retry(retry).attempt_timeout(secs(3)).breaker(breaker)
                 },
                 &[Step::Fail(Fault::io()), Step::OkAfter(secs(1)), Step::FailAfter(millis(1), Fault::io())],
@@ -92,7 +94,10 @@ fn prm_4_a_dropped_probe_frees_its_place() {
             |scene, dropped| {
                 scene.at_rest(dropped);
                 let breaker = scene.guard.breaker().unwrap();
-                assert!(breaker.state() != State::HalfOpen || breaker.admit().is_ok(), "{dropped:?}: wedged half-open");
+                assert!(
+                    breaker.state() != State::HalfOpen || breaker.admit().is_ok(),
+                    "{dropped:?}: wedged half-open"
+                );
             },
         );
     }

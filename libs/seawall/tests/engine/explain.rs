@@ -18,11 +18,11 @@ fn eng_11_explain_prints_the_guard_from_outside_in() {
         guard.explain(),
         "\
 guard `payments`, from outside in
-  call timeout    9.3s (all attempts and waits)
+  call timeout    9.4s (all attempts and waits)
   retry           3 attempts, exponential back-off from 100ms times 2, at most 60s, full jitter
     budget        10 % of the calls of the last 10s, plus 3 a second
   breaker         opens at 50 % failures or 80 % calls of 2s or more in the last 10s (at least 20), for 30s; half-open \
-with 1 probe(s) at once, closes after 1 success(es); counts attempts
+with 1 probe at once, closes after 1 success; counts attempts
   attempt timeout 3s
   operation       retried only as far as the call declares it safe
 "
@@ -72,13 +72,23 @@ fn eng_11_a_guard_that_cannot_work_is_refused_with_all_its_mistakes() {
         .breaker(Breaker::consecutive_failures(0))
         .build()
         .unwrap_err();
-    let paths: Vec<_> = error.problems().iter().map(|problem| problem.path()).collect();
+    let paths: Vec<_> = error.problems().iter().map(seawall::Problem::path).collect();
     assert_eq!(
         paths,
-        ["name", "attempt_timeout", "retry.attempts", "retry.backoff.base", "retry.budget", "breaker.consecutive_failures"]
+        [
+            "name",
+            "attempt_timeout",
+            "retry.attempts",
+            "retry.backoff.base",
+            "retry.budget",
+            "breaker.consecutive_failures"
+        ]
     );
     assert!(error.problems().iter().all(|problem| problem.reason().len() > 30), "each says what to do");
-    assert!(error.to_string().starts_with("guard `  ` can't work\n  name: a guard without a name"), "{error}");
+    assert!(
+        error.to_string().starts_with("guard `  ` can't work\n  name: a guard without a name"),
+        "{error}"
+    );
 }
 
 /// ENG-11: a first wait that does not fit into the call means that nothing is ever retried.
@@ -88,7 +98,12 @@ fn eng_11_a_retry_that_never_fits_is_refused() {
         Guard::builder("tight").call_timeout(secs(1)).retry(Retry::attempts(3).backoff(backoff)).build()
     };
     let error = build(Backoff::constant(secs(2)).no_jitter()).unwrap_err().to_string();
-    assert!(error.contains("retry.backoff: the first wait of at least 2s does not fit into the call timeout of 1s"), "{error}");
+    assert!(
+        error.contains(
+            "retry.backoff: the first wait of at least 2s does not fit into the call timeout of 1s"
+        ),
+        "{error}"
+    );
     assert!(build(Backoff::constant(secs(2))).is_ok(), "with full jitter it may fit");
     assert!(build(Backoff::constant(Duration::ZERO)).is_ok());
 }

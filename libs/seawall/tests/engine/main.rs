@@ -1,5 +1,8 @@
 //! The whole guard, seen by its users: one test binary, one file for each concern.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod allocations;
 mod amplification;
 mod breaker;
 mod deadlines;

@@ -99,7 +99,10 @@ fn prm_4_a_million_calls_through_one_guard_keep_every_promise() {
     let elapsed = hands.now().since(start).as_secs();
     let [good, exhausted, denied, _, rejected, other] = outcomes;
     assert_eq!(outcomes.iter().sum::<u64>(), CALLS);
-    assert!(good > CALLS / 2 && exhausted > 0 && denied > 0 && rejected > 10_000, "all of it happened: {outcomes:?}");
+    assert!(
+        good > CALLS / 2 && exhausted > 0 && denied > 0 && rejected > 10_000,
+        "all of it happened: {outcomes:?}"
+    );
     assert_eq!(other, 0, "{outcomes:?}");
     // Within 20 s of the backend's return (cooldown, window) nobody fails any more.
     assert_eq!(healthy_failures, 0, "the guard stands in the way of a healthy backend");
@@ -113,7 +116,10 @@ fn prm_4_a_million_calls_through_one_guard_keep_every_promise() {
     let breaker = guard.breaker().unwrap();
     assert_eq!(breaker.probes_under_way(), 0);
     let counts = breaker.counts();
-    assert!(counts.opened > 2 * hanging_minutes && counts.refused == rejected, "{counts:?}, {rejected} rejected");
+    assert!(
+        counts.opened > 2 * hanging_minutes && counts.refused == rejected,
+        "{counts:?}, {rejected} rejected"
+    );
     assert_eq!((counts.late, counts.panicked), (0, 0), "one call at a time is never late");
     hands.advance(secs(60));
     while !matches!(backend(hands.now().since(start).as_secs(), 1), Behaviour::Good) {

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::io;
 
 use seawall::{
-    Attempt, Backoff, Breaker, Budget, Classify, Error, Fault, Guard, GuardBuilder, Key, Kind, Policy, Ran, Retry, Safety,
-    fault, millis, secs,
+    Attempt, Backoff, Breaker, Budget, Classify, Error, Fault, Guard, GuardBuilder, Key, Kind, Policy, Ran,
+    Retry, Safety, fault, millis, secs,
 };
 use seawall_testkit::{ManualClock, Script, Step, run};
 
@@ -103,7 +103,8 @@ fn eng_3_the_wait_that_the_peer_asks_for_is_honoured() {
     let (ok, waited) = took(7);
     assert!(ok && waited >= secs(7) && waited <= millis(7_700), "{waited:?}");
     assert_eq!(took(3_600), (true, secs(60)));
-    let short = Guard::builder("short").call_timeout(secs(5)).clock(hands.clock()).retry(quick(2)).build().unwrap();
+    let short =
+        Guard::builder("short").call_timeout(secs(5)).clock(hands.clock()).retry(quick(2)).build().unwrap();
     let script = Script::new(&hands, [Step::Fail(Fault::throttled().after(secs(7)))]);
     let error = call(&hands, &short, Safety::Once, &script).unwrap_err();
     assert_eq!((error.kind(), error.retry_after()), (Kind::TimedOut, Some(secs(7))));
@@ -121,11 +122,18 @@ fn eng_3_a_local_rejection_is_not_retried_unless_asked_for() {
     let script = Script::new(&hands, [Step::Fail(Fault::io())]);
     let error = call(&hands, &opened, Safety::Idempotent, &script).unwrap_err();
     assert_eq!((error.kind(), error.decided_by(), error.attempts()), (Kind::Rejected, Policy::Breaker, 1));
-    assert_eq!((error.ran(), error.last()), (Ran::Unknown, Some(&Fault::io())), "the first attempt is not forgotten");
+    assert_eq!(
+        (error.ran(), error.last()),
+        (Ran::Unknown, Some(&Fault::io())),
+        "the first attempt is not forgotten"
+    );
     let error = call(&hands, &opened, Safety::Idempotent, &script).unwrap_err();
     assert_eq!((error.kind(), error.attempts(), error.ran()), (Kind::Rejected, 0, Ran::No));
     assert!(error.retry_after().unwrap() > secs(4));
-    assert!(error.to_string().starts_with("rejected by the breaker after no attempt; try again in 4.9"), "{error}");
+    assert!(
+        error.to_string().starts_with("rejected by the breaker after no attempt; try again in 4.9"),
+        "{error}"
+    );
 
     let patient = make(quick(3).on_rejection());
     let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
@@ -155,8 +163,16 @@ fn eng_3_nested_guards_do_not_multiply() {
         let error = run(&hands, outer.idempotent().call(operation)).unwrap_err();
         (sent.get(), error.attempts(), depths.into_inner())
     };
-    assert_eq!(attempts(quick(3)), (3, 1, vec![0, 1, 2]), "the inner guard retries, the outer does not repeat it");
-    assert_eq!(attempts(quick(3).leave_to_outer()), (3, 3, vec![0, 1, 2]), "the inner guard leaves it to the outer");
+    assert_eq!(
+        attempts(quick(3)),
+        (3, 1, vec![0, 1, 2]),
+        "the inner guard retries, the outer does not repeat it"
+    );
+    assert_eq!(
+        attempts(quick(3).leave_to_outer()),
+        (3, 3, vec![0, 1, 2]),
+        "the inner guard leaves it to the outer"
+    );
 }
 
 /// ENG-1, ENG-5: what a guard further in refused says nothing about the peer of this one.
@@ -185,11 +201,15 @@ fn eng_5_a_rejection_further_in_is_ignored_and_frees_the_probe() {
 #[test]
 fn eng_3_answers_can_be_retried_and_the_last_one_is_returned() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)).breaker(Breaker::consecutive_failures(3)));
-    let by_status = |result: &Result<u16, io::Error>| result.as_ref().map_or(Some(Fault::io()), |s| Fault::of_http(*s));
+    let guard =
+        guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)).breaker(Breaker::consecutive_failures(3)));
+    let by_status =
+        |result: &Result<u16, io::Error>| result.as_ref().map_or(Some(Fault::io()), |s| Fault::of_http(*s));
     let answers = |statuses: Vec<u16>| {
         let statuses = RefCell::new(statuses.into_iter());
-        let operation = async |_| Ok::<_, io::Error>(statuses.borrow_mut().next().expect("no more attempts than answers"));
+        let operation = async |_| {
+            Ok::<_, io::Error>(statuses.borrow_mut().next().expect("no more attempts than answers"))
+        };
         run(&hands, guard.classify(by_status).idempotent().call(operation))
     };
     assert_eq!(answers(vec![500, 502, 200]).unwrap(), 200);
@@ -222,12 +242,60 @@ fn eng_11_operations_may_fail_with_anything() {
     let tries = Cell::new(0);
     let operation = async |_| {
         tries.set(tries.get() + 1);
-        Err::<(), _>(anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing the order"))
+        Err::<(), _>(
+            anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing the order"),
+        )
     };
     let error = run(&hands, guard.classify(fault::Dynamic).idempotent().call(operation)).unwrap_err();
     assert_eq!((error.kind(), tries.get()), (Kind::Exhausted, 2));
     assert_eq!(error.last().unwrap().to_string(), "writing the order");
     let text = |_: &Result<(), String>| Some(Fault::business());
-    let error = run(&hands, guard.classify(text).call(async |_| Err("no such order".to_owned()))).unwrap_err();
+    let error =
+        run(&hands, guard.classify(text).call(async |_| Err("no such order".to_owned()))).unwrap_err();
     assert_eq!(error.into_last().as_deref(), Some("no such order"));
+}
+
+/// ENG-3: what a guard further in decided is inherited whole: its class, whether it ran, when to come back.
+#[test]
+fn eng_3_a_decision_further_in_is_inherited_whole() {
+    let hands = ManualClock::new();
+    let outer = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)));
+    let slow = guard(&hands, |b| b.call_timeout(secs(1)).no_retry());
+    let tries = Cell::new(0);
+    let operation = async |_| {
+        tries.set(tries.get() + 1);
+        slow.idempotent().call(async |_| std::future::pending::<Result<(), Fault>>().await).await
+    };
+    let error = run(&hands, outer.idempotent().call(operation)).unwrap_err();
+    assert_eq!(
+        (tries.get(), error.last_fault()),
+        (3, Fault::timeout()),
+        "a timeout further in is a timeout, and retried"
+    );
+
+    let breaker = Breaker::consecutive_failures(1).cooldown(secs(30));
+    let opening = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)).breaker(breaker.clone()));
+    let script = Script::new(&hands, [Step::Fail(Fault::io())]);
+    let operation = async |_| opening.idempotent().call(|attempt| script.attempt(attempt)).await;
+    let error = run(&hands, outer.call(operation)).unwrap_err();
+    assert_eq!((error.kind(), error.ran()), (Kind::Failed, Ran::Unknown), "its first attempt may have run");
+    assert!(error.retry_after().is_some_and(|wait| wait > secs(29)));
+}
+
+/// ENG-3, ENG-5: a rejection that the operation swallowed does not explain the failure that came after it.
+#[test]
+fn eng_5_a_swallowed_rejection_explains_nothing() {
+    let hands = ManualClock::new();
+    let outer = guard(&hands, |b| b.no_retry().breaker(Breaker::consecutive_failures(3)));
+    let cache = guard(&hands, |b| b.no_retry().breaker(Breaker::default()));
+    cache.breaker().unwrap().force_open("no cache today");
+    let script = Script::new(&hands, [Step::FailAfter(millis(1), Fault::io()); 3]);
+    for _ in 0..3 {
+        let operation = async |attempt: Attempt| {
+            let _ = cache.call(async |_| Ok::<_, Fault>(())).await;
+            script.attempt(attempt).await
+        };
+        assert_eq!(run(&hands, outer.call(operation)).unwrap_err().last_fault(), Fault::io());
+    }
+    assert_eq!(outer.breaker().unwrap().state(), seawall::breaker::State::Open);
 }

@@ -45,7 +45,8 @@ fn prm_4_many_threads_share_one_guard_through_an_outage() {
             });
         }
     });
-    let (first_attempts, retries) = (sent.load(Ordering::Relaxed) - retried.load(Ordering::Relaxed), retried.into_inner());
+    let (first_attempts, retries) =
+        (sent.load(Ordering::Relaxed) - retried.load(Ordering::Relaxed), retried.into_inner());
     assert!(retries * 10 <= first_attempts, "{retries} retries for {first_attempts} calls");
     assert!(rejected.into_inner() > 1_000, "the circuit opened");
     let breaker = guard.breaker().unwrap();

@@ -166,7 +166,8 @@ fn acts() -> impl Strategy<Value = Act> {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    let judge = prop_oneof![(1u32..5).prop_map(Judge::Successes), (100_000u64..=1_000_000).prop_map(Judge::Rate)];
+    let judge =
+        prop_oneof![(1u32..5).prop_map(Judge::Successes), (100_000u64..=1_000_000).prop_map(Judge::Rate)];
     (1u32..6, 2u64..100, 1u32..4, 1u32..6, judge, 2u64..150, any::<bool>()).prop_map(
         |(streak, cooldown, growth, probes, judge, probe_timeout, automatic)| Rules {
             streak,

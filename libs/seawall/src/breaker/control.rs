@@ -1,0 +1,102 @@
+//! What a person does to a circuit, and what a restart must not undo.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::config::Breaker;
+use super::machine::{Event, opens_until};
+use super::policy::{CircuitBreaker, Version};
+use super::snapshot::{Snapshot, State};
+use super::window::Window;
+use super::word::Place;
+use crate::clock::{from_units, units};
+use crate::config::{ConfigError, Problems};
+
+impl CircuitBreaker {
+    /// Closes the circuit and forgets what led to its opening; also ends forcing and disabling.
+    pub fn reset(&self, reason: &str) {
+        self.command(Event::Reset, reason);
+    }
+
+    /// Refuses every call until [`reset`](CircuitBreaker::reset).
+    pub fn force_open(&self, reason: &str) {
+        self.command(Event::ForceOpen, reason);
+    }
+
+    /// Lets every call through, whatever comes back, until [`reset`](CircuitBreaker::reset).
+    pub fn force_closed(&self, reason: &str) {
+        self.command(Event::ForceClosed, reason);
+    }
+
+    /// Lets every call through and looks at none, until [`reset`](CircuitBreaker::reset).
+    pub fn disable(&self, reason: &str) {
+        self.command(Event::Disable, reason);
+    }
+
+    fn command(&self, event: Event, reason: &str) {
+        let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(reason.into());
+        self.apply(event, self.now(), self.version());
+    }
+
+    /// The reason that was given when a person last moved the circuit.
+    #[must_use]
+    pub fn reason(&self) -> Option<Arc<str>> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the settings of a running circuit. State, streak and probes stay; the window stays if its shape
+    /// does, else it starts empty. A cooldown that is running is measured by the new settings from now on.
+    pub fn reconfigure(&self, breaker: &Breaker) -> Result<(), ConfigError> {
+        let mut problems = Problems::default();
+        breaker.check(&mut problems);
+        let settings = problems.into_result("the breaker", breaker)?.settings(&self.defaults);
+        let published = self.versions.publish(|old| {
+            let window = if old.window.fits(settings.window) {
+                old.window.clone()
+            } else {
+                Arc::new(Window::new(settings.window))
+            };
+            Version { settings, window }
+        });
+        let mut problems = Problems::default();
+        problems.refuse_if(published.is_err(), "breaker", || {
+            "it was changed a million times; build a new one".into()
+        });
+        problems.into_result("the breaker", ())
+    }
+
+    /// What a restart should not forget.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let (word, now) = (self.observe(), self.now());
+        let until = opens_until(word, &self.version().settings.rules);
+        Snapshot {
+            state: word.place().into(),
+            until: (word.place() == Place::Open)
+                .then(|| self.clock.wall() + from_units(until.saturating_sub(now))),
+            trips: word.trips(),
+            reason: self.reason(),
+        }
+    }
+
+    /// Goes on where another process stopped.
+    ///
+    /// An open circuit stays open for the rest of its cooldown, and never longer than a whole one, wherever the
+    /// wall clock has jumped in the meantime. A half-open one lets its next call through as a probe.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let left = snapshot.until.map_or(Duration::ZERO, |until| {
+            until.duration_since(self.clock.wall()).unwrap_or(Duration::ZERO)
+        });
+        let event = match snapshot.state {
+            State::Closed | State::Ramping => Event::Reset,
+            State::Open => Event::Reopen { left: units(left), trips: snapshot.trips },
+            State::HalfOpen => Event::Reopen { left: 0, trips: snapshot.trips },
+            State::ForcedOpen => Event::ForceOpen,
+            State::ForcedClosed => Event::ForceClosed,
+            State::Disabled => Event::Disable,
+        };
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = snapshot.reason.clone();
+        self.apply(event, self.now(), self.version());
+    }
+}
