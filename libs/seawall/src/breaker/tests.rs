@@ -328,7 +328,8 @@ fn eng_5_late_tickets_change_nothing() {
     assert_eq!(bench.breaker.counts().late, 5);
 }
 
-/// ENG-5: dropped early counts as nothing, dropped after the threshold as a failure, in every state.
+/// ENG-5: dropped early counts as nothing, dropped after the threshold as a failure, in every state. Trap "admission while
+/// the call never comes": a place that was reserved and not used is free again.
 #[test]
 fn eng_5_an_abandoned_call_counts_by_how_long_it_had_run() {
     let abandon_after = |bench: &Bench, ran| {

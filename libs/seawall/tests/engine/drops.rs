@@ -162,3 +162,47 @@ fn prm_4_nothing_happens_before_the_first_poll() {
     assert_eq!((scene.script.attempts(), scene.guard.budget().unwrap().in_window()), (0, (0, 0)));
     assert_eq!(scene.hands.sleepers_waiting(), 0);
 }
+
+/// ENG-11: a guard is shared between threads, and its calls move between them.
+#[test]
+fn eng_11_guards_are_shared_and_calls_are_sent() {
+    fn shared<T: Send + Sync + Clone + 'static>(_: &T) {}
+    fn sent<T: Send>(_: &T) {}
+    let guard = Guard::builder("shared").breaker(Breaker::default()).build().unwrap();
+    shared(&guard);
+    sent(&guard.idempotent().call(async |_| Ok::<_, Fault>(1)));
+    sent(&guard.breaker().unwrap().call(|_: &()| seawall::breaker::Outcome::Success, async {}));
+}
+
+/// PRM-4, PRM-3: the circuit's own `call`, dropped after each poll, keeps no probe.
+#[test]
+fn prm_4_a_circuits_own_call_dropped_at_any_poll_gives_its_place_back() {
+    let polls = drop_at_every_poll(
+        || {
+            let scene = scene(|builder| builder.breaker(Breaker::consecutive_failures(1)), &[]);
+            scene.guard.breaker().unwrap().admit().unwrap().finish(seawall::breaker::Outcome::Failure);
+            scene.hands.advance(secs(30));
+            scene
+        },
+        |scene| {
+            let three_yields = async {
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let call = scene.guard.breaker().unwrap().call(|_: &()| seawall::breaker::Outcome::Success, three_yields);
+            Box::pin(async { drop(call.await) })
+        },
+        |_| {},
+        |scene, dropped| {
+            let breaker = scene.guard.breaker().unwrap();
+            let expected = match dropped {
+                Dropped { after_polls: 0, .. } => State::Open,
+                Dropped { ended: true, .. } => State::Closed,
+                _ => State::HalfOpen,
+            };
+            assert_eq!((breaker.state(), breaker.probes_under_way()), (expected, 0), "{dropped:?}");
+        },
+    );
+    assert_eq!(polls, 4);
+}
