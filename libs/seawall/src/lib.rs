@@ -38,6 +38,8 @@ pub mod guard;
 pub mod retry;
 mod stats;
 mod sync;
+#[cfg(all(test, not(seawall_loom)))]
+mod testing;
 #[cfg(feature = "tokio")]
 pub mod timeout;
 mod versions;

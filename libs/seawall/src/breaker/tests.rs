@@ -2,45 +2,24 @@
 //! `model.rs` beside this file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use seawall_testkit::ManualClock;
-
 use super::*;
-use crate::{millis, secs};
+use crate::testing::Hands;
+use crate::{Clock, Time, millis, secs};
 
 mod model;
 
-// The testkit is built against the crate as its users see it, whose types are not those of this test build. The clock
-// crosses over by the trait alone.
-#[derive(Clone)]
-struct Hands(ManualClock);
-
-impl crate::Time for Hands {
-    fn now(&self) -> crate::Tick {
-        crate::Tick::from_nanos(self.0.now().as_nanos())
-    }
-
-    fn wall(&self) -> SystemTime {
-        self.0.wall()
-    }
-
-    fn sleep_until(&self, _: crate::Tick) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-        unreachable!("a circuit never sleeps")
-    }
-}
-
 struct Bench {
-    hands: ManualClock,
+    hands: Arc<Hands>,
     breaker: CircuitBreaker,
 }
 
 fn bench(breaker: Breaker) -> Bench {
-    let hands = ManualClock::new();
-    let clock = crate::Clock::custom(std::sync::Arc::new(Hands(hands.clone())));
-    Bench { breaker: breaker.build_with(clock).expect("a sound configuration"), hands }
+    let hands = Hands::new();
+    Bench { breaker: breaker.build_with(Clock::custom(hands.clone())).expect("a sound configuration"), hands }
 }
 
 impl Bench {

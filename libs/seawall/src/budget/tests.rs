@@ -4,32 +4,15 @@ use proptest::prelude::*;
 
 use super::machine::{Bucket, Rules};
 use super::*;
-use crate::clock::{Clock, Tick, Time};
+use crate::clock::Clock;
+use crate::testing::Hands;
 use crate::{millis, secs};
-use seawall_testkit::ManualClock;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-struct Hands(ManualClock);
-
-impl Time for Hands {
-    fn now(&self) -> Tick {
-        Tick::from_nanos(self.0.now().as_nanos())
-    }
-
-    fn wall(&self) -> SystemTime {
-        self.0.wall()
-    }
-
-    fn sleep_until(&self, _: Tick) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-        unreachable!("a budget never sleeps")
-    }
-}
-
-fn bench(budget: Budget) -> (ManualClock, RetryBudget) {
-    let hands = ManualClock::new();
-    let budget =
-        budget.build_with(Clock::custom(Arc::new(Hands(hands.clone())))).expect("a sound configuration");
+fn bench(budget: Budget) -> (Arc<Hands>, RetryBudget) {
+    let hands = Hands::new();
+    let budget = budget.build_with(Clock::custom(hands.clone())).expect("a sound configuration");
     (hands, budget)
 }
 
