@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::breaker::{CircuitBreaker, Outcome, Refused};
+use seawall::breaker::{CircuitBreaker, Failure, Outcome};
 use seawall::{Backoff, Breaker, Guard, GuardBuilder, Retry};
 
 use crate::body::with_runtime;
@@ -57,7 +57,7 @@ pub fn add(rows: &mut Rows) {
     rows.by_entries(BREAKER_ENTRIES, |held| {
         let breaker = circuit(by_time(LONG_WINDOW));
         (0..held).for_each(|_| breaker.admit().expect("it is closed").finish(Outcome::Success));
-        async move |kind| through(&breaker, kind).await
+        async move |kind| breaker.call(outcome, op(kind)).await
     });
 
     let open = build(one().breaker(Breaker::consecutive_failures(1).cooldown(COOLDOWN)));
@@ -70,14 +70,18 @@ pub fn add(rows: &mut Rows) {
     open.admit().expect("it is closed").finish(Outcome::Failure);
     rows.rejections(REJECTION, move || {
         let breaker = open.clone();
-        async move |kind| through(&breaker, kind).await
+        async move |kind| breaker.call(outcome, op(kind)).await
     });
 
-    rows.footprint(BREAKER_COUNT, || circuit(by_count()), async |breaker, kind| through(breaker, kind).await);
+    rows.footprint(
+        BREAKER_COUNT,
+        || circuit(by_count()),
+        async |breaker, kind| breaker.call(outcome, op(kind)).await,
+    );
     rows.footprint(
         BREAKER_TIME,
         || circuit(by_time(WINDOW)),
-        async |breaker, kind| through(breaker, kind).await,
+        async |breaker, kind| breaker.call(outcome, op(kind)).await,
     );
     rows.footprint(
         GUARD,
@@ -98,21 +102,16 @@ fn alone(rows: &mut Rows, group: Group, name: &str, breaker: Breaker) {
     let breaker = circuit(breaker);
     rows.calls(group, name, move || {
         let breaker = breaker.clone();
-        async move |kind| through(&breaker, kind).await
+        async move |kind| breaker.call(outcome, op(kind)).await
     });
 }
 
-/// What one writes who uses a circuit without a guard.
-async fn through(breaker: &CircuitBreaker, kind: Kind) -> Result<Answer, Refused> {
-    breaker.call(outcome, op(kind)).await
-}
-
-/// The same by hand, with a ticket.
-async fn by_ticket(breaker: &CircuitBreaker, kind: Kind) -> Result<Answer, Refused> {
+/// What one writes who uses a circuit by hand, with a ticket.
+async fn by_ticket(breaker: &CircuitBreaker, kind: Kind) -> Result<u64, Failure<std::io::Error>> {
     let ticket = breaker.admit()?;
     let answer = op(kind).await;
     ticket.finish(outcome(&answer));
-    Ok(answer)
+    answer.map_err(Failure::Failed)
 }
 
 fn outcome(answer: &Answer) -> Outcome {

@@ -42,6 +42,9 @@ impl<T> Versions<T> {
         }
     }
 
+    /// Out of line, because this is looked up several times in a call that should be inlined as a whole.
+    #[cold]
+    #[inline(never)]
     fn later(&self, number: usize) -> &T {
         let chunk = number.ilog2() as usize;
         self.later

@@ -20,7 +20,7 @@ pub use config::{
 };
 pub use counts::Counts;
 pub use policy::CircuitBreaker;
-pub use refused::Refused;
+pub use refused::{Failure, Refused};
 pub use snapshot::{Snapshot, State};
 pub use ticket::{Outcome, Ticket};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::config::Breaker;
 use super::counts::{Counters, Counts};
 use super::machine::{Effect, Event, opens_until, step};
-use super::refused::Refused;
+use super::refused::{Failure, Refused};
 use super::settings::{Defaults, Settings};
 use super::snapshot::State;
 use super::ticket::{Outcome, Ticket};
@@ -73,15 +73,33 @@ impl CircuitBreaker {
     }
 
     /// A ticket whose time has not started: reads no clock while the circuit is closed.
+    #[cfg(feature = "tokio")]
     #[inline(always)]
     pub(crate) fn admit_untimed(&self) -> Result<Ticket<'_>, Refused> {
         Ok(Ticket::new(self, self.admission()?, Tick::NEVER))
     }
 
+    /// A ticket whose time has started only if the circuit judges how long calls take.
+    #[inline(always)]
+    pub(super) fn admit_if_timed(&self) -> Result<Ticket<'_>, Refused> {
+        let word = self.admission()?;
+        let settings = &self.version().settings;
+        // Known before the ticket is made: one that is changed afterwards has to live in memory.
+        let started = if settings.slow_after.is_some() { self.tick_apart(settings) } else { Tick::NEVER };
+        Ok(Ticket::new(self, word, started))
+    }
+
+    /// Out of line, where it is seldom needed in what should be inlined as a whole.
+    #[cold]
+    #[inline(never)]
+    fn tick_apart(&self, settings: &Settings) -> Tick {
+        self.tick(settings)
+    }
+
     #[inline(always)]
     fn admission(&self) -> Result<Word, Refused> {
         let word = self.word();
-        if matches!(word.place(), Place::Closed | Place::ForcedClosed | Place::Disabled) {
+        if word.place() == Place::Closed {
             return Ok(word);
         }
         self.admission_otherwise()
@@ -89,10 +107,13 @@ impl CircuitBreaker {
 
     #[inline(never)]
     fn admission_otherwise(&self) -> Result<Word, Refused> {
+        let word = self.word();
+        if matches!(word.place(), Place::ForcedClosed | Place::Disabled) {
+            return Ok(word);
+        }
         let version = self.version();
         let rules = &version.settings.rules;
         let now = self.now();
-        let word = self.word();
         if word.place() == Place::Open && now < opens_until(word, rules) {
             return Err(self.refuse(Place::Open, Some(opens_until(word, rules) - now)));
         }
@@ -119,11 +140,11 @@ impl CircuitBreaker {
 
     /// Runs a blocking operation through the circuit, and judges its result by `outcome`.
     ///
-    /// What blocks can't be dropped halfway, only panic, which is a failure. So no clock is read, unless the
-    /// circuit judges slow calls.
+    /// What blocks can't be dropped halfway, only panic, which is a failure. So no clock is read, unless the circuit
+    /// judges slow calls.
     ///
     /// ```
-    /// # use seawall::{Breaker, breaker::Outcome};
+    /// # use seawall::{Breaker, breaker::{Failure, Outcome}};
     /// let breaker = Breaker::consecutive_failures(3).build()?;
     /// let outcome = |result: &std::io::Result<String>| match result {
     ///     Ok(_) => Outcome::Success,
@@ -131,29 +152,29 @@ impl CircuitBreaker {
     ///     Err(_) => Outcome::Failure,
     /// };
     /// match breaker.run(outcome, || std::fs::read_to_string("/no/such/file")) {
-    ///     Ok(answer) => assert!(answer.is_err()),
-    ///     Err(refused) => println!("{refused}"),
+    ///     Ok(text) => println!("{text}"),
+    ///     Err(Failure::Refused(refused)) => println!("{refused}"),
+    ///     Err(Failure::Failed(error)) => println!("{error}"),
     /// }
     /// # Ok::<(), seawall::ConfigError>(())
     /// ```
-    #[inline]
-    pub fn run<R>(
+    #[inline(always)] // What is not inlined returns its result through memory, in pieces.
+    pub fn run<T, E>(
         &self,
-        outcome: impl FnOnce(&R) -> Outcome,
-        operation: impl FnOnce() -> R,
-    ) -> Result<R, Refused> {
-        let mut ticket = self.admit_untimed()?;
-        ticket.start_if_timed();
+        outcome: impl FnOnce(&Result<T, E>) -> Outcome,
+        operation: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, Failure<E>> {
+        let ticket = self.admit_if_timed()?;
         let result = operation();
-        ticket.settle(outcome(&result), None);
-        std::mem::forget(ticket);
-        Ok(result)
+        ticket.finish(outcome(&result));
+        result.map_err(Failure::Failed)
     }
 
-    /// Runs a future through the circuit, and judges its result by `outcome`. Needs no runtime.
+    /// Runs a future through the circuit, and judges its result by `outcome`. Needs no runtime, and does nothing until
+    /// it is polled.
     ///
-    /// What is dropped halfway is judged by how long it had been waiting, so the clock is read when the future first
-    /// has to wait; one that is ready at once costs no clock.
+    /// What is dropped halfway is judged by how long it had been waiting, so the clock is read when the future first has
+    /// to wait; one that is ready at once costs no clock.
     ///
     /// ```
     /// # async fn fetch() -> std::io::Result<u32> { Ok(7) }
@@ -161,18 +182,20 @@ impl CircuitBreaker {
     /// # use seawall::{Breaker, breaker::Outcome};
     /// let breaker = Breaker::consecutive_failures(3).build()?;
     /// let outcome = |result: &std::io::Result<u32>| if result.is_ok() { Outcome::Success } else { Outcome::Failure };
-    /// let answer = breaker.call(outcome, fetch()).await??;
+    /// let answer = breaker.call(outcome, fetch()).await?;
     /// # assert_eq!(answer, 7);
     /// # Ok(()) }
     /// ```
     #[inline]
-    pub async fn call<F: Future>(
+    pub async fn call<F, T, E>(
         &self,
-        outcome: impl FnOnce(&F::Output) -> Outcome,
+        outcome: impl FnOnce(&Result<T, E>) -> Outcome,
         future: F,
-    ) -> Result<F::Output, Refused> {
-        let mut ticket = self.admit_untimed()?;
-        ticket.start_if_timed();
+    ) -> Result<T, Failure<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut ticket = self.admit_if_timed()?;
         let mut future = pin!(future);
         let result = poll_fn(|cx| {
             let polled = future.as_mut().poll(cx);
@@ -182,9 +205,8 @@ impl CircuitBreaker {
             polled
         })
         .await;
-        ticket.settle(outcome(&result), None);
-        std::mem::forget(ticket);
-        Ok(result)
+        ticket.finish(outcome(&result));
+        result.map_err(Failure::Failed)
     }
 
     /// Applies an event until no other thread comes in between, and says what the word is then.

@@ -1,4 +1,4 @@
-//! The answer "not now".
+//! The answer "not now", and the error of a call without a guard.
 
 use std::fmt;
 use std::time::Duration;
@@ -61,3 +61,39 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Why a call through a circuit without a guard has no value.
+///
+/// Flat, so that one `?` is enough, and so that it travels in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure<E> {
+    /// The circuit did not let it through.
+    Refused(Refused),
+    /// The operation failed.
+    Failed(E),
+}
+
+impl<E> From<Refused> for Failure<E> {
+    #[inline]
+    fn from(refused: Refused) -> Self {
+        Failure::Refused(refused)
+    }
+}
+
+impl<E> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(refused) => refused.fmt(f),
+            Failure::Failed(_) => f.write_str("the operation failed"),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Failure<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Failure::Refused(_) => None,
+            Failure::Failed(error) => Some(error),
+        }
+    }
+}

@@ -2,8 +2,8 @@
 //! `model.rs` beside this file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Barrier};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -353,7 +353,7 @@ fn eng_5_fifty_panics_are_fifty_failures() {
             panic!("as planned");
         };
         let by_run = || {
-            let _ = bench.breaker.run(|_: &()| Outcome::Success, || panic!("as planned"));
+            let _ = bench.breaker.run(|_: &Result<(), ()>| Outcome::Success, || panic!("as planned"));
         };
         let panicked = if number % 2 == 0 {
             catch_unwind(AssertUnwindSafe(by_ticket)).is_err()
@@ -484,14 +484,15 @@ fn prm_4_a_future_dropped_in_the_breakers_own_call_loses_nothing() {
     for (ran, expected) in
         [(Duration::ZERO, State::HalfOpen), (millis(900), State::HalfOpen), (secs(2), State::Open)]
     {
-        let mut call = Box::pin(bench.breaker.call(|_: &()| Outcome::Success, std::future::pending::<()>()));
+        let mut call =
+            Box::pin(bench.breaker.call(|_| Outcome::Success, std::future::pending::<Result<(), ()>>()));
         assert!(seawall_testkit::poll_once(call.as_mut()).is_pending());
         assert_eq!(bench.breaker.probes_under_way(), 1);
         bench.hands.advance(ran);
         drop(call);
         assert_eq!((bench.breaker.state(), bench.breaker.probes_under_way()), (expected, 0));
     }
-    let never_polled = bench.breaker.call(|_: &()| Outcome::Success, std::future::ready(()));
+    let never_polled = bench.breaker.call(|_| Outcome::Success, std::future::ready(Ok::<(), ()>(())));
     drop(never_polled);
     assert_eq!(bench.breaker.counts().refused, 0, "nothing happens before the first poll");
 }

@@ -1,6 +1,7 @@
 //! The right to make one call.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 use super::machine::{Effect, Event, Settled};
 use super::policy::{CircuitBreaker, Version};
@@ -53,16 +54,10 @@ impl<'a> Ticket<'a> {
     }
 
     /// Whether the circuit judges how long calls take, so that [`start`](Ticket::start) matters to a success.
+    #[cfg(feature = "tokio")]
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.version().settings.slow_after.is_some()
-    }
-
-    #[inline]
-    pub(super) fn start_if_timed(&mut self) {
-        if self.is_timed() {
-            self.start();
-        }
     }
 
     #[inline]
@@ -84,10 +79,12 @@ impl<'a> Ticket<'a> {
     }
 
     /// Says what became of the call.
-    #[inline(never)] // Inlined, it would be moved first, and a ticket moved right after it was written stalls.
+    #[inline(always)]
     pub fn finish(self, outcome: Outcome) {
-        self.settle(outcome, None);
+        // Word by word: as a whole it would be moved, and a ticket moved right after it was written stalls.
+        let Ticket { breaker, word, started } = self;
         std::mem::forget(self);
+        ManuallyDrop::new(Ticket { breaker, word, started }).settle(outcome, None);
     }
 
     /// As [`finish`](Ticket::finish), with a time that the caller has read already.
@@ -128,8 +125,8 @@ impl<'a> Ticket<'a> {
                 Window::Time(_) => false,
             };
         if !changes_nothing {
-            // By value: a ticket whose address is taken would have to live in memory.
-            settle(Ticket { breaker: self.breaker, word: self.word, started: self.started }, outcome, now);
+            // In words that fit into registers: a ticket whose address is taken would have to live in memory.
+            settle(self.breaker, self.word, self.started, outcome, now.unwrap_or(Tick::NEVER));
         }
     }
 
@@ -203,8 +200,9 @@ impl<'a> Ticket<'a> {
 
 /// The whole of it.
 #[inline(never)]
-fn settle(ticket: Ticket<'_>, outcome: Outcome, now: Option<Tick>) {
-    let ticket = std::mem::ManuallyDrop::new(ticket);
+fn settle(breaker: &CircuitBreaker, word: Word, started: Tick, outcome: Outcome, now: Tick) {
+    let ticket = ManuallyDrop::new(Ticket::new(breaker, word, started));
+    let now = (now != Tick::NEVER).then_some(now);
     let word = ticket.breaker.word();
     if word.stamp() != ticket.word.stamp() {
         return ticket.breaker.count_late();

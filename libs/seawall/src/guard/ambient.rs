@@ -98,6 +98,12 @@ impl Context {
         (self.0 >> 32) as u32
     }
 
+    /// Whether a guard stands around.
+    #[inline]
+    pub(super) fn is_inside(self) -> bool {
+        self.0 & INSIDE != 0
+    }
+
     pub(super) fn is_retried(self) -> bool {
         self.0 & RETRIED != 0
     }
@@ -156,7 +162,7 @@ pub(super) fn tell_above(report: &Report, deadline: Tick) {
 }
 
 /// A guard further in has succeeded: what another one decided before it does not explain what comes now.
-#[inline]
+#[cold]
 pub(super) fn forget_below() {
     AROUND.with(|around| {
         let context = around.context.get();

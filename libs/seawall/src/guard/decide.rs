@@ -175,7 +175,9 @@ impl<'g> Run<'g> {
         if let Some(budget) = &self.guard.budget {
             budget.succeeded(self.attempts == 1);
         }
-        forget_below();
+        if self.around.is_inside() {
+            forget_below();
+        }
     }
 
     /// The attempt ended by itself and was judged.

@@ -51,7 +51,7 @@ fn eng_11_calls_and_rejections_do_not_allocate() {
     let breaker = Breaker::default().build().unwrap();
     let alone = measure(|| {
         breaker.admit().unwrap().finish(Outcome::Success);
-        breaker.run(|_: &()| Outcome::Success, || ()).unwrap();
+        breaker.run(|_| Outcome::Success, || Ok::<_, Fault>(())).unwrap();
     });
     assert_eq!(alone.count_total, 0);
 }

@@ -171,7 +171,9 @@ fn eng_11_guards_are_shared_and_calls_are_sent() {
     let guard = Guard::builder("shared").breaker(Breaker::default()).build().unwrap();
     shared(&guard);
     sent(&guard.idempotent().call(async |_| Ok::<_, Fault>(1)));
-    sent(&guard.breaker().unwrap().call(|_: &()| seawall::breaker::Outcome::Success, async {}));
+    sent(
+        &guard.breaker().unwrap().call(|_| seawall::breaker::Outcome::Success, async { Ok::<_, Fault>(()) }),
+    );
 }
 
 /// PRM-4, PRM-3: the circuit's own `call`, dropped after each poll, keeps no probe.
@@ -189,9 +191,13 @@ fn prm_4_a_circuits_own_call_dropped_at_any_poll_gives_its_place_back() {
                 for _ in 0..3 {
                     tokio::task::yield_now().await;
                 }
+                Ok::<_, Fault>(())
             };
-            let call = scene.guard.breaker().unwrap().call(|_: &()| seawall::breaker::Outcome::Success, three_yields);
-            Box::pin(async { drop(call.await) })
+            let call =
+                scene.guard.breaker().unwrap().call(|_| seawall::breaker::Outcome::Success, three_yields);
+            Box::pin(async {
+                let _ = call.await;
+            })
         },
         |_| {},
         |scene, dropped| {
