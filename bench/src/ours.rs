@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall::breaker::{CircuitBreaker, Failure, Outcome};
-use seawall::{Backoff, Breaker, Guard, GuardBuilder, Retry};
+use seawall::{Backoff, Breaker, Bulkhead, Guard, GuardBuilder, RateLimit, Retry};
 
 use crate::body::with_runtime;
 use crate::op::{Answer, Kind, blocking_op, op};
-use crate::peers::{ATTEMPT_TIMEOUT, BACKOFF, CALL_TIMEOUT, COOLDOWN, LONG_WINDOW};
+use crate::peers::{ATTEMPT_TIMEOUT, BACKOFF, CALL_TIMEOUT, COOLDOWN, LONG_WINDOW, PERMITS};
 use crate::row::{Group, Rows};
 
 /// Names of our rows, as the targets know them.
@@ -20,6 +20,9 @@ pub const BREAKER_ENTRIES: &str = "seawall breaker, time window";
 pub const BREAKER_TIME_ALONE: &str = "seawall breaker without guard, 10 s";
 pub const REJECTION: &str = "seawall breaker without guard, open";
 pub const GUARD_REJECTION: &str = "seawall guard with a breaker, open";
+pub const BULKHEAD: &str = "seawall bulkhead";
+pub const RATE_LIMITER: &str = "seawall rate limiter";
+pub const FULL_GUARD: &str = "seawall full guard: … + rate limit, bulkhead";
 pub const GUARD: &str = "seawall guard: timeouts, retry + budget, breaker";
 
 /// The windows of the rows: as the peers' where theirs can be set.
@@ -44,6 +47,33 @@ pub fn add(rows: &mut Rows) {
         || Guard::builder("bench").call_timeout(CALL_TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT).retry(retry());
     guarded(rows, Group::Stack, GUARD, whole().breaker(by_count()));
     guarded(rows, Group::Stack, "seawall guard, time window", whole().breaker(by_time(WINDOW)));
+
+    let limit = || RateLimit::calls(1_000_000_000).per(Duration::from_secs(100));
+    let full = || whole().breaker(by_count()).rate_limit(limit()).bulkhead(Bulkhead::calls(PERMITS as u32));
+    guarded(rows, Group::Stack, FULL_GUARD, full());
+    guarded(
+        rows,
+        Group::Admission,
+        "seawall bulkhead, in a guard",
+        one().bulkhead(Bulkhead::calls(PERMITS as u32)),
+    );
+    guarded(rows, Group::Admission, "seawall rate limit, in a guard", one().rate_limit(limit()));
+    let gate = Arc::new(Bulkhead::calls(PERMITS as u32).build().expect("a sound configuration"));
+    rows.calls(Group::Admission, BULKHEAD, move || {
+        let gate = gate.clone();
+        async move |kind| {
+            let _place = gate.try_enter().map_err(std::io::Error::other)?;
+            op(kind).await
+        }
+    });
+    let limiter = Arc::new(limit().build().expect("a sound configuration"));
+    rows.calls(Group::Admission, RATE_LIMITER, move || {
+        let limiter = limiter.clone();
+        async move |kind| {
+            limiter.try_acquire().map_err(std::io::Error::other)?;
+            op(kind).await
+        }
+    });
 
     alone(rows, Group::BreakerCount, BREAKER_ALONE, by_count());
     alone(rows, Group::BreakerTime, BREAKER_TIME_ALONE, by_time(WINDOW));

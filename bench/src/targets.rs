@@ -2,8 +2,8 @@
 
 use crate::op::Kind;
 use crate::ours::{
-    BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE, GUARD,
-    GUARD_REJECTION, REJECTION,
+    BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE,
+    BULKHEAD, FULL_GUARD, GUARD, GUARD_REJECTION, RATE_LIMITER, REJECTION,
 };
 use crate::ratio::{Bound, Column, Ratio};
 use crate::row::by_entries;
@@ -108,5 +108,11 @@ pub fn ratios() -> Vec<Ratio> {
         ),
         ratio("two threads: guard, ready at once", GUARD, &stack, Together(Ready), AtLeast(1.5)),
         ratio("two threads: guard, suspending", GUARD, &stack, Together(Suspending), AtLeast(1.5)),
+        ratio("bulkhead", BULKHEAD, &["tokio Semaphore::try_acquire"], Nanoseconds(Ready), AtMost(1.5)),
+        ratio("rate limiter", RATE_LIMITER, &["governor, check"], Nanoseconds(Ready), AtMost(1.0)),
+        ratio("full guard, ready at once: allocations", FULL_GUARD, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("full guard, suspending: allocations", FULL_GUARD, &[], Allocations(Suspending), AtMost(0.0)),
+        ratio("full guard, ready at once", FULL_GUARD, &stack, Nanoseconds(Ready), AtMost(0.7)),
+        ratio("full guard, suspending", FULL_GUARD, &stack, Nanoseconds(Suspending), AtMost(0.95)),
     ]
 }

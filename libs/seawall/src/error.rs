@@ -58,6 +58,10 @@ pub enum Policy {
     Budget,
     /// The circuit breaker.
     Breaker,
+    /// The rate limiter.
+    RateLimit,
+    /// The bulkhead.
+    Bulkhead,
     /// The time that one attempt may take.
     AttemptTimeout,
     /// No policy: the operation itself.
@@ -140,6 +144,8 @@ impl fmt::Display for Policy {
             Policy::Retry => "retry",
             Policy::Budget => "retry budget",
             Policy::Breaker => "breaker",
+            Policy::RateLimit => "rate limit",
+            Policy::Bulkhead => "bulkhead",
             Policy::AttemptTimeout => "attempt timeout",
             Policy::Operation => "operation",
         })

@@ -27,6 +27,7 @@
 pub mod backoff;
 pub mod breaker;
 pub mod budget;
+pub mod bulkhead;
 mod chance;
 mod clock;
 mod config;
@@ -34,6 +35,7 @@ mod error;
 pub mod fault;
 #[cfg(feature = "tokio")]
 pub mod guard;
+pub mod rate;
 #[cfg(feature = "tokio")]
 pub mod retry;
 mod stats;
@@ -47,12 +49,14 @@ mod versions;
 pub use backoff::Backoff;
 pub use breaker::Breaker;
 pub use budget::Budget;
+pub use bulkhead::Bulkhead;
 pub use clock::{Clock, Tick, Time, millis, secs};
 pub use config::{ConfigError, Percent, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]
 pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Request};
+pub use rate::RateLimit;
 #[cfg(feature = "tokio")]
 pub use retry::{Retry, Safety};
 

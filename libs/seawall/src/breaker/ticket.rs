@@ -61,7 +61,7 @@ impl<'a> Ticket<'a> {
     }
 
     #[inline]
-    pub(super) fn start_if_not(&mut self) {
+    pub(crate) fn start_if_not(&mut self) {
         if self.started == Tick::NEVER {
             self.start();
         }

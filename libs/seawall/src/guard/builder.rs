@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::{Guard, Inner, Settings};
 use crate::breaker::{Breaker, CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
+use crate::bulkhead::{Bulkhead, Gate};
 use crate::chance::{Chance, entropy};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
+use crate::rate::{RateLimit, RateLimiter};
 use crate::retry::Retry;
 use crate::timeout::{CallTimeout, Timeouts};
 use crate::versions::Versions;
@@ -24,6 +26,8 @@ pub struct GuardBuilder {
     attempt_timeout: Option<Duration>,
     retry: Option<Retry>,
     breaker: Option<Breaker>,
+    rate_limit: Option<RateLimit>,
+    bulkhead: Option<Bulkhead>,
     clock: Clock,
     seed: Option<u64>,
 }
@@ -36,6 +40,8 @@ impl GuardBuilder {
             attempt_timeout: None,
             retry: Some(Retry::default()),
             breaker: None,
+            rate_limit: None,
+            bulkhead: None,
             clock: Clock::default(),
             seed: None,
         }
@@ -78,6 +84,18 @@ impl GuardBuilder {
         self
     }
 
+    /// No more calls than agreed.
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.rate_limit = Some(limit);
+        self
+    }
+
+    /// At most so many calls at once.
+    pub fn bulkhead(mut self, bulkhead: Bulkhead) -> Self {
+        self.bulkhead = Some(bulkhead);
+        self
+    }
+
     /// The clock that everything in this guard goes by.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -117,9 +135,17 @@ impl GuardBuilder {
         if let Some(breaker) = &self.breaker {
             breaker.check(&mut problems);
         }
+        if let Some(limit) = &self.rate_limit {
+            limit.check(&mut problems);
+        }
+        if let Some(bulkhead) = &self.bulkhead {
+            bulkhead.check(&mut problems);
+        }
         problems.into_result(format!("guard `{}`", self.name), ())?;
 
         let breaker = self.breaker;
+        // A limit that finds itself from latency has to measure it.
+        let adaptive = self.bulkhead.is_some_and(|bulkhead| bulkhead.is_adaptive());
         let scope = breaker.as_ref().map_or(Scope::Attempt, |breaker| breaker.scope);
         let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget);
         let inner = Inner {
@@ -127,6 +153,8 @@ impl GuardBuilder {
             budget: budget.map(|budget| RetryBudget::new(&budget, self.clock.clone())),
             breaker: breaker
                 .map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone(), timeouts.abandoned_after())),
+            limiter: self.rate_limit.map(|limit| RateLimiter::new(&limit, self.clock.clone())),
+            gate: self.bulkhead.map(|bulkhead| Gate::new(&bulkhead, self.clock.clone())),
             clock: self.clock,
             chance: Chance::seeded(self.seed.unwrap_or_else(entropy)),
             settings: Versions::new(Settings {
@@ -134,8 +162,9 @@ impl GuardBuilder {
                 retry_text: self.retry.as_ref().map(Retry::to_string).unwrap_or_default(),
                 retry: self.retry.map(|retry| retry.settings).filter(|_| attempts > 1),
                 scope,
-                timed: timeouts.call.is_some() || timeouts.attempt.is_some() || budget.is_some(),
-                precise: timeouts.precise(),
+                limited: self.rate_limit.is_some() || self.bulkhead.is_some(),
+                timed: adaptive || timeouts.call.is_some() || timeouts.attempt.is_some() || budget.is_some(),
+                precise: adaptive || timeouts.precise(),
             }),
         };
         Ok(Guard { inner: Arc::new(inner) })

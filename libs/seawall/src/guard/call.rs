@@ -40,6 +40,8 @@ pin_project! {
         // The next attempt is to be started.
         Start,
         Running { #[pin] future: F },
+        // For a turn or a place, or until `run.resume_at`.
+        Queued,
         // Until `run.resume_at`.
         BackingOff,
         Over,
@@ -82,6 +84,22 @@ where
                         None => continue,
                     },
                 },
+                StageProj::Queued => {
+                    let next = match run.poll_place(cx) {
+                        Poll::Ready(next) => next,
+                        Poll::Pending => {
+                            ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
+                            run.waited()
+                        }
+                    };
+                    match next {
+                        Next::Start => starting = Some(run.attempt()),
+                        next => match Self::proceed(next, run, this.stage.as_mut(), this.last) {
+                            Some(error) => return Poll::Ready(Err(error)),
+                            None => continue,
+                        },
+                    }
+                }
                 StageProj::BackingOff => {
                     ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
                     run.resumed();
@@ -156,6 +174,7 @@ impl<O: Operation, C> Call<'_, O, C> {
     ) -> Option<Error<O::Error>> {
         stage.set(match next {
             Next::Start | Next::Again => Stage::Start,
+            Next::Queue => Stage::Queued,
             Next::Wait => Stage::BackingOff,
             Next::GiveUp => Stage::Over,
         });

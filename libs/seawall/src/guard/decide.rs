@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::ambient::{Context, forget_below, tell_above};
 use super::attempt::{Attempt, Identity};
+use super::queue::{Queued, is_rejection};
 use super::request::Terms;
 use super::{Inner, Settings};
-use crate::breaker::{Outcome, Refused, Scope, Ticket};
+use crate::breaker::{Outcome, Scope, Ticket};
 use crate::budget::Token;
+use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::fault::{Fault, Ran};
@@ -25,23 +27,29 @@ pub(super) struct Run<'g> {
     /// What stands around the call itself.
     around: Context,
     /// The last reading of the clock.
-    now: Tick,
-    call_deadline: Tick,
+    pub(super) now: Tick,
+    pub(super) call_deadline: Tick,
     attempt_deadline: Tick,
     /// The earlier one of the two.
     pub(super) deadline: Tick,
-    /// When the back-off ends.
+    /// When the attempt started.
+    pub(super) launched_at: Tick,
+    /// When the wait under way ends: a back-off, a turn, patience in a line.
     pub(super) resume_at: Tick,
     /// The last wait, in nanoseconds: a plain number, because a `Duration` in here is moved in pieces.
     wait_nanos: u64,
     /// Attempts that were started.
     attempts: u32,
     /// Attempts that were tried, refused ones included.
-    tries: u32,
+    pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
     ran: Ran,
     pub(super) ticket: Option<Ticket<'g>>,
+    /// The place in the bulkhead.
+    pub(super) permit: Option<Permit<'g>>,
+    /// What the attempt waits for.
+    pub(super) queued: Option<Box<Queued<'g>>>,
     /// The price of the retry that is waiting to start.
     token: Option<Token<'g>>,
     /// Why it was given up, once it was.
@@ -53,8 +61,11 @@ pub(super) struct Run<'g> {
 pub(super) enum Next {
     /// The attempt is there to be started.
     Start,
+    /// The attempt has to wait for its turn or its place.
+    Queue,
     /// Try again at once.
     Again,
+    /// Try again after the back-off.
     Wait,
     /// The report is ready.
     GiveUp,
@@ -73,6 +84,7 @@ impl<'g> Run<'g> {
             call_deadline: Tick::NEVER,
             attempt_deadline: Tick::NEVER,
             deadline: Tick::NEVER,
+            launched_at: Tick::NEVER,
             resume_at: Tick::NEVER,
             wait_nanos: 0,
             attempts: 0,
@@ -80,6 +92,8 @@ impl<'g> Run<'g> {
             has_suspended: false,
             ran: Ran::No,
             ticket: None,
+            permit: None,
+            queued: None,
             token: None,
             report: None,
         }
@@ -100,9 +114,17 @@ impl<'g> Run<'g> {
                 Ok(ticket) => self.ticket = Some(ticket),
                 Err(refused) => return self.refused(refused),
             }
-            if let Some(ticket) = self.ticket.as_mut().filter(|ticket| ticket.is_timed()) {
-                ticket.start();
-            }
+        }
+        if settings.limited { self.ask_limits() } else { self.launch() }
+    }
+
+    /// Everything is there: the attempt starts now.
+    #[inline(always)]
+    pub(super) fn launch(&mut self) -> Next {
+        let settings = self.settings();
+        // A ticket's time starts with the operation, not in a line; that of a whole call with its first attempt.
+        if let Some(ticket) = self.ticket.as_mut().filter(|ticket| ticket.is_timed()) {
+            ticket.start_if_not();
         }
         if let Some(token) = self.token.take() {
             token.spend();
@@ -113,6 +135,7 @@ impl<'g> Run<'g> {
         self.tries += 1;
         self.attempts += 1;
         self.has_suspended = false;
+        self.launched_at = self.now;
         if let Some(timeout) = settings.timeouts.attempt {
             self.attempt_deadline = self.now + timeout;
         }
@@ -172,6 +195,7 @@ impl<'g> Run<'g> {
             // Settled in place, because a ticket that is moved right after it was written stalls the processor.
             std::mem::forget(self.ticket.take());
         }
+        self.leave_gate(None);
         if let Some(budget) = &self.guard.budget {
             budget.succeeded(self.attempts == 1);
         }
@@ -206,6 +230,7 @@ impl<'g> Run<'g> {
             Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
             _ => {
                 self.ran = Ran::Unknown;
+                self.leave_gate(Some(Fault::timeout()));
                 if let Some(ticket) = self.ticket.take() {
                     ticket.cut_short();
                 }
@@ -220,22 +245,9 @@ impl<'g> Run<'g> {
         self.now = self.read_clock(self.settings()).max(self.resume_at);
     }
 
-    /// The breaker did not let the attempt through.
-    #[inline(never)]
-    fn refused(&mut self, refused: Refused) -> Next {
-        self.tries += 1;
-        let fault = match refused.retry_after() {
-            Some(wait) => Fault::rejected().after(wait),
-            None => Fault::rejected(),
-        };
-        if !self.settings().retry.as_ref().is_some_and(|retry| retry.on_rejection) {
-            return self.end(Kind::Rejected, Policy::Breaker, fault);
-        }
-        self.next(fault, Policy::Breaker)
-    }
-
     fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
+        self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt
             && let Some(ticket) = self.ticket.take()
         {
@@ -250,7 +262,7 @@ impl<'g> Run<'g> {
     }
 
     /// The decision: another attempt, now or later, or the end and why.
-    fn next(&mut self, fault: Fault, from: Policy) -> Next {
+    pub(super) fn next(&mut self, fault: Fault, from: Policy) -> Next {
         let Some(settings) = &self.settings().retry else { return self.give_up_at(from, fault) };
         let situation = Situation {
             fault,
@@ -260,7 +272,7 @@ impl<'g> Run<'g> {
         };
         match retry::decide(situation, settings) {
             Ok(()) => {}
-            Err(GiveUp::Exhausted) if from != Policy::Breaker => {
+            Err(GiveUp::Exhausted) if !is_rejection(from) => {
                 return self.give_up(Kind::Exhausted, Policy::Retry, fault);
             }
             Err(GiveUp::Unsafe) if from == Policy::Operation => {
@@ -278,13 +290,11 @@ impl<'g> Run<'g> {
         self.resume_at = self.now + wait;
         if self.resume_at >= self.call_deadline {
             // Sleeping into the deadline helps nobody: say now what will be true then.
-            return match from {
-                Policy::Breaker => self.give_up_at(from, fault),
-                _ => {
-                    self.settle_call(outcome_of(fault));
-                    self.out_of_time(fault)
-                }
-            };
+            if is_rejection(from) {
+                return self.give_up_at(from, fault);
+            }
+            self.settle_call(outcome_of(fault));
+            return self.out_of_time(fault);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
         if let (Some(budget), true, None) = (&self.guard.budget, self.attempts > 0, &self.token) {
@@ -299,7 +309,7 @@ impl<'g> Run<'g> {
     fn give_up_at(&mut self, from: Policy, fault: Fault) -> Next {
         let kind = match from {
             Policy::AttemptTimeout => Kind::TimedOut,
-            Policy::Breaker => Kind::Rejected,
+            policy if is_rejection(policy) => Kind::Rejected,
             _ => Kind::Failed,
         };
         self.give_up(kind, from, fault)
@@ -311,18 +321,18 @@ impl<'g> Run<'g> {
     }
 
     /// Where the breaker counts calls, the call's end is its outcome.
-    fn settle_call(&mut self, outcome: Outcome) {
+    pub(super) fn settle_call(&mut self, outcome: Outcome) {
         if let Some(ticket) = self.ticket.take() {
             ticket.finish_at(outcome, self.now);
         }
     }
 
     #[cold]
-    fn out_of_time(&mut self, fault: Fault) -> Next {
+    pub(super) fn out_of_time(&mut self, fault: Fault) -> Next {
         self.end(Kind::TimedOut, Policy::CallTimeout, fault)
     }
 
-    fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
+    pub(super) fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.token = None;
         let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
         tell_above(&report, self.call_deadline);
@@ -336,12 +346,12 @@ impl<'g> Run<'g> {
         self.report.take().expect("a call that is given up has a report")
     }
 
-    fn settings(&self) -> &'g Settings {
+    pub(super) fn settings(&self) -> &'g Settings {
         self.settings.expect("settings are read at the first poll")
     }
 
     #[inline]
-    fn read_clock(&self, settings: &Settings) -> Tick {
+    pub(super) fn read_clock(&self, settings: &Settings) -> Tick {
         if settings.precise { self.guard.clock.precise() } else { self.guard.clock.now() }
     }
 }

@@ -31,6 +31,12 @@ pub(super) fn explain(guard: &Inner) -> String {
     if settings.scope == Scope::Attempt {
         lines.extend(breaker);
     }
+    if let Some(limiter) = &guard.limiter {
+        lines.push(("rate limit", limiter.explain().to_owned()));
+    }
+    if let Some(gate) = &guard.gate {
+        lines.push(("bulkhead", gate.explain().to_owned()));
+    }
     if let Some(attempt) = settings.timeouts.attempt {
         lines.push(("attempt timeout", format!("{attempt:?}")));
     }

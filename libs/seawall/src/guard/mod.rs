@@ -9,6 +9,7 @@ mod call;
 mod decide;
 mod explain;
 mod operation;
+mod queue;
 mod request;
 mod timer;
 
@@ -24,9 +25,11 @@ use std::sync::Arc;
 
 use crate::breaker::{CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
+use crate::bulkhead::Gate;
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::fault::{Causes, Classify};
+use crate::rate::RateLimiter;
 use crate::retry::{self, Safety};
 use crate::timeout::Timeouts;
 use crate::versions::Versions;
@@ -63,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) settings: Versions<Settings>,
     pub(crate) budget: Option<RetryBudget>,
     pub(crate) breaker: Option<CircuitBreaker>,
+    pub(crate) limiter: Option<RateLimiter>,
+    pub(crate) gate: Option<Gate>,
     pub(crate) chance: Chance,
 }
 
@@ -72,6 +77,8 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<retry::Settings>,
     pub(crate) retry_text: String,
     pub(crate) scope: Scope,
+    /// Whether there is a rate limit or a bulkhead.
+    pub(crate) limited: bool,
     /// Whether a call has to know when it began.
     pub(crate) timed: bool,
     /// Whether one of the timeouts is too short for the coarse clock.
@@ -140,6 +147,18 @@ impl Guard {
     #[must_use]
     pub fn breaker(&self) -> Option<&CircuitBreaker> {
         self.inner.breaker.as_ref()
+    }
+
+    /// Its rate limiter, if it has one.
+    #[must_use]
+    pub fn rate_limiter(&self) -> Option<&RateLimiter> {
+        self.inner.limiter.as_ref()
+    }
+
+    /// Its bulkhead, if it has one.
+    #[must_use]
+    pub fn bulkhead(&self) -> Option<&Gate> {
+        self.inner.gate.as_ref()
     }
 
     /// Its retry budget, if it has one.

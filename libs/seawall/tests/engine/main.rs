@@ -8,6 +8,7 @@ mod breaker;
 mod deadlines;
 mod drops;
 mod explain;
+mod limits;
 mod million;
 mod retry;
 mod threads;

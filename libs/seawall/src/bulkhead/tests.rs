@@ -1,0 +1,270 @@
+//! The gate, its line, and limits that find themselves.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+
+use super::machine::{Effect, Event, Word, step};
+use super::policy::Entry;
+use super::*;
+use crate::clock::Clock;
+use crate::testing::Hands;
+use crate::{Time, millis, secs};
+
+fn gate(bulkhead: Bulkhead) -> (Arc<Hands>, Gate) {
+    let hands = Hands::new();
+    let gate = bulkhead.build_with(Clock::custom(hands.clone())).expect("a sound configuration");
+    (hands, gate)
+}
+
+fn wait<'a>(gate: &'a Gate) -> Waiter<'a> {
+    match gate.enter().expect("there is room in the line") {
+        Entry::Waiting(waiter) => waiter,
+        Entry::Inside(_) => unreachable!("it was full"),
+    }
+}
+
+fn poll<'a>(waiter: &mut Waiter<'a>) -> Option<Permit<'a>> {
+    match waiter.poll_enter(&Context::from_waker(Waker::noop())) {
+        Poll::Ready(permit) => Some(permit),
+        Poll::Pending => None,
+    }
+}
+
+/// ENG-6: at most N at once; full means refused at once.
+#[test]
+fn eng_6_full_means_refused() {
+    let (_, gate) = gate(Bulkhead::calls(3));
+    let inside: Vec<_> = (0..3).map(|_| gate.try_enter().expect("a place")).collect();
+    let full = gate.try_enter().expect_err("full");
+    assert_eq!((full.inside(), full.to_string().as_str()), (3, "the bulkhead is full with 3 calls"));
+    assert!(gate.enter().is_err(), "there is no line");
+    drop(inside);
+    assert_eq!((gate.inside(), gate.refused()), (0, 2));
+}
+
+/// ENG-6: the line is fair: first come, first served, and nobody overtakes it.
+#[test]
+fn eng_6_the_line_is_fair_and_nobody_overtakes_it() {
+    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(3));
+    let inside = gate.try_enter().expect("a place");
+    let (mut first, mut second) = (wait(&gate), wait(&gate));
+    assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
+    drop(inside);
+    assert!(gate.try_enter().is_err(), "the place is the first one's");
+    assert!(poll(&mut second).is_none(), "it is not the second one's turn");
+    let permit = poll(&mut first).expect("its turn");
+    drop(permit);
+    drop(poll(&mut second).expect("its turn"));
+    assert_eq!((gate.inside(), gate.waiting()), (0, 0));
+    assert!(gate.try_enter().is_ok(), "the line is over");
+}
+
+/// ENG-6: the line is bounded.
+#[test]
+fn eng_6_the_line_is_bounded() {
+    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(2));
+    let _inside = gate.try_enter().expect("a place");
+    let _line = [wait(&gate), wait(&gate)];
+    assert!(gate.enter().is_err());
+    assert_eq!(gate.waiting(), 2);
+}
+
+/// PRM-4, ENG-6: a cancelled waiter never loses its place to nobody: before its turn, and after it was called.
+#[test]
+fn prm_4_a_cancelled_waiter_passes_its_place_on() {
+    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5));
+    let inside = gate.try_enter().expect("a place");
+    let (first, second, mut third) = (wait(&gate), wait(&gate), wait(&gate));
+    drop(first);
+    assert_eq!(gate.waiting(), 2);
+    drop(inside);
+    // The second was called and is dropped before it is polled.
+    drop(second);
+    drop(poll(&mut third).expect("the place went to the next"));
+    assert_eq!((gate.inside(), gate.waiting()), (0, 0));
+}
+
+/// ENG-6: who waits in vain walks away; a place that comes in the same moment is taken.
+#[test]
+fn eng_6_waiting_in_vain_is_a_refusal() {
+    let (hands, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5));
+    let inside = gate.try_enter().expect("a place");
+    let waiter = wait(&gate);
+    assert_eq!(waiter.until(), Time::now(&*hands) + secs(5));
+    assert!(waiter.give_up().is_err());
+    let waiter = wait(&gate);
+    drop(inside);
+    drop(waiter.give_up().expect("it was just its turn"));
+    assert_eq!((gate.inside(), gate.refused()), (0, 1));
+}
+
+/// ENG-6: a limit that changes while there is load is safe in both directions.
+#[test]
+fn eng_6_the_limit_can_change_under_load() {
+    let wide = Bulkhead::calls(3).wait_up_to(secs(5)).waiting(5);
+    let (_, gate) = gate(wide);
+    let mut inside: Vec<_> = (0..3).map(|_| gate.try_enter().expect("a place")).collect();
+    let mut waiters = [wait(&gate), wait(&gate)];
+    gate.reconfigure(&Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5)).expect("sound");
+    inside.pop();
+    inside.pop();
+    assert!(poll(&mut waiters[0]).is_none(), "there are still as many inside as may be");
+    inside.pop();
+    let mut permits: Vec<_> = poll(&mut waiters[0]).into_iter().collect();
+    assert_eq!((permits.len(), gate.inside()), (1, 1));
+    gate.reconfigure(&wide).expect("sound");
+    permits.extend(poll(&mut waiters[1]));
+    assert_eq!(
+        (permits.len(), gate.inside(), gate.waiting()),
+        (2, 2, 0),
+        "a higher limit lets in those who wait"
+    );
+    permits.clear();
+    assert_eq!(gate.inside(), 0);
+}
+
+proptest! {
+    /// ENG-6: the machine never lets more in than the limit says, and what leaves is always counted.
+    #[test]
+    fn eng_6_the_machine_keeps_the_limit(limit in 1u32..10, script in prop::collection::vec(0u8..4, 0..200)) {
+        let (mut word, mut inside, mut line) = (Word::default(), 0_u32, 0_usize);
+        for act in script {
+            let event = match act {
+                0 | 1 => Event::Enter,
+                2 if inside > 0 => Event::Leave,
+                _ if line < 5 => Event::Queue,
+                _ => continue,
+            };
+            let (next, effect) = step(word, event, limit);
+            word = next;
+            match (event, effect) {
+                (Event::Leave, Effect::AskTheLine) => {
+                    prop_assert!(line > 0);
+                    let event = Event::PassOn { line_is_empty: line == 0, line_ends: line == 1 };
+                    let (next, effect) = step(word, event, limit);
+                    prop_assert_eq!(effect, Effect::Passed);
+                    (word, line) = (next, line - 1);
+                }
+                (_, Effect::Entered) => inside += 1,
+                (_, Effect::Left) => inside -= 1,
+                (_, Effect::Queued) => line += 1,
+                _ => {}
+            }
+            prop_assert_eq!((word.inside, word.line), (inside, line > 0));
+            prop_assert!(inside <= limit);
+        }
+    }
+}
+
+/// ENG-6. Trap "readiness does not transfer to clones": with 64 threads, never more inside than the limit, and at the end
+/// nobody is.
+#[test]
+fn eng_6_never_more_inside_than_the_limit_with_64_threads() {
+    let (_, gate) = gate(Bulkhead::calls(7).wait_up_to(secs(5)).waiting(20));
+    let (barrier, inside, most) = (Barrier::new(64), AtomicU32::new(0), AtomicU32::new(0));
+    let served = AtomicU32::new(0);
+    let work = |permit: Permit<'_>| {
+        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::yield_now();
+        inside.fetch_sub(1, Ordering::SeqCst);
+        served.fetch_add(1, Ordering::Relaxed);
+        drop(permit);
+    };
+    std::thread::scope(|scope| {
+        for number in 0..64 {
+            let (gate, barrier, work) = (&gate, &barrier, &work);
+            scope.spawn(move || {
+                barrier.wait();
+                for round in 0..500 {
+                    match gate.enter() {
+                        Err(_) => std::thread::yield_now(),
+                        Ok(Entry::Inside(permit)) => work(permit),
+                        Ok(Entry::Waiting(mut waiter)) => {
+                            // Every third walks away, whether it was called or not.
+                            let patience = if (number + round) % 3 == 0 { 2 } else { u32::MAX };
+                            for _ in 0..patience {
+                                if let Some(permit) = poll(&mut waiter) {
+                                    work(permit);
+                                    break;
+                                }
+                                std::thread::yield_now();
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(most.into_inner() <= 7, "more inside than the limit");
+    assert_eq!((gate.inside(), gate.waiting()), (0, 0));
+    assert!(served.into_inner() > 1_000);
+    assert!(gate.try_enter().is_ok(), "no place was lost");
+}
+
+/// A peer with room for `capacity` calls at once, each of which takes 10 ms; beyond that they take longer in proportion,
+/// and time out where that is asked for.
+fn settle(adapt: Adapt, start: u32, load: u32, capacity: u32, times_out: bool, rounds: u32) -> Vec<u32> {
+    let (_, gate) = gate(Bulkhead::calls(start).adaptive(adapt));
+    let mut limits = Vec::new();
+    for _ in 0..rounds {
+        let permits: Vec<_> = (0..load).map_while(|_| gate.try_enter().ok()).collect();
+        let inside = permits.len() as u32;
+        let took = millis(10) * inside.max(capacity) / capacity;
+        for permit in permits {
+            gate.answered(took, times_out && inside > capacity);
+            drop(permit);
+        }
+        limits.push(gate.limit());
+    }
+    limits
+}
+
+/// ENG-6: the additive limit finds the peer's capacity, and stays there.
+#[test]
+fn eng_6_aimd_finds_the_capacity() {
+    for start in [1, 20, 100] {
+        let limits = settle(Adapt::Aimd { min: 1, max: 200 }, start, 200, 40, true, 2_000);
+        assert!(limits[1_000..].iter().all(|limit| (30..=42).contains(limit)), "{:?}", &limits[1_990..]);
+    }
+}
+
+/// ENG-6: by latency it is found without a single timeout.
+#[test]
+fn eng_6_the_gradient_finds_the_capacity_by_latency() {
+    for start in [1, 20, 100] {
+        let limits = settle(Adapt::Gradient { min: 1, max: 1_000 }, start, 1_000, 40, false, 2_000);
+        let steady = &limits[1_000..];
+        assert!(steady.iter().all(|limit| *limit <= 120), "grew to {:?}", steady.iter().max());
+        let high = steady.iter().filter(|limit| **limit >= 30).count();
+        assert!(
+            high > 900,
+            "it lets through what the peer can do, but for the rounds in which it probes: {high}"
+        );
+    }
+}
+
+/// ENG-6: neither grows for ever under stable timeouts, nor drifts while nobody calls.
+#[test]
+fn eng_6_an_adaptive_limit_neither_grows_under_timeouts_nor_drifts_when_idle() {
+    for adapt in [Adapt::Aimd { min: 2, max: 500 }, Adapt::Gradient { min: 2, max: 500 }] {
+        let overloaded = settle(adapt, 20, 500, 1, true, 1_000);
+        assert!(overloaded[500..].iter().all(|limit| *limit <= 5), "{adapt:?}: {:?}", &overloaded[990..]);
+        let idle = settle(adapt, 20, 2, 100, false, 5_000);
+        assert!(idle.iter().all(|limit| *limit <= 20), "{adapt:?} drifted up to {:?}", idle.iter().max());
+    }
+}
+
+/// ENG-11. Trap "0 permits = deadlock": refused when it is built.
+#[test]
+fn eng_11_a_bulkhead_that_cannot_work_is_refused() {
+    let wrong = |bulkhead: Bulkhead| bulkhead.build().expect_err("it can't work").to_string();
+    assert!(wrong(Bulkhead::calls(0)).contains("bulkhead.calls: 0 calls at once are not between 1 and"));
+    assert!(wrong(Bulkhead::calls(5).waiting(5)).contains("say how long with `wait_up_to`"));
+    let adapt = Adapt::Aimd { min: 10, max: 20 };
+    assert!(
+        wrong(Bulkhead::calls(5).adaptive(adapt)).contains("it starts at 5 calls, which is not between 10")
+    );
+}
