@@ -133,6 +133,17 @@ impl Clock {
     }
 }
 
+#[cfg(feature = "tokio")]
+impl Clock {
+    /// For code that blocks: the custom clock's own future, or `None` where time passes by itself and a thread can sleep.
+    pub(crate) fn custom_sleep(&self, at: Tick) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        match &self.0 {
+            Source::Custom(time) => Some(time.sleep_until(at)),
+            _ => None,
+        }
+    }
+}
+
 /// See [`Clock::wait_until`].
 #[cfg(feature = "tokio")]
 pub(crate) enum Wait {

@@ -184,11 +184,11 @@ impl<O: Operation, C> Call<'_, O, C> {
 
 /// Tells the breaker of a panic that unwinds through here. Looking at `thread::panicking` in the ticket's drop
 /// would also blame the operation for a panic elsewhere in its task.
-struct OnPanic<'a, 'g>(&'a mut Option<Ticket<'g>>);
+pub(super) struct OnPanic<'a, 'g>(pub(super) &'a mut Option<Ticket<'g>>);
 
 impl OnPanic<'_, '_> {
     #[inline]
-    fn disarm(self) {
+    pub(super) fn disarm(self) {
         std::mem::forget(self);
     }
 }

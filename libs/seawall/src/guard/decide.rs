@@ -8,7 +8,7 @@ use super::queue::{Queued, is_rejection};
 use super::request::Terms;
 use super::{Inner, Settings};
 use crate::breaker::{Outcome, Scope, Ticket};
-use crate::budget::Token;
+use crate::budget::{RetryBudget, Token};
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
@@ -129,7 +129,7 @@ impl<'g> Run<'g> {
         if let Some(token) = self.token.take() {
             token.spend();
         }
-        if let (0, Some(budget)) = (self.attempts, &self.guard.budget) {
+        if let (0, Some(budget)) = (self.attempts, self.budget()) {
             budget.first_attempt_at(self.now);
         }
         self.tries += 1;
@@ -140,7 +140,7 @@ impl<'g> Run<'g> {
             self.attempt_deadline = self.now + timeout;
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
-        self.within = self.around.inner(self.attempts - 1, settings.retry.is_some());
+        self.within = self.around.inner(self.attempts - 1, self.retry().is_some());
         Next::Start
     }
 
@@ -196,7 +196,7 @@ impl<'g> Run<'g> {
             std::mem::forget(self.ticket.take());
         }
         self.leave_gate(None);
-        if let Some(budget) = &self.guard.budget {
+        if let Some(budget) = self.budget() {
             budget.succeeded(self.attempts == 1);
         }
         if self.around.is_inside() {
@@ -217,7 +217,8 @@ impl<'g> Run<'g> {
             self.ran = self.ran.max(Ran::Yes);
             return self.give_up(Kind::Failed, Policy::Operation, Fault::business());
         };
-        self.now = self.read_clock(self.settings());
+        // Precisely, because a wait may begin here, and a back-off of 5 ms should not be one of 1 ms.
+        self.now = self.guard.clock.precise();
         self.failed(fault, Policy::Operation)
     }
 
@@ -253,7 +254,7 @@ impl<'g> Run<'g> {
         {
             ticket.finish_at(outcome_of(fault), self.now);
         }
-        if let Some(budget) = &self.guard.budget
+        if let Some(budget) = self.budget()
             && fault.is_transient()
         {
             budget.failed();
@@ -263,7 +264,7 @@ impl<'g> Run<'g> {
 
     /// The decision: another attempt, now or later, or the end and why.
     pub(super) fn next(&mut self, fault: Fault, from: Policy) -> Next {
-        let Some(settings) = &self.settings().retry else { return self.give_up_at(from, fault) };
+        let Some(settings) = self.retry() else { return self.give_up_at(from, fault) };
         let situation = Situation {
             fault,
             tries: self.tries,
@@ -297,7 +298,7 @@ impl<'g> Run<'g> {
             return self.out_of_time(fault);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
-        if let (Some(budget), true, None) = (&self.guard.budget, self.attempts > 0, &self.token) {
+        if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
             self.token = budget.try_spend_at(self.now);
             if self.token.is_none() {
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
@@ -344,6 +345,17 @@ impl<'g> Run<'g> {
     #[cold]
     pub(super) fn take_report(&mut self) -> Report {
         self.report.take().expect("a call that is given up has a report")
+    }
+
+    /// How this call is retried, if it is.
+    #[inline]
+    pub(super) fn retry(&self) -> Option<&'g retry::Settings> {
+        if self.terms.single { None } else { self.settings().retry.as_ref() }
+    }
+
+    #[inline]
+    fn budget(&self) -> Option<&'g RetryBudget> {
+        if self.terms.single { None } else { self.guard.budget.as_ref() }
     }
 
     pub(super) fn settings(&self) -> &'g Settings {

@@ -4,6 +4,7 @@
 
 pub(crate) mod ambient;
 mod attempt;
+mod blocking;
 mod builder;
 mod call;
 mod decide;
@@ -28,6 +29,7 @@ use crate::budget::RetryBudget;
 use crate::bulkhead::Gate;
 use crate::chance::Chance;
 use crate::clock::Clock;
+use crate::error::Error;
 use crate::fault::{Causes, Classify};
 use crate::rate::RateLimiter;
 use crate::retry::{self, Safety};
@@ -109,6 +111,26 @@ impl Guard {
         Causes: Classify<T, E>,
     {
         self.request().call(operation)
+    }
+
+    /// Runs one attempt of an operation: everything in the guard but its retries and their budget.
+    #[inline]
+    pub fn attempt<F, Fut, T, E>(&self, operation: F) -> Call<'_, F, Causes>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        Causes: Classify<T, E>,
+    {
+        self.request().single_attempt().call(operation)
+    }
+
+    /// Runs a blocking operation on this thread, with everything that the guard has; see [`Request::run`].
+    pub fn run<F, T, E>(&self, operation: F) -> Result<T, Error<E>>
+    where
+        F: FnMut(Attempt) -> Result<T, E>,
+        Causes: Classify<T, E>,
+    {
+        self.request().run(operation)
     }
 
     /// Running the operation twice is the same as running it once.

@@ -81,7 +81,7 @@ impl<'g> Run<'g> {
     pub(super) fn not_admitted(&mut self, fault: Fault, by: Policy) -> Next {
         self.tries += 1;
         self.release_unused();
-        if !self.settings().retry.as_ref().is_some_and(|retry| retry.on_rejection) {
+        if !self.retry().is_some_and(|retry| retry.on_rejection) {
             self.settle_call(Outcome::Ignored);
             return self.end(Kind::Rejected, by, fault);
         }

@@ -21,6 +21,8 @@ pub(super) struct Terms {
     pub(super) safety: Safety,
     pub(super) identity: Option<Identity>,
     pub(super) deadline: Tick,
+    /// One attempt and no more, whatever the guard's retries say.
+    pub(super) single: bool,
 }
 
 impl<'g> Request<'g> {
@@ -28,7 +30,7 @@ impl<'g> Request<'g> {
     pub(super) fn new(guard: &'g Inner) -> Self {
         Request {
             guard,
-            terms: Terms { safety: Safety::Once, identity: None, deadline: Tick::NEVER },
+            terms: Terms { safety: Safety::Once, identity: None, deadline: Tick::NEVER, single: false },
             classify: Causes,
         }
     }
@@ -60,6 +62,13 @@ impl<'g, C> Request<'g, C> {
     /// Bounds the call by a deadline that came from elsewhere. The guard's own timeouts hold as well.
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.terms.deadline = deadline.0;
+        self
+    }
+
+    /// One attempt and no more: everything in the guard but its retries and their budget. For those who have a schedule of
+    /// their own, like a queue of deliveries.
+    pub fn single_attempt(mut self) -> Self {
+        self.terms.single = true;
         self
     }
 

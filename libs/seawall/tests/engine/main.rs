@@ -4,6 +4,7 @@
 
 mod allocations;
 mod amplification;
+mod blocking;
 mod breaker;
 mod deadlines;
 mod drops;
