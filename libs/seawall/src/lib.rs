@@ -32,6 +32,8 @@ mod chance;
 mod clock;
 mod config;
 mod error;
+#[cfg(feature = "tokio")]
+pub mod fallback;
 pub mod fault;
 #[cfg(feature = "tokio")]
 pub mod guard;

@@ -3,6 +3,8 @@
 use super::attempt::Identity;
 use super::{Attempt, Call, Deadline, Inner, Key, Operation};
 use crate::clock::Tick;
+use crate::error::Error;
+use crate::fallback::{AtHand, Elsewhere, LastGood, OrLastGood, WithFallback};
 use crate::fault::{Causes, Classify};
 use crate::retry::Safety;
 
@@ -72,6 +74,37 @@ impl<'g, C> Request<'g, C> {
         self
     }
 
+    /// Answers with what `fallback` makes of the error, where there is no answer.
+    pub fn or_else<T, E, F>(self, fallback: F) -> WithFallback<'g, C, impl FnOnce(&Error<E>) -> AtHand<T>>
+    where
+        F: FnOnce(&Error<E>) -> T,
+    {
+        WithFallback::new(self, move |error: &Error<E>| AtHand(Some(fallback(error))))
+    }
+
+    /// Answers with this value, where there is no answer.
+    pub fn or_value<T, E>(self, value: T) -> WithFallback<'g, C, impl FnOnce(&Error<E>) -> AtHand<T>> {
+        WithFallback::new(self, move |_: &Error<E>| AtHand(Some(value)))
+    }
+
+    /// Asks somebody else, where there is no answer: another operation, as a rule through another guard. If that fails
+    /// too, the error is the first one.
+    pub fn or_ask<T, E, E2, F, Fut>(
+        self,
+        fallback: F,
+    ) -> WithFallback<'g, C, impl FnOnce(&Error<E>) -> Elsewhere<Fut>>
+    where
+        F: FnOnce(&Error<E>) -> Fut,
+        Fut: Future<Output = Result<T, E2>>,
+    {
+        WithFallback::new(self, move |error: &Error<E>| Elsewhere(fallback(error)))
+    }
+
+    /// Remembers good answers, and answers with the last one where there is none.
+    pub fn or_last_good<'l, T>(self, last: &'l LastGood<T>) -> OrLastGood<'g, 'l, C, T> {
+        OrLastGood { request: self, last }
+    }
+
     /// Judges results by `classify`.
     pub fn classify<C2>(self, classify: C2) -> Request<'g, C2> {
         Request { guard: self.guard, terms: self.terms, classify }
@@ -98,5 +131,14 @@ impl<'g, C> Request<'g, C> {
         C: Classify<O::Output, O::Error>,
     {
         Call::new(self, operation)
+    }
+}
+
+impl<C> std::fmt::Debug for Request<'_, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request")
+            .field("guard", &self.guard.name)
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ mod breaker;
 mod deadlines;
 mod drops;
 mod explain;
+mod fallback;
 mod limits;
 mod million;
 mod retry;
