@@ -29,9 +29,13 @@ pub mod breaker;
 pub mod budget;
 pub mod bulkhead;
 mod chance;
+#[cfg(feature = "tokio")]
+pub mod chaos;
 mod clock;
 mod config;
 mod error;
+#[cfg(feature = "tokio")]
+pub mod failover;
 #[cfg(feature = "tokio")]
 pub mod fallback;
 pub mod fault;
@@ -52,6 +56,8 @@ pub use backoff::Backoff;
 pub use breaker::Breaker;
 pub use budget::Budget;
 pub use bulkhead::Bulkhead;
+#[cfg(feature = "tokio")]
+pub use chaos::Chaos;
 pub use clock::{Clock, Tick, Time, millis, secs};
 pub use config::{ConfigError, Percent, Problem};
 pub use error::{Error, Kind, Policy};

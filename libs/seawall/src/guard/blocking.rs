@@ -74,6 +74,11 @@ impl<C> Request<'_, C> {
                         None => run.waited(),
                     }
                 }
+                Next::Hold => {
+                    let at = run.suspended().min(run.resume_at);
+                    sleep_until(at, &run.guard.clock, |_| Poll::<()>::Pending);
+                    run.released(at)
+                }
                 Next::GiveUp => return Err(Error { report: run.take_report(), last }),
             };
         }

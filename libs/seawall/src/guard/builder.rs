@@ -8,6 +8,7 @@ use crate::breaker::{Breaker, CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
 use crate::bulkhead::{Bulkhead, Gate};
 use crate::chance::{Chance, entropy};
+use crate::chaos::{Chaos, Injector};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::rate::{RateLimit, RateLimiter};
@@ -28,6 +29,7 @@ pub struct GuardBuilder {
     breaker: Option<Breaker>,
     rate_limit: Option<RateLimit>,
     bulkhead: Option<Bulkhead>,
+    chaos: Option<Chaos>,
     clock: Clock,
     seed: Option<u64>,
 }
@@ -42,6 +44,7 @@ impl GuardBuilder {
             breaker: None,
             rate_limit: None,
             bulkhead: None,
+            chaos: None,
             clock: Clock::default(),
             seed: None,
         }
@@ -96,6 +99,12 @@ impl GuardBuilder {
         self
     }
 
+    /// Makes trouble on purpose, for tests and demonstrations.
+    pub fn chaos(mut self, chaos: Chaos) -> Self {
+        self.chaos = Some(chaos);
+        self
+    }
+
     /// The clock that everything in this guard goes by.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -141,6 +150,9 @@ impl GuardBuilder {
         if let Some(bulkhead) = &self.bulkhead {
             bulkhead.check(&mut problems);
         }
+        if let Some(chaos) = &self.chaos {
+            chaos.check(&mut problems);
+        }
         problems.into_result(format!("guard `{}`", self.name), ())?;
 
         let breaker = self.breaker;
@@ -148,6 +160,7 @@ impl GuardBuilder {
         let adaptive = self.bulkhead.is_some_and(|bulkhead| bulkhead.is_adaptive());
         let scope = breaker.as_ref().map_or(Scope::Attempt, |breaker| breaker.scope);
         let budget = self.retry.as_ref().filter(|_| attempts > 1).and_then(|retry| retry.budget);
+        let seed = self.seed.unwrap_or_else(entropy);
         let inner = Inner {
             name: self.name.into(),
             budget: budget.map(|budget| RetryBudget::new(&budget, self.clock.clone())),
@@ -155,8 +168,9 @@ impl GuardBuilder {
                 .map(|breaker| CircuitBreaker::new(&breaker, self.clock.clone(), timeouts.abandoned_after())),
             limiter: self.rate_limit.map(|limit| RateLimiter::new(&limit, self.clock.clone())),
             gate: self.bulkhead.map(|bulkhead| Gate::new(&bulkhead, self.clock.clone())),
+            chaos: self.chaos.map(|chaos| Injector::new(&chaos, seed)),
             clock: self.clock,
-            chance: Chance::seeded(self.seed.unwrap_or_else(entropy)),
+            chance: Chance::seeded(seed),
             settings: Versions::new(Settings {
                 timeouts,
                 retry_text: self.retry.as_ref().map(Retry::to_string).unwrap_or_default(),

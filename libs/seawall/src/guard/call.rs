@@ -42,6 +42,8 @@ pin_project! {
         Running { #[pin] future: F },
         // For a turn or a place, or until `run.resume_at`.
         Queued,
+        // By chaos, until `run.resume_at` or the deadline.
+        Held,
         // Until `run.resume_at`.
         BackingOff,
         Over,
@@ -74,40 +76,36 @@ where
         let mut this = self.project();
         let run = this.run;
         loop {
-            let mut starting = None;
-            match this.stage.as_mut().project() {
-                StageProj::Running { .. } => {}
-                StageProj::Start => match run.start_attempt() {
-                    Next::Start => starting = Some(run.attempt()),
-                    next => match Self::proceed(next, run, this.stage.as_mut(), this.last) {
-                        Some(error) => return Poll::Ready(Err(error)),
-                        None => continue,
-                    },
-                },
-                StageProj::Queued => {
-                    let next = match run.poll_place(cx) {
-                        Poll::Ready(next) => next,
-                        Poll::Pending => {
-                            ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
-                            run.waited()
-                        }
-                    };
-                    match next {
-                        Next::Start => starting = Some(run.attempt()),
-                        next => match Self::proceed(next, run, this.stage.as_mut(), this.last) {
-                            Some(error) => return Poll::Ready(Err(error)),
-                            None => continue,
-                        },
+            let next = match this.stage.as_mut().project() {
+                StageProj::Running { .. } => None,
+                StageProj::Start => Some(run.start_attempt()),
+                StageProj::Queued => match run.poll_place(cx) {
+                    Poll::Ready(next) => Some(next),
+                    Poll::Pending => {
+                        ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
+                        Some(run.waited())
                     }
+                },
+                StageProj::Held => {
+                    let at = run.suspended().min(run.resume_at);
+                    ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
+                    Some(run.released(at))
                 }
                 StageProj::BackingOff => {
                     ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
                     run.resumed();
-                    this.stage.set(Stage::Start);
-                    continue;
+                    Some(run.start_attempt())
                 }
                 StageProj::Over => unreachable!("`Call` polled after it was over"),
-            }
+            };
+            let starting = match next {
+                None => None,
+                Some(Next::Start) => Some(run.attempt()),
+                Some(next) => match Self::proceed(next, run, this.stage.as_mut(), this.last) {
+                    Some(error) => return Poll::Ready(Err(error)),
+                    None => continue,
+                },
+            };
 
             let armed = OnPanic(&mut run.ticket);
             let (mut fault, mut ended_below) = (None, None);
@@ -175,6 +173,7 @@ impl<O: Operation, C> Call<'_, O, C> {
         stage.set(match next {
             Next::Start | Next::Again => Stage::Start,
             Next::Queue => Stage::Queued,
+            Next::Hold => Stage::Held,
             Next::Wait => Stage::BackingOff,
             Next::GiveUp => Stage::Over,
         });

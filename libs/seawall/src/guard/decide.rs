@@ -63,6 +63,8 @@ pub(super) enum Next {
     Start,
     /// The attempt has to wait for its turn or its place.
     Queue,
+    /// Chaos holds the attempt up until `resume_at`.
+    Hold,
     /// Try again at once.
     Again,
     /// Try again after the back-off.
@@ -141,7 +143,7 @@ impl<'g> Run<'g> {
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
         self.within = self.around.inner(self.attempts - 1, self.retry().is_some());
-        Next::Start
+        if self.guard.chaos.is_some() { self.make_trouble() } else { Next::Start }
     }
 
     /// What the operation is told about the attempt.
@@ -246,7 +248,7 @@ impl<'g> Run<'g> {
         self.now = self.read_clock(self.settings()).max(self.resume_at);
     }
 
-    fn failed(&mut self, fault: Fault, from: Policy) -> Next {
+    pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
         self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt

@@ -40,6 +40,10 @@ pub(super) fn explain(guard: &Inner) -> String {
     if let Some(attempt) = settings.timeouts.attempt {
         lines.push(("attempt timeout", format!("{attempt:?}")));
     }
+    if let Some(chaos) = &guard.chaos {
+        let state = if chaos.is_on() { "on" } else { "off" };
+        lines.push(("chaos", format!("{state}: {}", chaos.explain())));
+    }
     lines.push(("operation", "retried only as far as the call declares it safe".into()));
 
     let mut text = format!("guard `{}`, from outside in\n", guard.name);

@@ -28,6 +28,7 @@ use crate::breaker::{CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
 use crate::bulkhead::Gate;
 use crate::chance::Chance;
+use crate::chaos::Injector;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::fault::{Causes, Classify};
@@ -70,6 +71,7 @@ pub(crate) struct Inner {
     pub(crate) breaker: Option<CircuitBreaker>,
     pub(crate) limiter: Option<RateLimiter>,
     pub(crate) gate: Option<Gate>,
+    pub(crate) chaos: Option<Injector>,
     pub(crate) chance: Chance,
 }
 
@@ -181,6 +183,12 @@ impl Guard {
     #[must_use]
     pub fn bulkhead(&self) -> Option<&Gate> {
         self.inner.gate.as_ref()
+    }
+
+    /// Who makes trouble in it, if anybody does.
+    #[must_use]
+    pub fn chaos(&self) -> Option<&Injector> {
+        self.inner.chaos.as_ref()
     }
 
     /// Its retry budget, if it has one.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use super::decide::{Next, Run};
 use crate::breaker::{Outcome, Refused, Scope};
 use crate::bulkhead::{Entry, Waiter};
+use crate::chaos::{Injector, Trouble};
 use crate::clock::Tick;
 use crate::error::{Kind, Policy};
 use crate::fault::{Class, Fault, Ran, Verdict};
@@ -144,6 +145,27 @@ impl<'g> Run<'g> {
             return self.out_of_time(Fault::timeout().ran(Ran::No));
         }
         self.launch()
+    }
+
+    /// What chaos does to the attempt that has just been launched.
+    #[cold]
+    pub(super) fn make_trouble(&mut self) -> Next {
+        if self.now == Tick::NEVER {
+            self.now = self.read_clock(self.settings());
+        }
+        match self.guard.chaos.as_ref().map_or(Trouble::None, Injector::draw) {
+            Trouble::None => return Next::Start,
+            Trouble::Fails(fault) => return self.failed(fault, Policy::Operation),
+            Trouble::Hangs => self.resume_at = Tick::NEVER,
+            Trouble::IsSlow(latency) => self.resume_at = self.now + latency,
+        }
+        Next::Hold
+    }
+
+    /// The time to look again has come for an attempt that chaos holds up: it starts, or has run out of time.
+    #[cold]
+    pub(super) fn released(&mut self, at: Tick) -> Next {
+        if at == self.resume_at { Next::Start } else { self.expired(at) }
     }
 
     /// The attempt has ended: its place is free, and what it took may teach the limit something.
