@@ -14,6 +14,12 @@ mod queue;
 mod request;
 mod timer;
 
+/// Why the policies of a guard stand in this order.
+#[cfg(any(doc, doctest))]
+#[doc = ""]
+#[doc = include_str!("../../docs/order.md")]
+pub mod order {}
+
 pub use ambient::Deadline;
 pub use attempt::{Attempt, Key};
 pub use builder::GuardBuilder;
