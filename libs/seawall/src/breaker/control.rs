@@ -91,7 +91,7 @@ impl CircuitBreaker {
         let event = match snapshot.state {
             State::Closed | State::Ramping => Event::Reset,
             State::Open => Event::Reopen { left: units(left), trips: snapshot.trips },
-            State::HalfOpen => Event::Reopen { left: 0, trips: snapshot.trips },
+            State::HalfOpen => Event::Probe { trips: snapshot.trips },
             State::ForcedOpen => Event::ForceOpen,
             State::ForcedClosed => Event::ForceClosed,
             State::Disabled => Event::Disable,

@@ -3,7 +3,7 @@
 //! The shell applies it by compare-and-swap; the simulator and the property tests call it on a local variable.
 //! Windows live outside of the word: the shell counts in them and reports [`Event::Tripped`].
 
-use super::word::{Place, Word};
+use super::word::{PROBES_MAX, Place, Word};
 
 /// The settings that the machine needs, in units and plain numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,6 +64,10 @@ pub(crate) enum Event {
         left: u64,
         trips: u32,
     },
+    /// A circuit that was half-open before a restart.
+    Probe {
+        trips: u32,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,11 +109,9 @@ pub(crate) fn step(word: Word, event: Event, now: u64, rules: &Rules) -> (Word, 
         Event::ForceOpen => (enter(word, Place::ForcedOpen, now), Effect::None),
         Event::ForceClosed => (enter(word, Place::ForcedClosed, now), Effect::None),
         Event::Disable => (enter(word, Place::Disabled, now), Effect::None),
+        Event::Probe { trips } => (enter(word, Place::HalfOpen, now).with_trips(trips), Effect::None),
         Event::Reopen { left, trips } => {
-            let opened = Word::new(Place::Open, word.next_stamp(now)).with_trips(trips);
-            // The stamp is set back so that the usual cooldown ends when the rest of the old one does.
-            let back = cooldown(opened, rules).saturating_sub(left);
-            let stamp = now.saturating_sub(back).max(word.stamp() + 1);
+            let stamp = reopening(now, left, trips, rules).max(word.stamp() + 1);
             (Word::new(Place::Open, stamp).with_trips(trips), Effect::None)
         }
     }
@@ -145,8 +147,8 @@ fn admit(word: Word, chance: u64, now: u64, rules: &Rules) -> (Word, Effect) {
 }
 
 fn probe(word: Word, now: u64, rules: &Rules) -> (Word, Effect) {
-    let (under_way, good, bad) = (word.probes(), word.successes(), word.failures());
-    let lease = word.stamp() + rules.probe_timeout;
+    let (under_way, good, bad) = (word.probes(), word.successes(), bad_probes(word, rules));
+    let lease = lease_end(word, rules);
     if under_way > 0 && now >= lease {
         // A probe that nobody has heard of for this long has failed: it hangs, or its ticket was lost.
         let word = open(word, now, rules);
@@ -168,8 +170,35 @@ fn probe(word: Word, now: u64, rules: &Rules) -> (Word, Effect) {
     }
     // While no probe is under way, no ticket is out that a new stamp could make late: each probe then has
     // the whole lease for itself.
-    let word = if under_way == 0 { word.restamped(now) } else { word };
-    (word.with_counts(under_way + 1, good, bad), Effect::Admitted)
+    if under_way == 0 {
+        return (word.restamped(now).with_counts(1, good, bad), Effect::Admitted);
+    }
+    (word.with_counts(under_way + 1, good, word.failures()), Effect::Admitted)
+}
+
+/// When the probes under way have been silent for too long.
+///
+/// Each answer renews the lease of those that are still out. Where the first failed probe decides, nobody has to count
+/// failures, and that field holds how far the lease was renewed, in quarters; where probes are judged together there are only
+/// so many, and the lease of the first is the lease of all that overlap.
+fn lease_end(word: Word, rules: &Rules) -> u64 {
+    let renewed = match rules.judge {
+        Judge::Successes(_) => u64::from(word.failures()) * quarter(rules),
+        Judge::Rate(_) => 0,
+    };
+    word.stamp() + rules.probe_timeout + renewed
+}
+
+fn quarter(rules: &Rules) -> u64 {
+    (rules.probe_timeout / 4).max(1)
+}
+
+/// Failed probes, where they are counted.
+fn bad_probes(word: Word, rules: &Rules) -> u32 {
+    match rules.judge {
+        Judge::Successes(_) => 0,
+        Judge::Rate(_) => word.failures(),
+    }
 }
 
 #[inline]
@@ -194,7 +223,7 @@ fn settle(word: Word, outcome: Settled, now: u64, rules: &Rules) -> Word {
 fn settle_probe(word: Word, outcome: Settled, now: u64, rules: &Rules) -> Word {
     let probes = word.probes().saturating_sub(1);
     let good = word.successes() + u32::from(outcome == Settled::Good);
-    let bad = word.failures() + u32::from(outcome == Settled::Bad);
+    let bad = bad_probes(word, rules) + u32::from(outcome == Settled::Bad);
     match rules.judge {
         Judge::Successes(_) if bad > 0 => open(word, now, rules),
         Judge::Successes(needed) if good >= needed => close(word, now, rules),
@@ -209,7 +238,11 @@ fn settle_probe(word: Word, outcome: Settled, now: u64, rules: &Rules) -> Word {
                 word.with_counts(probes, good, bad)
             }
         }
-        Judge::Successes(_) => word.with_counts(probes, good, bad),
+        Judge::Successes(_) => {
+            let renewed =
+                (now.saturating_sub(word.stamp()) / quarter(rules)).min(u64::from(PROBES_MAX)) as u32;
+            word.with_counts(probes, good, if outcome == Settled::Good { renewed } else { word.failures() })
+        }
     }
 }
 
@@ -217,10 +250,10 @@ fn observe(word: Word, now: u64, rules: &Rules) -> Word {
     match word.place() {
         Place::Open if rules.automatic && now >= opens_until(word, rules) => half_open(word, now),
         Place::Ramping if now.saturating_sub(word.stamp()) >= rules.ramp => word.with_place(Place::Closed),
-        Place::HalfOpen if now >= word.stamp() + rules.probe_timeout => {
+        Place::HalfOpen if now >= lease_end(word, rules) => {
             if word.probes() > 0 {
                 open(word, now, rules)
-            } else if word.successes() > 0 && word.failures() == 0 {
+            } else if word.successes() > 0 && bad_probes(word, rules) == 0 {
                 close(word, now, rules)
             } else {
                 // Nothing is under way and nothing is known: the next call is a probe, so it is not stuck.
@@ -229,6 +262,21 @@ fn observe(word: Word, now: u64, rules: &Rules) -> Word {
         }
         _ => word,
     }
+}
+
+/// When a circuit opened of whose cooldown this much is left, and never more than a whole one. The jitter of a cooldown depends
+/// on that very time, so one is looked for that fits to a thousandth.
+fn reopening(now: u64, left: u64, trips: u32, rules: &Rules) -> u64 {
+    let opened_at = |stamp| Word::new(Place::Open, stamp).with_trips(trips);
+    let shortest = rules.cooldowns[(trips as usize).clamp(1, TRIPS) - 1];
+    let longest = shortest + (u128::from(shortest) * u128::from(rules.jitter) / 1_000_000) as u64;
+    let until = now + left.min(longest);
+    let near = (shortest / 1_000).max(1);
+    (until.saturating_sub(longest)..=until.saturating_sub(shortest))
+        .rev()
+        .take(1_000_000)
+        .find(|stamp| opens_until(opened_at(*stamp), rules).abs_diff(until) <= near)
+        .unwrap_or(until.saturating_sub(shortest))
 }
 
 fn enter(word: Word, place: Place, now: u64) -> Word {

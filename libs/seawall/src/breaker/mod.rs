@@ -22,6 +22,8 @@ pub use counts::Counts;
 pub use policy::CircuitBreaker;
 pub use refused::{Failure, Refused};
 pub use snapshot::{Snapshot, State};
+#[cfg(feature = "tokio")]
+pub(crate) use ticket::OnPanic;
 pub use ticket::{Outcome, Ticket};
 
 pub use crate::stats::Tally;

@@ -11,7 +11,7 @@ use super::machine::{Effect, Event, opens_until, step};
 use super::refused::{Failure, Refused};
 use super::settings::{Defaults, Settings};
 use super::snapshot::State;
-use super::ticket::{Outcome, Ticket};
+use super::ticket::{Held, OnPanic, Outcome, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
@@ -29,6 +29,8 @@ pub struct CircuitBreaker {
     /// When it was made. Stamps count from here, so that 40 bits last for decades.
     made: Tick,
     counters: Counters,
+    /// Moves on with each draw of a ramp.
+    draws: AtomicU64,
     /// What holds where the configuration says nothing, the first one and all later ones.
     pub(super) defaults: Defaults,
     /// Why a person last moved it.
@@ -58,6 +60,7 @@ impl CircuitBreaker {
             made: clock.now(),
             clock,
             counters: Counters::new(),
+            draws: AtomicU64::new(0),
             defaults,
             reason: Mutex::new(None),
         }
@@ -117,12 +120,11 @@ impl CircuitBreaker {
         if word.place() == Place::Open && now < opens_until(word, rules) {
             return Err(self.refuse(Place::Open, Some(opens_until(word, rules) - now)));
         }
-        // Only a ramp leaves anything to chance; the count of refusals makes each draw another one.
-        let chance = if rules.ramp == 0 {
-            0
+        // Only a ramp leaves anything to chance.
+        let chance = if word.place() == Place::Ramping {
+            spread(rules.seed ^ self.draws.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed))
         } else {
-            let drawn = self.counters.refused.load(Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            spread(rules.seed ^ now.rotate_left(32) ^ drawn)
+            0
         };
         match self.apply(Event::Admit { chance }, now, version) {
             (word, Effect::Refused { until }) => {
@@ -195,17 +197,21 @@ impl CircuitBreaker {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let mut ticket = self.admit_if_timed()?;
+        let mut held = Held(Some(self.admit_if_timed()?));
         let mut future = pin!(future);
         let result = poll_fn(|cx| {
+            let armed = OnPanic(&mut held.0);
             let polled = future.as_mut().poll(cx);
-            if polled.is_pending() {
+            armed.disarm();
+            if let (Some(ticket), true) = (&mut held.0, polled.is_pending()) {
                 ticket.start_if_not();
             }
             polled
         })
         .await;
-        ticket.finish(outcome(&result));
+        if let Some(ticket) = held.0.take() {
+            ticket.finish(outcome(&result));
+        }
         result.map_err(Failure::Failed)
     }
 

@@ -517,3 +517,182 @@ fn eng_11_a_breaker_that_cannot_work_is_refused() {
     assert!(problems(Breaker::failure_rate(50).over_time(millis(1))).contains("too short to count in"));
     assert!(problems(in_a_row(1).growing_cooldown(0.5, secs(60))).contains("is not between 1 and 100"));
 }
+
+/// ENG-5. Bug: a count window went dead when the phase before had lasted between 6.5 and 13 days.
+#[test]
+fn eng_5_a_window_counts_however_long_it_was_healthy_before() {
+    for days in [1, 5, 6, 7, 10, 12, 13, 14, 20, 60, 100, 1_000] {
+        let count = bench(Breaker::failure_rate(50).over_calls(4).minimum_calls(4));
+        count.play(". . . .");
+        count.hands.advance(secs(days * 86_400));
+        assert_eq!(count.play("x x 30 . x x x"), "COOCCCC".to_owned(), "{days} days");
+        assert_eq!(count.play("x"), "O", "{days} days");
+        let time = bench(Breaker::failure_rate(50).over_time(secs(10)).minimum_calls(4));
+        time.hands.advance(secs(days * 86_400));
+        assert_eq!(time.play("x x x x"), "CCCO", "{days} days");
+    }
+}
+
+/// ENG-5. Bug: probes that overlap and answer in time opened the circuit when the lease of the first of them ended.
+#[test]
+fn eng_5_every_answer_renews_the_lease_of_the_probes_that_are_out() {
+    let bench = bench(in_a_row(1).probes(2).close_after(20).probe_timeout(secs(10)));
+    bench.play("x 30");
+    let mut previous = bench.breaker.admit().expect("the first probe");
+    for number in 0..15 {
+        bench.hands.advance(secs(1));
+        let next = bench.breaker.admit().expect("a second place");
+        previous.finish(Outcome::Success);
+        assert_eq!(bench.breaker.state(), State::HalfOpen, "after {number} good probes");
+        previous = next;
+    }
+    // The last one hangs: what was renewed ends too.
+    assert_eq!(bench.play("13 ?"), "HO");
+    drop(previous);
+}
+
+/// ENG-5. Bug: a ramp let everybody pass who came in the same millisecond.
+#[test]
+fn eng_5_a_ramp_limits_at_any_rate() {
+    let bench = bench(in_a_row(1).ramp(secs(10)).seed(5));
+    assert_eq!(bench.play("x 30 ."), "OOR");
+    let mut passed = 0;
+    for _ in 0..250 {
+        bench.hands.advance(millis(4));
+        passed +=
+            (0..100).filter(|_| bench.breaker.admit().map(|t| t.finish(Outcome::Success)).is_ok()).count();
+    }
+    assert!((700..2_000).contains(&passed), "{passed} of 25 000 passed in the first tenth");
+    let refused = loop {
+        if let Err(refused) = bench.breaker.admit() {
+            break refused;
+        }
+    };
+    assert!(refused.retry_after().is_some_and(|wait| wait <= secs(9)), "until the ramp is over");
+    assert_eq!(bench.play("10 ?"), "RC", "looking ends it");
+}
+
+/// ENG-5: while it ramps, a window trips it and a success ends a row, as when it is closed.
+#[test]
+fn eng_5_ramping_is_closed_in_every_other_way() {
+    let row = bench(in_a_row(2).ramp(secs(10)).seed(1));
+    row.play("x x 30 . 9.9");
+    let act = |outcome| loop {
+        row.hands.advance(millis(1));
+        if let Ok(ticket) = row.breaker.admit() {
+            ticket.finish(outcome);
+            break row.breaker.state();
+        }
+    };
+    let states = [Outcome::Failure, Outcome::Success, Outcome::Failure].map(act);
+    assert!(states.iter().all(|state| matches!(state, State::Ramping | State::Closed)), "{states:?}");
+    assert_eq!(act(Outcome::Failure), State::Open);
+    let window = bench(Breaker::failure_rate(50).over_calls(4).minimum_calls(2).ramp(secs(10)));
+    window.play("x x 30 .");
+    window.hands.advance(millis(9_980));
+    let tickets: Vec<_> = (0..1_000).filter_map(|_| window.breaker.admit().ok()).take(2).collect();
+    tickets.into_iter().for_each(|ticket| ticket.finish(Outcome::Failure));
+    assert_eq!(window.breaker.state(), State::Open);
+}
+
+/// ENG-5: restoring keeps the rest of a jittered cooldown, and a half-open circuit lets its next call through.
+#[test]
+fn eng_5_restoring_keeps_what_was_left() {
+    for seed in 0..20 {
+        let make = || bench(in_a_row(1).cooldown(secs(30)).cooldown_jitter(100).seed(seed));
+        let old = make();
+        old.play("x 20");
+        let left = old.breaker.admit().expect_err("open").retry_after().expect("it says when");
+        let new = make();
+        new.hands.set_wall(old.hands.wall());
+        new.breaker.restore(&old.breaker.snapshot());
+        let restored = new.breaker.admit().expect_err("still open").retry_after().expect("it says when");
+        assert!(restored.abs_diff(left) < millis(100), "seed {seed}: {restored:?} instead of {left:?}");
+    }
+    let used = bench(in_a_row(1));
+    used.play("x 30 .");
+    used.breaker.restore(&Snapshot { state: State::HalfOpen, until: None, trips: 1, reason: None });
+    assert_eq!(used.play("? ."), "HC");
+}
+
+/// ENG-5: each trip draws its jitter anew, over the whole share.
+#[test]
+fn eng_5_each_trip_draws_its_own_jitter() {
+    let bench = bench(in_a_row(1).cooldown(secs(10)).cooldown_jitter(50).seed(3));
+    let mut waits = Vec::new();
+    for _ in 0..200 {
+        bench.act("x");
+        let wait = bench.breaker.admit().expect_err("open").retry_after().expect("it says when");
+        waits.push(wait);
+        bench.hands.advance(wait + millis(2));
+    }
+    let (least, most) = (waits.iter().min().expect("many"), waits.iter().max().expect("many"));
+    assert!(*least < millis(10_300) && *most > millis(14_700), "{least:?} to {most:?}");
+}
+
+/// ENG-5: a late success that comes back while the circuit is closed again is late all the same.
+#[test]
+fn eng_5_late_is_late_also_when_it_is_closed_again() {
+    let bench = bench(in_a_row(1));
+    let early = bench.breaker.admit().expect("closed");
+    bench.play("x 30 .");
+    early.finish(Outcome::Success);
+    assert_eq!(bench.breaker.counts().late, 1);
+}
+
+/// ENG-5: a refusal while half-open says when the lease of the probe ends.
+#[test]
+fn eng_5_a_refusal_while_half_open_says_when_the_lease_ends() {
+    let bench = bench(in_a_row(1).probe_timeout(secs(60)));
+    bench.play("x 30");
+    let _probe = bench.breaker.admit().expect("the probe");
+    bench.hands.advance(secs(20));
+    let wait = bench.breaker.admit().expect_err("one at a time").retry_after().expect("it says when");
+    assert!(wait > secs(39) && wait <= secs(40), "{wait:?}");
+}
+
+/// ENG-5: slow failures are one call each in a time window.
+#[test]
+fn eng_5_a_slow_failure_is_one_call() {
+    let bench =
+        bench(Breaker::failure_rate(100).over_time(secs(60)).minimum_calls(50).slow_calls(secs(1), 100));
+    for _ in 0..3 {
+        let ticket = bench.breaker.admit().expect("closed");
+        bench.hands.advance(secs(2));
+        ticket.finish(Outcome::Failure);
+    }
+    assert_eq!(bench.breaker.window(), Tally { calls: 3, failures: 3, slow: 3 });
+}
+
+/// ENG-5: without a word about it, a call is abandoned after the smaller of what is known.
+#[test]
+fn eng_5_the_abandonment_threshold_is_the_smallest_that_is_known() {
+    let after = |breaker: Breaker, timeout| {
+        let defaults = settings::Defaults { abandoned_after: timeout, seed: 1 };
+        breaker.settings(&defaults).abandoned_after
+    };
+    let slow = || Breaker::failure_rate(50).slow_calls(secs(1), 50);
+    assert_eq!(after(slow(), Some(secs(5))), secs(1));
+    assert_eq!(after(slow(), Some(millis(500))), millis(500));
+    assert_eq!(after(in_a_row(1), None), ABANDONED_AFTER);
+    assert_eq!(after(slow().abandoned_after(secs(9)), Some(secs(5))), secs(9), "what was asked for");
+}
+
+/// ENG-5. Bug: a panic elsewhere in the task was blamed on the peer of the circuit's own call.
+#[test]
+fn eng_5_a_panic_elsewhere_is_not_the_peers_in_the_circuits_own_call() {
+    let bench = bench(in_a_row(1));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let mut call =
+            Box::pin(bench.breaker.call(|_| Outcome::Success, std::future::pending::<Result<(), ()>>()));
+        let _ = seawall_testkit::poll_once(call.as_mut());
+        panic!("in another part of the task");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!((bench.breaker.state(), bench.breaker.counts().panicked), (State::Closed, 0));
+    let poll_panics =
+        std::future::poll_fn(|_| -> std::task::Poll<Result<(), ()>> { panic!("in the operation") });
+    let mut call = Box::pin(bench.breaker.call(|_| Outcome::Success, poll_panics));
+    assert!(catch_unwind(AssertUnwindSafe(|| seawall_testkit::poll_once(call.as_mut()).is_ready())).is_err());
+    assert_eq!((bench.breaker.state(), bench.breaker.counts().panicked), (State::Open, 1));
+}

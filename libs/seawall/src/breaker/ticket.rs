@@ -96,14 +96,12 @@ impl<'a> Ticket<'a> {
     }
 
     /// The call was given up by somebody further out: as if the ticket was dropped, without a panic.
-    #[cfg(feature = "tokio")]
     pub(crate) fn cut_short(self) {
         self.abandon(false);
         std::mem::forget(self);
     }
 
     /// The operation panicked.
-    #[cfg(feature = "tokio")]
     pub(crate) fn panicked(self) {
         self.abandon(true);
         std::mem::forget(self);
@@ -212,6 +210,37 @@ fn settle(breaker: &CircuitBreaker, word: Word, started: Tick, outcome: Outcome,
         Place::Closed | Place::Ramping | Place::ForcedClosed => ticket.settle_closed(word, outcome, now),
         Place::HalfOpen => ticket.settle_probe(outcome, now),
         _ => {}
+    }
+}
+
+/// The ticket of a future that is under way. Whoever drops that future has given it up, and a panic elsewhere in the task that
+/// drops it on its way is not the peer's.
+pub(super) struct Held<'a>(pub(super) Option<Ticket<'a>>);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.0.take() {
+            ticket.cut_short();
+        }
+    }
+}
+
+/// Tells the breaker of a panic that unwinds through here. Looking at `thread::panicking` in the ticket's drop would also
+/// blame the operation for a panic elsewhere in its task.
+pub(crate) struct OnPanic<'a, 'b>(pub(crate) &'a mut Option<Ticket<'b>>);
+
+impl OnPanic<'_, '_> {
+    #[inline]
+    pub(crate) fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for OnPanic<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.0.take() {
+            ticket.panicked();
+        }
     }
 }
 

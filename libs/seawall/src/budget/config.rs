@@ -106,7 +106,9 @@ impl Budget {
                     "retry.budget.floor_per_second",
                     || format!("{floor_per_second} is not between 0 and a million"),
                 );
-                let never = share.millionths() == 0 && floor_per_second * window.as_secs_f64() < 1.0;
+                // As it will be counted: over the slices that the window really has.
+                let seen = Slicing::of(window).covered().as_secs_f64();
+                let never = share.millionths() == 0 && floor_per_second * seen < 1.0;
                 problems.refuse_if(never, "retry.budget", || {
                     "it never allows a single retry; raise the share or the floor, or take retry out of the guard"
                         .into()

@@ -1,6 +1,7 @@
 //! The budget itself, shared by all callers of a guard.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::config::Budget;
 use super::machine::{Bucket, Rules, Share};
@@ -13,13 +14,32 @@ use crate::versions::Versions;
 /// A retry budget that many threads share. Made by [`Budget::build`]; every guard with retries has one.
 #[derive(Debug)]
 pub struct RetryBudget {
-    versions: Versions<(Rules, String)>,
+    versions: Versions<Version>,
     clock: Clock,
-    calls: Stripes,
-    retries: Spent,
     /// Of gRPC's form, in thousandths.
     tokens: AtomicU64,
     denied: AtomicU64,
+}
+
+/// Settings and the ledger that fits them; a change that leaves the window's length shares it.
+#[derive(Debug)]
+struct Version {
+    rules: Rules,
+    ledger: Arc<Ledger>,
+    text: String,
+}
+
+/// What was earned and spent lately.
+#[derive(Debug)]
+struct Ledger {
+    calls: Stripes,
+    retries: Spent,
+}
+
+impl Ledger {
+    fn new() -> Arc<Self> {
+        Arc::new(Ledger { calls: Stripes::new(), retries: Spent::new() })
+    }
 }
 
 impl RetryBudget {
@@ -27,10 +47,8 @@ impl RetryBudget {
         let rules = budget.rules();
         let tokens = if let Rules::Bucket(bucket) = rules { bucket.max } else { 0 };
         RetryBudget {
-            versions: Versions::new((rules, budget.to_string())),
+            versions: Versions::new(Version { rules, ledger: Ledger::new(), text: budget.to_string() }),
             clock,
-            calls: Stripes::new(),
-            retries: Spent::new(),
             tokens: AtomicU64::new(tokens),
             denied: AtomicU64::new(0),
         }
@@ -44,15 +62,16 @@ impl RetryBudget {
 
     #[inline]
     pub(crate) fn first_attempt_at(&self, now: Tick) {
-        if let Rules::Share(Share { slicing, .. }) = &self.versions.newest().0 {
-            self.calls.add(*slicing, now.as_units(), 0);
+        let version = self.versions.newest();
+        if let Rules::Share(Share { slicing, .. }) = &version.rules {
+            version.ledger.calls.add(*slicing, now.as_units(), 0);
         }
     }
 
     /// An attempt succeeded. Only first attempts earn, and only in gRPC's form do they earn by success.
     #[inline]
     pub fn succeeded(&self, first_attempt: bool) {
-        if let Rules::Bucket(bucket) = &self.versions.newest().0
+        if let Rules::Bucket(bucket) = &self.versions.newest().rules
             && first_attempt
             // A full bucket is only read, so that healthy traffic shares nothing that is written.
             && self.tokens.load(Ordering::Acquire) < bucket.max
@@ -65,7 +84,7 @@ impl RetryBudget {
 
     /// An attempt failed in a way that could be retried. Costs a token in gRPC's form.
     pub fn failed(&self) {
-        if let Rules::Bucket(_) = &self.versions.newest().0 {
+        if let Rules::Bucket(_) = &self.versions.newest().rules {
             let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
                 Some(Bucket::after_failure(tokens))
             });
@@ -80,16 +99,17 @@ impl RetryBudget {
     }
 
     pub(crate) fn try_spend_at(&self, now: Tick) -> Option<Token<'_>> {
-        let granted = match &self.versions.newest().0 {
+        let version = self.versions.newest();
+        let now: Unit = now.as_units();
+        let granted = match &version.rules {
             Rules::Share(share) => {
-                let now: Unit = now.as_units();
-                let calls = self.calls.sum(share.slicing, now, 0);
-                self.retries.try_take(share.slicing, now, |retries| share.allows(calls, retries))
+                let calls = version.ledger.calls.sum(share.slicing, now, 0);
+                version.ledger.retries.try_take(share.slicing, now, |retries| share.allows(calls, retries))
             }
             Rules::Bucket(bucket) => bucket.allows(self.tokens.load(Ordering::Acquire)),
         };
         if granted {
-            return Some(Token { budget: self });
+            return Some(Token { version, clock: &self.clock, taken: now });
         }
         self.denied.fetch_add(1, Ordering::Relaxed);
         None
@@ -105,28 +125,34 @@ impl RetryBudget {
     #[must_use]
     pub fn in_window(&self) -> (u64, u64) {
         let now = self.clock.now().as_units();
-        match &self.versions.newest().0 {
+        let Version { rules, ledger, .. } = self.versions.newest();
+        match rules {
             Rules::Share(share) => {
-                (self.calls.sum(share.slicing, now, 0), self.retries.count(share.slicing, now))
+                (ledger.calls.sum(share.slicing, now, 0), ledger.retries.count(share.slicing, now))
             }
             Rules::Bucket(_) => (0, 0),
         }
     }
 
-    /// Changes the settings of a running budget. What was earned and spent stays, as far as the new window can
-    /// see it; a bucket keeps its tokens up to the new size.
+    /// Changes the settings of a running budget. What was earned and spent stays, unless the window has another length:
+    /// then it starts empty. A bucket keeps its tokens up to the new size.
     pub fn reconfigure(&self, budget: &Budget) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         budget.check(&mut problems);
         let rules = problems.into_result("the retry budget", budget.rules())?;
-        let published = self.versions.publish(|(old, _)| {
+        let published = self.versions.publish(|old| {
+            let same_window = match (&old.rules, &rules) {
+                (Rules::Share(old), Rules::Share(new)) => old.slicing == new.slicing,
+                _ => false,
+            };
             if let Rules::Bucket(new) = rules {
-                let full = !matches!(old, Rules::Bucket(_));
+                let full = !matches!(old.rules, Rules::Bucket(_));
                 let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
                     Some(if full { new.max } else { tokens.min(new.max) })
                 });
             }
-            (rules, budget.to_string())
+            let ledger = if same_window { old.ledger.clone() } else { Ledger::new() };
+            Version { rules, ledger, text: budget.to_string() }
         });
         let mut problems = Problems::default();
         problems.refuse_if(published.is_err(), "retry.budget", || {
@@ -138,14 +164,17 @@ impl RetryBudget {
     /// What it allows, in words.
     #[must_use]
     pub fn explain(&self) -> &str {
-        &self.versions.newest().1
+        &self.versions.newest().text
     }
 }
 
 /// The price of one retry.
 #[must_use = "dropping the token gives the retry back"]
 pub struct Token<'a> {
-    budget: &'a RetryBudget,
+    /// The settings under which it was taken, whatever they are now.
+    version: &'a Version,
+    clock: &'a Clock,
+    taken: Unit,
 }
 
 impl Token<'_> {
@@ -158,8 +187,8 @@ impl Token<'_> {
 impl Drop for Token<'_> {
     fn drop(&mut self) {
         // In gRPC's form failures are what costs, so there is nothing to give back.
-        if matches!(self.budget.versions.newest().0, Rules::Share(_)) {
-            self.budget.retries.give_back();
+        if let Rules::Share(share) = &self.version.rules {
+            self.version.ledger.retries.give_back(share.slicing, self.taken, self.clock.now().as_units());
         }
     }
 }

@@ -159,6 +159,9 @@ fn eng_11_a_budget_below_one_retry_is_refused() {
     assert!(
         wrong(Budget::share_of_calls(0).floor_per_second(0.05)).contains("it never allows a single retry")
     );
+    assert!(
+        wrong(Budget::share_of_calls(0).floor_per_second(0.1)).contains("it never allows a single retry")
+    );
     assert!(wrong(Budget::share_of_calls(120)).contains("120 % is not between 0 % and 100 %"));
     assert!(wrong(Budget::default().window(Duration::ZERO)).contains("is not between 100 ms and 1 h"));
     assert!(wrong(Budget::tokens(0.0, 0.1)).contains("0 tokens are not between 1 and 1000"));
@@ -172,4 +175,37 @@ fn eng_4_new_settings_keep_the_window() {
     assert_eq!((0..100).filter(|_| spend(&budget)).count(), 10);
     budget.reconfigure(&Budget::share_of_calls(15).floor_per_second(0.0)).expect("sound");
     assert_eq!((0..100).filter(|_| spend(&budget)).count(), 5);
+}
+
+/// ENG-4. A token that is held for longer than the window, as in a long back-off, is no present when it comes back.
+#[test]
+fn eng_4_a_token_held_for_long_pays_only_once() {
+    let (hands, budget) = bench(Budget::share_of_calls(10).floor_per_second(0.0));
+    (0..100).for_each(|_| budget.first_attempt());
+    let held: Vec<_> = (0..10).filter_map(|_| budget.try_spend()).collect();
+    hands.advance(secs(30));
+    (0..100).for_each(|_| budget.first_attempt());
+    assert_eq!((0..100).filter(|_| spend(&budget)).count(), 10);
+    drop(held);
+    assert!(!spend(&budget), "what came back had long been forgotten");
+}
+
+/// ENG-4: tokens survive a change of settings, whatever form they were taken in.
+#[test]
+fn eng_4_tokens_outlive_a_change_of_settings() {
+    let (_, budget) = bench(Budget::tokens(10.0, 0.1));
+    let token = budget.try_spend().expect("the bucket is full");
+    budget.reconfigure(&Budget::share_of_calls(10).floor_per_second(1.0)).expect("sound");
+    drop(token);
+    assert!(spend(&budget), "the floor, and nothing has wrapped");
+    assert_eq!(budget.in_window().1, 1);
+    (0..5).for_each(|_| budget.failed());
+    budget.reconfigure(&Budget::tokens(4.0, 0.1)).expect("sound");
+    assert!(spend(&budget), "a bucket that is new starts full");
+    budget.failed();
+    budget.failed();
+    budget.reconfigure(&Budget::tokens(2.0, 0.1)).expect("sound");
+    assert!(spend(&budget), "two of four are all of two");
+    budget.reconfigure(&Budget::share_of_calls(10).window(secs(20))).expect("sound");
+    assert_eq!(budget.in_window(), (0, 0), "a window of another length starts empty");
 }

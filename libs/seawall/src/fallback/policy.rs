@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::fault::Classify;
 use crate::guard::{Attempt, Request};
 
-/// A call in the making that has something to answer with when it fails. Made by [`Request::fallback`] and its sisters.
+/// A call in the making that has something to answer with when it fails. Made by [`Request::or_value`] and its sisters.
 ///
 /// The fallback is outermost: it stands in for whatever the guard gave up on, its own timeouts and rejections included.
 #[must_use = "nothing happens until `call`"]

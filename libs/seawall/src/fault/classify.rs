@@ -52,7 +52,7 @@ impl<T, E: StdError + 'static> Classify<T, E> for Causes {
     fn classify(&self, result: &Result<T, E>) -> Option<Fault> {
         match result {
             Ok(_) => None,
-            Err(error) => Some(inherited(of_chain(error))),
+            Err(error) => Some(judge(of_chain(error))),
         }
     }
 }
@@ -65,7 +65,7 @@ impl<T, E: AsRef<dyn StdError + Send + Sync>> Classify<T, E> for Dynamic {
     fn classify(&self, result: &Result<T, E>) -> Option<Fault> {
         match result {
             Ok(_) => None,
-            Err(error) => Some(inherited(of_chain(error.as_ref()))),
+            Err(error) => Some(judge(of_chain(error.as_ref()))),
         }
     }
 }
@@ -80,33 +80,37 @@ impl<T, E> Classify<T, Error<E>> for Nested {
     }
 }
 
+/// What the first cause that we know says.
 #[cold]
-fn of_chain(error: &(dyn StdError + 'static)) -> Fault {
+fn of_chain(error: &(dyn StdError + 'static)) -> Option<Fault> {
     let mut next = Some(error);
     // A chain that never ends is a bug of its author, and must not be ours.
     for _ in 0..64 {
         let Some(error) = next else { break };
         if let Some(fault) = error.downcast_ref::<Fault>() {
-            return *fault;
+            return Some(*fault);
         }
         if let Some(error) = error.downcast_ref::<io::Error>() {
             // An I/O error may carry the reason of a library further in; that one knows better.
-            return match error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
-                Some(fault) => *fault,
-                None => Fault::of_io(error.kind()),
-            };
+            let carried = error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>());
+            return Some(carried.copied().unwrap_or_else(|| Fault::of_io(error.kind())));
         }
         next = error.source();
     }
-    Fault::system()
+    None
 }
 
+/// What a guard further in decided stands, if this is its error: if the causes say what that guard saw last, or nothing that
+/// we know. Other causes are of something that happened after it.
 #[cfg(feature = "tokio")]
-fn inherited(fault: Fault) -> Fault {
-    crate::guard::ambient::decided_below().map_or(fault, |below| below.fault)
+fn judge(known: Option<Fault>) -> Fault {
+    match crate::guard::ambient::decided_below() {
+        Some(below) if known.is_none_or(|fault| below.seen.contains(&fault)) => below.fault,
+        _ => known.unwrap_or(Fault::system()),
+    }
 }
 
 #[cfg(not(feature = "tokio"))]
-fn inherited(fault: Fault) -> Fault {
-    fault
+fn judge(known: Option<Fault>) -> Fault {
+    known.unwrap_or(Fault::system())
 }

@@ -103,7 +103,8 @@ impl Fault {
             | Grpc::OutOfRange
             | Grpc::Unauthenticated => Fault::business(),
             Grpc::DeadlineExceeded => Fault::timeout(),
-            Grpc::ResourceExhausted => Fault::throttled(),
+            // Sent for a quota before the work, but also for an answer that is too large, after it.
+            Grpc::ResourceExhausted => Fault::throttled().ran(Ran::Unknown),
             // Servers and proxies send it before as well as after the work began.
             Grpc::Unavailable => Fault::protocol().ran(Ran::Unknown),
             Grpc::Aborted => Fault::protocol(),

@@ -264,6 +264,9 @@ impl fmt::Display for Fault {
             (Class::Io, _) => "i/o fault",
             (Class::Timeout, _) => "timeout",
             (Class::Protocol, _) => "protocol fault",
+            (Class::System, _) if self.code == Code::None => {
+                "unexpected fault (no `Fault` and no `io::Error` among its causes; say what it is with `classify`)"
+            }
             (Class::System, _) => "unexpected fault",
         };
         f.write_str(class)?;

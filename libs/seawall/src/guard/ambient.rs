@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::{Clock, Tick};
-use crate::error::{Kind, Policy, Report};
+use crate::error::Report;
 use crate::fault::Fault;
 
 /// The point in time by which something must be over.
@@ -94,6 +94,12 @@ impl Context {
         Context(retries | flags)
     }
 
+    /// This one, with what a caller elsewhere has said about its retries.
+    #[cold]
+    pub(super) fn told(self, depth: u32) -> Self {
+        Context(self.0 & 0xFFFF_FFFF | u64::from(self.retries().saturating_add(depth)) << 32 | RETRIED)
+    }
+
     pub(super) fn retries(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -131,6 +137,8 @@ impl Context {
 /// What a guard further in decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Below {
+    /// The faults that it saw last: of its last attempt, and the one that ended it.
+    pub(crate) seen: [Fault; 2],
     /// Its error, as the guard further out should see it.
     pub(crate) fault: Fault,
     /// The deadline that ended it, if one did.
@@ -150,18 +158,20 @@ pub(crate) fn decided_below() -> Option<Below> {
 }
 
 /// Tells the guard around, if there is one, how this call ended.
-pub(super) fn tell_above(report: &Report, deadline: Tick) {
+///
+/// `deadline`: the one that has passed and ended it, if one did. A call that gave up because a wait would not fit has not
+/// come to its deadline.
+pub(super) fn tell_above(report: &Report, last_fault: Fault, deadline: Option<Tick>) {
     AROUND.with(|around| {
         let context = around.context.get();
         if context & INSIDE != 0 {
-            let ended_it = report.kind == Kind::TimedOut && report.decided_by == Policy::CallTimeout;
-            BELOW.set(Some(Below { fault: report.outward(), deadline: ended_it.then_some(deadline) }));
+            BELOW.set(Some(Below { seen: [last_fault, report.fault], fault: report.outward(), deadline }));
             around.context.set(context | DECIDED);
         }
     });
 }
 
-/// A guard further in has succeeded: what another one decided before it does not explain what comes now.
+/// A guard further in has given an answer: what was decided before it does not explain what comes now.
 #[cold]
 pub(super) fn forget_below() {
     AROUND.with(|around| {

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Deadline;
 use crate::chance::{entropy, mix};
 use crate::clock::Tick;
-use crate::stats::thread_number;
 
 /// What an operation is told about the attempt that it makes. `Copy`, and free unless it is asked.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,18 @@ impl Key {
         Key { high: (bits >> 64) as u64, low: bits as u64 }
     }
 
+    /// The key of a name of your own, like an order's number: the same name, the same key, in every process. (FNV-1a with 128
+    /// bits: spread well, but no secret.)
+    #[must_use]
+    pub const fn named(name: &str) -> Self {
+        let (mut hash, bytes, mut at) = (0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, name.as_bytes(), 0);
+        while at < bytes.len() {
+            hash = (hash ^ bytes[at] as u128).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+            at += 1;
+        }
+        Key::from_u128(hash)
+    }
+
     /// Its bits.
     #[must_use]
     pub const fn as_u128(self) -> u128 {
@@ -94,15 +106,16 @@ pub(super) enum Identity {
     Made(u64),
 }
 
-/// A thread numbers a million million calls before it reaches the next thread's numbers.
-const CALLS_PER_THREAD: u64 = 1 << 40;
+/// A thread takes numbers in blocks of a million, so that calls share no counter and no number is given out twice, however
+/// many threads come and go.
+const BLOCK: u64 = 1 << 20;
 
 impl Identity {
     #[inline]
     pub(super) fn new() -> Self {
         thread_local!(static NEXT: Cell<u64> = const { Cell::new(0) });
         let number = match NEXT.get() {
-            0 => thread_number() as u64 * CALLS_PER_THREAD + 1,
+            next if next.is_multiple_of(BLOCK) => next_block(),
             next => next,
         };
         NEXT.set(number + 1);
@@ -120,6 +133,12 @@ impl Identity {
         let &(a, b) = SEEDS.get_or_init(|| (entropy(), entropy()));
         Key { high: mix(number ^ a), low: mix(number.rotate_left(32) ^ b) }
     }
+}
+
+#[cold]
+fn next_block() -> u64 {
+    static BLOCKS: AtomicU64 = AtomicU64::new(1);
+    BLOCKS.fetch_add(1, Ordering::Relaxed) * BLOCK
 }
 
 #[cfg(test)]
@@ -140,5 +159,29 @@ mod tests {
         let given = Key::from_u128(7);
         assert_eq!(Identity::Given(given).key(), given);
         assert_eq!(given.to_string(), "00000000000000000000000000000007");
+    }
+
+    /// ENG-3: numbers go on into another block when one is used up.
+    #[test]
+    fn eng_3_a_thread_that_uses_up_its_block_takes_another() {
+        let numbers: Vec<u64> = (0..BLOCK + 10)
+            .map(|_| match Identity::new() {
+                Identity::Made(number) => number,
+                Identity::Given(_) => unreachable!("none was given"),
+            })
+            .collect();
+        let distinct: HashSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len());
+        assert!(numbers.iter().any(|number| number / BLOCK != numbers[0] / BLOCK));
+    }
+
+    /// ENG-3: a key of a name of your own is the same in every process and for ever.
+    #[test]
+    fn eng_3_a_named_key_is_the_same_everywhere() {
+        assert_eq!(Key::named("order-4711").to_string(), Key::named("order-4711").to_string());
+        assert_ne!(Key::named("order-4711"), Key::named("order-4712"));
+        // The published test vectors of FNV-1a with 128 bits.
+        assert_eq!(Key::named("").as_u128(), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+        assert_eq!(Key::named("a").as_u128(), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use super::call::OnPanic;
 use super::decide::{Next, Run};
 use super::{Attempt, Request};
+use crate::breaker::OnPanic;
 use crate::clock::{Clock, Tick};
 use crate::error::Error;
 use crate::fault::Classify;
@@ -53,7 +53,10 @@ impl<C> Request<'_, C> {
                         result => {
                             let next = run.answered(fault, None);
                             match result {
-                                Ok(value) if next == Next::GiveUp => return Ok(value),
+                                Ok(value) if next == Next::GiveUp => {
+                                    run.answered_after_all();
+                                    return Ok(value);
+                                }
                                 Ok(_) => last = None,
                                 Err(error) => last = Some(error),
                             }

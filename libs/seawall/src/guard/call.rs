@@ -12,7 +12,7 @@ use super::ambient::decided_below;
 use super::decide::{Next, Run};
 use super::request::Request;
 use super::timer::Timer;
-use crate::breaker::Ticket;
+use crate::breaker::OnPanic;
 use crate::error::Error;
 use crate::fault::Classify;
 
@@ -121,8 +121,11 @@ where
                 // Judged in here, where the verdict of a guard further in can be seen.
                 if let Poll::Ready(result) = &polled {
                     fault = this.classify.classify(result);
-                    if fault.is_some() {
-                        ended_below = decided_below().and_then(|below| below.deadline);
+                    if let Some(fault) = fault {
+                        // Only if the classifier took over what was decided there.
+                        ended_below = decided_below()
+                            .filter(|below| below.fault == fault)
+                            .and_then(|below| below.deadline);
                     }
                 }
                 polled
@@ -140,7 +143,10 @@ where
                     let next = run.answered(fault, ended_below);
                     match result {
                         // An answer that is judged a fault is still the peer's answer: the caller gets it.
-                        Ok(value) if next == Next::GiveUp => return Poll::Ready(Ok(value)),
+                        Ok(value) if next == Next::GiveUp => {
+                            run.answered_after_all();
+                            return Poll::Ready(Ok(value));
+                        }
                         Ok(_) => *this.last = None,
                         Err(error) => *this.last = Some(error),
                     }
@@ -178,25 +184,6 @@ impl<O: Operation, C> Call<'_, O, C> {
             Next::GiveUp => Stage::Over,
         });
         (next == Next::GiveUp).then(|| Error { report: run.take_report(), last: last.take() })
-    }
-}
-
-/// Tells the breaker of a panic that unwinds through here. Looking at `thread::panicking` in the ticket's drop
-/// would also blame the operation for a panic elsewhere in its task.
-pub(super) struct OnPanic<'a, 'g>(pub(super) &'a mut Option<Ticket<'g>>);
-
-impl OnPanic<'_, '_> {
-    #[inline]
-    pub(super) fn disarm(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for OnPanic<'_, '_> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.0.take() {
-            ticket.panicked();
-        }
     }
 }
 

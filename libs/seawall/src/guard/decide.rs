@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ambient::{Context, forget_below, tell_above};
+use super::ambient::{Context, forget_below};
 use super::attempt::{Attempt, Identity};
 use super::queue::{Queued, is_rejection};
 use super::request::Terms;
@@ -13,7 +13,7 @@ use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::fault::{Fault, Ran};
-use crate::retry::{self, GiveUp, Situation};
+use crate::retry::{self, GiveUp, Safety, Situation};
 use crate::timeout::{Expired, expired};
 
 /// The state of a call between polls.
@@ -25,7 +25,7 @@ pub(super) struct Run<'g> {
     /// What stands around the operation while it is polled.
     pub(super) within: Context,
     /// What stands around the call itself.
-    around: Context,
+    pub(super) around: Context,
     /// The last reading of the clock.
     pub(super) now: Tick,
     pub(super) call_deadline: Tick,
@@ -39,21 +39,23 @@ pub(super) struct Run<'g> {
     /// The last wait, in nanoseconds: a plain number, because a `Duration` in here is moved in pieces.
     wait_nanos: u64,
     /// Attempts that were started.
-    attempts: u32,
+    pub(super) attempts: u32,
     /// Attempts that were tried, refused ones included.
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
-    ran: Ran,
+    pub(super) ran: Ran,
+    /// Of the last attempt that failed.
+    pub(super) last_fault: Fault,
     pub(super) ticket: Option<Ticket<'g>>,
     /// The place in the bulkhead.
     pub(super) permit: Option<Permit<'g>>,
     /// What the attempt waits for.
     pub(super) queued: Option<Box<Queued<'g>>>,
     /// The price of the retry that is waiting to start.
-    token: Option<Token<'g>>,
+    pub(super) token: Option<Token<'g>>,
     /// Why it was given up, once it was.
-    report: Option<Report>,
+    pub(super) report: Option<Report>,
 }
 
 /// What a call does next.
@@ -93,6 +95,7 @@ impl<'g> Run<'g> {
             tries: 0,
             has_suspended: false,
             ran: Ran::No,
+            last_fault: Fault::timeout(),
             ticket: None,
             permit: None,
             queued: None,
@@ -109,7 +112,7 @@ impl<'g> Run<'g> {
             None => self.begin(),
         };
         if self.call_deadline != Tick::NEVER && self.now >= self.call_deadline {
-            return self.out_of_time(Fault::timeout().ran(Ran::No));
+            return self.too_late();
         }
         if let (Some(breaker), None) = (&self.guard.breaker, &self.ticket) {
             match breaker.admit_untimed() {
@@ -142,7 +145,7 @@ impl<'g> Run<'g> {
             self.attempt_deadline = self.now + timeout;
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
-        self.within = self.around.inner(self.attempts - 1, self.retry().is_some());
+        self.within = self.around.inner(self.attempts - 1, self.may_retry());
         if self.guard.chaos.is_some() { self.make_trouble() } else { Next::Start }
     }
 
@@ -164,7 +167,10 @@ impl<'g> Run<'g> {
         let settings = self.guard.settings.newest();
         self.settings = Some(settings);
         let (inherited, around) = Context::current();
-        self.around = around;
+        self.around = match self.terms.retries_above {
+            Some(depth) => around.told(depth),
+            None => around,
+        };
         self.call_deadline = inherited.min(self.terms.deadline);
         if settings.timed || self.call_deadline != Tick::NEVER {
             self.now = self.read_clock(settings);
@@ -237,7 +243,7 @@ impl<'g> Run<'g> {
                 if let Some(ticket) = self.ticket.take() {
                     ticket.cut_short();
                 }
-                self.out_of_time(Fault::timeout())
+                self.past_deadline(Fault::timeout())
             }
         }
     }
@@ -250,6 +256,7 @@ impl<'g> Run<'g> {
 
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
+        self.last_fault = fault;
         self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt
             && let Some(ticket) = self.ticket.take()
@@ -297,7 +304,7 @@ impl<'g> Run<'g> {
                 return self.give_up_at(from, fault);
             }
             self.settle_call(outcome_of(fault));
-            return self.out_of_time(fault);
+            return self.end(Kind::TimedOut, Policy::CallTimeout, fault, None);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
         if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
@@ -309,50 +316,16 @@ impl<'g> Run<'g> {
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }
 
-    fn give_up_at(&mut self, from: Policy, fault: Fault) -> Next {
-        let kind = match from {
-            Policy::AttemptTimeout => Kind::TimedOut,
-            policy if is_rejection(policy) => Kind::Rejected,
-            _ => Kind::Failed,
-        };
-        self.give_up(kind, from, fault)
-    }
-
-    fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
-        self.settle_call(outcome_of(fault));
-        self.end(kind, decided_by, fault)
-    }
-
-    /// Where the breaker counts calls, the call's end is its outcome.
-    pub(super) fn settle_call(&mut self, outcome: Outcome) {
-        if let Some(ticket) = self.ticket.take() {
-            ticket.finish_at(outcome, self.now);
-        }
-    }
-
-    #[cold]
-    pub(super) fn out_of_time(&mut self, fault: Fault) -> Next {
-        self.end(Kind::TimedOut, Policy::CallTimeout, fault)
-    }
-
-    pub(super) fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
-        self.token = None;
-        let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
-        tell_above(&report, self.call_deadline);
-        self.report = Some(report);
-        Next::GiveUp
-    }
-
-    /// Why the call was given up.
-    #[cold]
-    pub(super) fn take_report(&mut self) -> Report {
-        self.report.take().expect("a call that is given up has a report")
-    }
-
     /// How this call is retried, if it is.
     #[inline]
     pub(super) fn retry(&self) -> Option<&'g retry::Settings> {
         if self.terms.single { None } else { self.settings().retry.as_ref() }
+    }
+
+    /// Whether a guard further in can leave retrying to this one: what must not run twice is hardly ever retried.
+    #[inline]
+    fn may_retry(&self) -> bool {
+        self.terms.safety != Safety::Once && self.retry().is_some()
     }
 
     #[inline]
@@ -381,6 +354,6 @@ impl Drop for Run<'_> {
     }
 }
 
-fn outcome_of(fault: Fault) -> Outcome {
+pub(super) fn outcome_of(fault: Fault) -> Outcome {
     if fault.counts() { Outcome::Failure } else { Outcome::Ignored }
 }

@@ -8,6 +8,7 @@ mod blocking;
 mod builder;
 mod call;
 mod decide;
+mod ending;
 mod explain;
 mod operation;
 mod queue;

@@ -8,7 +8,7 @@ use crate::bulkhead::{Entry, Waiter};
 use crate::chaos::{Injector, Trouble};
 use crate::clock::Tick;
 use crate::error::{Kind, Policy};
-use crate::fault::{Class, Fault, Ran, Verdict};
+use crate::fault::{Class, Fault, Verdict};
 use crate::rate::Reservation;
 
 /// What a call waits for before its attempt can start. Behind a pointer in the call, because most calls never wait.
@@ -84,7 +84,7 @@ impl<'g> Run<'g> {
         self.release_unused();
         if !self.retry().is_some_and(|retry| retry.on_rejection) {
             self.settle_call(Outcome::Ignored);
-            return self.end(Kind::Rejected, by, fault);
+            return self.end(Kind::Rejected, by, fault, None);
         }
         self.next(fault, by)
     }
@@ -132,7 +132,7 @@ impl<'g> Run<'g> {
             _ => {
                 self.resumed();
                 self.release_unused();
-                self.out_of_time(Fault::timeout().ran(Ran::No))
+                self.too_late()
             }
         }
     }
@@ -142,7 +142,7 @@ impl<'g> Run<'g> {
         self.now = self.read_clock(self.settings());
         if self.now >= self.call_deadline {
             self.release_unused();
-            return self.out_of_time(Fault::timeout().ran(Ran::No));
+            return self.too_late();
         }
         self.launch()
     }

@@ -25,6 +25,8 @@ pub(super) struct Terms {
     pub(super) deadline: Tick,
     /// One attempt and no more, whatever the guard's retries say.
     pub(super) single: bool,
+    /// What a caller in another process or task has said about its own retries.
+    pub(super) retries_above: Option<u32>,
 }
 
 impl<'g> Request<'g> {
@@ -32,7 +34,13 @@ impl<'g> Request<'g> {
     pub(super) fn new(guard: &'g Inner) -> Self {
         Request {
             guard,
-            terms: Terms { safety: Safety::Once, identity: None, deadline: Tick::NEVER, single: false },
+            terms: Terms {
+                safety: Safety::Once,
+                identity: None,
+                deadline: Tick::NEVER,
+                single: false,
+                retries_above: None,
+            },
             classify: Causes,
         }
     }
@@ -64,6 +72,14 @@ impl<'g, C> Request<'g, C> {
     /// Bounds the call by a deadline that came from elsewhere. The guard's own timeouts hold as well.
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.terms.deadline = deadline.0;
+        self
+    }
+
+    /// The caller of this process or task retries, and has done so this many times: what it sent along as its
+    /// [`depth`](super::Attempt::depth). The depth goes on from there, and a guard that was told to
+    /// [`leave_to_outer`](crate::Retry::leave_to_outer) leaves it to that caller.
+    pub fn retries_above(mut self, depth: u32) -> Self {
+        self.terms.retries_above = Some(depth);
         self
     }
 

@@ -58,6 +58,11 @@ impl Timer {
                 KindProj::Custom { sleep } => sleep.as_mut().poll(cx),
             };
             if fired.is_pending() {
+                // A busy operation may have used up what tokio lets a task do in one go, and then a timer is not even
+                // looked at. Time passes all the same.
+                if !tokio::task::coop::has_budget_remaining() && clock.precise() >= at {
+                    return Poll::Ready(());
+                }
                 return Poll::Pending;
             }
             if matches!(*this.sleep, Kind::Custom { .. }) {

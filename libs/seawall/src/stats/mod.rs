@@ -13,7 +13,5 @@ mod spent;
 pub(crate) use crate::chance::mix as spread;
 pub use ring::Tally;
 pub(crate) use ring::{Mark, RING_MAX, Ring};
-#[cfg(feature = "tokio")]
-pub(crate) use slices::thread_number;
 pub(crate) use slices::{Slices, Slicing, Stripes};
 pub(crate) use spent::Spent;

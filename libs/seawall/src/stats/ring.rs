@@ -1,6 +1,6 @@
 //! The outcomes of the last `n` calls, in a window that really slides.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// What a call left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,28 +28,26 @@ pub struct Tally {
 
 /// A ring of the last outcomes, for any number of threads, without a lock.
 ///
-/// Everything in it is marked with the *phase* (when the circuit last closed) that it belongs to, so that a new
-/// phase starts empty without anybody clearing anything, and a writer who was held up while the phase changed
-/// can harm nothing: its mark is old.
+/// Everything in it is marked with the whole *phase* (when the circuit last closed; 40 bits that only grow) that it belongs
+/// to. So a new phase starts empty without anybody clearing anything, what is left of any older one is old however long ago
+/// that was, and a writer who was held up while the phase changed can harm nothing.
 ///
-/// The invariant: `bad` counts exactly the bad outcomes among the slots that are marked with its own phase.
-/// A writer replaces a slot and then adds the difference, so it holds whenever nobody is between the two.
+/// The invariant: `failed` and `slow` count exactly the outcomes among the slots that are marked with their own phase. A
+/// writer replaces a slot and then adds the difference, so it holds whenever nobody is between the two.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    /// Phase (40 bits), then how many outcomes were recorded in it: exact up to the size, then circling
-    /// between the size and twice the size.
+    /// How many outcomes were recorded: exact up to the size, then circling between the size and twice the size.
     head: AtomicU64,
-    /// Phase (30 bits), failures (17 bits), slow calls (17 bits).
-    bad: AtomicU64,
-    /// Phase (30 bits), failed, slow.
-    slots: Box<[AtomicU32]>,
+    failed: AtomicU64,
+    slow: AtomicU64,
+    /// In each the phase, failed, slow.
+    slots: Box<[AtomicU64]>,
 }
 
-const HEAD_BITS: u32 = 24;
-const BAD_BITS: u32 = 17;
-const BAD_MASK: u64 = (1 << BAD_BITS) - 1;
-const PHASE_MASK: u64 = (1 << 30) - 1;
-/// The largest window: its counts must fit into the packed words.
+/// A phase in the upper 40 bits, a count in the lower 24.
+const COUNT_BITS: u32 = 24;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+/// The largest window: its counts, and twice its size, must fit.
 pub(crate) const RING_MAX: u32 = 100_000;
 
 impl Ring {
@@ -57,8 +55,9 @@ impl Ring {
         assert!((1..=RING_MAX).contains(&size), "the builder refuses other sizes");
         Ring {
             head: AtomicU64::new(0),
-            bad: AtomicU64::new(0),
-            slots: (0..size).map(|_| AtomicU32::new(0)).collect(),
+            failed: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
+            slots: (0..size).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -69,41 +68,34 @@ impl Ring {
     /// Whether it is full of good outcomes of this phase, so that one more changes nothing.
     #[inline]
     pub(crate) fn is_clean(&self, phase: u64) -> bool {
-        let head = self.head.load(Ordering::Acquire);
-        let bad = self.bad.load(Ordering::Acquire);
-        head >> HEAD_BITS == phase
-            && recorded(head) >= self.slots.len() as u64
-            && (bad & ((1 << (2 * BAD_BITS)) - 1) == 0 || bad >> (2 * BAD_BITS) != phase & PHASE_MASK)
+        count(&self.head, phase) >= self.slots.len() as u64
+            && count(&self.failed, phase) == 0
+            && count(&self.slow, phase) == 0
     }
 
     /// Puts in one more outcome and says what the window holds then; `None` if the phase is over.
     pub(crate) fn record(&self, phase: u64, mark: Mark) -> Option<Tally> {
         let before = self.claim(phase)?;
-        let new = ((phase & PHASE_MASK) << 2) as u32 | u32::from(mark.slow) << 1 | u32::from(mark.failed);
-        let slot = &self.slots[before as usize % self.slots.len()];
-        let old = slot
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
-                (!is_newer(u64::from(held >> 2), phase & PHASE_MASK)).then_some(new)
-            })
+        let new = phase << 2 | u64::from(mark.slow) << 1 | u64::from(mark.failed);
+        let old = self.slots[before as usize % self.slots.len()]
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| (held >> 2 <= phase).then_some(new))
             .ok()?;
         // What another phase left there was never counted in this one.
-        let old = if old >> 2 == new >> 2 { old } else { 0 };
-        let bad = self.adjust(phase, old, new)?;
+        let old = if old >> 2 == phase { old } else { 0 };
+        adjust(&self.failed, phase, old & 1, new & 1);
+        adjust(&self.slow, phase, old >> 1 & 1, new >> 1 & 1);
         // Read after the counts were adjusted: of two threads that record at once, the later one sees both calls and both
         // outcomes. (Counting only the slots up to our own, neither of them saw the whole; loom found that.)
-        let head = self.head.load(Ordering::Acquire);
-        let calls = if head >> HEAD_BITS == phase { recorded(head) } else { before + 1 };
-        Some(Tally { calls: calls.min(self.slots.len() as u64), ..bad })
+        Some(self.tally(phase))
     }
 
     /// What the window holds in this phase.
     pub(crate) fn tally(&self, phase: u64) -> Tally {
-        let head = self.head.load(Ordering::Acquire);
-        if head >> HEAD_BITS != phase {
-            return Tally::default();
+        Tally {
+            failures: count(&self.failed, phase),
+            slow: count(&self.slow, phase),
+            calls: count(&self.head, phase).min(self.slots.len() as u64),
         }
-        let calls = recorded(head).min(self.slots.len() as u64);
-        Tally { calls, ..counts(self.bad.load(Ordering::Acquire), phase) }
     }
 
     /// Takes the next slot of the phase and says how many came before.
@@ -112,54 +104,41 @@ impl Ring {
         let head = self
             .head
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |head| {
-                let held_phase = head >> HEAD_BITS;
+                let held_phase = head >> COUNT_BITS;
                 if held_phase == phase {
-                    let next = recorded(head) + 1;
+                    let next = (head & COUNT_MASK) + 1;
                     let next = if next == 2 * size { size } else { next };
-                    Some((phase << HEAD_BITS) | next)
+                    Some(phase << COUNT_BITS | next)
                 } else {
                     // Phases only grow.
-                    (held_phase < phase).then_some((phase << HEAD_BITS) | 1)
+                    (held_phase < phase).then_some(phase << COUNT_BITS | 1)
                 }
             })
             .ok()?;
-        Some(if head >> HEAD_BITS == phase { recorded(head) } else { 0 })
+        Some(if head >> COUNT_BITS == phase { head & COUNT_MASK } else { 0 })
     }
+}
 
-    /// Adds the difference between two slots to the counts of the phase.
-    fn adjust(&self, phase: u64, old: u32, new: u32) -> Option<Tally> {
-        let own = phase & PHASE_MASK;
-        let updated = |held: u64| {
-            let held_phase = held >> (2 * BAD_BITS);
-            if is_newer(held_phase, own) {
-                return None;
-            }
-            let Tally { failures, slow, .. } = counts(held, phase);
-            let failures = (failures + u64::from(new & 1)).wrapping_sub(u64::from(old & 1)) & BAD_MASK;
-            let slow = (slow + u64::from(new >> 1 & 1)).wrapping_sub(u64::from(old >> 1 & 1)) & BAD_MASK;
-            Some((own << (2 * BAD_BITS)) | (failures << BAD_BITS) | slow)
+#[inline]
+fn count(counter: &AtomicU64, phase: u64) -> u64 {
+    let held = counter.load(Ordering::Acquire);
+    if held >> COUNT_BITS == phase { held & COUNT_MASK } else { 0 }
+}
+
+/// Adds the difference between two outcomes to a counter of the phase; nothing, if the phase is over.
+fn adjust(counter: &AtomicU64, phase: u64, old: u64, new: u64) {
+    if old == new {
+        return;
+    }
+    let _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
+        let counted = match (held >> COUNT_BITS).cmp(&phase) {
+            std::cmp::Ordering::Greater => return None,
+            std::cmp::Ordering::Equal => held & COUNT_MASK,
+            std::cmp::Ordering::Less => 0,
         };
-        let held = self.bad.fetch_update(Ordering::AcqRel, Ordering::Acquire, updated).ok()?;
-        updated(held).map(|bad| counts(bad, phase))
-    }
-}
-
-fn recorded(head: u64) -> u64 {
-    head & ((1 << HEAD_BITS) - 1)
-}
-
-fn counts(bad: u64, phase: u64) -> Tally {
-    if bad >> (2 * BAD_BITS) != phase & PHASE_MASK {
-        return Tally::default();
-    }
-    Tally { calls: 0, failures: bad >> BAD_BITS & BAD_MASK, slow: bad & BAD_MASK }
-}
-
-/// Whether the phase that is held is newer than ours, on a circle of 30 bits (13 days of units, and a writer is
-/// never held up for that long).
-fn is_newer(held: u64, own: u64) -> bool {
-    let ahead = held.wrapping_sub(own) & PHASE_MASK;
-    ahead != 0 && ahead < 1 << 29
+        // It may pass through less than nothing, while a writer is between its slot and its counter.
+        Some(phase << COUNT_BITS | counted.wrapping_add(new).wrapping_sub(old) & COUNT_MASK)
+    });
 }
 
 #[cfg(all(test, not(seawall_loom)))]
@@ -212,6 +191,37 @@ mod tests {
         assert_eq!(ring.tally(101), Tally::default());
     }
 
+    /// A writer that was held up after it had claimed its slot, while the circuit opened and closed again.
+    #[test]
+    fn a_writer_that_was_held_up_harms_nothing() {
+        let ring = Ring::new(2);
+        let slot = &ring.slots[0];
+        assert_eq!(ring.claim(100), Some(0));
+        assert_eq!(ring.record(101, GOOD), Some(Tally { calls: 1, failures: 0, slow: 0 }));
+        let late = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
+            (held >> 2 <= 100).then_some(100 << 2 | 1)
+        });
+        assert!(late.is_err(), "the slot is of a newer phase");
+        adjust(&ring.failed, 101, 0, 1);
+        adjust(&ring.failed, 100, 0, 1);
+        assert_eq!(count(&ring.failed, 101), 1, "a counter of a newer phase does not move");
+    }
+
+    /// However long the phase before lasted, a new one counts.
+    #[test]
+    fn what_an_older_phase_left_is_old_however_long_ago() {
+        for days in [1_u64, 6, 7, 8, 13, 20, 60, 100, 365, 3_650] {
+            let ring = Ring::new(4);
+            assert_eq!((0..4).filter_map(|_| ring.record(1, BAD)).count(), 4);
+            let later = 1 + crate::clock::units(crate::secs(days * 86_400));
+            assert_eq!(
+                ring.record(later, BAD),
+                Some(Tally { calls: 1, failures: 1, slow: 0 }),
+                "{days} days"
+            );
+        }
+    }
+
     #[test]
     fn threads_leave_the_counts_exact() {
         let ring = Ring::new(50);
@@ -225,6 +235,7 @@ mod tests {
                 });
             }
         });
+        assert!(count(&ring.head, 7) < 100, "the head circles");
         let bad = ring.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) & 1 == 1).count() as u64;
         assert_eq!(ring.tally(7), Tally { calls: 50, failures: bad, slow: 0 });
         (0..50).for_each(|_| assert!(ring.record(7, GOOD).is_some()));

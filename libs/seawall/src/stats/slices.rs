@@ -50,12 +50,13 @@ impl Slicing {
     }
 }
 
-/// A place packs a mark of 36 bits (two years of units) and a count of 28 bits (268 million a slice).
-const COUNT_BITS: u32 = 28;
+/// A place packs a mark of 38 bits (nine years of units) and a count of 26 bits (67 million a slice and thread).
+const COUNT_BITS: u32 = 26;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 const MARK_MASK: u64 = (1 << (64 - COUNT_BITS)) - 1;
-/// A mark less than half of the circle ahead is newer.
-const HALF_CIRCLE: u64 = 1 << (64 - COUNT_BITS - 1);
+/// A mark is newer if it is ahead by less than this (13 days of units). Whatever is further away on the circle of marks is
+/// old: nobody is held up for days between reading the time and counting, but a place may rest untouched for years.
+const AHEAD_MAX: u64 = 1 << 30;
 
 /// Counts of one kind, in slices of time. Any number of threads may add.
 #[repr(align(128))] // Two cache lines, which is what processors fetch together.
@@ -90,11 +91,11 @@ impl Slices {
             let held_mark = held >> COUNT_BITS;
             if held_mark == mark {
                 (held & COUNT_MAX < COUNT_MAX).then_some(held + 1)
-            } else if mark.wrapping_sub(held_mark) & MARK_MASK < HALF_CIRCLE {
-                Some((mark << COUNT_BITS) | 1)
-            } else {
-                // Somebody is a whole circle ahead: what we saw is too old to count.
+            } else if held_mark.wrapping_sub(mark) & MARK_MASK < AHEAD_MAX {
+                // Somebody is a whole round ahead: what we saw is too old to count.
                 None
+            } else {
+                Some((mark << COUNT_BITS) | 1)
             }
         });
     }
@@ -148,7 +149,7 @@ impl Stripes {
 
 /// A small number of this thread's own, given out in the order in which threads first ask.
 #[inline]
-pub(crate) fn thread_number() -> usize {
+fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) });
     let known = NUMBER.get();
@@ -223,8 +224,36 @@ mod tests {
         let slices = Slices::new();
         let now = units(secs(1_000));
         slices.add(slicing, now, 0);
-        slices.add(slicing, now - units(secs(10)) * 16 / 9, 0);
+        // Exactly one round earlier, so that it is the same place.
+        slices.add(slicing, now - (PLACES << slicing.shift) as Unit, 0);
         assert_eq!(slices.sum(slicing, now, 0), 1);
+    }
+
+    #[test]
+    fn a_place_that_rested_for_years_counts_again() {
+        let slicing = Slicing::of(secs(10));
+        for days in [1_u64, 13, 400, 500, 800, 2_000, 3_000] {
+            let slices = Slices::new();
+            let now = units(secs(1_000));
+            slices.add(slicing, now, 0);
+            // The same place again, whole rounds later.
+            let round = (PLACES << slicing.shift) as Unit;
+            let later = now + units(secs(days * 86_400)) / round * round;
+            slices.add(slicing, later, 0);
+            assert_eq!(slices.sum(slicing, later, 0), 1, "{days} days");
+        }
+    }
+
+    #[test]
+    fn a_count_stops_at_its_maximum() {
+        let slicing = Slicing::of(secs(10));
+        let slices = Slices::new();
+        let at = units(secs(1_000));
+        slices.add(slicing, at, 0);
+        let place = &slices.0[slicing.slice(at) as usize % PLACES];
+        place.fetch_add(COUNT_MAX - 2, Ordering::Relaxed);
+        (0..10).for_each(|_| slices.add(slicing, at, 0));
+        assert_eq!(slices.sum(slicing, at, 0), COUNT_MAX);
     }
 
     #[test]

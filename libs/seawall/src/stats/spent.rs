@@ -31,17 +31,36 @@ impl Spent {
             if !allows(self.since_oldest(slicing, at, total)) {
                 return false;
             }
-            let taken =
-                self.total.compare_exchange_weak(total, total + 1, Ordering::AcqRel, Ordering::Acquire);
+            let taken = self.total.compare_exchange_weak(
+                total,
+                total.wrapping_add(1),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
             if taken.is_ok() {
                 return true;
             }
         }
     }
 
-    /// Gives one back.
-    pub(crate) fn give_back(&self) {
+    /// Gives one back at `now` that was taken at `taken`. What was taken so long ago that it counts no more is not given
+    /// back: it would be a present.
+    pub(crate) fn give_back(&self, slicing: Slicing, taken: Unit, now: Unit) {
+        if slicing.slice(taken) < slicing.oldest(now) {
+            return;
+        }
         self.total.fetch_sub(1, Ordering::AcqRel);
+        // Slices that began since then have written down a total that contains it.
+        for slice in slicing.slice(taken) + 1..=slicing.slice(now) {
+            let _ = self.began[slice as usize % PLACES].fetch_update(
+                Ordering::AcqRel,
+                Ordering::Acquire,
+                |held| {
+                    let lower = u64::from((held as u32).wrapping_sub(1));
+                    (held >> 32 == slice & 0xFFFF_FFFF).then_some(held & !0xFFFF_FFFF | lower)
+                },
+            );
+        }
     }
 
     /// How many were taken and not given back in the while that ends at `at`.
@@ -67,7 +86,7 @@ impl Spent {
             let held = self.began[slice as usize % PLACES].load(Ordering::Acquire);
             if held >> 32 == slice & 0xFFFF_FFFF {
                 let taken = (total as u32).wrapping_sub(held as u32);
-                // Pieces given back after their slice ended can leave less than nothing: that is nothing.
+                // While somebody gives back it may be less than nothing: that is nothing.
                 return if taken > u32::MAX / 2 { 0 } else { u64::from(taken) };
             }
         }
@@ -104,15 +123,29 @@ mod tests {
         let at = units(secs(50));
         assert!(spent.try_take(slicing, at, |spent| spent < 1));
         assert!(!spent.try_take(slicing, at, |spent| spent < 1));
-        spent.give_back();
+        spent.give_back(slicing, at, at);
         assert!(spent.try_take(slicing, at, |spent| spent < 1));
         assert_eq!(spent.count(slicing, at), 1);
-        // Given back after its slice has ended, it never counts below nothing.
-        let later = at + units(secs(9));
-        assert!(spent.try_take(slicing, later, |_| true));
-        spent.give_back();
-        spent.give_back();
-        assert_eq!(spent.count(slicing, later + units(secs(5))), 0);
+    }
+
+    /// Given back in a later slice it is gone from every slice; given back after the window it was gone already.
+    #[test]
+    fn giving_back_late_is_no_present() {
+        for pause in 0..30 {
+            let (slicing, spent) = (Slicing::of(secs(10)), Spent::new());
+            let (taken, now) = (units(secs(50)), units(secs(50 + pause)));
+            assert!(spent.try_take(slicing, taken, |_| true));
+            (0..5).for_each(|_| assert!(spent.try_take(slicing, now, |_| true)));
+            spent.give_back(slicing, taken, now);
+            assert_eq!(spent.count(slicing, now), 5, "after {pause} s");
+            for later in 0..8 {
+                assert_eq!(
+                    spent.count(slicing, now + units(secs(later))),
+                    5,
+                    "after {pause} s, and {later} s later"
+                );
+            }
+        }
     }
 
     /// Trap "check-then-act": of many threads that see one piece left, one gets it.

@@ -181,3 +181,45 @@ async fn eng_7_without_timeouts_a_call_takes_its_time() {
     let (result, took) = timed(guard.call(operation)).await;
     assert!(result.is_ok() && took >= secs(86_400 * 365));
 }
+
+/// PRM-6, ENG-7. Bug: an operation that uses up what tokio lets a task do in one go was never timed out.
+#[tokio::test]
+async fn prm_6_a_busy_operation_is_timed_out() {
+    let guard =
+        Guard::builder("busy").clock(seawall::Clock::system()).call_timeout(millis(50)).build().unwrap();
+    let busy = async |_: Attempt| -> std::result::Result<(), Fault> {
+        loop {
+            tokio::task::consume_budget().await;
+        }
+    };
+    assert_eq!(guard.call(busy).await.unwrap_err().decided_by(), Policy::CallTimeout);
+}
+
+/// ENG-7, PRM-4. Bug: a call that was woken late out of its back-off forgot its last fault, and kept its probe.
+#[test]
+fn eng_7_a_call_woken_too_late_keeps_its_fault_and_no_probe() {
+    use seawall_testkit::{ManualClock, Script, Step, poll_once};
+    let hands = ManualClock::new();
+    let breaker =
+        seawall::Breaker::consecutive_failures(1).scope(seawall::breaker::Scope::Call).cooldown(secs(10));
+    let guard = Guard::builder("late")
+        .clock(hands.clock())
+        .call_timeout(secs(5))
+        .retry(Retry::attempts(3).backoff(Backoff::constant(secs(4)).no_jitter()))
+        .breaker(breaker)
+        .build()
+        .unwrap();
+    guard.breaker().unwrap().admit().unwrap().finish(seawall::breaker::Outcome::Failure);
+    hands.advance(secs(10));
+    let failed = Fault::of_http(500).unwrap();
+    let script = Script::new(&hands, [Step::Fail(failed)]);
+    let mut call = Box::pin(guard.idempotent().call(|attempt| script.attempt(attempt)));
+    assert!(poll_once(call.as_mut()).is_pending());
+    hands.advance(secs(6));
+    let std::task::Poll::Ready(Err(error)) = poll_once(call.as_mut()) else {
+        panic!("it is past its deadline")
+    };
+    assert_eq!((error.kind(), error.last_fault(), error.ran()), (Kind::TimedOut, failed, Ran::Yes));
+    assert_eq!(guard.breaker().unwrap().probes_under_way(), 0, "the future is still there, its probe is not");
+    drop(call);
+}

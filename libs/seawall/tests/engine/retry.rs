@@ -299,3 +299,161 @@ fn eng_5_a_swallowed_rejection_explains_nothing() {
     }
     assert_eq!(outer.breaker().unwrap().state(), seawall::breaker::State::Open);
 }
+
+/// ENG-3, ENG-7. Bug: a guard further in that gave up because a wait did not fit was taken for a timeout of the outer one,
+/// whose clock was then set into the future.
+#[test]
+fn eng_7_giving_up_early_further_in_is_no_timeout_further_out() {
+    let hands = ManualClock::new();
+    let breaker = Breaker::consecutive_failures(1).cooldown(secs(10));
+    let outer = guard(&hands, |b| b.attempt_timeout(secs(3)).no_retry().breaker(breaker.clone()));
+    let inner = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)));
+    let script = Script::new(&hands, [Step::Fail(Fault::throttled().after(secs(7)))]);
+    let error =
+        run(&hands, outer.call(async |_| inner.call(|attempt| script.attempt(attempt)).await)).unwrap_err();
+    assert_ne!(error.decided_by(), Policy::AttemptTimeout, "{error}");
+    assert_eq!((error.ran(), error.retry_after()), (Ran::No, Some(secs(7))));
+    let until = outer.breaker().unwrap().admit().unwrap_err().retry_after().unwrap();
+    assert!(until <= secs(10), "a cooldown of 10 s refuses for {until:?}");
+}
+
+/// ENG-1, ENG-3. Bug: what a guard further in decided, and the operation swallowed, replaced the fault that came in the same
+/// poll, or the word of the classifier.
+#[test]
+fn eng_1_a_decision_that_was_swallowed_replaces_nothing() {
+    let hands = ManualClock::new();
+    let cache = guard(&hands, |b| b.no_retry().breaker(Breaker::default()));
+    cache.breaker().unwrap().force_open("no cache today");
+    let outer = guard(&hands, |b| b.retry(quick(3)).breaker(Breaker::consecutive_failures(3)));
+    let refused = io::ErrorKind::ConnectionRefused;
+    let operation = async |_: Attempt| {
+        let _ = cache.call(async |_| Ok::<_, Fault>(())).await;
+        Err::<(), _>(io::Error::from(refused))
+    };
+    let error = run(&hands, outer.idempotent().call(operation)).unwrap_err();
+    assert_eq!((error.attempts(), error.last_fault()), (3, Fault::of_io(refused)));
+    assert_eq!(outer.breaker().unwrap().state(), seawall::breaker::State::Open);
+
+    // An answer further in, although it was judged a fault there, explains nothing either.
+    let outer = guard(&hands, GuardBuilder::no_retry);
+    let by_status =
+        |result: &Result<u16, Fault>| result.as_ref().map_or(None, |status| Fault::of_http(*status));
+    let asking = guard(&hands, GuardBuilder::no_retry);
+    let operation = async |_: Attempt| {
+        assert_eq!(asking.classify(by_status).call(async |_| Ok::<_, Fault>(404)).await.unwrap(), 404);
+        Err::<(), _>(SomethingElse)
+    };
+    let error = run(&hands, outer.call(operation)).unwrap_err();
+    assert_eq!(error.last_fault(), Fault::system());
+
+    // Nor is a classifier of one's own overruled.
+    let business = |_: &Result<(), String>| Some(Fault::business());
+    let operation = async |_: Attempt| {
+        let _ = cache.call(async |_| Ok::<_, Fault>(())).await;
+        Err::<(), _>("declined".to_owned())
+    };
+    assert_eq!(
+        run(&hands, outer.classify(business).call(operation)).unwrap_err().last_fault(),
+        Fault::business()
+    );
+}
+
+#[derive(Debug)]
+struct SomethingElse;
+
+impl std::fmt::Display for SomethingElse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("something else")
+    }
+}
+
+impl std::error::Error for SomethingElse {}
+
+/// ENG-3: retries are left to a guard further out only if that one may retry this call.
+#[test]
+fn eng_3_retries_are_not_left_to_somebody_who_may_not() {
+    let hands = ManualClock::new();
+    let sent = |outer: &Guard, idempotent: bool| {
+        let inner = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3).leave_to_outer()));
+        let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
+        let operation = async |_| inner.idempotent().call(|attempt| script.attempt(attempt)).await;
+        let request = if idempotent { outer.idempotent() } else { outer.classify(fault::Causes) };
+        let _ = run(&hands, request.call(operation));
+        script.told().iter().map(Attempt::depth).collect::<Vec<_>>()
+    };
+    let retries = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)));
+    let bare = guard(&hands, GuardBuilder::no_retry);
+    assert_eq!(sent(&retries, false), [0, 1], "the outer call must not run twice, so the inner one retries");
+    assert_eq!(sent(&bare, true), [0, 1], "the outer guard does not retry");
+    assert_eq!(sent(&retries, true), [0, 1], "the outer guard retries");
+}
+
+/// ENG-3: the depth that a caller in another process sent along goes on here.
+#[test]
+fn eng_3_depth_comes_in_from_elsewhere() {
+    let hands = ManualClock::new();
+    let script = || Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
+    let depths = |script: &Script| script.told().iter().map(Attempt::depth).collect::<Vec<_>>();
+    let (retrying, told) = (guard(&hands, |b| b.retry(quick(3))), script());
+    run(&hands, retrying.idempotent().retries_above(2).call(|attempt| told.attempt(attempt))).unwrap();
+    assert_eq!(depths(&told), [2, 3]);
+    let (leaving, told) = (guard(&hands, |b| b.retry(quick(3).leave_to_outer())), script());
+    assert!(
+        run(&hands, leaving.idempotent().retries_above(0).call(|attempt| told.attempt(attempt))).is_err()
+    );
+    assert_eq!(depths(&told), [0], "the caller elsewhere retries");
+}
+
+/// ENG-2, ENG-3: a wait is counted from the end of the attempt that failed, and is longer for a throttled one.
+#[test]
+fn eng_2_a_back_off_begins_when_the_attempt_ends() {
+    let hands = ManualClock::new();
+    let retry = Retry::attempts(2).backoff(Backoff::constant(secs(2)).no_jitter());
+    let guard = guard(&hands, |b| b.call_timeout(secs(60)).retry(retry.clone()));
+    let took = |step| {
+        let (script, began) = (Script::new(&hands, [step, Step::Ok]), hands.now());
+        call(&hands, &guard, Safety::Idempotent, &script).unwrap();
+        hands.now().since(began)
+    };
+    assert_eq!(took(Step::FailAfter(secs(3), Fault::io())), secs(5));
+    assert_eq!(took(Step::Fail(Fault::throttled())), secs(10));
+}
+
+/// ENG-4: in a guard, gRPC's tokens are earned by first attempts and paid for what could be retried.
+#[test]
+fn eng_4_tokens_in_a_guard() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.retry(quick(3).budget(Budget::tokens(4.0, 1.0))));
+    let business = Script::new(&hands, [Step::Fail(Fault::business()); 10]);
+    (0..10).for_each(|_| assert!(call(&hands, &guard, Safety::Idempotent, &business).is_err()));
+    let failing = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
+    call(&hands, &guard, Safety::Idempotent, &failing).unwrap();
+    let failing = Script::new(&hands, [Step::Fail(Fault::io()); 3]);
+    let error = call(&hands, &guard, Safety::Idempotent, &failing).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.attempts()),
+        (Kind::BudgetDenied, 1),
+        "a retry that succeeded has earned nothing"
+    );
+}
+
+/// ENG-3: rejections cost tries; the token of a retry is taken once, and given back when the call is over.
+#[test]
+fn eng_3_rejections_cost_tries_and_no_tokens() {
+    let hands = ManualClock::new();
+    let retry = quick(3).on_rejection().budget(Budget::share_of_calls(100).floor_per_second(0.0));
+    let guard = guard(&hands, |b| b.call_timeout(secs(60)).retry(retry.clone()).breaker(Breaker::default()));
+    guard.breaker().unwrap().force_open("down");
+    let script = Script::new(&hands, []);
+    let mut rejected = Box::pin(guard.idempotent().call(|attempt| script.attempt(attempt)));
+    let mut polls = 0;
+    let error = loop {
+        polls += 1;
+        match seawall_testkit::poll_once(rejected.as_mut()) {
+            std::task::Poll::Ready(result) => break result.unwrap_err(),
+            std::task::Poll::Pending => assert!(hands.advance_to_next()),
+        }
+    };
+    assert_eq!((polls, error.kind(), error.attempts()), (3, Kind::Rejected, 0));
+    assert_eq!((guard.breaker().unwrap().counts().refused, guard.budget().unwrap().in_window()), (3, (0, 0)));
+}

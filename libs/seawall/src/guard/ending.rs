@@ -1,0 +1,73 @@
+//! How a call ends without a value, and what is said about it.
+
+use super::ambient::{forget_below, tell_above};
+use super::decide::{Next, Run, outcome_of};
+use super::queue::is_rejection;
+use crate::breaker::Outcome;
+use crate::clock::Tick;
+use crate::error::{Kind, Policy, Report};
+use crate::fault::{Fault, Ran};
+
+impl Run<'_> {
+    /// The deadline has passed before the next attempt could start.
+    #[cold]
+    pub(super) fn too_late(&mut self) -> Next {
+        let fault = if self.attempts == 0 { Fault::timeout().ran(Ran::No) } else { self.last_fault };
+        self.settle_call(if self.attempts == 0 { Outcome::Ignored } else { outcome_of(fault) });
+        self.past_deadline(fault)
+    }
+
+    pub(super) fn give_up_at(&mut self, from: Policy, fault: Fault) -> Next {
+        let kind = match from {
+            Policy::AttemptTimeout => Kind::TimedOut,
+            policy if is_rejection(policy) => Kind::Rejected,
+            _ => Kind::Failed,
+        };
+        self.give_up(kind, from, fault)
+    }
+
+    pub(super) fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
+        self.settle_call(outcome_of(fault));
+        self.end(kind, decided_by, fault, None)
+    }
+
+    /// Where the breaker counts calls, the call's end is its outcome.
+    pub(super) fn settle_call(&mut self, outcome: Outcome) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.finish_at(outcome, self.now);
+        }
+    }
+
+    /// The deadline has passed.
+    pub(super) fn past_deadline(&mut self, fault: Fault) -> Next {
+        self.end(Kind::TimedOut, Policy::CallTimeout, fault, Some(self.call_deadline))
+    }
+
+    pub(super) fn end(
+        &mut self,
+        kind: Kind,
+        decided_by: Policy,
+        fault: Fault,
+        deadline: Option<Tick>,
+    ) -> Next {
+        self.token = None;
+        let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
+        tell_above(&report, self.last_fault, deadline);
+        self.report = Some(report);
+        Next::GiveUp
+    }
+
+    /// The answer of the peer is returned although it was judged a fault: for a guard around, nothing has failed here.
+    pub(super) fn answered_after_all(&mut self) {
+        self.report = None;
+        if self.around.is_inside() {
+            forget_below();
+        }
+    }
+
+    /// Why the call was given up.
+    #[cold]
+    pub(super) fn take_report(&mut self) -> Report {
+        self.report.take().expect("a call that is given up has a report")
+    }
+}
