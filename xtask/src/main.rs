@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`.
+//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -8,6 +8,7 @@
 mod bench;
 mod ci;
 mod metadata;
+mod mutants;
 mod run;
 #[cfg(test)]
 mod shape;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
   bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
+  mutants [FILES]       changes the machines (or FILES, a pattern) in small ways and looks whether a test notices;
+                        installs cargo-mutants first, and takes the better part of an hour
   help                  prints this text
 
 The tests of the project's own shape run with `test`; alone: cargo test -p xtask";
@@ -51,6 +54,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "ci" => ci::run(rest),
         "loom" => test::run_loom(rest),
         "bench" => bench::run(rest),
+        "mutants" => mutants::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
