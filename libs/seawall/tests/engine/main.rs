@@ -14,5 +14,6 @@ mod failover;
 mod fallback;
 mod limits;
 mod million;
+mod random;
 mod retry;
 mod threads;
