@@ -41,6 +41,8 @@ pub mod fallback;
 pub mod fault;
 #[cfg(feature = "tokio")]
 pub mod guard;
+#[cfg(feature = "tokio")]
+pub mod hedge;
 pub mod rate;
 #[cfg(feature = "tokio")]
 pub mod retry;
@@ -64,6 +66,8 @@ pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]
 pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Request};
+#[cfg(feature = "tokio")]
+pub use hedge::Hedge;
 pub use rate::RateLimit;
 #[cfg(feature = "tokio")]
 pub use retry::{Retry, Safety};

@@ -11,6 +11,7 @@ use crate::chance::{Chance, entropy};
 use crate::chaos::{Chaos, Injector};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
+use crate::hedge::{Hedge, Hedger};
 use crate::rate::{RateLimit, RateLimiter};
 use crate::retry::Retry;
 use crate::timeout::{CallTimeout, Timeouts};
@@ -30,6 +31,7 @@ pub struct GuardBuilder {
     rate_limit: Option<RateLimit>,
     bulkhead: Option<Bulkhead>,
     chaos: Option<Chaos>,
+    hedge: Option<Hedge>,
     clock: Clock,
     seed: Option<u64>,
 }
@@ -45,6 +47,7 @@ impl GuardBuilder {
             rate_limit: None,
             bulkhead: None,
             chaos: None,
+            hedge: None,
             clock: Clock::default(),
             seed: None,
         }
@@ -96,6 +99,12 @@ impl GuardBuilder {
     /// At most so many calls at once.
     pub fn bulkhead(mut self, bulkhead: Bulkhead) -> Self {
         self.bulkhead = Some(bulkhead);
+        self
+    }
+
+    /// Starts a second attempt for one that takes too long, in calls that say [`hedged`](super::Request::hedged).
+    pub fn hedge(mut self, hedge: Hedge) -> Self {
+        self.hedge = Some(hedge);
         self
     }
 
@@ -153,6 +162,9 @@ impl GuardBuilder {
         if let Some(chaos) = &self.chaos {
             chaos.check(&mut problems);
         }
+        if let Some(hedge) = &self.hedge {
+            hedge.check(&mut problems);
+        }
         problems.into_result(format!("guard `{}`", self.name), ())?;
 
         let breaker = self.breaker;
@@ -169,6 +181,7 @@ impl GuardBuilder {
             limiter: self.rate_limit.map(|limit| RateLimiter::new(&limit, self.clock.clone())),
             gate: self.bulkhead.map(|bulkhead| Gate::new(&bulkhead, self.clock.clone())),
             chaos: self.chaos.map(|chaos| Injector::new(&chaos, seed)),
+            hedger: self.hedge.map(Hedger::new),
             clock: self.clock,
             chance: Chance::seeded(seed),
             settings: Versions::new(Settings {

@@ -12,7 +12,7 @@ use super::ambient::decided_below;
 use super::decide::{Next, Run};
 use super::request::Request;
 use super::timer::Timer;
-use crate::breaker::OnPanic;
+use crate::breaker::{OnPanic, Outcome};
 use crate::error::Error;
 use crate::fault::Classify;
 
@@ -61,6 +61,13 @@ impl<'g, O: Operation, C> Call<'g, O, C> {
             stage: Stage::Start,
             timer: Timer::new(),
         }
+    }
+}
+
+impl<O: Operation, C> Call<'_, O, C> {
+    /// Another call has answered in its place: what is under way is of no use any more, and no fault of the peer.
+    pub(crate) fn supersede(self: Pin<&mut Self>) {
+        self.project().run.settle_call(Outcome::Ignored);
     }
 }
 

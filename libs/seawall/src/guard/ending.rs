@@ -34,7 +34,7 @@ impl Run<'_> {
     /// Where the breaker counts calls, the call's end is its outcome.
     pub(super) fn settle_call(&mut self, outcome: Outcome) {
         if let Some(ticket) = self.ticket.take() {
-            ticket.finish_at(outcome, self.now);
+            if self.now == Tick::NEVER { ticket.finish(outcome) } else { ticket.finish_at(outcome, self.now) }
         }
     }
 

@@ -28,6 +28,9 @@ pub(super) fn explain(guard: &Inner) -> String {
         let budget = guard.budget.as_ref().map(|budget| budget.explain().to_owned());
         lines.push(("  budget", budget.unwrap_or_else(|| "none: an outage is hit by every attempt".into())));
     }
+    if let Some(hedger) = &guard.hedger {
+        lines.push(("  hedge", hedger.explain()));
+    }
     if settings.scope == Scope::Attempt {
         lines.extend(breaker);
     }

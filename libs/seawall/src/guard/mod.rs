@@ -27,6 +27,7 @@ pub use builder::GuardBuilder;
 pub use call::Call;
 pub use operation::Operation;
 pub use request::Request;
+pub(crate) use timer::Timer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::chaos::Injector;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::fault::{Causes, Classify};
+use crate::hedge::Hedger;
 use crate::rate::RateLimiter;
 use crate::retry::{self, Safety};
 use crate::timeout::Timeouts;
@@ -79,6 +81,7 @@ pub(crate) struct Inner {
     pub(crate) limiter: Option<RateLimiter>,
     pub(crate) gate: Option<Gate>,
     pub(crate) chaos: Option<Injector>,
+    pub(crate) hedger: Option<Hedger>,
     pub(crate) chance: Chance,
 }
 
@@ -190,6 +193,12 @@ impl Guard {
     #[must_use]
     pub fn bulkhead(&self) -> Option<&Gate> {
         self.inner.gate.as_ref()
+    }
+
+    /// When its second attempts start, if it has them.
+    #[must_use]
+    pub fn hedger(&self) -> Option<&Hedger> {
+        self.inner.hedger.as_ref()
     }
 
     /// Who makes trouble in it, if anybody does.

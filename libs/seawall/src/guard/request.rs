@@ -6,6 +6,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::fallback::{AtHand, Elsewhere, LastGood, OrLastGood, WithFallback};
 use crate::fault::{Causes, Classify};
+use crate::hedge::Hedged;
 use crate::retry::Safety;
 
 /// A call in the making: what the guard must know about this operation that it does not know by itself.
@@ -87,6 +88,26 @@ impl<'g, C> Request<'g, C> {
     /// their own, like a queue of deliveries.
     pub fn single_attempt(mut self) -> Self {
         self.terms.single = true;
+        self
+    }
+
+    /// Starts a second attempt beside the first if that takes too long, as the guard's [`hedge`](super::GuardBuilder::hedge)
+    /// says.
+    pub fn hedged(self) -> Hedged<'g, C> {
+        Hedged::new(self)
+    }
+
+    pub(crate) fn inner(&self) -> &'g Inner {
+        self.guard
+    }
+
+    pub(crate) fn may_run_twice(&self) -> bool {
+        self.terms.safety != Safety::Once
+    }
+
+    /// The same, with an identity that all its calls share.
+    pub(crate) fn with_identity(mut self) -> Self {
+        self.terms.identity.get_or_insert_with(Identity::new);
         self
     }
 

@@ -14,7 +14,7 @@ pin_project! {
     ///
     /// A call that is ready at once has none. Attempt, back-off and call deadlines share it: it is set to the
     /// nearest one, and where it fires too early for what it is then asked, it is set again.
-    pub(super) struct Timer {
+    pub(crate) struct Timer {
         set_to: Tick,
         #[pin]
         sleep: Kind,
@@ -32,12 +32,12 @@ pin_project! {
 
 impl Timer {
     #[inline]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Timer { set_to: Tick::NEVER, sleep: Kind::Unset }
     }
 
     /// Ready when `at` has come. A timer that was set to an earlier time stays set and is asked again.
-    pub(super) fn poll_until(
+    pub(crate) fn poll_until(
         self: Pin<&mut Self>,
         at: Tick,
         clock: &Clock,

@@ -12,6 +12,7 @@ mod drops;
 mod explain;
 mod failover;
 mod fallback;
+mod hedge;
 mod limits;
 mod million;
 mod random;

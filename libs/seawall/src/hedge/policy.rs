@@ -1,0 +1,195 @@
+//! A call with a second attempt.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::config::{Delay, Hedge, SAMPLES_MIN};
+use super::machine::{BUCKETS, bucket_of, longest_of, percentile};
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::fault::Classify;
+use crate::guard::{Attempt, Request, Timer};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// When second attempts start, and how often they did and won.
+pub struct Hedger {
+    hedge: Hedge,
+    /// Of the recent answers.
+    counts: [AtomicU32; BUCKETS],
+    answers: AtomicU64,
+    started: AtomicU64,
+    won: AtomicU64,
+}
+
+/// After so many answers old ones weigh half, so that what is remembered is recent.
+const FORGET_AT: u64 = 4_096;
+
+impl Hedger {
+    pub(crate) fn new(hedge: Hedge) -> Self {
+        Hedger {
+            hedge,
+            counts: std::array::from_fn(|_| AtomicU32::new(0)),
+            answers: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            won: AtomicU64::new(0),
+        }
+    }
+
+    /// The delay that a call would get now.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        match self.hedge.delay {
+            Delay::Fixed(delay) => delay,
+            Delay::Percentile { share, until_known } => {
+                if self.answers.load(Ordering::Acquire) < SAMPLES_MIN {
+                    return until_known;
+                }
+                let counts = self.counts.iter().map(|count| u64::from(count.load(Ordering::Acquire)));
+                percentile(counts, share.millionths())
+                    .map_or(until_known, |bucket| Duration::from_nanos(longest_of(bucket)))
+            }
+        }
+    }
+
+    /// How many second attempts were started.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// How many of them answered first.
+    #[must_use]
+    pub fn won(&self) -> u64 {
+        self.won.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn learn(&self, took: Duration) {
+        if matches!(self.hedge.delay, Delay::Fixed(_)) {
+            return;
+        }
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.counts[bucket_of(nanos)].fetch_add(1, Ordering::AcqRel);
+        if self.answers.fetch_add(1, Ordering::AcqRel) + 1 >= FORGET_AT {
+            // Whoever finds it full halves it; that two do so at once costs some memory of the past, and no more.
+            self.answers.store(FORGET_AT / 2, Ordering::Release);
+            for count in &self.counts {
+                let _ = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| Some(count / 2));
+            }
+        }
+    }
+
+    pub(crate) fn explain(&self) -> String {
+        self.hedge.to_string()
+    }
+}
+
+impl fmt::Debug for Hedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hedger")
+            .field("hedge", &self.hedge)
+            .field("delay", &self.delay())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call in the making that starts a second attempt if the first takes too long. Made by [`Request::hedged`].
+#[must_use = "nothing happens until `call`"]
+pub struct Hedged<'g, C> {
+    request: Request<'g, C>,
+}
+
+impl<'g, C> Hedged<'g, C> {
+    pub(crate) fn new(request: Request<'g, C>) -> Self {
+        Hedged { request }
+    }
+
+    /// Makes the call. Nothing happens until the future is polled.
+    ///
+    /// The operation is run again beside itself, so the call must be declared safe: one that is not is made without a hedge.
+    /// A second attempt costs a token of the retry budget; without one there is none. The first good answer wins, and the
+    /// other is dropped without being held against the peer. If both fail, the error is that of the first.
+    pub async fn call<F, Fut, T, E>(self, operation: F) -> Result<T, Error<E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        C: Classify<T, E> + Clone,
+    {
+        let guard = self.request.inner();
+        let operation = RefCell::new(operation);
+        let start = |attempt: Attempt| (operation.borrow_mut())(attempt);
+        let Some(hedger) = guard.hedger.as_ref().filter(|_| self.request.may_run_twice()) else {
+            return self.request.call(start).await;
+        };
+
+        let began = guard.clock.precise();
+        let hedge_at = began + hedger.delay();
+        let request = self.request.with_identity();
+        let mut first = pin!(request.clone().call(start));
+        let hedge = || request.clone().single_attempt().call(start);
+        let mut second = pin!(none_of(hedge));
+        let mut timer = pin!(Timer::new());
+        let (mut first_error, mut second_is_over) = (None, false);
+        poll_fn(|cx| {
+            if first_error.is_none() {
+                match first.as_mut().poll(cx) {
+                    Poll::Ready(Ok(value)) => {
+                        if let Some(second) = second.as_mut().as_pin_mut() {
+                            second.supersede();
+                        }
+                        hedger.learn(guard.clock.precise().since(began));
+                        return Poll::Ready(Ok(value));
+                    }
+                    Poll::Ready(Err(error)) => first_error = Some(error),
+                    Poll::Pending => {}
+                }
+            }
+            if second.is_none() && first_error.is_none() {
+                if timer.as_mut().poll_until(hedge_at, &guard.clock, cx).is_pending() {
+                    return Poll::Pending;
+                }
+                // Asked once: a budget that is spent now is not asked again for this call.
+                let token = guard
+                    .budget
+                    .as_ref()
+                    .map(|budget| budget.try_spend_at(Tick::max(hedge_at, guard.clock.now())));
+                match token {
+                    Some(None) => second_is_over = true,
+                    token => {
+                        token.flatten().into_iter().for_each(crate::budget::Token::spend);
+                        hedger.started.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                second.set(Some(hedge()));
+            }
+            if let (Some(second), false) = (second.as_mut().as_pin_mut(), second_is_over) {
+                match second.poll(cx) {
+                    Poll::Ready(Ok(value)) => {
+                        first.as_mut().supersede();
+                        hedger.won.fetch_add(1, Ordering::Relaxed);
+                        hedger.learn(guard.clock.precise().since(began));
+                        return Poll::Ready(Ok(value));
+                    }
+                    Poll::Ready(Err(_)) => second_is_over = true,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            first_error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)))
+        })
+        .await
+    }
+}
+
+/// Nothing yet of what `make` makes, whose type has no name.
+fn none_of<T>(_make: impl Fn() -> T) -> Option<T> {
+    None
+}
+
+impl<C> fmt::Debug for Hedged<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Hedged").field(&self.request).finish()
+    }
+}
