@@ -65,9 +65,13 @@ impl Script {
     /// Starts the next attempt: what a guard is given to call, as `|attempt| script.attempt(attempt)`.
     #[must_use]
     pub fn attempt(&self, attempt: Attempt) -> Scripted {
+        self.begin(Some(attempt))
+    }
+
+    fn begin(&self, attempt: Option<Attempt>) -> Scripted {
         let mut inner = self.inner();
         let step = inner.steps.pop_front().unwrap_or(Step::Ok);
-        inner.attempts.push(attempt);
+        inner.attempts.extend(attempt);
         inner.under_way += 1;
         inner.most_under_way = inner.most_under_way.max(inner.under_way);
         let sleep = match step {
@@ -77,6 +81,12 @@ impl Script {
             _ => None,
         };
         Scripted { script: self.clone(), step, sleep, yielded: false }
+    }
+
+    /// The next step alone, for operations that are told nothing about their attempt.
+    #[must_use]
+    pub fn attempt_alone(&self) -> Scripted {
+        self.begin(None)
     }
 
     /// How many attempts were started.

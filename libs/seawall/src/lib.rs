@@ -52,6 +52,8 @@ mod sync;
 mod testing;
 #[cfg(feature = "tokio")]
 pub mod timeout;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod versions;
 
 pub use backoff::Backoff;

@@ -18,3 +18,5 @@ mod million;
 mod random;
 mod retry;
 mod threads;
+#[cfg(feature = "tower")]
+mod tower;

@@ -1,0 +1,53 @@
+//! Runs every example and looks at what it says.
+
+use std::process::Command;
+
+fn says(binary: &str, expected: &[&str]) {
+    let output = Command::new(binary).output().expect("the example was built");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{binary} failed:\n{text}{complaint}");
+    for line in expected {
+        assert!(text.contains(line), "{line:?} is missing in what {binary} says:\n{text}");
+    }
+}
+
+#[test]
+fn http_call() {
+    says(
+        env!("CARGO_BIN_EXE_http_call"),
+        &[
+            "after two failures that nobody saw: 200",
+            "an answer that is no is still an answer: 404",
+            "nobody there: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+            "guard `inventory`, from outside in",
+        ],
+    );
+}
+
+#[test]
+fn fallback() {
+    says(
+        env!("CARGO_BIN_EXE_fallback"),
+        &[
+            "fresh: 1.08 (fallback: false)",
+            "stale: 1.08 (fallback: true)",
+            "default: 1, kept for later: [\"gave up after 2 attempts",
+        ],
+    );
+}
+
+#[test]
+fn failover() {
+    says(env!("CARGO_BIN_EXE_failover"), &["the primary was asked 2 times", "back at the primary"]);
+}
+
+#[test]
+fn hedged_read() {
+    says(env!("CARGO_BIN_EXE_hedged_read"), &["answered by replica 2; second attempts: 1, of which won: 1"]);
+}
+
+#[test]
+fn tower_client() {
+    says(env!("CARGO_BIN_EXE_tower_client"), &["after two failures that nobody saw: 200"]);
+}
