@@ -568,8 +568,9 @@ fn eng_5_a_ramp_limits_at_any_rate() {
             break refused;
         }
     };
-    assert!(refused.retry_after().is_some_and(|wait| wait <= secs(9)), "until the ramp is over");
-    assert_eq!(bench.play("10 ?"), "RC", "looking ends it");
+    let wait = refused.retry_after().expect("it says when");
+    assert!(wait > millis(8_900) && wait <= secs(9), "until the ramp is over: {wait:?}");
+    assert_eq!(bench.play("? 10 ?"), "RRC", "looking ends it when it is over, and not before");
 }
 
 /// ENG-5: while it ramps, a window trips it and a success ends a row, as when it is closed.
@@ -695,4 +696,41 @@ fn eng_5_a_panic_elsewhere_is_not_the_peers_in_the_circuits_own_call() {
     let mut call = Box::pin(bench.breaker.call(|_| Outcome::Success, poll_panics));
     assert!(catch_unwind(AssertUnwindSafe(|| seawall_testkit::poll_once(call.as_mut()).is_ready())).is_err());
     assert_eq!((bench.breaker.state(), bench.breaker.counts().panicked), (State::Open, 1));
+}
+
+/// ENG-5: the edges of the machine, one step at a time.
+#[test]
+fn eng_5_the_edges_of_the_machine() {
+    use super::machine::{Effect, Event, Settled, step};
+    use super::word::{Place, Word};
+    let defaults = settings::Defaults { abandoned_after: None, seed: 1 };
+    let ramping = Word::new(Place::Ramping, 1_000);
+    let rules = in_a_row(2).ramp(secs(10)).settings(&defaults).rules;
+    let admit = |now, chance| step(ramping, Event::Admit { chance }, now, &rules).1;
+    assert_eq!(admit(1_000, 0), Effect::Admitted, "the luckiest passes at once");
+    assert_eq!(admit(1_000, u64::MAX / rules.ramp * 3), Effect::Refused { until: Some(1_000 + rules.ramp) });
+    let last = 1_000 + rules.ramp - 1;
+    assert_eq!(
+        admit(last, u64::MAX),
+        Effect::Refused { until: Some(1_000 + rules.ramp) },
+        "the unluckiest waits to the end"
+    );
+    assert_eq!(admit(last, u64::MAX - u64::MAX / rules.ramp * 3), Effect::Admitted);
+
+    // A circuit that counts in a window takes no failure in a row for a trip.
+    let by_rate = Breaker::failure_rate(50).settings(&defaults).rules;
+    let closed = Word::new(Place::Closed, 1_000);
+    for outcome in [Settled::Good, Settled::Bad, Settled::Nothing] {
+        assert_eq!(
+            step(closed, Event::Settle { stamp: 1_000, outcome }, 2_000, &by_rate),
+            (closed, Effect::None)
+        );
+    }
+
+    // However little is left of a restored cooldown, the stamp grows, so that tickets from before are late.
+    for left in [0, 1, rules.cooldowns[0] / 2] {
+        let (reopened, _) =
+            step(Word::new(Place::Closed, 1_000), Event::Reopen { left, trips: 1 }, 1_001, &rules);
+        assert!(reopened.stamp() > 1_000 && reopened.place() == Place::Open, "{reopened:?}");
+    }
 }
