@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall::breaker::{CircuitBreaker, Failure, Outcome};
-use seawall::{Backoff, Breaker, Bulkhead, Guard, GuardBuilder, RateLimit, Retry};
+use seawall::tower::{GuardLayer, Replay};
+use seawall::{Backoff, Breaker, Bulkhead, Guard, GuardBuilder, Hedge, RateLimit, Retry, Safety};
+use tower::Layer;
 
 use crate::body::with_runtime;
 use crate::op::{Answer, Kind, blocking_op, op};
-use crate::peers::{ATTEMPT_TIMEOUT, BACKOFF, CALL_TIMEOUT, COOLDOWN, LONG_WINDOW, PERMITS};
+use crate::peers::{self, ATTEMPT_TIMEOUT, BACKOFF, CALL_TIMEOUT, COOLDOWN, LONG_WINDOW, PERMITS};
 use crate::row::{Group, Rows};
 
 /// Names of our rows, as the targets know them.
@@ -23,6 +25,8 @@ pub const GUARD_REJECTION: &str = "seawall guard with a breaker, open";
 pub const BULKHEAD: &str = "seawall bulkhead";
 pub const RATE_LIMITER: &str = "seawall rate limiter";
 pub const FULL_GUARD: &str = "seawall full guard: … + rate limit, bulkhead";
+pub const TOWER: &str = "seawall tower layer: full guard";
+pub const HEDGED: &str = "seawall full guard, hedged";
 pub const GUARD: &str = "seawall guard: timeouts, retry + budget, breaker";
 
 /// The windows of the rows: as the peers' where theirs can be set.
@@ -51,6 +55,14 @@ pub fn add(rows: &mut Rows) {
     let limit = || RateLimit::calls(1_000_000_000).per(Duration::from_secs(100));
     let full = || whole().breaker(by_count()).rate_limit(limit()).bulkhead(Bulkhead::calls(PERMITS as u32));
     guarded(rows, Group::Stack, FULL_GUARD, full());
+    let hedged = build(full().hedge(Hedge::after(CALL_TIMEOUT)));
+    rows.calls(Group::Stack, HEDGED, move || {
+        let guard = hedged.clone();
+        async move |kind| guard.idempotent().hedged().call(|_attempt| op(kind)).await
+    });
+    let layer = GuardLayer::new(build(full())).layer(tower::service_fn(|Request(kind)| op(kind)));
+    let mapped = tower::ServiceExt::map_request(layer, Request);
+    peers::tower::service(rows, Group::Stack, TOWER, mapped);
     guarded(
         rows,
         Group::Admission,
@@ -118,6 +130,20 @@ pub fn add(rows: &mut Rows) {
         move || build(whole().breaker(by_count())),
         async |guard, kind| guard.idempotent().call(|_| op(kind)).await,
     );
+}
+
+/// What is sent through the tower layer: it may be sent twice.
+#[derive(Clone, Copy)]
+struct Request(Kind);
+
+impl Replay for Request {
+    fn try_clone(&self) -> Option<Self> {
+        Some(*self)
+    }
+
+    fn safety(&self) -> Safety {
+        Safety::Idempotent
+    }
 }
 
 fn guarded(rows: &mut Rows, group: Group, name: &str, builder: GuardBuilder) {

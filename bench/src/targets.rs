@@ -3,7 +3,7 @@
 use crate::op::Kind;
 use crate::ours::{
     BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE,
-    BULKHEAD, FULL_GUARD, GUARD, GUARD_REJECTION, RATE_LIMITER, REJECTION,
+    BULKHEAD, FULL_GUARD, GUARD, GUARD_REJECTION, RATE_LIMITER, REJECTION, TOWER,
 };
 use crate::ratio::{Bound, Column, Ratio};
 use crate::row::by_entries;
@@ -114,5 +114,19 @@ pub fn ratios() -> Vec<Ratio> {
         ratio("full guard, suspending: allocations", FULL_GUARD, &[], Allocations(Suspending), AtMost(0.0)),
         ratio("full guard, ready at once", FULL_GUARD, &stack, Nanoseconds(Ready), AtMost(0.7)),
         ratio("full guard, suspending", FULL_GUARD, &stack, Nanoseconds(Suspending), AtMost(0.95)),
+        ratio(
+            "tower layer, against tower's own layers",
+            TOWER,
+            &["tower: timeouts, retry + budget, limit"],
+            Nanoseconds(Suspending),
+            AtMost(1.0),
+        ),
+        ratio(
+            "tower layer, against tower-resilience's",
+            TOWER,
+            &["tower-resilience: timeouts, retry, breaker, bulkhead"],
+            Nanoseconds(Suspending),
+            AtMost(1.0),
+        ),
     ]
 }

@@ -10,7 +10,7 @@ mod hand_made;
 mod recloser;
 mod seatbelt;
 mod tokio;
-mod tower;
+pub(crate) mod tower;
 mod tower_resilience;
 
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(super) fn add(rows: &mut Rows) {
 }
 
 /// Adds a row of a tower service, shared by cloning it once per thread.
-pub(super) fn service<S>(rows: &mut Rows, group: Group, name: &str, service: S)
+pub(crate) fn service<S>(rows: &mut Rows, group: Group, name: &str, service: S)
 where
     S: Service<Kind, Response = u64> + Clone + Send + 'static,
     S::Error: 'static,

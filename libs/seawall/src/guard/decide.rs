@@ -45,16 +45,15 @@ pub(super) struct Run<'g> {
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
     pub(super) ran: Ran,
-    /// Of the last attempt that failed.
-    pub(super) last_fault: Fault,
     pub(super) ticket: Option<Ticket<'g>>,
     /// The place in the bulkhead.
     pub(super) permit: Option<Permit<'g>>,
     /// What the attempt waits for.
     pub(super) queued: Option<Box<Queued<'g>>>,
-    /// The price of the retry that is waiting to start.
-    pub(super) token: Option<Token<'g>>,
-    /// Why it was given up, once it was.
+    /// The price of the retry that is waiting to start. Behind a pointer, because most calls have none, and what is not
+    /// written in a `None` is moved about all the same.
+    pub(super) token: Option<Box<Token<'g>>>,
+    /// Of the last attempt that failed, and at the end of the call.
     pub(super) report: Option<Report>,
 }
 
@@ -95,7 +94,6 @@ impl<'g> Run<'g> {
             tries: 0,
             has_suspended: false,
             ran: Ran::No,
-            last_fault: Fault::timeout(),
             ticket: None,
             permit: None,
             queued: None,
@@ -256,7 +254,7 @@ impl<'g> Run<'g> {
 
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
-        self.last_fault = fault;
+        self.report = Some(self.report_of(Kind::Failed, from, fault));
         self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt
             && let Some(ticket) = self.ticket.take()
@@ -308,7 +306,7 @@ impl<'g> Run<'g> {
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
         if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
-            self.token = budget.try_spend_at(self.now);
+            self.token = budget.try_spend_at(self.now).map(Box::new);
             if self.token.is_none() {
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }

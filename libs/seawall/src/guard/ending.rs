@@ -12,7 +12,7 @@ impl Run<'_> {
     /// The deadline has passed before the next attempt could start.
     #[cold]
     pub(super) fn too_late(&mut self) -> Next {
-        let fault = if self.attempts == 0 { Fault::timeout().ran(Ran::No) } else { self.last_fault };
+        let fault = self.report.map_or(Fault::timeout().ran(Ran::No), |report| report.fault);
         self.settle_call(if self.attempts == 0 { Outcome::Ignored } else { outcome_of(fault) });
         self.past_deadline(fault)
     }
@@ -51,10 +51,15 @@ impl Run<'_> {
         deadline: Option<Tick>,
     ) -> Next {
         self.token = None;
-        let report = Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault };
-        tell_above(&report, self.last_fault, deadline);
+        let report = self.report_of(kind, decided_by, fault);
+        tell_above(&report, self.report.map_or(fault, |last| last.fault), deadline);
         self.report = Some(report);
         Next::GiveUp
+    }
+
+    /// What is known now.
+    pub(super) fn report_of(&self, kind: Kind, decided_by: Policy, fault: Fault) -> Report {
+        Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault }
     }
 
     /// The answer of the peer is returned although it was judged a fault: for a guard around, nothing has failed here.

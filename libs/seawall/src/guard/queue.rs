@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use super::decide::{Next, Run};
 use crate::breaker::{Outcome, Refused, Scope};
-use crate::bulkhead::{Entry, Waiter};
+use crate::bulkhead::{Entry, Gate, Waiter};
 use crate::chaos::{Injector, Trouble};
 use crate::clock::Tick;
 use crate::error::{Kind, Policy};
@@ -169,17 +169,21 @@ impl<'g> Run<'g> {
     }
 
     /// The attempt has ended: its place is free, and what it took may teach the limit something.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave_gate(&mut self, fault: Option<Fault>) {
         if let (Some(permit), Some(gate)) = (self.permit.take(), &self.guard.gate) {
             if gate.learns() {
-                let overloaded = fault.is_some_and(|fault| {
-                    fault.class() == Class::Timeout || fault.verdict() == Verdict::Throttled
-                });
-                gate.answered(self.guard.clock.precise().since(self.launched_at), overloaded);
+                self.teach(gate, fault);
             }
             drop(permit);
         }
+    }
+
+    #[inline(never)]
+    fn teach(&self, gate: &Gate, fault: Option<Fault>) {
+        let overloaded = fault
+            .is_some_and(|fault| fault.class() == Class::Timeout || fault.verdict() == Verdict::Throttled);
+        gate.answered(self.guard.clock.precise().since(self.launched_at), overloaded);
     }
 }
 
