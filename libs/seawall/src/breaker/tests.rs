@@ -610,6 +610,11 @@ fn eng_5_restoring_keeps_what_was_left() {
         let restored = new.breaker.admit().expect_err("still open").retry_after().expect("it says when");
         assert!(restored.abs_diff(left) < millis(100), "seed {seed}: {restored:?} instead of {left:?}");
     }
+    let jittered = bench(in_a_row(1).cooldown(secs(30)).cooldown_jitter(50));
+    let until = Some(jittered.hands.wall() + secs(86_400));
+    jittered.breaker.restore(&Snapshot { state: State::Open, until, trips: 1, reason: None });
+    let wait = jittered.breaker.admit().expect_err("open").retry_after().expect("it says when");
+    assert!(wait <= millis(45_100), "never longer than the longest cooldown: {wait:?}");
     let used = bench(in_a_row(1));
     used.play("x 30 .");
     used.breaker.restore(&Snapshot { state: State::HalfOpen, until: None, trips: 1, reason: None });
