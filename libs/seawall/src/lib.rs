@@ -2,7 +2,7 @@
 //!
 //! A [`Guard`] is a named set of policies around one dependency: timeouts, retries with a budget, a circuit
 //! breaker. It is one handle, one future and one error, and on the way of a call that succeeds it neither
-//! allocates nor locks.
+//! allocates nor takes a lock of its own.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

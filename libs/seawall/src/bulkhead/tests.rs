@@ -268,3 +268,28 @@ fn eng_11_a_bulkhead_that_cannot_work_is_refused() {
         wrong(Bulkhead::calls(5).adaptive(adapt)).contains("it starts at 5 calls, which is not between 10")
     );
 }
+
+/// ENG-6: the edges of the machine, one step at a time: what only happens when somebody is between two steps.
+#[test]
+fn eng_6_the_edges_of_the_machine() {
+    let word = |inside, line| Word { inside, line };
+    let check = |before, event, limit, after, effect| {
+        assert_eq!(step(before, event, limit), (after, effect), "{event:?}")
+    };
+    // The limit was raised, and those who wait are not in yet: nobody overtakes them.
+    check(word(1, true), Event::Enter, 5, word(1, true), Effect::AskTheLine);
+    check(word(1, true), Event::Leave, 5, word(1, true), Effect::AskTheLine);
+    // Somebody has left between "it is full" and "I stand in line".
+    check(word(0, false), Event::Queue, 1, word(1, false), Effect::Entered);
+    check(word(1, false), Event::Queue, 1, word(1, true), Effect::Queued);
+    check(word(0, true), Event::Queue, 1, word(0, true), Effect::Queued);
+    // A place is passed on, unless it is not there any more or nobody waits for it.
+    let pass_on = |line_is_empty, line_ends| Event::PassOn { line_is_empty, line_ends };
+    check(word(2, true), pass_on(false, false), 2, word(2, true), Effect::Passed);
+    check(word(2, true), pass_on(false, true), 2, word(2, false), Effect::Passed);
+    check(word(3, true), pass_on(false, true), 2, word(2, true), Effect::Left);
+    check(word(2, true), pass_on(true, false), 2, word(1, false), Effect::Left);
+    for bits in [0, 1, 2, 3, 40, 41] {
+        assert_eq!(Word::from_bits(bits).bits(), bits);
+    }
+}
