@@ -274,7 +274,7 @@ fn eng_11_a_bulkhead_that_cannot_work_is_refused() {
 fn eng_6_the_edges_of_the_machine() {
     let word = |inside, line| Word { inside, line };
     let check = |before, event, limit, after, effect| {
-        assert_eq!(step(before, event, limit), (after, effect), "{event:?}")
+        assert_eq!(step(before, event, limit), (after, effect), "{event:?}");
     };
     // The limit was raised, and those who wait are not in yet: nobody overtakes them.
     check(word(1, true), Event::Enter, 5, word(1, true), Effect::AskTheLine);
