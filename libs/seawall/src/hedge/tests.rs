@@ -63,3 +63,13 @@ fn eng_11_a_hedge_that_cannot_work_is_refused() {
     assert!(wrong(Hedge::percentile(100, secs(1))).contains("95 hedges one call in twenty"));
     assert!(wrong(Hedge::percentile(10, secs(1))).contains("10 % is not between 50 %"));
 }
+
+/// ENG-9: buckets follow one another without a gap, to the nanosecond.
+#[test]
+fn eng_9_buckets_follow_one_another() {
+    for bucket in 8..BUCKETS - 1 {
+        let longest = longest_of(bucket);
+        assert_eq!((bucket_of(longest), bucket_of(longest + 1)), (bucket, bucket + 1));
+    }
+    assert_eq!((bucket_of(0), bucket_of(4), bucket_of(u64::MAX)), (8, 8, BUCKETS - 1));
+}
