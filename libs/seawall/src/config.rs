@@ -66,7 +66,11 @@ impl Problems {
     }
 
     pub(crate) fn into_result<T>(self, what: impl Into<String>, value: T) -> Result<T, ConfigError> {
-        if self.0.is_empty() { Ok(value) } else { Err(ConfigError { what: what.into(), problems: self.0 }) }
+        if self.0.is_empty() { Ok(value) } else { Err(self.into_error(what)) }
+    }
+
+    pub(crate) fn into_error(self, what: impl Into<String>) -> ConfigError {
+        ConfigError { what: what.into(), problems: self.0 }
     }
 }
 

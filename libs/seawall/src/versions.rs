@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::config::{ConfigError, Problems};
+
 /// A value with versions: readers get the newest by a plain load, a writer publishes another one.
 ///
 /// # Why not an atomic pointer swap?
@@ -27,6 +29,15 @@ const CHUNKS: usize = 20;
 /// A million versions were published; nobody changes settings that often by intent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooMany;
+
+impl TooMany {
+    /// As a user is told.
+    pub(crate) fn refusal(self, what: &str, path: &'static str) -> ConfigError {
+        let mut problems = Problems::default();
+        problems.add(path, "it was changed a million times; build a new one");
+        problems.into_error(what)
+    }
+}
 
 impl<T> Versions<T> {
     pub(crate) fn new(first: T) -> Self {

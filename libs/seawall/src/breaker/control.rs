@@ -59,11 +59,7 @@ impl CircuitBreaker {
             };
             Version { settings, window }
         });
-        let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "breaker", || {
-            "it was changed a million times; build a new one".into()
-        });
-        problems.into_result("the breaker", ())
+        published.map_err(|too_many| too_many.refusal("the breaker", "breaker"))
     }
 
     /// What a restart should not forget.

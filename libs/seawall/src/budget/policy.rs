@@ -154,11 +154,7 @@ impl RetryBudget {
             let ledger = if same_window { old.ledger.clone() } else { Ledger::new() };
             Version { rules, ledger, text: budget.to_string() }
         });
-        let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "retry.budget", || {
-            "it was changed a million times; build a new one".into()
-        });
-        problems.into_result("the retry budget", ())
+        published.map_err(|too_many| too_many.refusal("the retry budget", "retry.budget"))
     }
 
     /// What it allows, in words.

@@ -124,11 +124,7 @@ impl Gate {
         bulkhead.check(&mut problems);
         problems.into_result("the bulkhead", ())?;
         let published = self.versions.publish(|_| Version::new(bulkhead));
-        let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "bulkhead", || {
-            "it was changed a million times; build a new one".into()
-        });
-        problems.into_result("the bulkhead", ())?;
+        published.map_err(|too_many| too_many.refusal("the bulkhead", "bulkhead"))?;
         self.limit.set(bulkhead.calls, bulkhead.adapt);
         self.admit_more();
         Ok(())

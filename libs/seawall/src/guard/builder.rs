@@ -132,15 +132,15 @@ impl GuardBuilder {
         problems.refuse_if(self.name.trim().is_empty(), "name", || {
             "a guard without a name can't be found; name it after the dependency".into()
         });
-        let attempts = self.retry.as_ref().map_or(1, |retry| retry.attempts);
+        let attempts = self.retry.as_ref().map_or(1, |retry| retry.settings.attempts);
         let waits = self
             .retry
             .as_ref()
-            .map_or(Duration::ZERO, |retry| retry.backoff.longest_total(retry.attempts.saturating_sub(1)));
+            .map_or(Duration::ZERO, |retry| retry.settings.backoff.longest_total(attempts.saturating_sub(1)));
         let timeouts = Timeouts::new(self.call_timeout, self.attempt_timeout, attempts, waits, &mut problems);
         if let Some(retry) = &self.retry {
             retry.check(&mut problems);
-            let first = retry.backoff.shortest_first();
+            let first = retry.settings.backoff.shortest_first();
             let never = attempts > 1 && timeouts.call.is_some_and(|call| first >= call);
             problems.refuse_if(never, "retry.backoff", || {
                 format!(

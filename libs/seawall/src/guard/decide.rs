@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::admission::{Queued, is_rejection};
 use super::ambient::{Context, forget_below};
 use super::attempt::{Attempt, Identity};
-use super::queue::{Queued, is_rejection};
 use super::request::Terms;
 use super::{Inner, Settings};
 use crate::breaker::{Outcome, Scope, Ticket};

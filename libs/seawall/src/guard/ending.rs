@@ -1,8 +1,8 @@
 //! How a call ends without a value, and what is said about it.
 
+use super::admission::is_rejection;
 use super::ambient::{forget_below, tell_above};
 use super::decide::{Next, Run, outcome_of};
-use super::queue::is_rejection;
 use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};

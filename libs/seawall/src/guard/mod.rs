@@ -2,6 +2,7 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/guard.md")]
 
+mod admission;
 pub(crate) mod ambient;
 mod attempt;
 mod blocking;
@@ -11,7 +12,6 @@ mod decide;
 mod ending;
 mod explain;
 mod operation;
-mod queue;
 mod request;
 mod timer;
 

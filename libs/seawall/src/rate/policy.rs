@@ -97,11 +97,7 @@ impl RateLimiter {
         limit.check(&mut problems);
         problems.into_result("the rate limiter", ())?;
         let published = self.versions.publish(|_| Version::new(limit));
-        let mut problems = Problems::default();
-        problems.refuse_if(published.is_err(), "rate_limit", || {
-            "it was changed a million times; build a new one".into()
-        });
-        problems.into_result("the rate limiter", ())
+        published.map_err(|too_many| too_many.refusal("the rate limiter", "rate_limit"))
     }
 
     /// What it allows, in words.

@@ -25,8 +25,6 @@ const ATTEMPTS_MAX: u32 = 1_000;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Retry {
-    pub(crate) attempts: u32,
-    pub(crate) backoff: Backoff,
     pub(crate) budget: Option<Budget>,
     pub(crate) settings: Settings,
 }
@@ -54,14 +52,11 @@ impl Retry {
     /// At most this many attempts, the first one included. One means no retry.
     #[must_use]
     pub fn attempts(attempts: u32) -> Self {
-        let backoff = Backoff::default();
         Retry {
-            attempts,
-            backoff,
             budget: Some(Budget::default()),
             settings: Settings {
                 attempts,
-                backoff,
+                backoff: Backoff::default(),
                 retry_after_cap: RETRY_AFTER_CAP,
                 classes: None,
                 on_status: None,
@@ -74,7 +69,6 @@ impl Retry {
     /// How long to wait between attempts.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
         self.settings.backoff = backoff;
         self
     }
@@ -133,10 +127,11 @@ impl Retry {
     }
 
     pub(crate) fn check(&self, problems: &mut Problems) {
-        problems.refuse_if(!(1..=ATTEMPTS_MAX).contains(&self.attempts), "retry.attempts", || {
-            format!("{} is not between 1 (no retry) and {ATTEMPTS_MAX}; 3 is usual", self.attempts)
+        let Settings { attempts, backoff, .. } = &self.settings;
+        problems.refuse_if(!(1..=ATTEMPTS_MAX).contains(attempts), "retry.attempts", || {
+            format!("{attempts} is not between 1 (no retry) and {ATTEMPTS_MAX}; 3 is usual")
         });
-        self.backoff.check(problems);
+        backoff.check(problems);
         if let Some(budget) = &self.budget {
             budget.check(problems);
         }
@@ -145,7 +140,7 @@ impl Retry {
 
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} attempts, {}", self.attempts, self.backoff)?;
+        write!(f, "{} attempts, {}", self.settings.attempts, self.settings.backoff)?;
         if let Some(statuses) = &self.settings.on_status {
             write!(f, ", on status {statuses}")?;
         }
