@@ -22,6 +22,7 @@ pub struct Chaos {
     hangs: Percent,
     slow: Percent,
     latency: Duration,
+    pub(super) starts_on: bool,
 }
 
 impl Chaos {
@@ -29,7 +30,14 @@ impl Chaos {
     #[must_use]
     pub fn new() -> Self {
         let none = Percent::from(0);
-        Chaos { faults: none, fault: Fault::io(), hangs: none, slow: none, latency: Duration::ZERO }
+        Chaos {
+            faults: none,
+            fault: Fault::io(),
+            hangs: none,
+            slow: none,
+            latency: Duration::ZERO,
+            starts_on: true,
+        }
     }
 
     /// This share of the attempts fails with this fault, without the operation having run.
@@ -58,6 +66,13 @@ impl Chaos {
     pub fn latency(mut self, share: impl Into<Percent>, latency: Duration) -> Self {
         self.slow = share.into();
         self.latency = latency;
+        self
+    }
+
+    /// It is there and does nothing until it is [switched](super::Injector::switch) on.
+    #[must_use]
+    pub fn switched_off(mut self) -> Self {
+        self.starts_on = false;
         self
     }
 

@@ -5,7 +5,7 @@ use super::machine::{Rules, Trouble, trouble};
 use crate::chance::Chance;
 use crate::sync::{AtomicU32, Ordering};
 
-/// Makes trouble in a guard. It is on when the guard is built, and can be switched while it runs.
+/// Makes trouble in a guard. Unless it was built [switched off](Chaos::switched_off) it is on, and it can be switched while it runs.
 #[derive(Debug)]
 pub struct Injector {
     rules: Rules,
@@ -20,7 +20,7 @@ impl Injector {
             rules: chaos.rules(),
             text: chaos.to_string(),
             chance: Chance::seeded(seed),
-            on: AtomicU32::new(1),
+            on: AtomicU32::new(u32::from(chaos.starts_on)),
         }
     }
 

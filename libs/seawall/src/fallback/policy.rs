@@ -17,7 +17,8 @@ use crate::guard::{Attempt, Request};
 pub struct WithFallback<'g, C, F, S = NoSink> {
     request: Request<'g, C>,
     fallback: F,
-    when: When,
+    /// What the guard says, if nothing else is said.
+    when: Option<When>,
     sink: S,
 }
 
@@ -27,7 +28,7 @@ pub struct NoSink;
 
 impl<'g, C, F> WithFallback<'g, C, F> {
     pub(crate) fn new(request: Request<'g, C>, fallback: F) -> Self {
-        WithFallback { request, fallback, when: When::default(), sink: NoSink }
+        WithFallback { request, fallback, when: None, sink: NoSink }
     }
 
     /// What was given up (attempts spent, budget denied, out of time) is shown to `sink` before the fallback answers, so
@@ -38,9 +39,9 @@ impl<'g, C, F> WithFallback<'g, C, F> {
 }
 
 impl<C, F, S> WithFallback<'_, C, F, S> {
-    /// Which failures it stands in for.
+    /// Which failures it stands in for, instead of those that the guard names.
     pub fn when(mut self, when: When) -> Self {
-        self.when = when;
+        self.when = Some(when);
         self
     }
 
@@ -56,6 +57,7 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         R: Fallback<T>,
         S: Sink<E>,
     {
+        let guard = self.request.inner();
         let error = match self.request.call(operation).await {
             Ok(value) => return Ok(Answer::real(value)),
             Err(error) => error,
@@ -63,7 +65,7 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         if is_given_up(&error) {
             self.sink.take(&error);
         }
-        if !self.when.covers(&error) {
+        if !self.when.as_ref().unwrap_or(&guard.settings.newest().fallback_when).covers(&error) {
             return Err(error);
         }
         match (self.fallback)(&error).value().await {

@@ -11,6 +11,7 @@ use crate::chance::{Chance, entropy};
 use crate::chaos::{Chaos, Injector};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
+use crate::fallback::When;
 use crate::hedge::{Hedge, Hedger};
 use crate::rate::{RateLimit, RateLimiter};
 use crate::retry::Retry;
@@ -32,6 +33,7 @@ pub struct GuardBuilder {
     bulkhead: Option<Bulkhead>,
     chaos: Option<Chaos>,
     hedge: Option<Hedge>,
+    fallback_when: When,
     clock: Clock,
     seed: Option<u64>,
 }
@@ -48,6 +50,7 @@ impl GuardBuilder {
             bulkhead: None,
             chaos: None,
             hedge: None,
+            fallback_when: When::default(),
             clock: Clock::default(),
             seed: None,
         }
@@ -105,6 +108,12 @@ impl GuardBuilder {
     /// Starts a second attempt for one that takes too long, in calls that say [`hedged`](super::Request::hedged).
     pub fn hedge(mut self, hedge: Hedge) -> Self {
         self.hedge = Some(hedge);
+        self
+    }
+
+    /// For which failures the fallbacks of its calls stand in, where a call does not say so itself.
+    pub fn fallback_when(mut self, when: When) -> Self {
+        self.fallback_when = when;
         self
     }
 
@@ -192,6 +201,7 @@ impl GuardBuilder {
                 limited: self.rate_limit.is_some() || self.bulkhead.is_some(),
                 timed: adaptive || timeouts.call.is_some() || timeouts.attempt.is_some() || budget.is_some(),
                 precise: adaptive || timeouts.precise(),
+                fallback_when: self.fallback_when,
             }),
         };
         Ok(Guard { inner: Arc::new(inner) })

@@ -39,6 +39,7 @@ use crate::chance::Chance;
 use crate::chaos::Injector;
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::fallback::When;
 use crate::fault::{Causes, Classify};
 use crate::hedge::Hedger;
 use crate::rate::RateLimiter;
@@ -97,6 +98,8 @@ pub(crate) struct Settings {
     pub(crate) timed: bool,
     /// Whether one of the timeouts is too short for the coarse clock.
     pub(crate) precise: bool,
+    /// When the fallback of a call stands in, where the call does not say so itself.
+    pub(crate) fallback_when: When,
 }
 
 impl Guard {

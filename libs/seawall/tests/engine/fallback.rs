@@ -148,3 +148,13 @@ fn prm_4_a_call_with_a_fallback_dropped_at_any_poll_leaves_nothing() {
     );
     assert!(polls >= 6, "{polls} polls");
 }
+
+/// ENG-10: a guard can say for which failures its fallbacks stand in; a call that says otherwise wins.
+#[tokio::test(start_paused = true)]
+async fn eng_10_the_guard_says_when_and_the_call_may_say_otherwise() {
+    let guard = Guard::builder("picky").no_retry().fallback_when(When::rejected()).build().unwrap();
+    let failing = |_| async { Err::<u32, _>(std::io::Error::other("down")) };
+    assert!(guard.idempotent().or_value(7).call(failing).await.is_err());
+    let answer = guard.idempotent().or_value(7).when(When::default()).call(failing).await.unwrap();
+    assert!(answer.is_fallback());
+}
