@@ -35,6 +35,8 @@ mod clock;
 mod config;
 mod error;
 #[cfg(feature = "tokio")]
+pub mod event;
+#[cfg(feature = "tokio")]
 pub mod failover;
 #[cfg(feature = "tokio")]
 pub mod fallback;
@@ -45,9 +47,13 @@ pub mod guard;
 pub mod hedge;
 pub mod rate;
 #[cfg(feature = "tokio")]
+pub mod registry;
+#[cfg(feature = "tokio")]
 pub mod retry;
 mod stats;
 mod sync;
+#[cfg(feature = "tokio")]
+pub mod telemetry;
 #[cfg(all(test, not(seawall_loom)))]
 mod testing;
 #[cfg(feature = "tokio")]
@@ -71,6 +77,8 @@ pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Re
 #[cfg(feature = "tokio")]
 pub use hedge::Hedge;
 pub use rate::RateLimit;
+#[cfg(feature = "tokio")]
+pub use registry::Registry;
 #[cfg(feature = "tokio")]
 pub use retry::{Retry, Safety};
 

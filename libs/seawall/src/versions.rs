@@ -39,6 +39,13 @@ impl TooMany {
     }
 }
 
+/// Where a whole guard is changed.
+impl From<TooMany> for ConfigError {
+    fn from(too_many: TooMany) -> Self {
+        too_many.refusal("the guard", "guard")
+    }
+}
+
 impl<T> Versions<T> {
     pub(crate) fn new(first: T) -> Self {
         Versions { newest: AtomicUsize::new(0), first, later: OnceLock::new(), writer: Mutex::new(()) }
@@ -67,18 +74,28 @@ impl<T> Versions<T> {
     /// Makes a new version out of the newest and publishes it. Only one writer at a time gets to do so, so none
     /// overwrites what it has not seen.
     pub(crate) fn publish(&self, make: impl FnOnce(&T) -> T) -> Result<(), TooMany> {
+        self.try_publish(|old| Ok(Some(make(old)))).map(|_| ())
+    }
+
+    /// As [`publish`](Versions::publish), for a version that can't always be made, or that may be the same as the
+    /// newest. Says whether there is a new one.
+    pub(crate) fn try_publish<E: From<TooMany>>(
+        &self,
+        make: impl FnOnce(&T) -> Result<Option<T>, E>,
+    ) -> Result<bool, E> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.newest.load(Ordering::Acquire) + 1;
         let chunk = number.ilog2() as usize;
         if chunk >= CHUNKS {
-            return Err(TooMany);
+            return Err(TooMany.into());
         }
+        let Some(version) = make(self.newest())? else { return Ok(false) };
         let later = self.later.get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
         let slots = later[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
         // A writer that panicked in `make` has left its slot empty, so it is always ours to fill.
-        let _ = slots[number - (1 << chunk)].set(make(self.newest()));
+        let _ = slots[number - (1 << chunk)].set(version);
         self.newest.store(number, Ordering::Release);
-        Ok(())
+        Ok(true)
     }
 }
 

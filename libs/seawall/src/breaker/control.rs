@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::config::Breaker;
 use super::machine::{Event, opens_until};
 use super::policy::{CircuitBreaker, Version};
+use super::settings::Defaults;
 use super::snapshot::{Snapshot, State};
 use super::window::Window;
 use super::word::Place;
@@ -50,14 +51,35 @@ impl CircuitBreaker {
     pub fn reconfigure(&self, breaker: &Breaker) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         breaker.check(&mut problems);
-        let settings = problems.into_result("the breaker", breaker)?.settings(&self.defaults);
+        problems.into_result("the breaker", ())?;
+        self.publish(breaker, |old| old)
+    }
+
+    /// As [`reconfigure`](CircuitBreaker::reconfigure), in a guard whose timeouts now imply this threshold for abandoned
+    /// calls.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn reconfigure_under(
+        &self,
+        breaker: &Breaker,
+        abandoned_after: Option<Duration>,
+    ) -> Result<(), ConfigError> {
+        self.publish(breaker, |old| Defaults { abandoned_after, ..old })
+    }
+
+    fn publish(
+        &self,
+        breaker: &Breaker,
+        defaults: impl FnOnce(Defaults) -> Defaults,
+    ) -> Result<(), ConfigError> {
         let published = self.versions.publish(|old| {
+            let defaults = defaults(old.defaults);
+            let settings = breaker.settings(&defaults);
             let window = if old.window.fits(settings.window) {
                 old.window.clone()
             } else {
                 Arc::new(Window::new(settings.window))
             };
-            Version { settings, window }
+            Version { defaults, settings, window }
         });
         published.map_err(|too_many| too_many.refusal("the breaker", "breaker"))
     }

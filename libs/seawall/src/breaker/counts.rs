@@ -17,6 +17,8 @@ pub struct Counts {
     pub refused: u64,
     /// Tickets that came back after the circuit had moved on, and changed nothing.
     pub late: u64,
+    /// Calls that took longer than the threshold for slow ones.
+    pub slow: u64,
     /// Tickets that were dropped without an outcome.
     pub abandoned: u64,
     /// Tickets that a panic dropped; each is a failure.
@@ -31,6 +33,7 @@ pub(super) struct Counters {
     closed: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) late: AtomicU64,
+    pub(super) slow: AtomicU64,
     pub(super) abandoned: AtomicU64,
     pub(super) panicked: AtomicU64,
 }
@@ -44,6 +47,7 @@ impl Counters {
             closed: zero(),
             refused: zero(),
             late: zero(),
+            slow: zero(),
             abandoned: zero(),
             panicked: zero(),
         }
@@ -70,6 +74,7 @@ impl Counters {
             closed: read(&self.closed),
             refused: read(&self.refused),
             late: read(&self.late),
+            slow: read(&self.slow),
             abandoned: read(&self.abandoned),
             panicked: read(&self.panicked),
         }

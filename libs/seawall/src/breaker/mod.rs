@@ -9,6 +9,7 @@ mod machine;
 mod policy;
 mod refused;
 mod settings;
+mod sign;
 mod snapshot;
 mod ticket;
 mod window;
@@ -21,6 +22,8 @@ pub use config::{
 pub use counts::Counts;
 pub use policy::CircuitBreaker;
 pub use refused::{Failure, Refused};
+#[cfg(feature = "tokio")]
+pub(crate) use sign::{Sign, Witness};
 pub use snapshot::{Snapshot, State};
 #[cfg(feature = "tokio")]
 pub(crate) use ticket::OnPanic;

@@ -10,12 +10,13 @@ use super::counts::{Counters, Counts};
 use super::machine::{Effect, Event, opens_until, step};
 use super::refused::{Failure, Refused};
 use super::settings::{Defaults, Settings};
+use super::sign::{Sign, Witness};
 use super::snapshot::State;
 use super::ticket::{Held, OnPanic, Outcome, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
-use crate::clock::{Clock, Tick, Unit};
+use crate::clock::{Clock, Tick, Unit, from_units};
 use crate::stats::{Tally, spread};
 use crate::sync::{AtomicU64, Ordering};
 use crate::versions::Versions;
@@ -31,15 +32,16 @@ pub struct CircuitBreaker {
     counters: Counters,
     /// Moves on with each draw of a ramp.
     draws: AtomicU64,
-    /// What holds where the configuration says nothing, the first one and all later ones.
-    pub(super) defaults: Defaults,
     /// Why a person last moved it.
     pub(super) reason: Mutex<Option<Arc<str>>>,
+    witness: Option<Witness>,
 }
 
 /// Settings and the window that fits them; a change of settings that leaves the window's shape shares it.
 #[derive(Debug)]
 pub(super) struct Version {
+    /// What holds where the configuration says nothing.
+    pub(super) defaults: Defaults,
     pub(super) settings: Settings,
     pub(super) window: Arc<Window>,
 }
@@ -56,14 +58,21 @@ impl CircuitBreaker {
         CircuitBreaker {
             // Closed since long ago: a circuit that is restored right away may have opened before it was made.
             word: AtomicU64::new(Word::new(Place::Closed, 1).bits()),
-            versions: Versions::new(Version { settings, window }),
+            versions: Versions::new(Version { defaults, settings, window }),
             made: clock.now(),
             clock,
             counters: Counters::new(),
             draws: AtomicU64::new(0),
-            defaults,
             reason: Mutex::new(None),
+            witness: None,
         }
+    }
+
+    /// The same circuit with somebody who is told what happens to it.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn told_to(mut self, witness: &Witness) -> Self {
+        self.witness = Some(witness.clone());
+        self
     }
 
     /// Asks for the right to make one call.
@@ -230,11 +239,24 @@ impl CircuitBreaker {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
-                    self.counters.moved(word.place(), next.place());
+                    self.moved(word.place(), next, version);
                     return (next, effect);
                 }
                 Err(other) => word = Word::from_bits(other),
             }
+        }
+    }
+
+    #[inline(never)]
+    fn moved(&self, from: Place, word: Word, version: &Version) {
+        self.counters.moved(from, word.place());
+        if let Some(witness) = &self.witness {
+            // To the millisecond, because units are not round.
+            let cooldown = || {
+                let units = opens_until(word, &version.settings.rules).saturating_sub(word.stamp());
+                Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
+            };
+            Sign::of_move(from, word.place(), cooldown).into_iter().for_each(|sign| witness.tell(sign));
         }
     }
 
@@ -300,6 +322,13 @@ impl CircuitBreaker {
 
     pub(super) fn count_late(&self) {
         self.counters.late.fetch_add(1, Ordering::Relaxed);
+        self.witness.iter().for_each(|witness| witness.tell(Sign::Late));
+    }
+
+    #[cold]
+    pub(super) fn count_slow(&self, took: Duration) {
+        self.counters.slow.fetch_add(1, Ordering::Relaxed);
+        self.witness.iter().for_each(|witness| witness.tell(Sign::Slow { took }));
     }
 
     pub(super) fn count_abandoned(&self, panicked: bool) {

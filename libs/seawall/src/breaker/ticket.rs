@@ -133,7 +133,7 @@ impl<'a> Ticket<'a> {
             return;
         }
         let failed = outcome == Outcome::Failure;
-        let Version { settings, window } = self.version();
+        let Version { settings, window, .. } = self.version();
         let enough = match &**window {
             Window::None => {
                 let outcome = if failed { Settled::Bad } else { Settled::Good };
@@ -180,11 +180,17 @@ impl<'a> Ticket<'a> {
         }
     }
 
+    /// Asked once for each ticket, because what is slow is counted here.
     #[inline]
     fn is_slow(&self, now: Option<Tick>) -> bool {
         let Some(slow_after) = self.version().settings.slow_after else { return false };
         let now = now.unwrap_or_else(|| self.breaker.tick(&self.version().settings));
-        now.since(self.started) >= slow_after
+        let took = now.since(self.started);
+        let slow = took >= slow_after;
+        if slow {
+            self.breaker.count_slow(took);
+        }
+        slow
     }
 
     #[cold]

@@ -3,22 +3,36 @@
 use super::config::Chaos;
 use super::machine::{Rules, Trouble, trouble};
 use crate::chance::Chance;
+use crate::config::ConfigError;
 use crate::sync::{AtomicU32, Ordering};
+use crate::versions::Versions;
 
-/// Makes trouble in a guard. Unless it was built [switched off](Chaos::switched_off) it is on, and it can be switched while it runs.
+/// Makes trouble in a guard. Unless it was built [switched off](Chaos::switched_off) it is on, and it can be switched
+/// while it runs.
 #[derive(Debug)]
 pub struct Injector {
-    rules: Rules,
-    text: String,
+    versions: Versions<Version>,
     chance: Chance,
     on: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Version {
+    rules: Rules,
+    text: String,
+    starts_on: bool,
+}
+
+impl Version {
+    fn new(chaos: &Chaos) -> Self {
+        Version { rules: chaos.rules(), text: chaos.to_string(), starts_on: chaos.starts_on }
+    }
 }
 
 impl Injector {
     pub(crate) fn new(chaos: &Chaos, seed: u64) -> Self {
         Injector {
-            rules: chaos.rules(),
-            text: chaos.to_string(),
+            versions: Versions::new(Version::new(chaos)),
             chance: Chance::seeded(seed),
             on: AtomicU32::new(u32::from(chaos.starts_on)),
         }
@@ -35,11 +49,23 @@ impl Injector {
         self.on.load(Ordering::Acquire) == 1
     }
 
+    /// Changes the trouble. Somebody who has switched it by hand is overruled only by a configuration that says
+    /// otherwise than the one before.
+    pub(crate) fn reconfigure(&self, chaos: &Chaos) -> Result<(), ConfigError> {
+        let published = self.versions.publish(|old| {
+            if old.starts_on != chaos.starts_on {
+                self.switch(chaos.starts_on);
+            }
+            Version::new(chaos)
+        });
+        published.map_err(|too_many| too_many.refusal("chaos", "chaos"))
+    }
+
     pub(crate) fn draw(&self) -> Trouble {
-        if self.is_on() { trouble(self.chance.next(), &self.rules) } else { Trouble::None }
+        if self.is_on() { trouble(self.chance.next(), &self.versions.newest().rules) } else { Trouble::None }
     }
 
     pub(crate) fn explain(&self) -> &str {
-        &self.text
+        &self.versions.newest().text
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::answer::Answer;
 use super::config::{When, is_given_up};
 use crate::error::Error;
+use crate::event::What;
 use crate::fault::Classify;
 use crate::guard::{Attempt, Request};
 
@@ -57,7 +58,7 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         R: Fallback<T>,
         S: Sink<E>,
     {
-        let guard = self.request.inner();
+        let (guard, teller) = (self.request.inner(), self.request.teller());
         let error = match self.request.call(operation).await {
             Ok(value) => return Ok(Answer::real(value)),
             Err(error) => error,
@@ -65,11 +66,14 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         if is_given_up(&error) {
             self.sink.take(&error);
         }
-        if !self.when.as_ref().unwrap_or(&guard.settings.newest().fallback_when).covers(&error) {
+        if !self.when.as_ref().unwrap_or(guard.settings.newest().fallback_when()).covers(&error) {
             return Err(error);
         }
         match (self.fallback)(&error).value().await {
-            Some(value) => Ok(Answer::fallback(value, error)),
+            Some(value) => {
+                teller.tell(What::Fallback { fault: error.last_fault() });
+                Ok(Answer::fallback(value, error))
+            }
             None => Err(error),
         }
     }

@@ -280,7 +280,9 @@ impl fmt::Display for Fault {
             f.write_str(", refresh the credentials instead of retrying")?;
         }
         if let Some(wait) = self.retry_after() {
-            write!(f, ", the peer asks to wait {wait:?}")?;
+            let who =
+                if self.verdict == Verdict::Rejected { "come back in" } else { "the peer asks to wait" };
+            write!(f, ", {who} {wait:?}")?;
         }
         Ok(())
     }

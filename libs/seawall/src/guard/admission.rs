@@ -23,7 +23,7 @@ impl<'g> Run<'g> {
     /// Asks the rate limiter and then the bulkhead.
     #[inline]
     pub(super) fn ask_limits(&mut self) -> Next {
-        if let Some(limiter) = &self.guard.limiter {
+        if let Some(limiter) = &self.settings().limiter {
             match limiter.reserve() {
                 Err(limited) => {
                     return self
@@ -53,7 +53,7 @@ impl<'g> Run<'g> {
 
     #[inline]
     fn ask_gate(&mut self) -> Next {
-        if let Some(gate) = &self.guard.gate {
+        if let Some(gate) = &self.settings().gate {
             match gate.enter() {
                 Ok(Entry::Inside(permit)) => self.permit = Some(permit),
                 Ok(Entry::Waiting(waiter)) => {
@@ -81,6 +81,7 @@ impl<'g> Run<'g> {
     #[inline(never)]
     pub(super) fn not_admitted(&mut self, fault: Fault, by: Policy) -> Next {
         self.tries += 1;
+        self.remember_rejection(fault, by);
         self.release_unused();
         if !self.retry().is_some_and(|retry| retry.on_rejection) {
             self.settle_call(Outcome::Ignored);
@@ -153,7 +154,7 @@ impl<'g> Run<'g> {
         if self.now == Tick::NEVER {
             self.now = self.read_clock(self.settings());
         }
-        match self.guard.chaos.as_ref().map_or(Trouble::None, Injector::draw) {
+        match self.settings().chaos.as_deref().map_or(Trouble::None, Injector::draw) {
             Trouble::None => return Next::Start,
             Trouble::Fails(fault) => return self.failed(fault, Policy::Operation),
             Trouble::Hangs => self.resume_at = Tick::NEVER,
@@ -171,7 +172,7 @@ impl<'g> Run<'g> {
     /// The attempt has ended: its place is free, and what it took may teach the limit something.
     #[inline(always)]
     pub(super) fn leave_gate(&mut self, fault: Option<Fault>) {
-        if let (Some(permit), Some(gate)) = (self.permit.take(), &self.guard.gate) {
+        if let (Some(permit), Some(gate)) = (self.permit.take(), &self.settings().gate) {
             if gate.learns() {
                 self.teach(gate, fault);
             }

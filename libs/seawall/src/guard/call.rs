@@ -67,7 +67,15 @@ impl<'g, O: Operation, C> Call<'g, O, C> {
 impl<O: Operation, C> Call<'_, O, C> {
     /// Another call has answered in its place: what is under way is of no use any more, and no fault of the peer.
     pub(crate) fn supersede(self: Pin<&mut Self>) {
-        self.project().run.settle_call(Outcome::Ignored);
+        let run = self.project().run;
+        run.watched = false;
+        run.settle_call(Outcome::Ignored);
+    }
+
+    /// The second attempt beside it has answered in its place.
+    pub(crate) fn answered_by_hedge(mut self: Pin<&mut Self>) {
+        self.as_mut().project().run.answered_by_hedge();
+        self.supersede();
     }
 }
 
@@ -114,6 +122,7 @@ where
                 },
             };
 
+            run.is_polled = true;
             let armed = OnPanic(&mut run.ticket);
             let (mut fault, mut ended_below) = (None, None);
             let polled = run.within.run(run.deadline, || {
@@ -138,6 +147,7 @@ where
                 polled
             });
             armed.disarm();
+            run.is_polled = false;
 
             let next = match polled {
                 Poll::Ready(Ok(value)) if fault.is_none() => {
@@ -196,6 +206,6 @@ impl<O: Operation, C> Call<'_, O, C> {
 
 impl<O: Operation, C> fmt::Debug for Call<'_, O, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("guard", &self.run.guard.name).finish_non_exhaustive()
+        f.debug_struct("Call").field("guard", &self.run.guard.watch.name).finish_non_exhaustive()
     }
 }

@@ -12,6 +12,7 @@ use crate::budget::{RetryBudget, Token};
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
+use crate::event::What;
 use crate::fault::{Fault, Ran};
 use crate::retry::{self, GiveUp, Safety, Situation};
 use crate::timeout::{Expired, expired};
@@ -21,7 +22,7 @@ pub(super) struct Run<'g> {
     pub(super) guard: &'g Inner,
     /// Read once, at the first poll, so that a change of settings never meets a call halfway.
     settings: Option<&'g Settings>,
-    terms: Terms,
+    pub(super) terms: Terms<'g>,
     /// What stands around the operation while it is polled.
     pub(super) within: Context,
     /// What stands around the call itself.
@@ -44,6 +45,12 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
+    /// Whether somebody wants to know what happens, and the call is not over.
+    pub(super) watched: bool,
+    /// Whether the operation is being polled: a call that is dropped meanwhile panicked.
+    pub(super) is_polled: bool,
+    /// When the call began, if it is watched.
+    pub(super) began: Tick,
     pub(super) ran: Ran,
     pub(super) ticket: Option<Ticket<'g>>,
     /// The place in the bulkhead.
@@ -76,7 +83,7 @@ pub(super) enum Next {
 
 impl<'g> Run<'g> {
     #[inline]
-    pub(super) fn new(guard: &'g Inner, terms: Terms) -> Self {
+    pub(super) fn new(guard: &'g Inner, terms: Terms<'g>) -> Self {
         Run {
             guard,
             settings: None,
@@ -93,6 +100,9 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
+            watched: false,
+            is_polled: false,
+            began: Tick::NEVER,
             ran: Ran::No,
             ticket: None,
             permit: None,
@@ -112,7 +122,7 @@ impl<'g> Run<'g> {
         if self.call_deadline != Tick::NEVER && self.now >= self.call_deadline {
             return self.too_late();
         }
-        if let (Some(breaker), None) = (&self.guard.breaker, &self.ticket) {
+        if let (Some(breaker), None) = (&settings.breaker, &self.ticket) {
             match breaker.admit_untimed() {
                 Ok(ticket) => self.ticket = Some(ticket),
                 Err(refused) => return self.refused(refused),
@@ -144,7 +154,10 @@ impl<'g> Run<'g> {
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
         self.within = self.around.inner(self.attempts - 1, self.may_retry());
-        if self.guard.chaos.is_some() { self.make_trouble() } else { Next::Start }
+        if self.watched {
+            self.tell(What::Attempt { number: self.attempts });
+        }
+        if settings.chaos.is_some() { self.make_trouble() } else { Next::Start }
     }
 
     /// What the operation is told about the attempt.
@@ -170,7 +183,9 @@ impl<'g> Run<'g> {
             None => around,
         };
         self.call_deadline = inherited.min(self.terms.deadline);
-        if settings.timed || self.call_deadline != Tick::NEVER {
+        if self.guard.watch.is_on() {
+            self.begin_watched();
+        } else if settings.timed || self.call_deadline != Tick::NEVER {
             self.now = self.read_clock(settings);
         }
         if let Some(timeout) = settings.timeouts.call {
@@ -192,8 +207,17 @@ impl<'g> Run<'g> {
         self.deadline
     }
 
+    /// The call has its answer.
     #[inline(always)]
     pub(super) fn succeeded(&mut self) {
+        self.settle_success();
+        if self.watched {
+            self.tell_success();
+        }
+    }
+
+    #[inline(always)]
+    fn settle_success(&mut self) {
         if let Some(ticket) = &self.ticket {
             // If it was ready at once, the time at which it started is the time now.
             let known = !self.has_suspended && !ticket.is_timed() && self.now != Tick::NEVER;
@@ -219,7 +243,7 @@ impl<'g> Run<'g> {
         }
         let Some(fault) = fault else {
             // The classifier takes this error for no fault of the peer: it is passed on, and that is all.
-            self.succeeded();
+            self.settle_success();
             self.ran = self.ran.max(Ran::Yes);
             return self.give_up(Kind::Failed, Policy::Operation, Fault::business());
         };
@@ -255,6 +279,9 @@ impl<'g> Run<'g> {
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
         self.report = Some(self.report_of(Kind::Failed, from, fault));
+        if self.watched {
+            self.tell_failed(fault, from);
+        }
         self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt
             && let Some(ticket) = self.ticket.take()
@@ -308,8 +335,14 @@ impl<'g> Run<'g> {
         if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
             self.token = budget.try_spend_at(self.now).map(Box::new);
             if self.token.is_none() {
+                if self.watched {
+                    self.tell(What::BudgetDenied { fault });
+                }
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }
+        }
+        if self.watched {
+            self.tell(What::Retry { number: self.tries + 1, after: wait, fault });
         }
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }
@@ -328,7 +361,7 @@ impl<'g> Run<'g> {
 
     #[inline]
     fn budget(&self) -> Option<&'g RetryBudget> {
-        if self.terms.single { None } else { self.guard.budget.as_ref() }
+        if self.terms.single { None } else { self.settings().budget.as_deref() }
     }
 
     pub(super) fn settings(&self) -> &'g Settings {
@@ -337,7 +370,7 @@ impl<'g> Run<'g> {
 
     #[inline]
     pub(super) fn read_clock(&self, settings: &Settings) -> Tick {
-        if settings.precise { self.guard.clock.precise() } else { self.guard.clock.now() }
+        if settings.precise || self.watched { self.guard.clock.precise() } else { self.guard.clock.now() }
     }
 }
 
@@ -346,6 +379,9 @@ impl<'g> Run<'g> {
 impl Drop for Run<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.watched {
+            self.tell_dropped();
+        }
         if let Some(ticket) = self.ticket.take() {
             ticket.cut_short();
         }

@@ -52,6 +52,9 @@ impl Run<'_> {
     ) -> Next {
         self.token = None;
         let report = self.report_of(kind, decided_by, fault);
+        if self.watched {
+            self.tell_given_up(&report);
+        }
         tell_above(&report, self.report.map_or(fault, |last| last.fault), deadline);
         self.report = Some(report);
         Next::GiveUp

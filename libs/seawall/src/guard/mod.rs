@@ -12,7 +12,9 @@ mod decide;
 mod ending;
 mod explain;
 mod operation;
+mod recipe;
 mod request;
+mod tell;
 mod timer;
 
 /// Why the policies of a guard stand in this order.
@@ -38,14 +40,16 @@ use crate::bulkhead::Gate;
 use crate::chance::Chance;
 use crate::chaos::Injector;
 use crate::clock::Clock;
+use crate::config::{ConfigError, Problems};
 use crate::error::Error;
-use crate::fallback::When;
+use crate::event::{Events, Rejection, Rejections, Watch, What};
 use crate::fault::{Causes, Classify};
 use crate::hedge::Hedger;
 use crate::rate::RateLimiter;
 use crate::retry::{self, Safety};
 use crate::timeout::Timeouts;
 use crate::versions::Versions;
+use recipe::{Ground, Recipe};
 
 /// A named set of policies around one dependency.
 ///
@@ -74,23 +78,28 @@ pub struct Guard {
 
 /// State and settings of a guard.
 pub(crate) struct Inner {
-    pub(crate) name: Box<str>,
     pub(crate) clock: Clock,
     pub(crate) settings: Versions<Settings>,
-    pub(crate) budget: Option<RetryBudget>,
-    pub(crate) breaker: Option<CircuitBreaker>,
-    pub(crate) limiter: Option<RateLimiter>,
-    pub(crate) gate: Option<Gate>,
-    pub(crate) chaos: Option<Injector>,
-    pub(crate) hedger: Option<Hedger>,
     pub(crate) chance: Chance,
+    /// Whom to tell what happens. Knows the guard's name.
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) rejections: Rejections,
+    ground: Ground,
 }
 
-/// What a call reads once, when it begins.
+/// What a call reads once, when it begins: a recipe at work.
+///
+/// The state of each policy is shared by all versions that have it, so that it outlives a change of settings; and a
+/// version is never dropped before its guard, so a call that began under an old one borrows from it to its end.
 pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) retry: Option<retry::Settings>,
-    pub(crate) retry_text: String,
+    pub(crate) budget: Option<Arc<RetryBudget>>,
+    pub(crate) breaker: Option<Arc<CircuitBreaker>>,
+    pub(crate) limiter: Option<Arc<RateLimiter>>,
+    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) chaos: Option<Arc<Injector>>,
+    pub(crate) hedger: Option<Arc<Hedger>>,
     pub(crate) scope: Scope,
     /// Whether there is a rate limit or a bulkhead.
     pub(crate) limited: bool,
@@ -98,8 +107,8 @@ pub(crate) struct Settings {
     pub(crate) timed: bool,
     /// Whether one of the timeouts is too short for the coarse clock.
     pub(crate) precise: bool,
-    /// When the fallback of a call stands in, where the call does not say so itself.
-    pub(crate) fallback_when: When,
+    /// What it was made by.
+    pub(crate) recipe: Recipe,
 }
 
 impl Guard {
@@ -111,7 +120,7 @@ impl Guard {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.inner.name
+        &self.inner.watch.name
     }
 
     /// Runs an operation that must not run twice: it is retried only when it certainly did not run.
@@ -183,37 +192,88 @@ impl Guard {
     /// Its circuit, if it has a breaker.
     #[must_use]
     pub fn breaker(&self) -> Option<&CircuitBreaker> {
-        self.inner.breaker.as_ref()
+        self.settings().breaker.as_deref()
     }
 
     /// Its rate limiter, if it has one.
     #[must_use]
     pub fn rate_limiter(&self) -> Option<&RateLimiter> {
-        self.inner.limiter.as_ref()
+        self.settings().limiter.as_deref()
     }
 
     /// Its bulkhead, if it has one.
     #[must_use]
     pub fn bulkhead(&self) -> Option<&Gate> {
-        self.inner.gate.as_ref()
+        self.settings().gate.as_deref()
     }
 
     /// When its second attempts start, if it has them.
     #[must_use]
     pub fn hedger(&self) -> Option<&Hedger> {
-        self.inner.hedger.as_ref()
+        self.settings().hedger.as_deref()
     }
 
     /// Who makes trouble in it, if anybody does.
     #[must_use]
     pub fn chaos(&self) -> Option<&Injector> {
-        self.inner.chaos.as_ref()
+        self.settings().chaos.as_deref()
     }
 
     /// Its retry budget, if it has one.
     #[must_use]
     pub fn budget(&self) -> Option<&RetryBudget> {
-        self.inner.budget.as_ref()
+        self.settings().budget.as_deref()
+    }
+
+    /// Changes what is in it while it runs, to what `builder` asks for; or says everything that is wrong with that, and
+    /// changes nothing.
+    ///
+    /// Circuits, windows, budgets, places in the bulkhead and what was learned stay; what is new starts empty. Calls under
+    /// way end as they began. The builder's name, clock, seed and listeners do not matter here. Says whether anything
+    /// changed.
+    pub fn reconfigure(&self, builder: GuardBuilder) -> Result<bool, ConfigError> {
+        let recipe = builder.recipe;
+        let mut problems = Problems::default();
+        let timeouts = recipe.check(&mut problems);
+        problems.into_result(format!("guard `{}`", self.name()), ())?;
+        let changed = self.inner.settings.try_publish(|old| {
+            if old.recipe == recipe {
+                return Ok::<_, ConfigError>(None);
+            }
+            recipe.at_work(timeouts, &self.inner.ground, Some(old)).map(Some)
+        })?;
+        if changed {
+            self.inner.watch.tell_of_guard(What::Reconfigured);
+        }
+        Ok(changed)
+    }
+
+    /// Listens to what happens in it. At most `capacity` events wait to be taken; what comes then is dropped and counted,
+    /// because a guard never waits for whoever listens.
+    #[must_use]
+    pub fn subscribe(&self, capacity: usize) -> Events {
+        self.inner.watch.subscribe(capacity)
+    }
+
+    /// The last calls that it refused, the newest first.
+    #[must_use]
+    pub fn last_rejections(&self) -> Vec<Rejection> {
+        self.inner.rejections.list(self.inner.clock.now())
+    }
+
+    /// Its name, for whoever keeps it.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.inner.watch.name.clone()
+    }
+
+    /// Whether this is the only handle.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
+    fn settings(&self) -> &Settings {
+        self.inner.settings.newest()
     }
 
     /// What is in it, in order from outside in, with the values in force.
@@ -225,6 +285,6 @@ impl Guard {
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("name", &self.inner.name).finish_non_exhaustive()
+        f.debug_struct("Guard").field("name", &self.name()).finish_non_exhaustive()
     }
 }

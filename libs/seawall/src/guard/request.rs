@@ -1,9 +1,11 @@
 //! What is said about a call before it is made.
 
 use super::attempt::Identity;
+use super::tell::Teller;
 use super::{Attempt, Call, Deadline, Inner, Key, Operation};
 use crate::clock::Tick;
 use crate::error::Error;
+use crate::event::Labels;
 use crate::fallback::{AtHand, Elsewhere, LastGood, OrLastGood, WithFallback};
 use crate::fault::{Causes, Classify};
 use crate::hedge::Hedged;
@@ -14,13 +16,13 @@ use crate::retry::Safety;
 #[derive(Clone, Copy)]
 pub struct Request<'g, C = Causes> {
     pub(super) guard: &'g Inner,
-    pub(super) terms: Terms,
+    pub(super) terms: Terms<'g>,
     pub(super) classify: C,
 }
 
 /// What was said about the operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Terms<'g> {
     pub(super) safety: Safety,
     pub(super) identity: Option<Identity>,
     pub(super) deadline: Tick,
@@ -28,6 +30,9 @@ pub(super) struct Terms {
     pub(super) single: bool,
     /// What a caller in another process or task has said about its own retries.
     pub(super) retries_above: Option<u32>,
+    /// The second attempt beside another call: part of that call, and no call of its own.
+    pub(super) beside: bool,
+    pub(super) labels: Labels<'g>,
 }
 
 impl<'g> Request<'g> {
@@ -41,6 +46,8 @@ impl<'g> Request<'g> {
                 deadline: Tick::NEVER,
                 single: false,
                 retries_above: None,
+                beside: false,
+                labels: Labels::default(),
             },
             classify: Causes,
         }
@@ -91,6 +98,18 @@ impl<'g, C> Request<'g, C> {
         self
     }
 
+    /// What the operation is called in logs and events, like `charge`.
+    pub fn operation(mut self, operation: &'g str) -> Self {
+        self.terms.labels.operation = operation;
+        self
+    }
+
+    /// What the call is about, for logs and events: the order's number, the customer. Metrics do not carry it.
+    pub fn about(mut self, business_key: &'g str) -> Self {
+        self.terms.labels.about = business_key;
+        self
+    }
+
     /// Starts a second attempt beside the first if that takes too long, as the guard's [`hedge`](super::GuardBuilder::hedge)
     /// says.
     pub fn hedged(self) -> Hedged<'g, C> {
@@ -99,6 +118,17 @@ impl<'g, C> Request<'g, C> {
 
     pub(crate) fn inner(&self) -> &'g Inner {
         self.guard
+    }
+
+    /// The second attempt beside the call that this request makes.
+    pub(crate) fn beside(mut self) -> Self {
+        self.terms.beside = true;
+        self.single_attempt()
+    }
+
+    /// Tells of this call what happens outside of it.
+    pub(crate) fn teller(&self) -> Teller<'g> {
+        Teller::new(self.guard, self.terms.labels)
     }
 
     pub(crate) fn may_run_twice(&self) -> bool {
@@ -174,7 +204,7 @@ impl<'g, C> Request<'g, C> {
 impl<C> std::fmt::Debug for Request<'_, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Request")
-            .field("guard", &self.guard.name)
+            .field("guard", &self.guard.watch.name)
             .field("terms", &self.terms)
             .finish_non_exhaustive()
     }

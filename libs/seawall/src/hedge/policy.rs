@@ -10,14 +10,17 @@ use std::time::Duration;
 use super::config::{Delay, Hedge, SAMPLES_MIN};
 use super::machine::{BUCKETS, bucket_of, longest_of, percentile};
 use crate::clock::Tick;
+use crate::config::ConfigError;
 use crate::error::Error;
+use crate::event::What;
 use crate::fault::Classify;
 use crate::guard::{Attempt, Request, Timer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::versions::Versions;
 
 /// When second attempts start, and how often they did and won.
 pub struct Hedger {
-    hedge: Hedge,
+    hedge: Versions<Hedge>,
     /// Of the recent answers.
     counts: [AtomicU32; BUCKETS],
     answers: AtomicU64,
@@ -31,7 +34,7 @@ const FORGET_AT: u64 = 4_096;
 impl Hedger {
     pub(crate) fn new(hedge: Hedge) -> Self {
         Hedger {
-            hedge,
+            hedge: Versions::new(hedge),
             counts: std::array::from_fn(|_| AtomicU32::new(0)),
             answers: AtomicU64::new(0),
             started: AtomicU64::new(0),
@@ -42,7 +45,7 @@ impl Hedger {
     /// The delay that a call would get now.
     #[must_use]
     pub fn delay(&self) -> Duration {
-        match self.hedge.delay {
+        match self.hedge.newest().delay {
             Delay::Fixed(delay) => delay,
             Delay::Percentile { share, until_known } => {
                 if self.answers.load(Ordering::Acquire) < SAMPLES_MIN {
@@ -68,7 +71,7 @@ impl Hedger {
     }
 
     pub(super) fn learn(&self, took: Duration) {
-        if matches!(self.hedge.delay, Delay::Fixed(_)) {
+        if matches!(self.hedge.newest().delay, Delay::Fixed(_)) {
             return;
         }
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -83,14 +86,19 @@ impl Hedger {
     }
 
     pub(crate) fn explain(&self) -> String {
-        self.hedge.to_string()
+        self.hedge.newest().to_string()
+    }
+
+    /// Changes when second attempts start. What was learned about answers stays.
+    pub(crate) fn reconfigure(&self, hedge: &Hedge) -> Result<(), ConfigError> {
+        self.hedge.publish(|_| *hedge).map_err(|too_many| too_many.refusal("hedging", "hedge"))
     }
 }
 
 impl fmt::Debug for Hedger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hedger")
-            .field("hedge", &self.hedge)
+            .field("hedge", self.hedge.newest())
             .field("delay", &self.delay())
             .finish_non_exhaustive()
     }
@@ -121,7 +129,8 @@ impl<'g, C> Hedged<'g, C> {
         let guard = self.request.inner();
         let operation = RefCell::new(operation);
         let start = |attempt: Attempt| (operation.borrow_mut())(attempt);
-        let Some(hedger) = guard.hedger.as_ref().filter(|_| self.request.may_run_twice()) else {
+        let settings = guard.settings.newest();
+        let Some(hedger) = settings.hedger.as_deref().filter(|_| self.request.may_run_twice()) else {
             return self.request.call(start).await;
         };
 
@@ -129,7 +138,7 @@ impl<'g, C> Hedged<'g, C> {
         let hedge_at = began + hedger.delay();
         let request = self.request.with_identity();
         let mut first = pin!(request.clone().call(start));
-        let hedge = || request.clone().single_attempt().call(start);
+        let hedge = || request.clone().beside().call(start);
         let mut second = pin!(none_of(hedge));
         let mut timer = pin!(Timer::new());
         let (mut first_error, mut second_is_over) = (None, false);
@@ -152,7 +161,7 @@ impl<'g, C> Hedged<'g, C> {
                     return Poll::Pending;
                 }
                 // Asked once: a budget that is spent now is not asked again for this call.
-                let token = guard
+                let token = settings
                     .budget
                     .as_ref()
                     .map(|budget| budget.try_spend_at(Tick::max(hedge_at, guard.clock.now())));
@@ -161,6 +170,7 @@ impl<'g, C> Hedged<'g, C> {
                     token => {
                         token.flatten().into_iter().for_each(crate::budget::Token::spend);
                         hedger.started.fetch_add(1, Ordering::Relaxed);
+                        request.teller().tell(What::Hedged);
                     }
                 }
                 second.set(Some(hedge()));
@@ -168,7 +178,7 @@ impl<'g, C> Hedged<'g, C> {
             if let (Some(second), false) = (second.as_mut().as_pin_mut(), second_is_over) {
                 match second.poll(cx) {
                     Poll::Ready(Ok(value)) => {
-                        first.as_mut().supersede();
+                        first.as_mut().answered_by_hedge();
                         hedger.won.fetch_add(1, Ordering::Relaxed);
                         hedger.learn(guard.clock.precise().since(began));
                         return Poll::Ready(Ok(value));

@@ -9,6 +9,7 @@ mod breaker;
 mod chaos;
 mod deadlines;
 mod drops;
+mod events;
 mod explain;
 mod failover;
 mod fallback;
@@ -16,7 +17,10 @@ mod hedge;
 mod limits;
 mod million;
 mod random;
+mod registry;
 mod retry;
+#[cfg(all(feature = "tracing", feature = "metrics"))]
+mod telemetry;
 mod threads;
 #[cfg(feature = "tower")]
 mod tower;

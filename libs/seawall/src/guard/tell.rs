@@ -1,0 +1,106 @@
+//! What a call tells those who listen to its guard. All of it out of line: most guards have nobody to tell.
+
+use super::Inner;
+use super::decide::Run;
+use crate::clock::Tick;
+use crate::error::{Kind, Policy, Report};
+use crate::event::{Labels, What};
+use crate::fault::Fault;
+
+/// Tells of a call what happens outside of it: a second attempt, a fallback.
+#[derive(Clone, Copy)]
+pub(crate) struct Teller<'g> {
+    guard: &'g Inner,
+    labels: Labels<'g>,
+}
+
+impl<'g> Teller<'g> {
+    pub(super) fn new(guard: &'g Inner, labels: Labels<'g>) -> Self {
+        Teller { guard, labels }
+    }
+
+    pub(crate) fn tell(&self, what: What) {
+        if self.guard.watch.is_on() {
+            self.guard.watch.tell(self.labels, what);
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Begins a call of which somebody wants to know.
+    #[cold]
+    pub(super) fn begin_watched(&mut self) {
+        self.watched = true;
+        self.now = self.guard.clock.precise();
+        self.began = self.now;
+        if !self.terms.beside {
+            self.tell(What::Started);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell(&self, what: What) {
+        self.guard.watch.tell(self.terms.labels, what);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_success(&mut self) {
+        self.tell_end(What::Succeeded { attempts: self.attempts, took: self.took() });
+    }
+
+    /// The second attempt beside this call has answered.
+    pub(super) fn answered_by_hedge(&mut self) {
+        if self.watched {
+            self.tell(What::HedgeWon);
+            self.tell_end(What::Succeeded { attempts: self.attempts + 1, took: self.took() });
+        }
+    }
+
+    pub(super) fn tell_failed(&self, fault: Fault, by: Policy) {
+        if by == Policy::AttemptTimeout {
+            self.tell(What::TimedOut { by });
+        }
+        let took = self.now.since(self.launched_at);
+        self.tell(What::Failed { number: self.attempts, fault, took });
+    }
+
+    #[cold]
+    pub(super) fn tell_given_up(&mut self, report: &Report) {
+        let Report { kind, decided_by: by, attempts, fault, .. } = *report;
+        if kind == Kind::TimedOut && by == Policy::CallTimeout {
+            self.tell(What::TimedOut { by });
+        }
+        self.tell_end(What::GivenUp { kind, by, attempts, fault, took: self.took() });
+    }
+
+    #[cold]
+    pub(super) fn tell_dropped(&mut self) {
+        if self.is_polled {
+            self.tell(What::Panicked);
+        }
+        self.tell_end(What::Abandoned { took: self.took() });
+    }
+
+    /// Written down whether anybody listens or not, so that a person can ask afterwards.
+    pub(super) fn remember_rejection(&self, fault: Fault, by: Policy) {
+        let now = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
+        self.guard.rejections.remember(now, by, fault.retry_after());
+        if self.watched {
+            self.tell(What::Rejected { by, retry_after: fault.retry_after() });
+        }
+    }
+
+    /// After this nothing more is told of the call.
+    fn tell_end(&mut self, what: What) {
+        self.watched = false;
+        if !self.terms.beside {
+            self.tell(what);
+        }
+    }
+
+    fn took(&self) -> std::time::Duration {
+        self.guard.clock.precise().since(self.began)
+    }
+}

@@ -1,0 +1,211 @@
+//! `[guard][operation] Status. key=value …`, through `tracing`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tracing::{Level, enabled, error, info, warn};
+
+use crate::clock::Clock;
+use crate::error::Kind;
+use crate::event::{Labels, Listener, What};
+use crate::fault::{Class, Code, Fault};
+
+/// So many lines of each kind a guard writes in a second, if nothing else is said: enough to see what goes on, too few to
+/// be the next thing that breaks in an outage.
+pub const LINES_PER_SECOND: u32 = 100;
+
+/// How a guard writes its log.
+///
+/// ```
+/// use seawall::{Guard, telemetry::Log};
+/// let payments = Guard::builder("payments").log(Log::default().lines_per_second(20)).build()?;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Log {
+    lines_per_second: u32,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { lines_per_second: LINES_PER_SECOND }
+    }
+}
+
+impl Log {
+    /// At most so many lines of each kind (started, succeeded, failed, retried, fallback) in a second. How many were left
+    /// out stands in the next line that is written, as `suppressed`. The circuit's lines are always written.
+    #[must_use]
+    pub fn lines_per_second(mut self, lines: u32) -> Self {
+        self.lines_per_second = lines;
+        self
+    }
+}
+
+/// The log of one guard.
+pub(super) struct GuardLog {
+    guard: Arc<str>,
+    clock: Clock,
+    started: Sampler,
+    succeeded: Sampler,
+    failed: Sampler,
+    retried: Sampler,
+    fell_back: Sampler,
+    odd: Sampler,
+}
+
+impl GuardLog {
+    pub(super) fn new(log: &Log, guard: Arc<str>, clock: Clock) -> Self {
+        let sampler = || Sampler::new(log.lines_per_second);
+        GuardLog {
+            guard,
+            clock,
+            started: sampler(),
+            succeeded: sampler(),
+            failed: sampler(),
+            retried: sampler(),
+            fell_back: sampler(),
+            odd: sampler(),
+        }
+    }
+
+    fn sample(&self, sampler: &Sampler) -> Option<Option<u64>> {
+        sampler.pass(self.clock.now().as_nanos() / 1_000_000_000)
+    }
+}
+
+/// Writes one line at a level, if anybody listens at that level and the sampler lets it pass. The sampler is asked last,
+/// so that a level that is off uses up nothing.
+macro_rules! line {
+    ($write:ident at $level:ident, $self:ident.$sampler:ident, $labels:ident, $status:literal $(, $($fields:tt)+)?) => {
+        if enabled!(target: "seawall", Level::$level)
+            && let Some(suppressed) = $self.sample(&$self.$sampler)
+        {
+            $write!(
+                target: "seawall",
+                key = some($labels.about),
+                $($($fields)+,)?
+                suppressed,
+                "[{}][{}] {}", $self.guard, some($labels.operation).unwrap_or("call"), $status
+            );
+        }
+    };
+}
+
+impl Listener for GuardLog {
+    fn hear(&self, labels: Labels<'_>, what: What) {
+        match what {
+            What::Started => line!(info at INFO, self.started, labels, "Start."),
+            What::Succeeded { attempts, took } => {
+                line!(info at INFO, self.succeeded, labels, "Success.", attempts, duration = %Millis(took));
+            }
+            What::GivenUp { kind, by, attempts, fault, took } => {
+                let duration = Millis(took);
+                if needs_a_person(kind, fault) {
+                    line!(error at ERROR, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
+                } else {
+                    line!(warn at WARN, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
+                }
+            }
+            What::Retry { number, after, fault } => {
+                let (attempt, wait) = (number, Millis(after));
+                line!(warn at WARN, self.retried, labels, "Retry triggered.", attempt, %wait, cause = %fault);
+            }
+            What::Fallback { fault } => {
+                line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault);
+            }
+            What::Panicked => line!(error at ERROR, self.odd, labels, "Failed!", cause = "panic"),
+            What::Abandoned { took } => {
+                let (duration, cause) = (Millis(took), "abandoned by its caller");
+                line!(warn at WARN, self.odd, labels, "Failed!", %duration, cause);
+            }
+            What::Opened { cooldown } => {
+                let cooldown = cooldown.map(|cooldown| Millis(cooldown).to_string());
+                error!(target: "seawall", cooldown, "[{}][circuit] Open!", self.guard);
+            }
+            What::HalfOpened => warn!(target: "seawall", "[{}][circuit] Half-open.", self.guard),
+            What::Closed => info!(target: "seawall", "[{}][circuit] Closed.", self.guard),
+            What::Bypassed => warn!(target: "seawall", "[{}][circuit] Bypassed.", self.guard),
+            What::Reconfigured => info!(target: "seawall", "[{}][config] Changed.", self.guard),
+            // Attempts, timeouts, rejections and denials end in one of the lines above; the rest is for metrics.
+            _ => {}
+        }
+    }
+}
+
+/// Whether somebody has to do something about it: the peer says that our own request is wrong, or nobody knows what
+/// happened. What is retried, degraded or refused, and what a business fault answers, is expected to happen.
+fn needs_a_person(kind: Kind, fault: Fault) -> bool {
+    let ours = match fault.code {
+        Code::Http(status) => matches!(status, 400 | 401 | 403 | 405 | 406 | 411 | 413..=415 | 431),
+        _ => false,
+    };
+    kind != Kind::Rejected && (ours || fault.class() == Class::System)
+}
+
+fn some(label: &str) -> Option<&str> {
+    (!label.is_empty()).then_some(label)
+}
+
+/// `12ms`, and below ten `3.25ms`.
+struct Millis(Duration);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_secs_f64() * 1e3;
+        let digits = if millis < 10.0 && millis != 0.0 { 2 } else { 0 };
+        write!(f, "{millis:.digits$}ms")
+    }
+}
+
+/// Lets so many pass in a second. Second and count in one word, so that it is exact without a lock.
+struct Sampler {
+    per_second: u32,
+    /// The second (32 bits) and how many passed in it.
+    word: AtomicU64,
+    suppressed: AtomicU64,
+}
+
+impl Sampler {
+    fn new(per_second: u32) -> Self {
+        Sampler { per_second, word: AtomicU64::new(u64::MAX << 32), suppressed: AtomicU64::new(0) }
+    }
+
+    /// Whether it may pass, and then how many did not since the last one that did, if any.
+    fn pass(&self, second: u64) -> Option<Option<u64>> {
+        let second = second & 0xFFFF_FFFF;
+        let taken = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+            let passed = if word >> 32 == second { word & 0xFFFF_FFFF } else { 0 };
+            (passed < u64::from(self.per_second)).then_some(second << 32 | (passed + 1))
+        });
+        if taken.is_err() {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Some(self.suppressed.swap(0, Ordering::Relaxed)).filter(|&suppressed| suppressed > 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn obs_1_a_sampler_lets_so_many_pass_in_a_second_and_says_what_it_kept_back() {
+        let sampler = Sampler::new(2);
+        let passes = [7, 7, 7, 7, 8, 8, 8, 9].map(|second| sampler.pass(second));
+        assert_eq!(
+            passes,
+            [Some(None), Some(None), None, None, Some(Some(2)), Some(None), None, Some(Some(1))]
+        );
+        assert_eq!(Sampler::new(0).pass(1), None);
+    }
+
+    #[test]
+    fn obs_1_durations_are_milliseconds() {
+        let text = |micros| Millis(Duration::from_micros(micros)).to_string();
+        assert_eq!([0, 3_254, 12_700, 61_000_000].map(text), ["0ms", "3.25ms", "13ms", "61000ms"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! Logs and metrics of guards.
+#![doc = ""]
+#![doc = include_str!("../../docs/telemetry.md")]
+
+#[cfg(feature = "tracing")]
+mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
+
+#[cfg(feature = "tracing")]
+pub use log::{LINES_PER_SECOND, Log};
+#[cfg(feature = "metrics")]
+pub(crate) use metrics::record_gauges;
+#[cfg(feature = "metrics")]
+pub use metrics::{Measure, NAMES, describe};
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::event::Listener;
+
+/// What is written down about a guard. Nothing, unless somebody asks for it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Telemetry {
+    #[cfg(feature = "tracing")]
+    pub(crate) log: Option<Log>,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: bool,
+    /// The name of the family, for a guard that is one of many: metrics bear it instead of the guard's own.
+    pub(crate) family: Option<Arc<str>>,
+}
+
+impl Telemetry {
+    /// What a registry asks for, beside what the guard itself does.
+    pub(crate) fn add(&mut self, other: &Telemetry) {
+        let _ = other; // Without log and metrics there is nothing to add.
+        #[cfg(feature = "tracing")]
+        if self.log.is_none() {
+            self.log.clone_from(&other.log);
+        }
+        #[cfg(feature = "metrics")]
+        {
+            self.metrics |= other.metrics;
+        }
+    }
+
+    /// Those who hear of everything in the guard of this name.
+    pub(crate) fn listeners(&self, name: &Arc<str>, clock: &Clock) -> Box<[Box<dyn Listener>]> {
+        let _ = (name, clock); // Without log and metrics nobody needs them.
+        #[allow(unused_mut, reason = "without log and metrics there is nobody")]
+        let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
+        #[cfg(feature = "tracing")]
+        if let Some(log) = &self.log {
+            listeners.push(Box::new(log::GuardLog::new(log, name.clone(), clock.clone())));
+        }
+        #[cfg(feature = "metrics")]
+        if self.metrics {
+            let (label, is_family) = match &self.family {
+                Some(family) => (family, true),
+                None => (name, false),
+            };
+            listeners.push(Box::new(metrics::GuardMetrics::new(label, is_family)));
+        }
+        listeners.into()
+    }
+}

@@ -1,0 +1,342 @@
+//! What is written down about guards, as an operator reads it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use metrics::{
+    Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    with_local_recorder,
+};
+use seawall::telemetry::{Log, Measure, NAMES, describe};
+use seawall::{
+    Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, RateLimit, Registry, Retry, millis, secs,
+};
+use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
+
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Paper {
+    fn read(&self) -> Vec<String> {
+        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
+        String::from_utf8(bytes).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+    }
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs `work` with everything of at least this level written to a paper.
+fn logged(level: tracing::Level, work: impl FnOnce(&Paper)) {
+    let paper = Paper::default();
+    let writer = paper.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, || work(&paper));
+}
+
+fn guard(hands: &ManualClock, build: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
+    let retry = Retry::attempts(2).backoff(Backoff::constant(millis(10)).no_jitter());
+    build(Guard::builder("payments").clock(hands.clock()).seed(1).retry(retry).log(Log::default()))
+        .build()
+        .unwrap()
+}
+
+fn call(hands: &ManualClock, guard: &Guard, steps: &[Step]) {
+    let script = Script::new(hands, steps.iter().copied());
+    let request = guard.idempotent().operation("charge").about("A-7");
+    let _ = run(hands, request.call(|attempt| script.attempt(attempt)));
+}
+
+/// OBS-1: `[Module][Operation] Status. key=value …`, with the business key and the duration.
+#[test]
+fn obs_1_calls_are_logged_in_one_format() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.breaker(Breaker::consecutive_failures(2).cooldown(secs(30))));
+    logged(tracing::Level::INFO, |paper| {
+        call(
+            &hands,
+            &guard,
+            &[Step::FailAfter(millis(120), Fault::of_http(500).unwrap()), Step::OkAfter(millis(40))],
+        );
+        assert_eq!(
+            paper.read(),
+            [
+                "INFO seawall: [payments][charge] Start. key=\"A-7\"",
+                "WARN seawall: [payments][charge] Retry triggered. key=\"A-7\" attempt=2 wait=10ms cause=protocol fault (http 500)",
+                "INFO seawall: [payments][charge] Success. key=\"A-7\" attempts=2 duration=170ms",
+            ]
+        );
+        call(&hands, &guard, &[Step::Fail(Fault::io()), Step::Fail(Fault::io())]);
+        assert_eq!(
+            paper.read()[2..],
+            [
+                "ERROR seawall: [payments][circuit] Open! cooldown=\"30000ms\"",
+                "WARN seawall: [payments][charge] Failed! key=\"A-7\" attempts=2 duration=10ms policy=retry cause=i/o fault",
+            ]
+        );
+        call(&hands, &guard, &[]);
+        assert_eq!(
+            paper.read()[1],
+            "WARN seawall: [payments][charge] Failed! key=\"A-7\" attempts=0 duration=0ms policy=breaker \
+             cause=rejected, nothing was sent, come back in 29.99975936s"
+        );
+        guard.breaker().unwrap().reset("it is back");
+        assert_eq!(paper.read(), ["INFO seawall: [payments][circuit] Closed."]);
+    });
+}
+
+/// OBS-1: an expected business fault is a warning; our own bad request, a panic and the unexpected need a person.
+#[test]
+fn obs_1_the_level_says_whether_a_person_is_needed() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b);
+    logged(tracing::Level::WARN, |paper| {
+        let mut level = |step: Step| {
+            call(&hands, &guard, &[step]);
+            paper.read().pop().unwrap().split(' ').next().unwrap().to_owned()
+        };
+        let http = |status| Step::Fail(Fault::of_http(status).unwrap());
+        assert_eq!([http(404), http(409), http(422)].map(&mut level), ["WARN", "WARN", "WARN"]);
+        assert_eq!([http(400), http(401), http(403)].map(&mut level), ["ERROR", "ERROR", "ERROR"]);
+        assert_eq!(level(Step::Fail(Fault::system())), "ERROR");
+        let unwound =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&hands, &guard, &[Step::Panic])));
+        assert!(unwound.is_err());
+        let lines = paper.read();
+        assert_eq!(lines[0], "ERROR seawall: [payments][charge] Failed! key=\"A-7\" cause=\"panic\"");
+        let answer = run(&hands, guard.call(async |_| Err::<u32, _>(Fault::io())));
+        assert!(answer.is_err());
+        assert!(
+            paper.read()[0].contains("[payments][call] Failed! attempts=1"),
+            "a call without labels has none"
+        );
+        let answer = run(
+            &hands,
+            guard.idempotent().about("A-8").or_value(1).call(async |_| Err::<u32, _>(Fault::io())),
+        );
+        assert!(answer.unwrap().is_fallback());
+        assert_eq!(
+            paper.read().pop().unwrap(),
+            "WARN seawall: [payments][call] Fallback activated. key=\"A-8\" triggerCause=i/o fault"
+        );
+    });
+}
+
+/// OBS-1: the same fields in JSON.
+#[test]
+fn obs_1_the_same_fields_in_json() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b);
+    let paper = Paper::default();
+    let writer = paper.clone();
+    let subscriber =
+        tracing_subscriber::fmt().json().without_time().with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || call(&hands, &guard, &[Step::OkAfter(millis(40))]));
+    assert_eq!(
+        paper.read()[1],
+        r#"{"level":"INFO","fields":{"message":"[payments][charge] Success.","key":"A-7","attempts":1,"duration":"40ms"},"target":"seawall"}"#
+    );
+}
+
+/// OBS-1: hot loops are sampled, and the next line says what was left out.
+#[test]
+fn obs_1_hot_loops_are_sampled() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.log(Log::default().lines_per_second(3)));
+    logged(tracing::Level::INFO, |paper| {
+        for _ in 0..50 {
+            call(&hands, &guard, &[Step::Ok]);
+        }
+        assert_eq!(paper.read().len(), 6, "three that it began and three that it succeeded");
+        hands.advance(secs(1));
+        call(&hands, &guard, &[Step::Ok]);
+        let expected =
+            "INFO seawall: [payments][charge] Success. key=\"A-7\" attempts=1 duration=0ms suppressed=47";
+        assert_eq!(paper.read()[1], expected);
+    });
+    logged(tracing::Level::WARN, |paper| {
+        call(&hands, &guard, &[Step::Ok]);
+        assert!(paper.read().is_empty());
+    });
+}
+
+/// A recorder that can be read.
+#[derive(Clone, Default)]
+struct Book(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
+
+impl Book {
+    fn entry(&self, key: &Key) -> Arc<AtomicU64> {
+        let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let name = format!("{}{{{}}}", key.name(), labels.join(","));
+        self.0.lock().unwrap().entry(name).or_default().clone()
+    }
+
+    /// What is not zero.
+    fn read(&self) -> Vec<String> {
+        let book = self.0.lock().unwrap();
+        let values = book.iter().map(|(name, value)| (name, value.load(Ordering::Relaxed)));
+        values.filter(|(_, value)| *value != 0).map(|(name, value)| format!("{name} {value}")).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let book = self.0.lock().unwrap();
+        let mut names: Vec<String> =
+            book.keys().map(|name| name.split('{').next().unwrap().to_owned()).collect();
+        names.dedup();
+        names
+    }
+}
+
+/// The sum of what was recorded, in whole milliseconds.
+struct Sum(Arc<AtomicU64>);
+
+impl HistogramFn for Sum {
+    fn record(&self, seconds: f64) {
+        self.0.fetch_add((seconds * 1e3).round() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Recorder for Book {
+    fn describe_counter(&self, key: KeyName, _: Option<Unit>, _: SharedString) {
+        self.0.lock().unwrap().entry(format!("described {}", key.as_str())).or_default();
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe_counter(key, unit, text);
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        assert_eq!(unit, Some(Unit::Seconds));
+        self.describe_counter(key, unit, text);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.entry(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.entry(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(Arc::new(Sum(self.entry(key))))
+    }
+}
+
+/// OBS-2: calls by outcome, attempts, faults by class, retries, rejections, timeouts, the circuit: one number each.
+#[test]
+fn obs_2_what_happens_is_counted() {
+    let (hands, book) = (ManualClock::new(), Book::default());
+    let guard = with_local_recorder(&book, || {
+        guard(&hands, |b| {
+            b.attempt_timeout(secs(1)).metrics().breaker(Breaker::consecutive_failures(4).cooldown(secs(30)))
+        })
+    });
+    call(
+        &hands,
+        &guard,
+        &[Step::FailAfter(millis(100), Fault::of_http(500).unwrap()), Step::OkAfter(millis(90))],
+    );
+    call(&hands, &guard, &[Step::Fail(Fault::io()), Step::Hang]);
+    call(&hands, &guard, &[Step::Fail(Fault::business())]);
+    {
+        let hanging = Script::new(&hands, [Step::Hang]);
+        let mut abandoned = std::pin::pin!(guard.call(|attempt| hanging.attempt(attempt)));
+        assert!(poll_once(abandoned.as_mut()).is_pending());
+    }
+    guard.breaker().unwrap().force_open("maintenance");
+    call(&hands, &guard, &[]);
+    assert_eq!(
+        book.read(),
+        [
+            "seawall.attempts{guard=payments} 6",
+            "seawall.call.duration{guard=payments,outcome=exhausted} 1010",
+            "seawall.call.duration{guard=payments,outcome=success} 200",
+            "seawall.calls{guard=payments,outcome=abandoned} 1",
+            "seawall.calls{guard=payments,outcome=exhausted} 1",
+            "seawall.calls{guard=payments,outcome=failed} 1",
+            "seawall.calls{guard=payments,outcome=rejected} 1",
+            "seawall.calls{guard=payments,outcome=success} 1",
+            "seawall.circuit.state{guard=payments} 4611686018427387904", // The bits of 2.0.
+            "seawall.circuit.transitions{guard=payments,to=open} 1",
+            "seawall.faults{guard=payments,error.type=business} 1",
+            "seawall.faults{guard=payments,error.type=io} 1",
+            "seawall.faults{guard=payments,error.type=protocol} 1",
+            "seawall.faults{guard=payments,error.type=timeout} 1",
+            "seawall.rejections{guard=payments,policy=breaker} 1",
+            "seawall.retries{guard=payments} 2",
+            "seawall.timeouts{guard=payments,policy=attempt_timeout} 1",
+        ]
+    );
+}
+
+/// OBS-2: the names are what the table says, and the table is what the page says.
+#[test]
+fn obs_2_names_are_documented() {
+    let book = Book::default();
+    with_local_recorder(&book, || {
+        let registry = Registry::builder().metrics().build();
+        let budget = Budget::share_of_calls(10);
+        let builder = Guard::builder("all")
+            .retry(Retry::attempts(2).budget(budget))
+            .breaker(Breaker::default())
+            .rate_limit(RateLimit::calls(1))
+            .bulkhead(Bulkhead::calls(1));
+        registry.register(builder).unwrap();
+        registry.record_gauges();
+    });
+    let mut known: Vec<&str> = NAMES.iter().map(|(name, ..)| *name).collect();
+    known.sort_unstable();
+    assert_eq!(book.names(), known);
+
+    let described = Book::default();
+    with_local_recorder(&described, describe);
+    assert_eq!(described.names().len(), NAMES.len());
+
+    let page = include_str!("../../docs/telemetry.md");
+    for (name, measure, labels, meaning) in NAMES {
+        let labels: Vec<_> =
+            std::iter::once(&"guard").chain(labels).map(|label| format!("`{label}`")).collect();
+        let kind = match measure {
+            Measure::Counter => "counter",
+            Measure::Gauge => "gauge",
+            Measure::Histogram => "histogram, seconds",
+        };
+        let line = format!("| `{name}` | {kind} | {} | {meaning} |", labels.join(", "));
+        assert!(page.contains(&line), "docs/telemetry.md has no line\n{line}");
+    }
+}
+
+/// OBS-2: a family of guards has one set of metrics, however many keys there are.
+#[test]
+fn obs_2_labels_of_families_are_bounded() {
+    let (hands, book) = (ManualClock::new(), Book::default());
+    with_local_recorder(&book, || {
+        let registry = Registry::builder().clock(hands.clock()).metrics().build();
+        let hosts =
+            registry.register_keyed(Guard::builder("hosts").breaker(Breaker::default()), 100).unwrap();
+        for n in 0..50 {
+            run(&hands, hosts.guard(&format!("host {n}")).call(async |_| Ok::<_, Fault>(()))).unwrap();
+        }
+        registry.record_gauges();
+    });
+    assert_eq!(
+        book.read(),
+        ["seawall.attempts{guard=hosts} 50", "seawall.calls{guard=hosts,outcome=success} 50"]
+    );
+}
