@@ -8,7 +8,7 @@ use crate::cli::Options;
 use crate::harness::measure;
 use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
 use crate::table::Report;
-use crate::{json, limits, ours, peers, targets};
+use crate::{json, limits, ours, peers, targets, watched};
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
@@ -20,12 +20,14 @@ pub fn run(options: &Options) -> Result<(), String> {
         None => None,
     };
 
+    watched::install_subscriber();
     let mut rows = Rows::default();
     // Some peers spawn a task when they are built; it belongs to the runtime that their rows run on.
     with_runtime(|runtime| {
         let _context = runtime.enter();
         limits::add(&mut rows);
         ours::add(&mut rows);
+        watched::add(&mut rows);
         peers::add(&mut rows);
     });
     let Rows { mut rows, mut footprints } = rows;

@@ -16,3 +16,4 @@ pub mod ratio;
 pub mod row;
 pub mod table;
 pub mod targets;
+pub mod watched;

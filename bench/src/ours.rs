@@ -35,7 +35,6 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 pub fn add(rows: &mut Rows) {
     let one = || Guard::builder("bench").no_retry().no_call_timeout();
-    let retry = || Retry::attempts(3).backoff(Backoff::exponential(BACKOFF));
 
     guarded(rows, Group::Timeouts, "seawall call timeout", one().call_timeout(CALL_TIMEOUT));
     guarded(rows, Group::Timeouts, "seawall attempt timeout", one().attempt_timeout(ATTEMPT_TIMEOUT));
@@ -52,8 +51,7 @@ pub fn add(rows: &mut Rows) {
     guarded(rows, Group::Stack, GUARD, whole().breaker(by_count()));
     guarded(rows, Group::Stack, "seawall guard, time window", whole().breaker(by_time(WINDOW)));
 
-    let limit = || RateLimit::calls(1_000_000_000).per(Duration::from_secs(100));
-    let full = || whole().breaker(by_count()).rate_limit(limit()).bulkhead(Bulkhead::calls(PERMITS as u32));
+    let full = full_guard;
     guarded(rows, Group::Stack, FULL_GUARD, full());
     let hedged = build(full().hedge(Hedge::after(CALL_TIMEOUT)));
     rows.calls(Group::Stack, HEDGED, move || {
@@ -146,6 +144,25 @@ impl Replay for Request {
     }
 }
 
+/// Everything that a guard can hold on the way of an ordinary call.
+pub fn full_guard() -> GuardBuilder {
+    Guard::builder("bench")
+        .call_timeout(CALL_TIMEOUT)
+        .attempt_timeout(ATTEMPT_TIMEOUT)
+        .retry(retry())
+        .breaker(by_count())
+        .rate_limit(limit())
+        .bulkhead(Bulkhead::calls(PERMITS as u32))
+}
+
+fn retry() -> Retry {
+    Retry::attempts(3).backoff(Backoff::exponential(BACKOFF))
+}
+
+fn limit() -> RateLimit {
+    RateLimit::calls(1_000_000_000).per(Duration::from_secs(100))
+}
+
 fn guarded(rows: &mut Rows, group: Group, name: &str, builder: GuardBuilder) {
     let guard = build(builder);
     rows.calls(group, name, move || {
@@ -174,7 +191,7 @@ fn outcome(answer: &Answer) -> Outcome {
     if answer.is_ok() { Outcome::Success } else { Outcome::Failure }
 }
 
-fn build(builder: GuardBuilder) -> Guard {
+pub fn build(builder: GuardBuilder) -> Guard {
     builder.build().expect("a sound configuration")
 }
 

@@ -21,11 +21,12 @@ pub enum Group {
     BreakerTimeByEntries,
     Rejection,
     Stack,
+    Watched,
 }
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
@@ -37,6 +38,7 @@ impl Group {
         Self::BreakerTimeByEntries,
         Self::Rejection,
         Self::Stack,
+        Self::Watched,
     ];
 
     /// The row whose cost is subtracted from the rows of this group; `None` where the raw cost is shown.
@@ -66,6 +68,7 @@ impl fmt::Display for Group {
             Self::BreakerTimeByEntries => "breaker, time window, by the calls that it holds",
             Self::Rejection => "breaker, rejection (above an async call without operation)",
             Self::Stack => "guard / stack",
+            Self::Watched => "full guard, and who listens to it",
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::ours::{
 };
 use crate::ratio::{Bound, Column, Ratio};
 use crate::row::by_entries;
+use crate::watched::{CHANGED, NOBODY};
 
 /// The targets of the engine.
 pub fn ratios() -> Vec<Ratio> {
@@ -127,6 +128,15 @@ pub fn ratios() -> Vec<Ratio> {
             &["tower-resilience: timeouts, retry, breaker, bulkhead"],
             Nanoseconds(Suspending),
             AtMost(1.0),
+        ),
+        ratio("nobody listens: allocations", NOBODY, &[], Allocations(Ready), AtMost(0.0)),
+        ratio("changed while it runs: allocations", CHANGED, &[], Allocations(Ready), AtMost(0.0)),
+        ratio(
+            "changed while it runs, against never changed",
+            CHANGED,
+            &[NOBODY],
+            Nanoseconds(Ready),
+            AtMost(1.1),
         ),
     ]
 }
