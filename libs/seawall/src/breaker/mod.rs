@@ -26,7 +26,7 @@ pub use refused::{Failure, Refused};
 pub(crate) use sign::{Sign, Witness};
 pub use snapshot::{Snapshot, State};
 #[cfg(feature = "tokio")]
-pub(crate) use ticket::OnPanic;
+pub(crate) use ticket::{OnPanic, Slot};
 pub use ticket::{Outcome, Ticket};
 
 pub use crate::stats::Tally;

@@ -12,7 +12,7 @@ use super::refused::{Failure, Refused};
 use super::settings::{Defaults, Settings};
 use super::sign::{Sign, Witness};
 use super::snapshot::State;
-use super::ticket::{Held, OnPanic, Outcome, Ticket};
+use super::ticket::{OnPanic, Outcome, Slot, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
@@ -206,19 +206,19 @@ impl CircuitBreaker {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let mut held = Held(Some(self.admit_if_timed()?));
+        let mut slot = Slot::of(self.admit_if_timed()?);
         let mut future = pin!(future);
         let result = poll_fn(|cx| {
-            let armed = OnPanic(&mut held.0);
+            let armed = OnPanic(&mut slot);
             let polled = future.as_mut().poll(cx);
             armed.disarm();
-            if let (Some(ticket), true) = (&mut held.0, polled.is_pending()) {
-                ticket.start_if_not();
+            if polled.is_pending() {
+                slot.start_if_not();
             }
             polled
         })
         .await;
-        if let Some(ticket) = held.0.take() {
+        if let Some(ticket) = slot.take() {
             ticket.finish(outcome(&result));
         }
         result.map_err(Failure::Failed)

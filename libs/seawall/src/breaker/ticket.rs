@@ -47,21 +47,15 @@ impl<'a> Ticket<'a> {
         self.started = self.breaker.tick(&self.version().settings);
     }
 
-    /// The operation started then, if nobody has said otherwise yet.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn started_by(&mut self, tick: Tick) {
-        self.started = self.started.min(tick);
-    }
-
     /// Whether the circuit judges how long calls take, so that [`start`](Ticket::start) matters to a success.
     #[cfg(feature = "tokio")]
     #[inline]
-    pub(crate) fn is_timed(&self) -> bool {
+    fn is_timed(&self) -> bool {
         self.version().settings.slow_after.is_some()
     }
 
     #[inline]
-    pub(crate) fn start_if_not(&mut self) {
+    fn start_if_not(&mut self) {
         if self.started == Tick::NEVER {
             self.start();
         }
@@ -111,7 +105,7 @@ impl<'a> Ticket<'a> {
     ///
     /// Whoever calls it must then forget the ticket.
     #[inline(always)]
-    pub(crate) fn settle(&self, outcome: Outcome, now: Option<Tick>) {
+    fn settle(&self, outcome: Outcome, now: Option<Tick>) {
         let word = self.breaker.word();
         let changes_nothing = outcome == Outcome::Success
             && word.place() == Place::Closed
@@ -219,21 +213,109 @@ fn settle(breaker: &CircuitBreaker, word: Word, started: Tick, outcome: Outcome,
     }
 }
 
-/// The ticket of a future that is under way. Whoever drops that future has given it up, and a panic elsewhere in the task that
-/// drops it on its way is not the peer's.
-pub(super) struct Held<'a>(pub(super) Option<Ticket<'a>>);
+/// A place for a ticket, in a future that is under way.
+///
+/// # Why not an `Option`?
+/// What is not written in a `None` is copied along with it all the same, in other pieces than it was once written in, and
+/// waiting for those costs the processor more than a whole breaker. Here every word is written, ticket or none.
+///
+/// Whoever drops the future has given the call up, and a panic elsewhere in the task that drops it on its way is not the
+/// peer's; a ticket's own drop would ask whether the thread panics.
+pub(crate) struct Slot<'a> {
+    breaker: Option<&'a CircuitBreaker>,
+    word: Word,
+    started: Tick,
+    /// Whether the operation panicked, ticket or none.
+    panicked: bool,
+}
 
-impl Drop for Held<'_> {
+impl<'a> Slot<'a> {
+    #[cfg(feature = "tokio")]
+    pub(crate) const EMPTY: Self =
+        Slot { breaker: None, word: Word::from_bits(0), started: Tick::NEVER, panicked: false };
+
+    #[inline(always)]
+    pub(super) fn of(ticket: Ticket<'a>) -> Self {
+        let Ticket { breaker, word, started } = ticket;
+        std::mem::forget(ticket);
+        Slot { breaker: Some(breaker), word, started, panicked: false }
+    }
+
+    #[cfg(feature = "tokio")]
+    #[inline(always)]
+    pub(crate) fn put(&mut self, ticket: Ticket<'a>) {
+        let Ticket { breaker, word, started } = ticket;
+        std::mem::forget(ticket);
+        (self.breaker, self.word, self.started) = (Some(breaker), word, started);
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.panicked
+    }
+
+    #[cfg(feature = "tokio")]
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.breaker.is_none()
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<Ticket<'a>> {
+        self.breaker.take().map(|breaker| Ticket::new(breaker, self.word, self.started))
+    }
+
+    /// The ticket, to be looked at.
+    #[inline(always)]
+    fn peek(&self) -> Option<ManuallyDrop<Ticket<'a>>> {
+        self.breaker.map(|breaker| ManuallyDrop::new(Ticket::new(breaker, self.word, self.started)))
+    }
+
+    /// Whether there is a ticket of a circuit that judges how long calls take.
+    #[cfg(feature = "tokio")]
+    #[inline(always)]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.peek().is_some_and(|ticket| ticket.is_timed())
+    }
+
+    /// The ticket's time starts now, if it has not started yet.
+    #[inline]
+    pub(crate) fn start_if_not(&mut self) {
+        if let Some(mut ticket) = self.peek() {
+            ticket.start_if_not();
+            self.started = ticket.started;
+        }
+    }
+
+    /// The operation started then, if nobody has said otherwise yet.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn started_by(&mut self, tick: Tick) {
+        self.started = self.started.min(tick);
+    }
+
+    /// Settles the ticket, if there is one.
+    #[cfg(feature = "tokio")]
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, outcome: Outcome, now: Option<Tick>) {
+        if let Some(ticket) = self.peek() {
+            ticket.settle(outcome, now);
+            self.breaker = None;
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(ticket) = self.0.take() {
+        if let Some(ticket) = self.take() {
             ticket.cut_short();
         }
     }
 }
 
-/// Tells the breaker of a panic that unwinds through here. Looking at `thread::panicking` in the ticket's drop would also
+/// Remembers and tells the breaker of a panic that unwinds through here. Looking at `thread::panicking` in the ticket's drop would also
 /// blame the operation for a panic elsewhere in its task.
-pub(crate) struct OnPanic<'a, 'b>(pub(crate) &'a mut Option<Ticket<'b>>);
+pub(crate) struct OnPanic<'a, 'b>(pub(crate) &'a mut Slot<'b>);
 
 impl OnPanic<'_, '_> {
     #[inline]
@@ -244,6 +326,7 @@ impl OnPanic<'_, '_> {
 
 impl Drop for OnPanic<'_, '_> {
     fn drop(&mut self) {
+        self.0.panicked = true;
         if let Some(ticket) = self.0.take() {
             ticket.panicked();
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::clock::Tick;
+use crate::clock::{Tick, Unit, from_units, units};
 use crate::error::Policy;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -29,13 +29,15 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// A ring of words, because a guard refuses most when there is the least time for it: writing one down is two plain
-/// instructions and no lock.
+/// A ring of words, because a guard refuses most when there is the least time for it.
 ///
-/// A word holds the time in milliseconds (38 bits: nine years), who refused (3), and when to come back in milliseconds
-/// (23: two hours, then "later"). Zero is none.
+/// A word holds the time (38 bits of about a millisecond: nine years), who refused (3), and when to come back (23: two
+/// hours, then "later"). Zero is none. Of the rejections by one policy at one reading of the coarse clock the first is
+/// remembered: a thousand of them tell no more than one, and the threads that are refused share nothing that is written.
 pub(crate) struct Rejections {
     next: AtomicU64,
+    /// Time and policy of the newest.
+    newest: AtomicU64,
     words: [AtomicU64; REMEMBERED],
     made: Tick,
 }
@@ -47,22 +49,40 @@ const UNKNOWN: u64 = (1 << WAIT_BITS) - 1;
 
 impl Rejections {
     pub(crate) fn new(now: Tick) -> Self {
-        Rejections { next: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)), made: now }
+        Rejections {
+            next: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+            made: now,
+        }
     }
 
+    #[inline]
     pub(crate) fn remember(&self, now: Tick, by: Policy, retry_after: Option<Duration>) {
-        let wait = retry_after
-            .map_or(UNKNOWN, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(UNKNOWN - 1));
-        // One more, so that no rejection is zero.
-        let time = now.since(self.made).as_millis() as u64 + 1;
-        let word = time << (WAIT_BITS + POLICY_BITS) | number_of(by) << WAIT_BITS | wait;
+        let newest = self.time(now) << POLICY_BITS | number_of(by);
+        if self.newest.load(Ordering::Relaxed) != newest {
+            self.write_down(newest, retry_after);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_down(&self, newest: u64, retry_after: Option<Duration>) {
+        self.newest.store(newest, Ordering::Relaxed);
+        let wait = retry_after.map_or(UNKNOWN, |wait| units(wait).min(UNKNOWN - 1));
         let at = self.next.fetch_add(1, Ordering::Relaxed) as usize % REMEMBERED;
-        self.words[at].store(word, Ordering::Relaxed);
+        self.words[at].store(newest << WAIT_BITS | wait, Ordering::Relaxed);
+    }
+
+    /// One more than the time since it was made, so that no rejection is zero.
+    #[inline]
+    fn time(&self, now: Tick) -> u64 {
+        now.as_units().saturating_sub(self.made.as_units()) + 1
     }
 
     /// The newest first.
     pub(crate) fn list(&self, now: Tick) -> Vec<Rejection> {
-        let now = now.since(self.made).as_millis() as u64 + 1;
+        let now = self.time(now);
         let mut words: Vec<u64> =
             self.words.iter().map(|word| word.load(Ordering::Relaxed)).filter(|&word| word != 0).collect();
         words.sort_unstable_by(|a, b| b.cmp(a));
@@ -70,13 +90,18 @@ impl Rejections {
             let time = word >> (WAIT_BITS + POLICY_BITS);
             let wait = word & UNKNOWN;
             Rejection {
-                ago: Duration::from_millis(now.saturating_sub(time)),
+                ago: to_the_millisecond(now.saturating_sub(time)),
                 by: policy_of(word >> WAIT_BITS & ((1 << POLICY_BITS) - 1)),
-                retry_after: (wait != UNKNOWN).then(|| Duration::from_millis(wait)),
+                retry_after: (wait != UNKNOWN).then(|| to_the_millisecond(wait)),
             }
         };
         words.into_iter().map(rejection).collect()
     }
+}
+
+/// Units are not round.
+fn to_the_millisecond(units: Unit) -> Duration {
+    Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
 }
 
 /// Only these refuse.
@@ -104,27 +129,47 @@ mod tests {
     /// ENG-13: the last rejections can be asked for with their reason, the newest first, and no more than fit.
     #[test]
     fn eng_13_the_last_rejections_are_there_the_newest_first() {
-        let start = Tick::from_nanos(77);
+        let start = Tick::from_nanos(1 << 40);
         let rejections = Rejections::new(start);
         assert_eq!(rejections.list(start), []);
         rejections.remember(start, Policy::Breaker, Some(secs(30)));
-        rejections.remember(start + millis(5), Policy::Bulkhead, None);
-        rejections.remember(start + millis(6), Policy::RateLimit, Some(secs(1_000_000)));
-        let list = rejections.list(start + millis(10));
-        let seen: Vec<_> = list.iter().map(|one| (one.ago, one.by, one.retry_after)).collect();
+        rejections.remember(start + secs(5), Policy::Bulkhead, None);
+        rejections.remember(start + secs(6), Policy::RateLimit, Some(secs(1_000_000)));
+        let list = rejections.list(start + secs(10));
+        let seen: Vec<_> =
+            list.iter().map(|one| (one.ago.as_secs_f64().round(), one.by, one.retry_after)).collect();
         assert_eq!(
             seen,
             [
-                (millis(4), Policy::RateLimit, Some(millis((1 << 23) - 2))),
-                (millis(5), Policy::Bulkhead, None),
-                (millis(10), Policy::Breaker, Some(secs(30))),
+                (4.0, Policy::RateLimit, Some(millis(8_796_091))),
+                (5.0, Policy::Bulkhead, None),
+                (10.0, Policy::Breaker, Some(secs(30))),
             ]
         );
-        assert_eq!(list[2].to_string(), "10ms ago: refused by the breaker, come back in 30s");
+        assert!(
+            list[2].to_string().ends_with("ago: refused by the breaker, come back in 30s"),
+            "{}",
+            list[2]
+        );
         for n in 0..100 {
-            rejections.remember(start + millis(20 + n), Policy::Breaker, None);
+            rejections.remember(start + secs(20 + n), Policy::Breaker, None);
         }
-        let list = rejections.list(start + millis(119));
-        assert_eq!((list.len(), list[0].ago, list[31].ago), (REMEMBERED, millis(0), millis(31)));
+        let list = rejections.list(start + secs(119));
+        assert_eq!(
+            (list.len(), list[0].ago, list[31].ago.as_secs_f64().round()),
+            (REMEMBERED, millis(0), 31.0)
+        );
+    }
+
+    /// ENG-13: a storm of one kind leaves room for what came before it.
+    #[test]
+    fn eng_13_a_storm_of_rejections_is_one_of_its_kind() {
+        let start = Tick::from_nanos(1 << 40);
+        let rejections = Rejections::new(start);
+        rejections.remember(start, Policy::Bulkhead, None);
+        for _ in 0..1_000 {
+            rejections.remember(start + secs(1), Policy::Breaker, None);
+        }
+        assert_eq!(rejections.list(start + secs(1)).len(), 2);
     }
 }

@@ -38,7 +38,6 @@ impl<C> Request<'_, C> {
                 Next::Start => {
                     let attempt = run.attempt();
                     let mut fault = None;
-                    run.is_polled = true;
                     let armed = OnPanic(&mut run.ticket);
                     let result = run.within.run(run.deadline, || {
                         let result = operation(attempt);
@@ -46,7 +45,6 @@ impl<C> Request<'_, C> {
                         result
                     });
                     armed.disarm();
-                    run.is_polled = false;
                     match result {
                         Ok(value) if fault.is_none() => {
                             run.succeeded();

@@ -13,6 +13,7 @@ use super::decide::{Next, Run};
 use super::request::Request;
 use super::timer::Timer;
 use crate::breaker::{OnPanic, Outcome};
+use crate::clock::Tick;
 use crate::error::Error;
 use crate::fault::Classify;
 
@@ -68,7 +69,7 @@ impl<O: Operation, C> Call<'_, O, C> {
     /// Another call has answered in its place: what is under way is of no use any more, and no fault of the peer.
     pub(crate) fn supersede(self: Pin<&mut Self>) {
         let run = self.project().run;
-        run.watched = false;
+        run.began = Tick::NEVER;
         run.settle_call(Outcome::Ignored);
     }
 
@@ -122,7 +123,6 @@ where
                 },
             };
 
-            run.is_polled = true;
             let armed = OnPanic(&mut run.ticket);
             let (mut fault, mut ended_below) = (None, None);
             let polled = run.within.run(run.deadline, || {
@@ -147,7 +147,6 @@ where
                 polled
             });
             armed.disarm();
-            run.is_polled = false;
 
             let next = match polled {
                 Poll::Ready(Ok(value)) if fault.is_none() => {

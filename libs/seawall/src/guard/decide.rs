@@ -7,7 +7,7 @@ use super::ambient::{Context, forget_below};
 use super::attempt::{Attempt, Identity};
 use super::request::Terms;
 use super::{Inner, Settings};
-use crate::breaker::{Outcome, Scope, Ticket};
+use crate::breaker::{Outcome, Scope, Slot};
 use crate::budget::{RetryBudget, Token};
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
@@ -45,14 +45,10 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
-    /// Whether somebody wants to know what happens, and the call is not over.
-    pub(super) watched: bool,
-    /// Whether the operation is being polled: a call that is dropped meanwhile panicked.
-    pub(super) is_polled: bool,
-    /// When the call began, if it is watched.
+    /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
-    pub(super) ticket: Option<Ticket<'g>>,
+    pub(super) ticket: Slot<'g>,
     /// The place in the bulkhead.
     pub(super) permit: Option<Permit<'g>>,
     /// What the attempt waits for.
@@ -100,11 +96,9 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
-            watched: false,
-            is_polled: false,
             began: Tick::NEVER,
             ran: Ran::No,
-            ticket: None,
+            ticket: Slot::EMPTY,
             permit: None,
             queued: None,
             token: None,
@@ -122,9 +116,9 @@ impl<'g> Run<'g> {
         if self.call_deadline != Tick::NEVER && self.now >= self.call_deadline {
             return self.too_late();
         }
-        if let (Some(breaker), None) = (&settings.breaker, &self.ticket) {
+        if let (Some(breaker), true) = (&settings.breaker, self.ticket.is_empty()) {
             match breaker.admit_untimed() {
-                Ok(ticket) => self.ticket = Some(ticket),
+                Ok(ticket) => self.ticket.put(ticket),
                 Err(refused) => return self.refused(refused),
             }
         }
@@ -136,8 +130,8 @@ impl<'g> Run<'g> {
     pub(super) fn launch(&mut self) -> Next {
         let settings = self.settings();
         // A ticket's time starts with the operation, not in a line; that of a whole call with its first attempt.
-        if let Some(ticket) = self.ticket.as_mut().filter(|ticket| ticket.is_timed()) {
-            ticket.start_if_not();
+        if self.ticket.is_timed() {
+            self.ticket.start_if_not();
         }
         if let Some(token) = self.token.take() {
             token.spend();
@@ -154,7 +148,7 @@ impl<'g> Run<'g> {
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
         self.within = self.around.inner(self.attempts - 1, self.may_retry());
-        if self.watched {
+        if self.is_watched() {
             self.tell(What::Attempt { number: self.attempts });
         }
         if settings.chaos.is_some() { self.make_trouble() } else { Next::Start }
@@ -199,9 +193,9 @@ impl<'g> Run<'g> {
     pub(super) fn suspended(&mut self) -> Tick {
         if !self.has_suspended {
             self.has_suspended = true;
-            if let Some(ticket) = &mut self.ticket {
+            if !self.ticket.is_empty() {
                 let started = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
-                ticket.started_by(started);
+                self.ticket.started_by(started);
             }
         }
         self.deadline
@@ -211,20 +205,16 @@ impl<'g> Run<'g> {
     #[inline(always)]
     pub(super) fn succeeded(&mut self) {
         self.settle_success();
-        if self.watched {
+        if self.is_watched() {
             self.tell_success();
         }
     }
 
     #[inline(always)]
     fn settle_success(&mut self) {
-        if let Some(ticket) = &self.ticket {
-            // If it was ready at once, the time at which it started is the time now.
-            let known = !self.has_suspended && !ticket.is_timed() && self.now != Tick::NEVER;
-            ticket.settle(Outcome::Success, known.then_some(self.now));
-            // Settled in place, because a ticket that is moved right after it was written stalls the processor.
-            std::mem::forget(self.ticket.take());
-        }
+        // If it was ready at once, the time at which it started is the time now.
+        let known = !self.has_suspended && !self.ticket.is_timed() && self.now != Tick::NEVER;
+        self.ticket.settle(Outcome::Success, known.then_some(self.now));
         self.leave_gate(None);
         if let Some(budget) = self.budget() {
             budget.succeeded(self.attempts == 1);
@@ -279,7 +269,7 @@ impl<'g> Run<'g> {
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.ran = self.ran.max(fault.ran);
         self.report = Some(self.report_of(Kind::Failed, from, fault));
-        if self.watched {
+        if self.is_watched() {
             self.tell_failed(fault, from);
         }
         self.leave_gate(Some(fault));
@@ -335,13 +325,13 @@ impl<'g> Run<'g> {
         if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
             self.token = budget.try_spend_at(self.now).map(Box::new);
             if self.token.is_none() {
-                if self.watched {
+                if self.is_watched() {
                     self.tell(What::BudgetDenied { fault });
                 }
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }
         }
-        if self.watched {
+        if self.is_watched() {
             self.tell(What::Retry { number: self.tries + 1, after: wait, fault });
         }
         if wait.is_zero() { Next::Again } else { Next::Wait }
@@ -364,26 +354,32 @@ impl<'g> Run<'g> {
         if self.terms.single { None } else { self.settings().budget.as_deref() }
     }
 
+    /// Whether somebody wants to know what happens, and the call is not over.
+    #[inline(always)]
+    pub(super) fn is_watched(&self) -> bool {
+        self.began != Tick::NEVER
+    }
+
     pub(super) fn settings(&self) -> &'g Settings {
         self.settings.expect("settings are read at the first poll")
     }
 
     #[inline]
     pub(super) fn read_clock(&self, settings: &Settings) -> Tick {
-        if settings.precise || self.watched { self.guard.clock.precise() } else { self.guard.clock.now() }
+        if settings.precise || self.is_watched() {
+            self.guard.clock.precise()
+        } else {
+            self.guard.clock.now()
+        }
     }
 }
 
-/// Whoever drops a call halfway has given it up. The ticket's own drop would ask whether the thread panics, and blame the
-/// peer for a panic elsewhere in the task.
+/// Whoever drops a call halfway has given it up.
 impl Drop for Run<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.watched {
+        if self.is_watched() {
             self.tell_dropped();
-        }
-        if let Some(ticket) = self.ticket.take() {
-            ticket.cut_short();
         }
     }
 }

@@ -52,7 +52,7 @@ impl Run<'_> {
     ) -> Next {
         self.token = None;
         let report = self.report_of(kind, decided_by, fault);
-        if self.watched {
+        if self.is_watched() {
             self.tell_given_up(&report);
         }
         tell_above(&report, self.report.map_or(fault, |last| last.fault), deadline);

@@ -30,7 +30,6 @@ impl Run<'_> {
     /// Begins a call of which somebody wants to know.
     #[cold]
     pub(super) fn begin_watched(&mut self) {
-        self.watched = true;
         self.now = self.guard.clock.precise();
         self.began = self.now;
         if !self.terms.beside {
@@ -52,7 +51,7 @@ impl Run<'_> {
 
     /// The second attempt beside this call has answered.
     pub(super) fn answered_by_hedge(&mut self) {
-        if self.watched {
+        if self.is_watched() {
             self.tell(What::HedgeWon);
             self.tell_end(What::Succeeded { attempts: self.attempts + 1, took: self.took() });
         }
@@ -77,7 +76,7 @@ impl Run<'_> {
 
     #[cold]
     pub(super) fn tell_dropped(&mut self) {
-        if self.is_polled {
+        if self.ticket.has_panicked() {
             self.tell(What::Panicked);
         }
         self.tell_end(What::Abandoned { took: self.took() });
@@ -87,14 +86,14 @@ impl Run<'_> {
     pub(super) fn remember_rejection(&self, fault: Fault, by: Policy) {
         let now = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
         self.guard.rejections.remember(now, by, fault.retry_after());
-        if self.watched {
+        if self.is_watched() {
             self.tell(What::Rejected { by, retry_after: fault.retry_after() });
         }
     }
 
     /// After this nothing more is told of the call.
     fn tell_end(&mut self, what: What) {
-        self.watched = false;
+        self.began = Tick::NEVER;
         if !self.terms.beside {
             self.tell(what);
         }
