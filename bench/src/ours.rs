@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use seawall::breaker::{CircuitBreaker, Failure, Outcome};
 use seawall::tower::{GuardLayer, Replay};
-use seawall::{Backoff, Breaker, Bulkhead, Guard, GuardBuilder, Hedge, RateLimit, Retry, Safety};
+use seawall::{Backoff, Breaker, Bulkhead, Clock, Guard, GuardBuilder, Hedge, RateLimit, Retry, Safety};
 use tower::Layer;
 
 use crate::body::with_runtime;
@@ -24,6 +24,7 @@ pub const REJECTION: &str = "seawall breaker without guard, open";
 pub const GUARD_REJECTION: &str = "seawall guard with a breaker, open";
 pub const BULKHEAD: &str = "seawall bulkhead";
 pub const RATE_LIMITER: &str = "seawall rate limiter";
+pub const RATE_LIMITER_TSC: &str = "seawall rate limiter, tsc clock";
 pub const FULL_GUARD: &str = "seawall full guard: … + rate limit, bulkhead";
 pub const TOWER: &str = "seawall tower layer: full guard";
 pub const HEDGED: &str = "seawall full guard, hedged";
@@ -76,14 +77,16 @@ pub fn add(rows: &mut Rows) {
             op(kind).await
         }
     });
-    let limiter = Arc::new(limit().build().expect("a sound configuration"));
-    rows.calls(Group::Admission, RATE_LIMITER, move || {
-        let limiter = limiter.clone();
-        async move |kind| {
-            limiter.try_acquire().map_err(std::io::Error::other)?;
-            op(kind).await
-        }
-    });
+    for (name, clock) in [(RATE_LIMITER, Clock::system()), (RATE_LIMITER_TSC, Clock::tsc())] {
+        let limiter = Arc::new(limit().build_with(clock).expect("a sound configuration"));
+        rows.calls(Group::Admission, name, move || {
+            let limiter = limiter.clone();
+            async move |kind| {
+                limiter.try_acquire().map_err(std::io::Error::other)?;
+                op(kind).await
+            }
+        });
+    }
 
     alone(rows, Group::BreakerCount, BREAKER_ALONE, by_count());
     alone(rows, Group::BreakerTime, BREAKER_TIME_ALONE, by_time(WINDOW));

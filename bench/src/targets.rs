@@ -3,7 +3,7 @@
 use crate::op::Kind;
 use crate::ours::{
     BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE,
-    BULKHEAD, FULL_GUARD, GUARD, GUARD_REJECTION, RATE_LIMITER, REJECTION, TOWER,
+    BULKHEAD, FULL_GUARD, GUARD, GUARD_REJECTION, RATE_LIMITER, RATE_LIMITER_TSC, REJECTION, TOWER,
 };
 use crate::ratio::{Bound, Column, Ratio};
 use crate::row::by_entries;
@@ -31,6 +31,7 @@ pub fn ratios() -> Vec<Ratio> {
         "seatbelt, open, coarse clock",
         "tower-resilience, open",
     ];
+    let governor = ["governor, check"];
     let stack = ["hand-made stack"];
     let small_stack = ["hand-made stack, one timeout"];
     vec![
@@ -110,7 +111,21 @@ pub fn ratios() -> Vec<Ratio> {
         ratio("two threads: guard, ready at once", GUARD, &stack, Together(Ready), AtLeast(1.5)),
         ratio("two threads: guard, suspending", GUARD, &stack, Together(Suspending), AtLeast(1.5)),
         ratio("bulkhead", BULKHEAD, &["tokio Semaphore::try_acquire"], Nanoseconds(Ready), AtMost(1.5)),
-        ratio("rate limiter", RATE_LIMITER, &["governor, check"], Nanoseconds(Ready), AtMost(1.0)),
+        // governor reads the processor's counter too. On the kernel's clock there is nothing to keep but to see what it costs.
+        ratio(
+            "rate limiter, both on the processor's counter",
+            RATE_LIMITER_TSC,
+            &governor,
+            Nanoseconds(Ready),
+            AtMost(1.0),
+        ),
+        ratio(
+            "rate limiter, on the kernel's clock",
+            RATE_LIMITER,
+            &governor,
+            Nanoseconds(Ready),
+            AtMost(5.0),
+        ),
         ratio("full guard, ready at once: allocations", FULL_GUARD, &[], Allocations(Ready), AtMost(0.0)),
         ratio("full guard, suspending: allocations", FULL_GUARD, &[], Allocations(Suspending), AtMost(0.0)),
         ratio("full guard, ready at once", FULL_GUARD, &stack, Nanoseconds(Ready), AtMost(0.7)),

@@ -13,6 +13,8 @@ mod system;
 mod tick;
 #[cfg(feature = "test-util")]
 mod tokio_time;
+#[cfg(feature = "tsc")]
+mod tsc;
 
 pub use tick::Tick;
 pub(crate) use tick::{Unit, from_units, units};
@@ -61,6 +63,8 @@ enum Source {
     System,
     #[cfg(feature = "test-util")]
     Tokio,
+    #[cfg(feature = "tsc")]
+    Tsc(tsc::Counter),
     Custom(Arc<dyn Time>),
 }
 
@@ -80,6 +84,21 @@ impl Clock {
         Clock(Source::System)
     }
 
+    /// The machine's monotonic clock, and the processor's own counter where only spans of time are measured: in the rate
+    /// limiter. A reading of the counter costs less than a third of one of [`precise`](Clock::precise).
+    ///
+    /// - The first such clock of a process spins until it knows how fast the counter runs: about 0.6 ms on an idle core, never
+    ///   more than 200 ms. Make it while the process starts, not within a call.
+    /// - What it knows is an estimate, and is not corrected later. Of 300 processes on one virtual machine nine in ten were
+    ///   within 3 millionths of the kernel's clock, and the worst was off by 51 millionths: so much more or less than
+    ///   agreed may pass.
+    /// - Where the processor has no counter that runs at one speed on all cores, the kernel's clock is read instead.
+    #[cfg(feature = "tsc")]
+    #[must_use]
+    pub fn tsc() -> Self {
+        Clock(tsc::Counter::calibrated().map_or(Source::System, Source::Tsc))
+    }
+
     /// A clock of your own.
     #[must_use]
     pub fn custom(time: Arc<dyn Time>) -> Self {
@@ -92,6 +111,8 @@ impl Clock {
     pub fn now(&self) -> Tick {
         match &self.0 {
             Source::System => system::coarse(),
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => system::coarse(),
             #[cfg(feature = "test-util")]
             Source::Tokio => tokio_time::now(),
             Source::Custom(time) => time.now(),
@@ -104,10 +125,32 @@ impl Clock {
     pub fn precise(&self) -> Tick {
         match &self.0 {
             Source::System => system::precise(),
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => system::precise(),
             #[cfg(feature = "test-util")]
             Source::Tokio => tokio_time::now(),
             Source::Custom(time) => time.now(),
         }
+    }
+
+    /// Nanoseconds on a scale of its own: only differences mean something, and it is never compared with a [`Tick`]. As
+    /// exact as [`precise`](Clock::precise), and cheaper where the clock has a counter.
+    ///
+    /// The scale begins when the machine did, or at `origin` for a clock that may begin anywhere: so it lasts for decades of
+    /// nanoseconds with some bits to spare, and the machine's own clocks need no subtraction.
+    #[inline]
+    pub(crate) fn stopwatch(&self, origin: Tick) -> u64 {
+        match &self.0 {
+            #[cfg(feature = "tsc")]
+            Source::Tsc(counter) => counter.nanos(),
+            Source::System => system::precise().as_nanos(),
+            _ => self.since(origin),
+        }
+    }
+
+    #[inline(never)]
+    fn since(&self, origin: Tick) -> u64 {
+        self.precise().as_nanos().saturating_sub(origin.as_nanos())
     }
 
     /// The wall time now. It may jump, so nothing is measured with it.
@@ -115,6 +158,8 @@ impl Clock {
     pub fn wall(&self) -> SystemTime {
         match &self.0 {
             Source::System => system::wall(),
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => system::wall(),
             #[cfg(feature = "test-util")]
             Source::Tokio => system::wall(),
             Source::Custom(time) => time.wall(),
@@ -126,6 +171,8 @@ impl Clock {
     pub(crate) fn wait_until(&self, at: Tick) -> Wait {
         match &self.0 {
             Source::System => Wait::Tokio(system::instant_of(at)),
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => Wait::Tokio(system::instant_of(at)),
             #[cfg(feature = "test-util")]
             Source::Tokio => Wait::Tokio(tokio_time::instant_of(at)),
             Source::Custom(time) => Wait::Custom(time.sleep_until(at)),
@@ -155,6 +202,8 @@ impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             Source::System => "Clock::System",
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => "Clock::Tsc",
             #[cfg(feature = "test-util")]
             Source::Tokio => "Clock::Tokio",
             Source::Custom(_) => "Clock::Custom",
@@ -187,5 +236,59 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "compares the two scales")]
         let left = instant.saturating_duration_since(std::time::Instant::now().into());
         assert!(left > millis(100) && left <= millis(250), "{left:?}");
+    }
+}
+
+#[cfg(all(test, feature = "tsc"))]
+mod counter_tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn the_stopwatch_never_goes_back_on_a_thread_and_hardly_between_threads() {
+        /// A processor reads its counter ahead of what stands before it, but not by more than a miss of its caches.
+        const AHEAD: u64 = 10_000;
+        let (clock, latest) = (Clock::tsc(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut own = 0;
+                    for _ in 0..100_000 {
+                        let others = latest.load(Ordering::SeqCst);
+                        let now = clock.stopwatch(Tick::ZERO);
+                        assert!(now >= own, "{} ns back", own - now);
+                        assert!(now + AHEAD >= others, "{} ns behind another thread", others - now);
+                        own = now;
+                        latest.fetch_max(now, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_stopwatch_runs_as_fast_as_the_clock() {
+        let clock = Clock::tsc();
+        // A test thread can be held up between two readings, so each of the stopwatch stands between two of the clock.
+        let read = || (clock.precise(), clock.stopwatch(Tick::ZERO), clock.precise());
+        let (began_after, from, began_before) = read();
+        while clock.precise().since(began_before) < millis(50) {}
+        let (ended_after, to, ended_before) = read();
+        let measured = Duration::from_nanos(to - from);
+        let (least, most) = (ended_after.since(began_before), ended_before.since(began_after));
+        assert!(
+            measured * 100 >= least * 99 && measured * 100 <= most * 101,
+            "{measured:?}, not {least:?} to {most:?}"
+        );
+    }
+
+    /// Every reading but the stopwatch is that of the system's clock.
+    #[test]
+    fn a_clock_with_a_counter_tells_the_same_time() {
+        let (system, tsc) = (Clock::system(), Clock::tsc());
+        let (before, now, after) = (system.precise(), tsc.precise(), system.precise());
+        assert!(before <= now && now <= after);
+        assert!(tsc.now() <= system.precise());
+        assert_eq!((format!("{tsc:?}"), system.stopwatch(Tick::ZERO) > 0), ("Clock::Tsc".to_owned(), true));
     }
 }

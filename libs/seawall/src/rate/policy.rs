@@ -16,7 +16,7 @@ pub struct RateLimiter {
     due: AtomicU64,
     versions: Versions<Version>,
     clock: Clock,
-    /// When it was made. Due times count from here.
+    /// When it was made. Where the clock may begin anywhere, due times count from here.
     made: Tick,
     limited: AtomicU64,
 }
@@ -56,33 +56,41 @@ impl RateLimiter {
     /// Whoever gets a turn in the future waits until [`Reservation::at`]; dropped before that, the call is given back.
     pub fn reserve(&self) -> Result<Reservation<'_>, Limited> {
         let wait = self.acquire_within(self.versions.newest().max_wait)?;
-        Ok(Reservation { limiter: self, at: wait.map(|(now, wait)| now + wait) })
+        // The stopwatch has a scale of its own, so a turn in the future is told by the clock that is waited by. It is read
+        // after the stopwatch: a turn may be told a moment late, never early.
+        Ok(Reservation { limiter: self, at: wait.map(|wait| self.clock.precise() + wait) })
     }
 
-    /// The present and the wait, if the call has to wait.
+    /// How long the call has to wait, if it has to.
     #[inline]
-    fn acquire_within(&self, max_wait: Duration) -> Result<Option<(Tick, Duration)>, Limited> {
+    fn acquire_within(&self, max_wait: Duration) -> Result<Option<Duration>, Limited> {
+        // Read first, because the clock of another kind is a function that all registers in use are saved for.
+        let now = self.clock.stopwatch(self.made);
         let rules = &self.versions.newest().rules;
-        let tick = self.clock.precise();
-        let now = tick.as_nanos().saturating_sub(self.made.as_nanos());
         let mut due = self.due.load(Ordering::Acquire);
         loop {
             let (next, turn) = take(due, now, rules);
             let wait = match turn {
                 Turn::Now => None,
-                Turn::After(nanos) if Duration::from_nanos(nanos) <= max_wait => {
-                    Some((tick, Duration::from_nanos(nanos)))
-                }
-                Turn::After(nanos) => {
-                    self.limited.fetch_add(1, Ordering::Relaxed);
-                    return Err(Limited { retry_after: Duration::from_nanos(nanos) });
-                }
+                Turn::After(nanos) => Some(self.wait(nanos, max_wait)?),
             };
             match self.due.compare_exchange_weak(due, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(wait),
                 Err(other) => due = other,
             }
         }
+    }
+
+    /// The wait, if it is not too long. Out of line, so that what passes at once is short.
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, nanos: u64, max_wait: Duration) -> Result<Duration, Limited> {
+        let wait = Duration::from_nanos(nanos);
+        if wait <= max_wait {
+            return Ok(wait);
+        }
+        self.limited.fetch_add(1, Ordering::Relaxed);
+        Err(Limited { retry_after: wait })
     }
 
     /// How many calls were refused.

@@ -143,3 +143,66 @@ fn eng_8_a_new_limit_keeps_what_is_spent() {
     hands.advance(secs(1));
     assert!(limiter.try_acquire().is_ok());
 }
+
+/// ENG-8: on the processor's counter the same calls pass and the same are refused as on the kernel's clock.
+#[cfg(feature = "tsc")]
+mod counter {
+    use super::*;
+
+    /// Both limiters are asked at once, so that they see the same time but for the moment between the two.
+    #[test]
+    fn eng_8_the_counter_keeps_the_limits_that_the_kernels_clock_keeps() {
+        // A day's worth at once: nothing comes back while the test runs.
+        let limit = RateLimit::calls(1_000).per(secs(86_400));
+        let limiters = [Clock::system(), Clock::tsc()].map(|clock| limit.build_with(clock).expect("sound"));
+        for limiter in &limiters {
+            let passed = (0..3_000).filter(|_| limiter.try_acquire().is_ok()).count();
+            assert_eq!((passed, limiter.limited()), (1_000, 2_000));
+        }
+        let [system, tsc] = limiters.map(|limiter| limiter.try_acquire().expect_err("spent").retry_after());
+        assert!(system.abs_diff(tsc) < secs(5), "{system:?} and {tsc:?}");
+    }
+
+    /// ENG-8: what comes back is as much as the rate says, by the kernel's clock. The burst is ten seconds long, so that a test
+    /// thread that is held up for less loses nothing.
+    #[test]
+    fn eng_8_the_counter_gives_back_as_much_as_the_rate_says() {
+        const RATE: u32 = 10_000;
+        let clock = Clock::tsc();
+        let limiter = RateLimit::calls(RATE).burst(10 * RATE).build_with(clock.clone()).expect("sound");
+        // The last moment at which something passed may lie anywhere between the readings around the refusal.
+        let drain = || {
+            let mut passed = 0;
+            loop {
+                let before = clock.precise();
+                match limiter.try_acquire() {
+                    Ok(()) => passed += 1,
+                    Err(_) => return (passed, before, clock.precise()),
+                }
+            }
+        };
+        let (_, began_after, began_before) = drain();
+        while clock.precise().since(began_before) < millis(50) {}
+        let (passed, ended_after, ended_before) = drain();
+        let due = |span: Duration| span.as_secs_f64() * f64::from(RATE);
+        let (least, most) = (due(ended_after.since(began_before)), due(ended_before.since(began_after)));
+        let passed = f64::from(passed);
+        assert!(
+            passed >= least * 0.99 - 2.0 && passed <= most * 1.01 + 2.0,
+            "{passed}, not {least} to {most}"
+        );
+    }
+
+    /// ENG-8: a turn in the future is told on the scale of the clock, not of the counter.
+    #[test]
+    fn eng_8_a_turn_by_the_counter_is_a_time_of_the_clock() {
+        let clock = Clock::tsc();
+        let limit = RateLimit::calls(1).per(secs(100)).wait_up_to(secs(3_000));
+        let limiter = limit.build_with(clock.clone()).expect("sound");
+        limiter.try_acquire().expect("the burst");
+        let before = clock.precise();
+        let turn = limiter.reserve().expect("a turn");
+        let wait = turn.at().expect("it is in the future").since(before);
+        assert!(wait > secs(95) && wait < secs(105), "{wait:?}");
+    }
+}
