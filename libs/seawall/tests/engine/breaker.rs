@@ -48,6 +48,32 @@ fn eng_5_with_scope_call_a_whole_call_is_the_probe() {
     assert_eq!((guard.breaker().unwrap().state(), script.attempts()), (State::Closed, 6));
 }
 
+/// ENG-5. The time of a whole call once began only with the first attempt that had to wait, so that a call whose first attempt
+/// failed at once was given up too early to count, however long its caller had waited. Found by the plain model.
+#[test]
+fn eng_5_with_scope_call_the_time_begins_with_an_attempt_that_fails_at_once() {
+    for timed in [true, false] {
+        let hands = ManualClock::new();
+        let retry = Retry::attempts(3).backoff(Backoff::constant(secs(2)).no_jitter()).no_budget();
+        let mut builder = Guard::builder("peer").clock(hands.clock()).retry(retry).no_call_timeout();
+        if timed {
+            builder = builder.call_timeout(secs(10));
+        }
+        let breaker = Breaker::consecutive_failures(1).abandoned_after(secs(3)).scope(Scope::Call);
+        let guard = builder.breaker(breaker).build().unwrap();
+        for (waited, state) in [(secs(3), State::Closed), (secs(4), State::Open)] {
+            let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Hang]);
+            let mut call = Box::pin(guard.idempotent().call(|attempt| script.attempt(attempt)));
+            assert!(seawall_testkit::poll_once(call.as_mut()).is_pending(), "it backs off");
+            hands.advance(secs(2));
+            assert!(seawall_testkit::poll_once(call.as_mut()).is_pending(), "its second attempt hangs");
+            hands.advance(waited - secs(2));
+            drop(call);
+            assert_eq!(guard.breaker().unwrap().state(), state, "given up after {waited:?}, timed: {timed}");
+        }
+    }
+}
+
 /// ENG-5. Trap "a backend that hangs 95 % of calls under an outer timeout and is never rejected": it trips, whether the
 /// outer timeout drops the call or a deadline ends it.
 #[test]
