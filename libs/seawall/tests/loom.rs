@@ -8,12 +8,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
-use loom::sync::Arc;
+use loom::sync::atomic::AtomicU32;
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use seawall::breaker::{CircuitBreaker, Outcome, State, Tally, Ticket};
-use seawall::{Breaker, Budget, Clock, Tick, Time, secs};
+use seawall::bulkhead::{Entry, Gate, Permit};
+use seawall::{Breaker, Budget, Bulkhead, Clock, Tick, Time, secs};
 
 /// Time is not what is modelled here: it stands still while the threads run.
 #[derive(Default)]
@@ -198,5 +201,149 @@ fn prm_6_two_threads_never_both_get_the_last_token() {
         };
         let (one, other) = (spend(&budget), other.join().expect("no panic"));
         assert!(one != other, "one and only one may retry");
+    });
+}
+
+/// A gate for one, and how many are inside by our own count.
+struct Place {
+    gate: Gate,
+    inside: AtomicU32,
+}
+
+impl Place {
+    fn new() -> Arc<Self> {
+        let clock = Clock::custom(StdArc::new(Still::default()));
+        let gate = Bulkhead::calls(1).wait_up_to(secs(1)).waiting(2).build_with(clock).expect("sound");
+        Arc::new(Place { gate, inside: AtomicU32::new(0) })
+    }
+
+    /// Goes in, waits if need be, and comes out. If nobody wakes it, loom finds that all threads sleep.
+    fn pass(&self) {
+        let permit = match self.gate.enter().expect("there is room in the line") {
+            Entry::Inside(permit) => permit,
+            Entry::Waiting(mut waiter) => {
+                let bell = StdArc::new(Bell::default());
+                let waker = Waker::from(bell.clone());
+                loop {
+                    match waiter.poll_enter(&Context::from_waker(&waker)) {
+                        Poll::Ready(permit) => break permit,
+                        Poll::Pending => bell.wait(),
+                    }
+                }
+            }
+        };
+        self.be_inside(permit);
+    }
+
+    /// Goes in if that is possible without waiting, or if a place comes before it has given up.
+    fn try_to_pass(&self) {
+        match self.gate.enter().expect("there is room in the line") {
+            Entry::Inside(permit) => self.be_inside(permit),
+            Entry::Waiting(waiter) => {
+                if let Ok(permit) = waiter.give_up() {
+                    self.be_inside(permit);
+                }
+            }
+        }
+    }
+
+    fn be_inside(&self, permit: Permit<'_>) {
+        assert_eq!(self.inside.fetch_add(1, Ordering::AcqRel), 0, "two are inside");
+        self.inside.fetch_sub(1, Ordering::AcqRel);
+        drop(permit);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.gate.inside() == 0 && self.gate.waiting() == 0 && self.gate.try_enter().is_ok()
+    }
+}
+
+/// Wakes a thread that waits.
+#[derive(Default)]
+struct Bell(Mutex<bool>, Condvar);
+
+impl Bell {
+    fn wait(&self) {
+        let mut rung = self.0.lock().expect("nobody panics here");
+        while !*rung {
+            rung = self.1.wait(rung).expect("nobody panics here");
+        }
+        *rung = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: StdArc<Self>) {
+        *self.0.lock().expect("nobody panics here") = true;
+        self.1.notify_one();
+    }
+}
+
+/// ENG-6: two that come to a gate for one go through one after the other, and neither is forgotten.
+#[test]
+fn eng_6_two_threads_are_never_inside_together() {
+    loom::model(|| {
+        let place = Place::new();
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || place.pass())
+        };
+        place.pass();
+        other.join().expect("no panic");
+        assert!(place.is_empty());
+    });
+}
+
+/// ENG-6: a place that is left while one waits for it and another gives up goes to the one who waits. Three threads with locks
+/// have too many interleavings for all of them: these are the ones with four switches at most that no thread asked for.
+#[test]
+fn eng_6_a_place_is_not_lost_when_another_waiter_gives_up() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(4);
+    model.check(|| {
+        let place = Place::new();
+        let first = place.gate.try_enter().expect("the first");
+        let threads = [Place::pass as fn(&Place), Place::try_to_pass].map(|go| {
+            let place = place.clone();
+            thread::spawn(move || go(&place))
+        });
+        drop(first);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        assert!(place.is_empty());
+    });
+}
+
+/// ENG-6: a waiter that is dropped while a place is passed on to it leaves the place free.
+#[test]
+fn eng_6_a_waiter_dropped_beside_a_leaving_one_loses_no_place() {
+    loom::model(|| {
+        let place = Place::new();
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || drop(place.gate.enter()))
+        };
+        place.pass();
+        other.join().expect("no panic");
+        assert!(place.is_empty());
+    });
+}
+
+/// ENG-6: whoever stands in line while the limit is raised is let in, whichever comes first.
+#[test]
+fn eng_6_a_limit_raised_beside_a_waiter_lets_it_in() {
+    loom::model(|| {
+        let place = Place::new();
+        let first = place.gate.try_enter().expect("the first");
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || place.pass())
+        };
+        let two = Bulkhead::calls(2).wait_up_to(secs(1)).waiting(2);
+        place.gate.reconfigure(&two).expect("sound");
+        other.join().expect("no panic");
+        drop(first);
+        assert!(place.is_empty());
     });
 }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::policy::{Full, Gate, Permit};
 use crate::clock::Tick;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The line. Whoever changes it holds its lock; nobody holds it while waking or waiting.
 #[derive(Debug)]
