@@ -16,6 +16,7 @@ mod fallback;
 mod hedge;
 mod limits;
 mod million;
+mod model;
 mod random;
 mod registry;
 mod retry;
