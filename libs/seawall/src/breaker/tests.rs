@@ -739,3 +739,35 @@ fn eng_5_the_edges_of_the_machine() {
         assert!(reopened.stamp() > 1_000 && reopened.place() == Place::Open, "{reopened:?}");
     }
 }
+
+/// ENG-5: of the millionths that jitter may add all are drawn, the last one too.
+#[test]
+fn eng_5_the_smallest_jitter_is_drawn_too() {
+    use super::machine::opens_until;
+    use super::word::{Place, Word};
+    let defaults = settings::Defaults { abandoned_after: None, seed: 1 };
+    let mut rules = in_a_row(1).cooldown_jitter(0.0001).settings(&defaults).rules;
+    rules.cooldowns[0] = 1_000_000;
+    let more = |stamp| opens_until(Word::new(Place::Open, stamp).with_trips(1), &rules) - stamp - 1_000_000;
+    let drawn: Vec<u64> = (1..100).map(more).collect();
+    assert!(drawn.contains(&0) && drawn.contains(&1) && drawn.iter().all(|more| *more <= 1), "{drawn:?}");
+}
+
+/// ENG-5: a ramp begins with one share of its time, not with none, and each step adds one.
+#[test]
+fn eng_5_a_ramp_begins_with_its_first_share() {
+    use super::machine::{Effect, Event, step};
+    use super::word::{Place, Word};
+    let defaults = settings::Defaults { abandoned_after: None, seed: 1 };
+    let mut rules = in_a_row(1).ramp(secs(1)).settings(&defaults).rules;
+    rules.ramp = 9;
+    let passes = |passed: u64, chance| {
+        let (_, effect) =
+            step(Word::new(Place::Ramping, 1_000), Event::Admit { chance }, 1_000 + passed, &rules);
+        effect == Effect::Admitted
+    };
+    for passed in 0..9 {
+        let share = u64::MAX / 10 * (passed + 1);
+        assert!(passes(passed, share - 10) && !passes(passed, share + 10), "after {passed}");
+    }
+}
