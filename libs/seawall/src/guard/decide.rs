@@ -277,10 +277,10 @@ impl<'g> Run<'g> {
             if let Some(ticket) = self.ticket.take() {
                 ticket.finish_at(outcome_of(fault), self.now);
             }
-        } else if let Some(ticket) = &mut self.ticket {
+        } else {
             // The time of a whole call runs from its first attempt, also if that failed before it ever had to wait: else
             // a call that is given up in its back-off, or in its second attempt, would seem to have just begun.
-            ticket.started_by(self.launched_at.min(self.now));
+            self.ticket.started_by(self.launched_at.min(self.now));
         }
         if let Some(budget) = self.budget()
             && fault.is_transient()
