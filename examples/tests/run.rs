@@ -33,6 +33,8 @@ fn fallback() {
             "fresh: 1.08 (fallback: false)",
             "stale: 1.08 (fallback: true)",
             "default: 1, kept for later: [\"gave up after 2 attempts",
+            "event: rates: attempt 2 follows in",
+            "event: rates: a fallback answered: i/o fault (connection reset)",
         ],
     );
 }

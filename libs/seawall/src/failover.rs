@@ -12,10 +12,12 @@ use crate::guard::{Attempt, Guard};
 use crate::retry::Safety;
 
 /// A primary and a secondary of the same kind: two databases, two regions. Made by [`Failover::new`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Failover {
     primary: Guard,
     secondary: Guard,
+    #[cfg(feature = "tracing")]
+    log: Option<crate::telemetry::PairLog>,
 }
 
 /// Which of the two.
@@ -53,7 +55,21 @@ impl Failover {
             "its guard has no breaker, so a dead primary would be waited for every time; add `.breaker(..)`".into()
         });
         problems.into_result(format!("failover from `{}` to `{}`", primary.name(), secondary.name()), ())?;
-        Ok(Failover { primary, secondary })
+        Ok(Failover {
+            primary,
+            secondary,
+            #[cfg(feature = "tracing")]
+            log: None,
+        })
+    }
+
+    /// Writes a log under this name: who answered, each switch to the secondary (a warning), and that both failed (an
+    /// error). Beside it each guard can write its own.
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn log(mut self, name: &str, log: &crate::telemetry::Log) -> Self {
+        self.log = Some(crate::telemetry::PairLog::new(name, self.primary.clock().clone(), log));
+        self
     }
 
     /// The guard of a side.
@@ -95,19 +111,86 @@ impl Failover {
         Fut: Future<Output = Result<T, E>>,
         Causes: Classify<T, E>,
     {
+        let diary = self.diary();
         let request = self.primary.classify(Causes).safety(safety);
         let primary = match request.call(|attempt| operation(Side::Primary, attempt)).await {
-            Ok(value) => return Ok(Served { value, by: Side::Primary }),
+            Ok(value) => {
+                diary.answered(Side::Primary);
+                return Ok(Served { value, by: Side::Primary });
+            }
             Err(error) => error,
         };
         if !is_worth_asking_the_other(&primary, safety) {
             return Err(FailoverError { primary, secondary: None });
         }
+        diary.switches(&primary);
         let request = self.secondary.classify(Causes).safety(safety);
         match request.call(|attempt| operation(Side::Secondary, attempt)).await {
-            Ok(value) => Ok(Served { value, by: Side::Secondary }),
-            Err(secondary) => Err(FailoverError { primary, secondary: Some(secondary) }),
+            Ok(value) => {
+                diary.answered(Side::Secondary);
+                Ok(Served { value, by: Side::Secondary })
+            }
+            Err(secondary) => {
+                let error = FailoverError { primary, secondary: Some(secondary) };
+                diary.failed(&error);
+                Err(error)
+            }
         }
+    }
+
+    fn diary(&self) -> Diary<'_> {
+        #[cfg(feature = "tracing")]
+        return Diary(self.log.as_ref().map(|log| (log, log.now())));
+        #[cfg(not(feature = "tracing"))]
+        Diary(std::marker::PhantomData)
+    }
+}
+
+/// What is written down about one call: nothing, unless somebody asked for a log.
+#[cfg(feature = "tracing")]
+struct Diary<'a>(Option<(&'a crate::telemetry::PairLog, crate::clock::Tick)>);
+
+#[cfg(feature = "tracing")]
+impl Diary<'_> {
+    fn answered(&self, by: Side) {
+        if let Some((log, began)) = self.0 {
+            log.answered(by, began);
+        }
+    }
+
+    fn switches<E>(&self, cause: &Error<E>) {
+        if let Some((log, began)) = self.0 {
+            log.switches(began, cause);
+        }
+    }
+
+    fn failed<E>(&self, cause: &FailoverError<E>) {
+        if let Some((log, began)) = self.0 {
+            log.failed(began, cause);
+        }
+    }
+}
+
+/// Without `tracing` there is no log.
+#[cfg(not(feature = "tracing"))]
+struct Diary<'a>(std::marker::PhantomData<&'a ()>);
+
+#[cfg(not(feature = "tracing"))]
+#[expect(clippy::unused_self, reason = "it is the same as with a log")]
+impl Diary<'_> {
+    fn answered(&self, _: Side) {}
+
+    fn switches<E>(&self, _: &Error<E>) {}
+
+    fn failed<E>(&self, _: &FailoverError<E>) {}
+}
+
+impl fmt::Debug for Failover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failover")
+            .field("primary", &self.primary)
+            .field("secondary", &self.secondary)
+            .finish_non_exhaustive()
     }
 }
 

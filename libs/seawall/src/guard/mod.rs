@@ -267,6 +267,12 @@ impl Guard {
         self.inner.watch.name.clone()
     }
 
+    /// The clock that it goes by.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
     /// Whether this is the only handle.
     pub(crate) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.inner) == 1

@@ -1,12 +1,10 @@
 //! `[guard][operation] Status. key=value …`, through `tracing`.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tracing::{Level, enabled, error, info, warn};
 
+use super::sampler::{Millis, Sampler};
 use crate::clock::Clock;
 use crate::error::Kind;
 use crate::event::{Labels, Listener, What};
@@ -25,7 +23,7 @@ pub const LINES_PER_SECOND: u32 = 100;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Log {
-    lines_per_second: u32,
+    pub(super) lines_per_second: u32,
 }
 
 impl Default for Log {
@@ -72,7 +70,7 @@ impl GuardLog {
     }
 
     fn sample(&self, sampler: &Sampler) -> Option<Option<u64>> {
-        sampler.pass(self.clock.now().as_nanos() / 1_000_000_000)
+        sampler.pass(self.clock.now())
     }
 }
 
@@ -147,65 +145,4 @@ fn needs_a_person(kind: Kind, fault: Fault) -> bool {
 
 fn some(label: &str) -> Option<&str> {
     (!label.is_empty()).then_some(label)
-}
-
-/// `12ms`, and below ten `3.25ms`.
-struct Millis(Duration);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.as_secs_f64() * 1e3;
-        let digits = if millis < 10.0 && millis != 0.0 { 2 } else { 0 };
-        write!(f, "{millis:.digits$}ms")
-    }
-}
-
-/// Lets so many pass in a second. Second and count in one word, so that it is exact without a lock.
-struct Sampler {
-    per_second: u32,
-    /// The second (32 bits) and how many passed in it.
-    word: AtomicU64,
-    suppressed: AtomicU64,
-}
-
-impl Sampler {
-    fn new(per_second: u32) -> Self {
-        Sampler { per_second, word: AtomicU64::new(u64::MAX << 32), suppressed: AtomicU64::new(0) }
-    }
-
-    /// Whether it may pass, and then how many did not since the last one that did, if any.
-    fn pass(&self, second: u64) -> Option<Option<u64>> {
-        let second = second & 0xFFFF_FFFF;
-        let taken = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-            let passed = if word >> 32 == second { word & 0xFFFF_FFFF } else { 0 };
-            (passed < u64::from(self.per_second)).then_some(second << 32 | (passed + 1))
-        });
-        if taken.is_err() {
-            self.suppressed.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Some(self.suppressed.swap(0, Ordering::Relaxed)).filter(|&suppressed| suppressed > 0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn obs_1_a_sampler_lets_so_many_pass_in_a_second_and_says_what_it_kept_back() {
-        let sampler = Sampler::new(2);
-        let passes = [7, 7, 7, 7, 8, 8, 8, 9].map(|second| sampler.pass(second));
-        assert_eq!(
-            passes,
-            [Some(None), Some(None), None, None, Some(Some(2)), Some(None), None, Some(Some(1))]
-        );
-        assert_eq!(Sampler::new(0).pass(1), None);
-    }
-
-    #[test]
-    fn obs_1_durations_are_milliseconds() {
-        let text = |micros| Millis(Duration::from_micros(micros)).to_string();
-        assert_eq!([0, 3_254, 12_700, 61_000_000].map(text), ["0ms", "3.25ms", "13ms", "61000ms"]);
-    }
 }

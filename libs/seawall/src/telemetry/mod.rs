@@ -6,6 +6,10 @@
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "tracing")]
+mod pair;
+#[cfg(feature = "tracing")]
+mod sampler;
 
 #[cfg(feature = "tracing")]
 pub use log::{LINES_PER_SECOND, Log};
@@ -13,6 +17,8 @@ pub use log::{LINES_PER_SECOND, Log};
 pub(crate) use metrics::record_gauges;
 #[cfg(feature = "metrics")]
 pub use metrics::{Measure, NAMES, describe};
+#[cfg(feature = "tracing")]
+pub(crate) use pair::PairLog;
 
 use std::sync::Arc;
 

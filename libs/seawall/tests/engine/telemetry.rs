@@ -9,6 +9,7 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
+use seawall::failover::Failover;
 use seawall::telemetry::{Log, Measure, NAMES, describe};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, RateLimit, Registry, Retry, millis, secs,
@@ -339,4 +340,37 @@ fn obs_2_labels_of_families_are_bounded() {
         book.read(),
         ["seawall.attempts{guard=hosts} 50", "seawall.calls{guard=hosts,outcome=success} 50"]
     );
+}
+
+/// ENG-14: who answered, a warning on the switch, an error when both fail.
+#[test]
+fn eng_14_a_failover_logs_who_answered() {
+    let hands = ManualClock::new();
+    let side =
+        |name: &str| Guard::builder(name).clock(hands.clock()).no_retry().breaker(Breaker::default()).build();
+    let orders =
+        Failover::new(side("one").unwrap(), side("two").unwrap()).unwrap().log("DataSource", &Log::default());
+    let query = |primary: Step, secondary: Step| {
+        let scripts = [primary, secondary].map(|step| Script::new(&hands, [step]));
+        let _ = run(&hands, orders.idempotent(|side, attempt| scripts[side as usize].attempt(attempt)));
+    };
+    logged(tracing::Level::INFO, |paper| {
+        query(Step::OkAfter(millis(12)), Step::Ok);
+        query(Step::FailAfter(millis(30), Fault::io()), Step::OkAfter(millis(12)));
+        query(
+            Step::Fail(Fault::io()),
+            Step::FailAfter(millis(20), Fault::system().code(seawall::fault::Code::Http(500))),
+        );
+        assert_eq!(
+            paper.read(),
+            [
+                "INFO seawall: [DataSource][primary] Query success. duration=12ms",
+                "WARN seawall: [DataSource][primary] Query failed! Asking the secondary. duration=30ms cause=failed after 1 attempt: i/o fault",
+                "INFO seawall: [DataSource][secondary] Query success. duration=42ms",
+                "WARN seawall: [DataSource][primary] Query failed! Asking the secondary. duration=0ms cause=failed after 1 attempt: i/o fault",
+                "ERROR seawall: [DataSource][both] Query failed! duration=20ms \
+                 cause=primary: failed after 1 attempt: i/o fault; secondary: failed after 1 attempt: unexpected fault (http 500)",
+            ]
+        );
+    });
 }
