@@ -52,6 +52,8 @@ pub mod registry;
 pub mod retry;
 mod stats;
 mod sync;
+#[cfg(feature = "task")]
+pub mod task;
 #[cfg(feature = "tokio")]
 pub mod telemetry;
 #[cfg(all(test, not(seawall_loom)))]
