@@ -50,9 +50,11 @@ pub mod rate;
 pub mod registry;
 #[cfg(feature = "tokio")]
 pub mod retry;
+#[cfg(any(feature = "task", seawall_loom))]
+mod slots;
 mod stats;
 mod sync;
-#[cfg(feature = "task")]
+#[cfg(any(feature = "task", seawall_loom))]
 pub mod task;
 #[cfg(feature = "tokio")]
 pub mod telemetry;

@@ -2,3 +2,25 @@
 //!
 //! | you have | you want | take |
 //! |---|---|---|
+//! | many callers that ask the same at the same time | to do it once | [`Singleflight`](flight::Singleflight) |
+//! | answers that many ask for again and again | to keep them for a while | [`Cache`](cache::Cache) |
+
+#![cfg_attr(seawall_loom, allow(dead_code, reason = "the models need the rules, not what waits for them"))]
+
+#[cfg(feature = "task")]
+mod bounded;
+pub mod cache;
+mod failure;
+pub mod flight;
+#[cfg(all(test, seawall_loom))]
+mod models;
+
+pub use failure::Failure;
+
+#[cfg(feature = "task")]
+/// Starts work that belongs to no caller. Whoever starts it leaves it to the work itself to end: within its time, with its
+/// panics caught, and with somebody told.
+#[expect(clippy::disallowed_methods, reason = "work that callers share must outlive each of them")]
+fn start(work: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(work));
+}

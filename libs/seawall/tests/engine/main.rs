@@ -6,6 +6,8 @@ mod allocations;
 mod amplification;
 mod blocking;
 mod breaker;
+#[cfg(feature = "task")]
+mod cache;
 mod chaos;
 mod deadlines;
 mod drops;
@@ -20,6 +22,8 @@ mod model;
 mod random;
 mod registry;
 mod retry;
+#[cfg(feature = "task")]
+mod singleflight;
 #[cfg(all(feature = "tracing", feature = "metrics"))]
 mod telemetry;
 mod threads;
