@@ -32,7 +32,10 @@ mod chance;
 #[cfg(feature = "tokio")]
 pub mod chaos;
 mod clock;
+#[cfg(not(feature = "config"))]
 mod config;
+#[cfg(feature = "config")]
+pub mod config;
 mod error;
 #[cfg(feature = "tokio")]
 pub mod event;
@@ -73,6 +76,8 @@ pub use bulkhead::Bulkhead;
 #[cfg(feature = "tokio")]
 pub use chaos::Chaos;
 pub use clock::{Clock, Tick, Time, millis, secs};
+#[cfg(feature = "config")]
+pub use config::Config;
 pub use config::{ConfigError, Percent, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};

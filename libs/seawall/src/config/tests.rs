@@ -1,0 +1,1 @@
+//! Values, sections and what they say when they are wrong.

@@ -1,0 +1,324 @@
+//! What is written, as a value: durations with units, shares, counts, words, sets of statuses.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::nearest::{nearest, squash};
+use super::schema::{Key, Kind, Section};
+use super::tree::{Content, Node, shortened};
+use crate::fault::StatusSet;
+
+/// The value of a setting.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Value {
+    /// A section that is on.
+    On,
+    /// A section that is switched off.
+    Off,
+    /// No limit.
+    None,
+    Time(Duration),
+    /// In percent.
+    Share(f64),
+    Count(u32),
+    Number(f64),
+    Switch(bool),
+    Word(&'static str),
+    Words(Vec<&'static str>),
+    Statuses(StatusSet),
+}
+
+/// Why something is no value of its kind, and what to write instead.
+#[derive(PartialEq, Debug)]
+pub(super) struct Wrong {
+    pub(super) reason: String,
+    pub(super) remedy: String,
+}
+
+impl Wrong {
+    pub(super) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Wrong { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+/// What a number without a unit means.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Bare {
+    Refused,
+    Millis,
+    Seconds,
+}
+
+/// Longer than this is a slip of the hand.
+const TIME_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+/// The value of `key` as it is written in `node`.
+pub(super) fn read(key: &Key, node: &Node) -> Result<Value, Wrong> {
+    match (key.kind, &node.content) {
+        (Kind::Words(words), Content::List(items)) => words_of(items, words),
+        (Kind::Statuses, Content::List(items)) => {
+            let texts = items.iter().map(|item| item.text().ok_or_else(|| wrong_type(key, item)));
+            statuses(&texts.collect::<Result<Vec<_>, _>>()?.join(","))
+        }
+        (kind, _) => {
+            let text = node.text().ok_or_else(|| wrong_type(key, node))?;
+            of_text(kind, text)
+        }
+    }
+}
+
+/// The value that a text stands for.
+pub(super) fn of_text(kind: Kind, text: &str) -> Result<Value, Wrong> {
+    match kind {
+        Kind::Section(section) => switch_of_section(section, text),
+        Kind::TimeOrNone if text == "none" => Ok(Value::None),
+        Kind::Time | Kind::TimeOrNone => time(text, Bare::Refused).map(Value::Time),
+        Kind::Share => share(text).map(Value::Share),
+        Kind::Count => count(text).map(Value::Count),
+        Kind::Number => number(text).map(Value::Number),
+        Kind::Switch => switch(text).map(Value::Switch),
+        Kind::Word(words) => word(text, words).map(Value::Word),
+        Kind::Words(words) => {
+            let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+            let found = inner.split(',').map(|part| word(part.trim(), words));
+            Ok(Value::Words(found.collect::<Result<_, _>>()?))
+        }
+        Kind::Statuses => statuses(text),
+        Kind::Bases => Err(Wrong::new("bases are named elsewhere", "write `extends`")),
+    }
+}
+
+fn switch_of_section(section: Section, text: &str) -> Result<Value, Wrong> {
+    match text {
+        "none" | "off" | "false" | "no" if section != Section::Part => Ok(Value::Off),
+        "default" | "on" | "true" | "yes" => Ok(Value::On),
+        _ if section == Section::Part => {
+            Err(Wrong::new(format!("`{}` is not a section", shortened(text)), "write its settings below it"))
+        }
+        _ => Err(Wrong::new(
+            format!("`{}` is not a section", shortened(text)),
+            "write its settings below it, `default` or `none`",
+        )),
+    }
+}
+
+/// `30s`, `1m30s`, `1.5 h`.
+pub(super) fn time(text: &str, bare: Bare) -> Result<Duration, Wrong> {
+    const REMEDY: &str = "write a number and a unit: ns, us, ms, s, m, h or d, like `30s` or `1m30s`";
+    let shown = shortened(text);
+    if text.starts_with('-') {
+        return Err(Wrong::new(format!("`{shown}` is negative"), REMEDY));
+    }
+    if let Some(number) = plain_number(text) {
+        let unit = match bare {
+            Bare::Millis => 1e6,
+            Bare::Seconds => 1e9,
+            Bare::Refused => {
+                let remedy = format!("write `{shown}s` or `{shown}ms`");
+                return Err(Wrong::new("a duration needs a unit", remedy));
+            }
+        };
+        return bounded(number * unit, &shown);
+    }
+    let (mut rest, mut nanos) = (text, 0.0);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(digits);
+        let tail = tail.trim_start();
+        let letters = tail.find(|c: char| !c.is_alphabetic()).unwrap_or(tail.len());
+        let (unit, next) = tail.split_at(letters);
+        let Some(number) = plain_number(number) else {
+            return Err(Wrong::new(format!("`{shown}` is not a duration"), REMEDY));
+        };
+        let Some(unit) = nanos_of(unit) else {
+            let reason = match unit {
+                "" => format!("`{shown}` has a number without a unit"),
+                _ => format!("`{}` is not a unit of time", shortened(unit)),
+            };
+            return Err(Wrong::new(reason, REMEDY));
+        };
+        nanos += number * unit;
+        rest = next.trim_start();
+    }
+    if text.is_empty() { Err(Wrong::new("a duration is missing", REMEDY)) } else { bounded(nanos, &shown) }
+}
+
+fn nanos_of(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ns" => 1.0,
+        "us" | "µs" | "μs" => 1e3,
+        "ms" => 1e6,
+        "s" | "sec" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3_600e9,
+        "d" => 86_400e9,
+        _ => return None,
+    })
+}
+
+/// In whole nanoseconds: what `1.1s` says is not what a float says.
+pub(super) fn bounded(nanos: f64, shown: &str) -> Result<Duration, Wrong> {
+    if nanos <= TIME_MAX.as_nanos() as f64 {
+        return Ok(Duration::from_nanos(nanos.round() as u64));
+    }
+    Err(Wrong::new(format!("`{shown}` is longer than a year"), "write a shorter time"))
+}
+
+/// Digits with at most one point, so that `1e9`, `inf` and `0x10` are no numbers.
+fn plain_number(text: &str) -> Option<f64> {
+    let digits =
+        text.starts_with(|c: char| c.is_ascii_digit()) && text.ends_with(|c: char| c.is_ascii_digit());
+    let known = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let number: f64 = if digits && known { text.parse().ok()? } else { return None };
+    // What is printed must be read again, and a float of this size has no digits to lose.
+    (number <= 1e17).then_some(number)
+}
+
+/// `10%`, `10 %` or `10`.
+pub(super) fn share(text: &str) -> Result<f64, Wrong> {
+    let shown = shortened(text);
+    let bare = text.strip_suffix('%').map_or(text, str::trim_end);
+    match plain_number(bare) {
+        Some(percent) if percent <= 100.0 => Ok(percent),
+        Some(_) => Err(Wrong::new(format!("`{shown}` is more than 100 %"), "write a share like `10%`")),
+        None => Err(Wrong::new(format!("`{shown}` is not a share"), "write percent, like `10%` or `0.5%`")),
+    }
+}
+
+pub(super) fn count(text: &str) -> Result<u32, Wrong> {
+    let digits = text.replace('_', "");
+    if let Ok(count) = digits.parse() {
+        return Ok(count);
+    }
+    let reason = if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        format!("`{}` is more than {}", shortened(text), u32::MAX)
+    } else {
+        format!("`{}` is not a whole number", shortened(text))
+    };
+    Err(Wrong::new(reason, "write one like `3`"))
+}
+
+pub(super) fn number(text: &str) -> Result<f64, Wrong> {
+    plain_number(text).ok_or_else(|| {
+        Wrong::new(
+            format!("`{}` is not a number of zero or more", shortened(text)),
+            "write one like `2` or `1.5`",
+        )
+    })
+}
+
+pub(super) fn switch(text: &str) -> Result<bool, Wrong> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Ok(true),
+        "false" | "no" | "off" => Ok(false),
+        _ => Err(Wrong::new(
+            format!("`{}` is neither true nor false", shortened(text)),
+            "write `true` or `false`",
+        )),
+    }
+}
+
+pub(super) fn word(text: &str, words: &'static [&'static str]) -> Result<&'static str, Wrong> {
+    if let Some(word) = words.iter().find(|word| squash(word) == squash(text)) {
+        return Ok(word);
+    }
+    let remedy = match nearest(text, words.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("write {}", one_of(words)),
+    };
+    Err(Wrong::new(format!("`{}` is not known here", shortened(text)), remedy))
+}
+
+fn words_of(items: &[Node], words: &'static [&'static str]) -> Result<Value, Wrong> {
+    let found = items.iter().map(|item| match item.text() {
+        Some(text) => word(text, words),
+        None => {
+            Err(Wrong::new(format!("{} stands in the list", item.noun()), format!("write {}", one_of(words))))
+        }
+    });
+    let found: Vec<_> = found.collect::<Result<_, _>>()?;
+    if found.is_empty() {
+        let remedy = format!("write at least one of {}, or leave it out", listed(words));
+        return Err(Wrong::new("the list is empty", remedy));
+    }
+    Ok(Value::Words(found))
+}
+
+fn statuses(text: &str) -> Result<Value, Wrong> {
+    text.parse().map(Value::Statuses).map_err(|_| {
+        Wrong::new(
+            format!("`{}` is not a set of statuses between 100 and 599", shortened(text)),
+            "write one like `\"429,500-599\"`, or `none`",
+        )
+    })
+}
+
+fn wrong_type(key: &Key, node: &Node) -> Wrong {
+    let wanted = match key.kind {
+        Kind::Section(_) => "its settings below it, without dashes",
+        Kind::Time | Kind::TimeOrNone => "a duration like `30s`",
+        Kind::Share => "a share like `10%`",
+        Kind::Count => "a whole number like `3`",
+        Kind::Number => "a number like `1.5`",
+        Kind::Switch => "`true` or `false`",
+        Kind::Word(words) | Kind::Words(words) => {
+            return Wrong::new(format!("{} stands here", node.noun()), format!("write {}", one_of(words)));
+        }
+        Kind::Statuses => "a set like `\"429,500-599\"`, or `none`",
+        Kind::Bases => "the name of a base",
+    };
+    let reason =
+        if node.is_null() { "the value is missing".into() } else { format!("{} stands here", node.noun()) };
+    Wrong::new(reason, format!("write {wanted}"))
+}
+
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+pub(super) fn listed(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// As one would write it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::On => f.write_str("default"),
+            Value::Off | Value::None => f.write_str("none"),
+            Value::Time(time) => f.write_str(&shown_time(*time)),
+            Value::Share(percent) => write!(f, "{percent}%"),
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Switch(switch) => write!(f, "{switch}"),
+            Value::Word(word) => f.write_str(word),
+            Value::Words(words) => write!(f, "[{}]", words.join(", ")),
+            Value::Statuses(statuses) => write!(f, "{statuses}"),
+        }
+    }
+}
+
+/// The shortest exact way to write it: `90s`, `1500ms`, `10m`.
+fn shown_time(time: Duration) -> String {
+    const UNITS: [(u128, &str); 7] = [
+        (86_400_000_000_000, "d"),
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let nanos = time.as_nanos();
+    if nanos == 0 {
+        return "0s".into();
+    }
+    // A minute and two minutes are written `60s` and `120s`, as people do; ten minutes are `10m`.
+    let fits = |unit: u128| nanos.is_multiple_of(unit) && (nanos / unit >= 5 || unit <= 1_000_000_000);
+    let (unit, name) = UNITS.into_iter().find(|(unit, _)| fits(*unit)).unwrap_or((1, "ns"));
+    format!("{}{name}", nanos / unit)
+}
