@@ -78,7 +78,7 @@ pub use chaos::Chaos;
 pub use clock::{Clock, Tick, Time, millis, secs};
 #[cfg(feature = "config")]
 pub use config::Config;
-pub use config::{ConfigError, Percent, Problem};
+pub use config::{ConfigError, Percent, Place, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]

@@ -40,6 +40,14 @@ pub(super) fn refuse_gaps(named: &Named, settings: &Settings, tainted: &[&str], 
             missing(named, settings, path, needed, why, report);
         }
     }
+    if settings.count("keys_max") == Some(0) {
+        let place = settings.place_of("keys_max").unwrap_or(&named.place);
+        let wrong = Wrong::new(
+            "no key would have a guard",
+            "write how many keys there may be, or leave it out for one guard",
+        );
+        report.wrong(place, join(&named.path, "keys_max"), wrong);
+    }
     let hedge = |path: &str| settings.get(path).is_none();
     if settings.is_on("hedge")
         && hedge("hedge.after")

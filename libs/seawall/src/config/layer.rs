@@ -194,6 +194,21 @@ pub(super) fn bases(node: &Node) -> Result<Vec<(String, Place)>, Wrong> {
     }
 }
 
+/// Names stand in logs, metrics and keys of files, which are not made for more.
+const NAME_MAX: usize = 100;
+
+/// Says what is wrong with the name of a guard or a base.
+pub(super) fn refuse_name(entry: &Entry, section: &str, report: &mut Report) {
+    let long = entry.key.chars().count() > NAME_MAX;
+    if long || entry.key.chars().any(char::is_control) {
+        let wrong = Wrong::new(
+            format!("`{}` is no name", shortened(&entry.key).escape_debug()),
+            format!("write at most {NAME_MAX} characters that can be seen"),
+        );
+        report.wrong(&entry.place, section, wrong);
+    }
+}
+
 /// Two ways to say one thing in one section.
 fn refuse_both_ways(layer: &Layer, shown: &str, report: &mut Report) {
     for choice in CHOICES {

@@ -239,6 +239,7 @@ fn named(section: &str, node: &Node, all: &mut Vec<Named>, report: &mut Report) 
         return;
     };
     for entry_of_file in entries {
+        layer::refuse_name(entry_of_file, section, report);
         let layer = layer::read(&entry_of_file.value, &join(section, &entry_of_file.key), report);
         entry(all, section, &entry_of_file.key, &entry_of_file.place).layers.push(layer);
     }

@@ -27,7 +27,6 @@ impl Config {
     }
 
     /// Several files, and the environment.
-    #[must_use]
     pub fn loader() -> Loader {
         Loader::default()
     }

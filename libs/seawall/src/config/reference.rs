@@ -14,7 +14,7 @@ pub fn reference() -> String {
          Made by `cargo xtask reference` from the table in `libs/seawall/src/config/schema.rs`; a test fails when it is \
          stale. How files are put together is in [the guide](../libs/seawall/docs/configuration.md).\n\n\
          Each setting stands below a guard (`guards.<name>`) or a base (`configs.<name>`). `max_attempts`, `maxAttempts` \
-         and `max-attempts` are the same key. A default in brackets follows from something else.\n",
+         and `max-attempts` are the same key. A default in words follows from something else.\n",
     );
     let _ = writeln!(page, "\n## A guard\n\n{HEAD}");
     for key in TABLE.iter().filter(|key| key.parent().is_empty() && !matches!(key.kind, Kind::Section(_))) {
@@ -34,7 +34,7 @@ pub fn reference() -> String {
     page
 }
 
-const HEAD: &str = "| key | what | default | what it does |\n|---|---|---|---|";
+const HEAD: &str = "| key | what | range | default | what it does |\n|---|---|---|---|---|";
 
 fn row(page: &mut String, name: &str, key: &super::schema::Key) {
     let default = match key.default {
@@ -42,7 +42,7 @@ fn row(page: &mut String, name: &str, key: &super::schema::Key) {
         note if note.starts_with('(') => note.trim_matches(['(', ')']).to_owned(),
         value => format!("`{value}`"),
     };
-    let _ = writeln!(page, "| `{name}` | {} | {default} | {} |", what(key.kind), key.doc);
+    let _ = writeln!(page, "| `{name}` | {} | {} | {default} | {} |", what(key.kind), key.range, key.doc);
 }
 
 fn what(kind: Kind) -> String {

@@ -53,7 +53,10 @@ fn quoted(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() || !(' '..='\u{d7ff}').contains(&c) => {
+            // What YAML does not print, or takes for the end of a line.
+            c if c.is_control()
+                || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') =>
+            {
                 let _ = write!(out, "\\U{:08x}", u32::from(c));
             }
             c => out.push(c),

@@ -9,7 +9,7 @@ mod translate;
 
 use keys::{Kind, Known, MODULES, Module};
 
-use super::super::layer::{Report, unknown_name};
+use super::super::layer::{Report, refuse_name, unknown_name};
 use super::super::nearest::{nearest, squash};
 use super::super::resolve::{Book, entry};
 use super::super::tree::{Content, Entry, Node, join};
@@ -101,6 +101,7 @@ impl<'a> Resilience4j<'a> {
         report: &mut Report,
     ) {
         for entry in entries_of(&part.value, path, report) {
+            refuse_name(entry, path, report);
             let path = join(path, &entry.key);
             let known = self.sections.iter().position(|section| {
                 (section.module.name, section.is_instance, section.name)
@@ -227,7 +228,7 @@ impl Section<'_> {
             }
             Ok(None) => match known.kind {
                 Kind::Base => {
-                    self.base = entry.value.text().map(|name| (name.into(), entry.value.place.clone()))
+                    self.base = entry.value.text().map(|name| (name.into(), entry.value.place.clone()));
                 }
                 Kind::Java(instead) => report.warnings.push(Problem::new(
                     &entry.place,
