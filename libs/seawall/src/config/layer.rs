@@ -130,14 +130,30 @@ impl Reader<'_> {
                 self.section(key.path, entries, path);
             }
             (Kind::Section(_), _) if entry.value.is_null() => self.layer.items.push(item(Value::On)),
+            // Every wrong word of a list has its own place.
+            (Kind::Words(_), Content::List(items)) if items.len() > 1 => {
+                let read = |one: &Node| {
+                    let alone = Node { place: one.place.clone(), content: Content::List(vec![one.clone()]) };
+                    (one.place.clone(), value::read(key, &alone))
+                };
+                let wrong = items.iter().map(read).filter_map(|(place, value)| Some((place, value.err()?)));
+                for (place, wrong) in wrong.collect::<Vec<_>>() {
+                    self.wrong(key, &place, path, wrong);
+                }
+                if let Ok(value) = value::read(key, &entry.value) {
+                    self.layer.items.push(item(value));
+                }
+            }
             _ => match value::read(key, &entry.value) {
                 Ok(value) => self.layer.items.push(item(value)),
-                Err(wrong) => {
-                    self.taint(key.path);
-                    self.report.wrong(&entry.value.place, path, wrong);
-                }
+                Err(wrong) => self.wrong(key, &entry.value.place, path, wrong),
             },
         }
+    }
+
+    fn wrong(&mut self, key: &'static Key, place: &Place, path: &str, wrong: Wrong) {
+        self.taint(key.path);
+        self.report.wrong(place, path, wrong);
     }
 
     fn taint(&mut self, path: &'static str) {
@@ -197,12 +213,24 @@ pub(super) fn bases(node: &Node) -> Result<Vec<(String, Place)>, Wrong> {
 /// Names stand in logs, metrics and keys of files, which are not made for more.
 const NAME_MAX: usize = 100;
 
+/// More than this are not read.
+pub(super) const NAMES_MAX: usize = 10_000;
+
+/// Says that there are too many guards or bases.
+pub(super) fn refuse_crowd(entries: &[Entry], place: &Place, section: &str, report: &mut Report) {
+    if entries.len() > NAMES_MAX {
+        let reason = format!("there are more than {NAMES_MAX} of them");
+        let wrong = Wrong::new(reason, "where each key needs a guard, write one with `keys_max`");
+        report.wrong(place, section, wrong);
+    }
+}
+
 /// Says what is wrong with the name of a guard or a base.
 pub(super) fn refuse_name(entry: &Entry, section: &str, report: &mut Report) {
     let long = entry.key.chars().count() > NAME_MAX;
     if long || entry.key.chars().any(char::is_control) {
         let wrong = Wrong::new(
-            format!("`{}` is no name", shortened(&entry.key).escape_debug()),
+            format!("`{}` is no name", shortened(&entry.key)),
             format!("write at most {NAME_MAX} characters that can be seen"),
         );
         report.wrong(&entry.place, section, wrong);

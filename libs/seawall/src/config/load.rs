@@ -238,7 +238,8 @@ fn named(section: &str, node: &Node, all: &mut Vec<Named>, report: &mut Report) 
         }
         return;
     };
-    for entry_of_file in entries {
+    layer::refuse_crowd(entries, &node.place, section, report);
+    for entry_of_file in entries.iter().take(layer::NAMES_MAX) {
         layer::refuse_name(entry_of_file, section, report);
         let layer = layer::read(&entry_of_file.value, &join(section, &entry_of_file.key), report);
         entry(all, section, &entry_of_file.key, &entry_of_file.place).layers.push(layer);

@@ -1,5 +1,7 @@
 //! From layers to the settings of one guard: defaults, preset, bases, what it says itself, the environment.
 
+use std::collections::HashSet;
+
 use super::Origin;
 use super::dialect::flat;
 use super::layer::{Item, Layer, Report, is_grouping, unknown_name};
@@ -10,7 +12,7 @@ use super::value::{self, Value, Wrong};
 use super::{Place, Problem};
 
 /// Longer chains are a mistake, and two bases that each extend two others double with every step.
-const LAYERS_MAX: usize = 100;
+pub(super) const LAYERS_MAX: usize = 100;
 
 /// A guard or a base, with one layer for each file that says something about it.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl Book {
             let mut trail = vec![named.name.as_str()];
             // A circle is reported from the base in it that comes first.
             let earlier = |name: &str| self.configs[..index].iter().any(|base| base.name == name);
-            if let Some(place) = self.circle(&mut trail, &earlier) {
+            if let Some(place) = self.circle(&mut trail, &mut HashSet::new(), &earlier) {
                 let reason = format!("these bases extend each other: {}", trail.join(" → "));
                 let wrong = Wrong::new(reason, "take one `extends` out");
                 report.wrong(&place, join(&named.path, "extends"), wrong);
@@ -72,19 +74,24 @@ impl Book {
     }
 
     /// Follows the bases from the end of the trail until they come back to its beginning.
-    fn circle<'a>(&'a self, trail: &mut Vec<&'a str>, earlier: &dyn Fn(&str) -> bool) -> Option<Place> {
+    fn circle<'a>(
+        &'a self,
+        trail: &mut Vec<&'a str>,
+        seen: &mut HashSet<&'a str>,
+        earlier: &dyn Fn(&str) -> bool,
+    ) -> Option<Place> {
         let last = self.base(trail.last()?)?;
         for (name, place) in last.extends() {
             if Some(&name.as_str()) == trail.first() {
                 trail.push(name);
                 return Some(place.clone());
             }
-            if earlier(name) || trail.contains(&name.as_str()) || trail.len() > LAYERS_MAX {
+            if !seen.insert(name) || earlier(name) || trail.len() > LAYERS_MAX {
                 continue;
             }
             trail.push(name);
             // The first step of a circle is where a reader looks.
-            if self.circle(trail, earlier).is_some() {
+            if self.circle(trail, seen, earlier).is_some() {
                 return Some(place.clone());
             }
             trail.pop();
@@ -261,7 +268,10 @@ fn index_of(key: &Key) -> usize {
 
 /// What a plan shows: sections only where they say something that their settings do not.
 pub(super) fn is_shown(item: &Item) -> bool {
-    !matches!(item.key.kind, Kind::Section(_)) || item.value == Value::Off
+    match item.key.kind {
+        Kind::Section(kind) => kind == Section::On && item.value == Value::Off,
+        _ => true,
+    }
 }
 
 /// The builder's mistakes, at the place where the setting was written.

@@ -14,7 +14,7 @@ fn load(guard: &str) -> Result<Config, String> {
 }
 
 fn built(guard: &str) -> String {
-    let config = load(guard).unwrap();
+    let config = load(guard).expect("the guard can be read");
     format!("{:?}", config.plans()[0].builder())
 }
 

@@ -79,14 +79,18 @@ impl Node {
     }
 }
 
-/// As much of a text as fits into a sentence.
+/// As much of a text as fits into a sentence, without what would move the cursor of whoever reads it.
 pub(super) fn shortened(text: &str) -> String {
     const MAX: usize = 40;
-    if text.chars().count() <= MAX && !text.contains('\n') {
-        return text.into();
+    let mut shown = String::new();
+    for (index, c) in text.chars().enumerate() {
+        if index == MAX {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() { shown.extend(c.escape_debug()) } else { shown.push(c) }
     }
-    let start: String = text.chars().take_while(|c| *c != '\n').take(MAX).collect();
-    format!("{start}…")
+    shown
 }
 
 /// A key that stands twice in one section: one of the two would be lost, and nobody knows which was meant.
@@ -114,7 +118,10 @@ pub(super) fn find_duplicates(node: &Node, path: &str, problems: &mut Vec<Proble
 }
 
 pub(super) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    // A path of ours is never shortened; what somebody wrote in the place of a key may be anything.
+    let known = key.len() <= 100 && !key.contains(char::is_control);
+    let key = if known { key.into() } else { shortened(key) };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
 /// Places in a text by their offset in bytes.

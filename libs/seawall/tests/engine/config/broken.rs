@@ -53,3 +53,36 @@ fn eng_12_a_file_that_cannot_be_read_is_named() {
         "seawall.ini: its name does not say how it is written; call it `.yaml`, `.toml` or `.json`"
     ));
 }
+
+/// ENG-12: bases that each extend two others double with every step; nobody waits for that.
+#[test]
+fn eng_12_towers_of_bases_are_refused_quickly() {
+    let mut text = String::from("configs:\n  a0: {}\n  b0: {}\n");
+    for n in 1..60 {
+        let m = n - 1;
+        text += &format!("  a{n}: {{extends: [a{m}, b{m}]}}\n  b{n}: {{extends: [b{m}, a{m}]}}\n");
+    }
+    text += "guards:\n  payments: {extends: a59}\n  search: {extends: a3}\n";
+    let error = Config::parse("tower.yaml", &text, Format::Yaml).unwrap_err().to_string();
+    let expected =
+        "tower.yaml:123:3: guards.payments: more than 100 bases lie under it; extend fewer of them";
+    assert_eq!(error, expected);
+}
+
+/// ENG-12: there is a bound on everything.
+#[test]
+fn eng_12_a_file_has_a_size_that_people_can_read() {
+    let report = |text: &str| Config::parse("big.yaml", text, Format::Yaml).unwrap_err().to_string();
+    assert!(report(&"#".repeat(2 << 20)).starts_with("big.yaml: it has more than 1048576 bytes; "));
+    let crowd: String = (0..10_001).map(|n| format!("  g{n}: {{}}\n")).collect();
+    assert_eq!(
+        report(&format!("guards:\n{crowd}")),
+        "big.yaml:2:3: guards: there are more than 10000 of them; where each key needs a guard, write one with `keys_max`"
+    );
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    assert!(
+        report(&deep).starts_with("big.yaml:1:65: sections lie more than 64 deep here"),
+        "{}",
+        report(&deep)
+    );
+}

@@ -226,7 +226,7 @@ guards:
     is("b", "retry.backoff.jitter", "full");
     is("c", "breaker.scope", "attempt");
     is("c", "breaker.consecutive_failures", "10");
-    is("c", "retry", "none");
+    is("c", "retry.max_attempts", "nothing");
     is("d", "retry.max_attempts", "2");
     is("d", "retry.backoff.base", "2s");
     is("d", "retry.backoff.jitter", "none");
@@ -417,8 +417,7 @@ fn eng_12_a_difference_names_guard_setting_and_both_values() {
 a.breaker.consecutive_failures: 5 → nothing
 a.breaker.failure_rate: nothing → 50%
 a.breaker.over_calls: nothing → 100
-a.breaker.cooldown: 30s → 60s
-c.retry: nothing → none"
+a.breaker.cooldown: 30s → 60s"
     );
     assert!(old.diff(&old).is_empty());
     assert_eq!(old.diff(&old).to_string(), "nothing changes");

@@ -9,9 +9,9 @@ mod translate;
 
 use keys::{Kind, Known, MODULES, Module};
 
-use super::super::layer::{Report, refuse_name, unknown_name};
+use super::super::layer::{NAMES_MAX, Report, refuse_crowd, refuse_name, unknown_name};
 use super::super::nearest::{nearest, squash};
-use super::super::resolve::{Book, entry};
+use super::super::resolve::{Book, LAYERS_MAX, entry};
 use super::super::tree::{Content, Entry, Node, join};
 use super::super::value::{self, Bare, Value, Wrong, listed};
 use super::super::{Place, Problem};
@@ -100,7 +100,9 @@ impl<'a> Resilience4j<'a> {
         path: &str,
         report: &mut Report,
     ) {
-        for entry in entries_of(&part.value, path, report) {
+        let entries = entries_of(&part.value, path, report);
+        refuse_crowd(entries, &part.value.place, path, report);
+        for entry in entries.iter().take(NAMES_MAX) {
             refuse_name(entry, path, report);
             let path = join(path, &entry.key);
             let known = self.sections.iter().position(|section| {
@@ -154,6 +156,12 @@ impl<'a> Resilience4j<'a> {
                 None => None,
             };
             let Some(base) = base else { break };
+            if chain.len() > LAYERS_MAX {
+                let wrong =
+                    Wrong::new(format!("more than {LAYERS_MAX} bases lie under it"), "extend fewer of them");
+                report.wrong(&instance.place, instance.path.clone(), wrong);
+                break;
+            }
             if let Some(begin) = chain.iter().position(|other| std::ptr::eq(*other, base)) {
                 let mut names: Vec<_> = chain[begin..].iter().map(|section| section.name).collect();
                 names.push(base.name);
