@@ -4,7 +4,7 @@
 //! are compared without case, `-` and `_`, because a variable can't be called `payment-service`. A variable with the
 //! prefix but without `__` belongs to somebody else.
 
-use super::layer::{Item, Layer, Report, bases, child, unknown, unknown_name};
+use super::layer::{Item, Layer, Report, bases, child, refuse_both_ways, unknown, unknown_name};
 use super::nearest::{nearest, squash};
 use super::resolve::{Book, Named};
 use super::schema::{Key, Kind};
@@ -49,6 +49,7 @@ pub(super) fn lay_over(
     }
     for (is_guard, at, layer) in layers {
         let all = if is_guard { &mut book.guards } else { &mut book.configs };
+        refuse_both_ways(&layer, &all[at].path, report);
         all[at].layers.push(layer);
     }
 }

@@ -238,7 +238,7 @@ pub(super) fn refuse_name(entry: &Entry, section: &str, report: &mut Report) {
 }
 
 /// Two ways to say one thing in one section.
-fn refuse_both_ways(layer: &Layer, shown: &str, report: &mut Report) {
+pub(super) fn refuse_both_ways(layer: &Layer, shown: &str, report: &mut Report) {
     for choice in CHOICES {
         let of = |way| layer.items.iter().find(move |item| item.way(choice) == Some(way));
         if let (Some(one), Some(other)) = (of(0), of(1)) {

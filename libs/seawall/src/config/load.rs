@@ -85,7 +85,7 @@ impl Loader {
     /// Reads everything, or says everything that is wrong at once.
     pub fn load(self) -> Result<Config, ConfigError> {
         let mut report = Report::default();
-        let mut trees = Vec::new();
+        let (mut trees, sources) = (Vec::new(), self.sources.len());
         for (order, source) in self.sources.into_iter().enumerate() {
             let order = u32::try_from(order).unwrap_or(u32::MAX);
             match source {
@@ -99,7 +99,7 @@ impl Loader {
             }
         }
         // With half of the text missing, everything after this would be noise.
-        if !report.problems.is_empty() {
+        if trees.len() < sources {
             return Err(ConfigError::in_files(report.problems));
         }
         let (mut book, mut foreign) = (Book::default(), Resilience4j::default());
@@ -107,6 +107,9 @@ impl Loader {
             document(tree, &mut book, &mut foreign, &mut report);
         }
         foreign.translate(&mut book, &mut report);
+        if let Some(tree) = trees.first().filter(|_| book.guards.is_empty()) {
+            report.warn(&tree.place, "", "there is no guard in it; write one below `guards`".into());
+        }
         for prefix in self.prefixes {
             env::lay_over(&prefix, env::of_process(), &mut book, &mut report);
         }
@@ -128,8 +131,9 @@ impl Loader {
 pub fn policy(name: &str, text: &str, format: Format) -> Result<Plan, ConfigError> {
     let (mut report, mut book) = (Report::default(), Book::default());
     let file = Place::whole("policy", 0);
-    let tree = read_text(&file, text, format, &mut report).filter(|_| report.problems.is_empty());
-    let Some(tree) = tree else { return Err(ConfigError::in_files(report.problems)) };
+    let Some(tree) = read_text(&file, text, format, &mut report) else {
+        return Err(ConfigError::in_files(report.problems));
+    };
     let layers = vec![layer::read(&tree, "", &mut report)];
     book.guards.push(Named { name: name.into(), path: String::new(), place: tree.place, layers });
     let mut config = finish(&book, report)?;

@@ -79,9 +79,10 @@ pub(in crate::config) fn refuse_mixtures(layer: &Layer, shown: &str, report: &mu
             let written = item.written.unwrap_or_default();
             let line = native.origin.place().and_then(Place::line).unwrap_or_default();
             let reason = format!("it speaks of `{policy}`, which is written in other words on line {line}");
-            let remedy = match native.key.path == item.key.path {
-                true => "keep one of them".into(),
-                false => format!("write `{}` there instead", item.key.path),
+            let remedy = if native.key.path == item.key.path {
+                "keep one of them".into()
+            } else {
+                format!("write `{}` there instead", item.key.path)
             };
             report.wrong(place, join(shown, written), Wrong::new(reason, remedy));
         }

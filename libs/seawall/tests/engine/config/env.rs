@@ -76,6 +76,20 @@ SEAWALL_GUARD__SEARCH__CALL_TIMEOUT: no such section `GUARD`; did you mean `SEAW
     );
 }
 
+/// ENG-12: two variables that exclude each other are a mistake, as they are in a file.
+#[test]
+fn eng_12_variables_that_exclude_each_other_are_refused() {
+    let report = load(&[
+        ("SEAWALL_GUARDS__SEARCH__BREAKER__CONSECUTIVE_FAILURES", "3"),
+        ("SEAWALL_GUARDS__SEARCH__BREAKER__FAILURE_RATE", "20%"),
+    ]);
+    assert_eq!(
+        report.unwrap_err(),
+        "SEAWALL_GUARDS__SEARCH__BREAKER__FAILURE_RATE: guards.search.breaker.failure_rate: it excludes \
+         `consecutive_failures`: a circuit opens after failures in a row or at a rate, not both; keep one of them"
+    );
+}
+
 /// ENG-12: a name that fits two guards is not guessed.
 #[test]
 fn eng_12_a_variable_that_means_two_guards_is_refused() {

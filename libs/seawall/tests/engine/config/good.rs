@@ -458,6 +458,18 @@ fn eng_12_yaml_guesses_nothing() {
     assert!(config.diff(&again).is_empty(), "{}", config.to_yaml());
 }
 
+/// ENG-12: an empty file is not an error, and not silence either.
+#[test]
+fn eng_12_a_file_without_guards_is_worth_a_word() {
+    for (text, format) in
+        [("", Format::Yaml), ("# soon\n", Format::Toml), ("{}", Format::Json), ("guards:", Format::Yaml)]
+    {
+        let config = Config::parse("empty", text, format).unwrap();
+        assert!(config.plans().is_empty());
+        assert_eq!(warnings(&config), "empty:1:1: there is no guard in it; write one below `guards`\n");
+    }
+}
+
 /// ENG-12: anchors are written out.
 #[test]
 fn eng_12_aliases_are_what_they_stand_for() {
