@@ -95,3 +95,8 @@ pub use retry::{Retry, Safety};
 #[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// How a file of resilience4j is brought over, compiled with the other examples.
+#[cfg(all(doctest, feature = "config"))]
+#[doc = include_str!("../../../docs/resilience4j.md")]
+struct BringingOver;

@@ -131,18 +131,16 @@ impl Reader<'_> {
             }
             (Kind::Section(_), _) if entry.value.is_null() => self.layer.items.push(item(Value::On)),
             // Every wrong word of a list has its own place.
-            (Kind::Words(_), Content::List(items)) if items.len() > 1 => {
-                let read = |one: &Node| {
-                    let alone = Node { place: one.place.clone(), content: Content::List(vec![one.clone()]) };
-                    (one.place.clone(), value::read(key, &alone))
-                };
-                let wrong = items.iter().map(read).filter_map(|(place, value)| Some((place, value.err()?)));
-                for (place, wrong) in wrong.collect::<Vec<_>>() {
-                    self.wrong(key, &place, path, wrong);
+            (Kind::Words(_), Content::List(items)) if !items.is_empty() => {
+                let mut words = Vec::new();
+                for one in items {
+                    match value::read(key, one) {
+                        Ok(Value::Words(more)) => words.extend(more),
+                        Ok(_) => {}
+                        Err(wrong) => self.wrong(key, &one.place, path, wrong),
+                    }
                 }
-                if let Ok(value) = value::read(key, &entry.value) {
-                    self.layer.items.push(item(value));
-                }
+                self.layer.items.push(item(Value::Words(words)));
             }
             _ => match value::read(key, &entry.value) {
                 Ok(value) => self.layer.items.push(item(value)),

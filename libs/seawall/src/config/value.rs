@@ -55,7 +55,10 @@ const TIME_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// The value of `key` as it is written in `node`.
 pub(super) fn read(key: &Key, node: &Node) -> Result<Value, Wrong> {
     match (key.kind, &node.content) {
-        (Kind::Words(words), Content::List(items)) => words_of(items, words),
+        (Kind::Words(words), Content::List(items)) if items.is_empty() => {
+            let remedy = format!("write at least one of {}, or leave it out", listed(words));
+            Err(Wrong::new("the list is empty", remedy))
+        }
         (Kind::Statuses, Content::List(items)) => {
             let texts = items.iter().map(|item| item.text().ok_or_else(|| wrong_type(key, item)));
             statuses(&texts.collect::<Result<Vec<_>, _>>()?.join(","))
@@ -227,21 +230,6 @@ pub(super) fn word(text: &str, words: &'static [&'static str]) -> Result<&'stati
         None => format!("write {}", one_of(words)),
     };
     Err(Wrong::new(format!("`{}` is not known here", shortened(text)), remedy))
-}
-
-fn words_of(items: &[Node], words: &'static [&'static str]) -> Result<Value, Wrong> {
-    let found = items.iter().map(|item| match item.text() {
-        Some(text) => word(text, words),
-        None => {
-            Err(Wrong::new(format!("{} stands in the list", item.noun()), format!("write {}", one_of(words))))
-        }
-    });
-    let found: Vec<_> = found.collect::<Result<_, _>>()?;
-    if found.is_empty() {
-        let remedy = format!("write at least one of {}, or leave it out", listed(words));
-        return Err(Wrong::new("the list is empty", remedy));
-    }
-    Ok(Value::Words(found))
 }
 
 fn statuses(text: &str) -> Result<Value, Wrong> {

@@ -53,6 +53,14 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
         "max_retries" => value::count(text).map(|retries| Value::Count(retries.saturating_add(1))),
         _ => value::time(text, Bare::Seconds).map(Value::Time),
     });
+    if layer.items.iter().any(|item| item.written == Some(name)) {
+        report.wrong(
+            &entry.place,
+            path,
+            Wrong::new(format!("this is `{name}` once more"), "take one of them out"),
+        );
+        return true;
+    }
     match value {
         Ok(value) => {
             let origin = Origin::Written(entry.place.clone());

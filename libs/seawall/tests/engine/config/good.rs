@@ -477,6 +477,26 @@ fn eng_12_aliases_are_what_they_stand_for() {
     assert_eq!(value(&config, "b", "call_timeout"), "3s");
 }
 
+/// ENG-12: the page about resilience4j says that its two files are the same but for jitter and budget.
+#[test]
+fn eng_12_before_and_after_on_the_page_about_resilience4j_are_the_same() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/resilience4j.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut blocks = page.split("```yaml\n").skip(1).map(|block| yaml(block.split("```").next().unwrap()));
+    let (before, after) = (blocks.next().unwrap(), blocks.next().unwrap());
+    let changed: Vec<_> = before.diff(&after).changed.iter().map(|change| change.path).collect();
+    assert_eq!(
+        changed,
+        [
+            "retry.backoff.jitter",
+            "retry.budget",
+            "retry.budget.share_of_calls",
+            "retry.budget.window",
+            "retry.budget.floor_per_second",
+        ]
+    );
+}
+
 /// ENG-12: the page of all settings is the table. `cargo xtask reference` writes it.
 #[test]
 fn eng_12_the_reference_page_is_not_stale() {
