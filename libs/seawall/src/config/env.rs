@@ -5,7 +5,7 @@
 //! prefix but without `__` belongs to somebody else.
 
 use super::layer::{Item, Layer, Report, bases, child, refuse_both_ways, unknown, unknown_name};
-use super::nearest::{nearest, squash};
+use super::nearest::{is_same, nearest, squash};
 use super::resolve::{Book, Named};
 use super::schema::{Key, Kind};
 use super::tree::Node;
@@ -70,7 +70,7 @@ fn find(path: &str, variable: &str, book: &Book) -> Result<(bool, usize, &'stati
             ));
         }
     };
-    let mut found = all.iter().enumerate().filter(|(_, named)| squash(&named.name) == squash(name));
+    let mut found = all.iter().enumerate().filter(|(_, named)| is_same(&named.name, name));
     let at = match (found.next(), found.next()) {
         (Some((at, _)), None) => at,
         (Some((_, one)), Some((_, two))) => {

@@ -1,7 +1,7 @@
 //! One section of a file, read by the table: the settings of a guard or of a base as they are written, and nothing else.
 
 use super::dialect::flat;
-use super::nearest::{elsewhere, nearest, squash};
+use super::nearest::{elsewhere, is_same, nearest};
 use super::schema::{self, CHOICES, Key, Kind, Section, TABLE, Way};
 use super::tree::{Content, Entry, Node, join, shortened};
 use super::value::{self, Value, Wrong};
@@ -166,9 +166,8 @@ pub(super) fn policy_of(path: &str) -> &str {
 
 /// The setting of this name in a section, however it is spelt.
 pub(super) fn child(section: &str, name: &str) -> Option<&'static Key> {
-    let name = squash(name);
-    let name = if section.is_empty() && name == "baseconfig" { "extends" } else { &name };
-    schema::children(section).find(|key| squash(key.name()) == name)
+    let name = if section.is_empty() && is_same(name, "base_config") { "extends" } else { name };
+    schema::children(section).find(|key| is_same(key.name(), name))
 }
 
 /// What to say about a key that is not in the table.
@@ -179,7 +178,7 @@ pub(super) fn unknown(section: &str, name: &str) -> Wrong {
         return Wrong::new("no such key", format!("did you mean `{near}`?"));
     }
     // In the right file but in the wrong section.
-    let stray = TABLE.iter().find(|key| squash(key.name()) == squash(name) && !key.parent().is_empty());
+    let stray = TABLE.iter().find(|key| is_same(key.name(), name) && !key.parent().is_empty());
     let keys = value::listed(&siblings);
     match stray {
         Some(key) => Wrong::new("no such key here", format!("it belongs below `{}`", key.parent())),

@@ -2,7 +2,16 @@
 
 /// A name without case, `-` and `_`: `maxAttempts`, `max-attempts` and `max_attempts` are one key.
 pub(super) fn squash(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+    letters(name).collect()
+}
+
+/// Whether two names differ in case, `-` and `_` at most.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other))
+}
+
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase)
 }
 
 /// The candidate that is most like `word`, if one is like it at all.

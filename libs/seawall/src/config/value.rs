@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::nearest::{nearest, squash};
+use super::nearest::{is_same, nearest};
 use super::schema::{Key, Kind, Section};
 use super::tree::{Content, Node, shortened};
 use crate::fault::StatusSet;
@@ -222,7 +222,7 @@ pub(super) fn switch(text: &str) -> Result<bool, Wrong> {
 }
 
 pub(super) fn word(text: &str, words: &'static [&'static str]) -> Result<&'static str, Wrong> {
-    if let Some(word) = words.iter().find(|word| squash(word) == squash(text)) {
+    if let Some(word) = words.iter().find(|word| is_same(word, text)) {
         return Ok(word);
     }
     let remedy = match nearest(text, words.iter().copied()) {

@@ -5,7 +5,7 @@
 //! so both are there with the defaults of that hub, unless they are written in our own words.
 
 use super::super::layer::{Item, Layer, Report, policy_of};
-use super::super::nearest::squash;
+use super::super::nearest::is_same;
 use super::super::schema;
 use super::super::tree::{Entry, join};
 use super::super::value::{self, Bare, Value, Wrong};
@@ -40,7 +40,7 @@ const DEFAULTS: &[(&str, &str)] = &[
 
 /// Takes the entry if it is one of ours.
 pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, report: &mut Report) -> bool {
-    let Some((name, setting)) = KEYS.iter().find(|(name, _)| squash(name) == squash(&entry.key)) else {
+    let Some((name, setting)) = KEYS.iter().find(|(name, _)| is_same(name, &entry.key)) else {
         return false;
     };
     let text = entry

@@ -10,7 +10,7 @@ mod translate;
 use keys::{Kind, Known, MODULES, Module};
 
 use super::super::layer::{NAMES_MAX, Report, refuse_crowd, refuse_name, unknown_name};
-use super::super::nearest::{nearest, squash};
+use super::super::nearest::{is_same, nearest, squash};
 use super::super::resolve::{Book, LAYERS_MAX, entry};
 use super::super::tree::{Content, Entry, Node, join};
 use super::super::value::{self, Bare, Value, Wrong, listed};
@@ -64,8 +64,8 @@ impl<'a> Resilience4j<'a> {
     }
 
     fn module(&mut self, name: &str, entry: &'a Entry, path: &str, report: &mut Report) {
-        let Some(module) = MODULES.iter().find(|module| module.name == squash(name)) else {
-            if squash(name) == "threadpoolbulkhead" {
+        let Some(module) = MODULES.iter().find(|module| is_same(module.name, name)) else {
+            if is_same(name, "thread-pool-bulkhead") {
                 let reason = "not read: there are no thread pools here; write a `bulkhead`";
                 return report.warn(&entry.place, path, reason.into());
             }
@@ -211,7 +211,7 @@ impl<'a> Resilience4j<'a> {
 impl Section<'_> {
     fn take(&mut self, entry: &Entry, path: &str, report: &mut Report) {
         let keys = || self.module.keys.iter().chain(keys::EVERYWHERE);
-        let Some(known) = keys().find(|known| squash(known.name) == squash(&entry.key)) else {
+        let Some(known) = keys().find(|known| is_same(known.name, &entry.key)) else {
             self.tainted = true;
             let remedy = match nearest(&entry.key, keys().map(|known| known.name)) {
                 Some(near) => format!("did you mean `{near}`?"),
