@@ -32,7 +32,10 @@ const NEEDS: &[(&str, &str, &str, &str)] = &[
     ("hedge", "hedge.until_known", "hedge.percentile", "it does not say by which share of the answers"),
 ];
 
-/// Says which settings are missing.
+/// As many guards as a family may have.
+const KEYS_MAX: u32 = 1_000_000;
+
+/// Says which settings are missing, and what only a registry would see.
 pub(super) fn refuse_gaps(named: &Named, settings: &Settings, tainted: &[&str], report: &mut Report) {
     let gaps = NEEDS.iter().filter(|(section, ..)| settings.is_on(section) && !tainted.contains(section));
     for (_, path, needed, why) in gaps {
@@ -40,12 +43,10 @@ pub(super) fn refuse_gaps(named: &Named, settings: &Settings, tainted: &[&str], 
             missing(named, settings, path, needed, why, report);
         }
     }
-    if settings.count("keys_max") == Some(0) {
+    if let Some(max) = settings.count("keys_max").filter(|max| !(1..=KEYS_MAX).contains(max)) {
         let place = settings.place_of("keys_max").unwrap_or(&named.place);
-        let wrong = Wrong::new(
-            "no key would have a guard",
-            "write how many keys there may be, or leave it out for one guard",
-        );
+        let reason = format!("{max} guards are not between 1 and {KEYS_MAX}");
+        let wrong = Wrong::new(reason, "leave it out for one guard without keys");
         report.wrong(place, join(&named.path, "keys_max"), wrong);
     }
     let hedge = |path: &str| settings.get(path).is_none();

@@ -3,6 +3,8 @@
 #![cfg_attr(feature = "config", doc = include_str!("../../docs/configuration.md"))]
 
 #[cfg(feature = "config")]
+mod apply;
+#[cfg(feature = "config")]
 mod build;
 #[cfg(feature = "config")]
 mod dialect;

@@ -74,7 +74,7 @@ pub(super) const TABLE: &[Key] = &[
     key("extends", Bases, "", "The base under `configs` that this one builds on, or a list of them; a later one wins over an earlier one."),
     key("preset", Word(PRESETS), "", "Usual values for a kind of peer. It lies under everything else that is written."),
     key("health", Switch, "false", "Whether the guard is listed where the health of the process is asked for."),
-    key("keys_max", Count, "", "Makes one guard for each key (host, tenant), and at most so many.").within("1 or more"),
+    key("keys_max", Count, "", "Makes one guard for each key (host, tenant), and at most so many.").within("1 to 1000000"),
     key("call_timeout", TimeOrNone, "(all attempts and waits, or 10s)", "How long a call may take with all its attempts and waits.").within("above zero, and at least `attempt_timeout`"),
     key("attempt_timeout", TimeOrNone, "", "How long one attempt may take.").within("above zero"),
 

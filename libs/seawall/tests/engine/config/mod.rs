@@ -1,5 +1,6 @@
 //! Guards from files, as their users write them.
 
+mod apply;
 mod broken;
 mod env;
 mod good;
