@@ -105,12 +105,13 @@ fn switch_of_section(section: Section, text: &str) -> Result<Value, Wrong> {
     }
 }
 
+const UNITS: &str = "write a number and a unit: ns, us, ms, s, m, h or d, like `30s` or `1m30s`";
+
 /// `30s`, `1m30s`, `1.5 h`.
 pub(super) fn time(text: &str, bare: Bare) -> Result<Duration, Wrong> {
-    const REMEDY: &str = "write a number and a unit: ns, us, ms, s, m, h or d, like `30s` or `1m30s`";
     let shown = shortened(text);
     if text.starts_with('-') {
-        return Err(Wrong::new(format!("`{shown}` is negative"), REMEDY));
+        return Err(Wrong::new(format!("`{shown}` is negative"), "write zero or more"));
     }
     if let Some(number) = plain_number(text) {
         let unit = match bare {
@@ -131,19 +132,33 @@ pub(super) fn time(text: &str, bare: Bare) -> Result<Duration, Wrong> {
         let letters = tail.find(|c: char| !c.is_alphabetic()).unwrap_or(tail.len());
         let (unit, next) = tail.split_at(letters);
         let Some(number) = plain_number(number) else {
-            return Err(Wrong::new(format!("`{shown}` is not a duration"), REMEDY));
+            return Err(Wrong::new(format!("`{shown}` is not a duration"), UNITS));
         };
-        let Some(unit) = nanos_of(unit) else {
-            let reason = match unit {
-                "" => format!("`{shown}` has a number without a unit"),
-                _ => format!("`{}` is not a unit of time", shortened(unit)),
-            };
-            return Err(Wrong::new(reason, REMEDY));
-        };
+        let Some(unit) = nanos_of(unit) else { return Err(no_unit(unit, text)) };
         nanos += number * unit;
         rest = next.trim_start();
     }
-    if text.is_empty() { Err(Wrong::new("a duration is missing", REMEDY)) } else { bounded(nanos, &shown) }
+    if text.is_empty() { Err(Wrong::new("a duration is missing", UNITS)) } else { bounded(nanos, &shown) }
+}
+
+/// What to say about a unit that there is not, with what was probably meant.
+fn no_unit(unit: &str, text: &str) -> Wrong {
+    let meant = match unit.to_lowercase().as_str() {
+        "" => return Wrong::new(format!("`{}` ends without a unit", shortened(text)), UNITS),
+        "nanosecond" | "nanoseconds" | "nanos" | "nsec" => Some("ns"),
+        "microsecond" | "microseconds" | "micros" | "usec" => Some("us"),
+        "millisecond" | "milliseconds" | "millis" | "msec" | "ms" => Some("ms"),
+        "second" | "seconds" | "sec" | "secs" | "s" => Some("s"),
+        "minute" | "minutes" | "min" | "mins" => Some("m"),
+        "hour" | "hours" | "hr" | "hrs" | "h" => Some("h"),
+        "day" | "days" | "d" => Some("d"),
+        _ => None,
+    };
+    let remedy = match meant {
+        Some(meant) => format!("write `{}`", shortened(&text.replace(unit, meant).replace(' ', ""))),
+        None => UNITS.into(),
+    };
+    Wrong::new(format!("`{}` is not a unit of time", shortened(unit)), remedy)
 }
 
 fn nanos_of(unit: &str) -> Option<f64> {
@@ -151,8 +166,8 @@ fn nanos_of(unit: &str) -> Option<f64> {
         "ns" => 1.0,
         "us" | "µs" | "μs" => 1e3,
         "ms" => 1e6,
-        "s" | "sec" => 1e9,
-        "m" | "min" => 60e9,
+        "s" => 1e9,
+        "m" => 60e9,
         "h" => 3_600e9,
         "d" => 86_400e9,
         _ => return None,
