@@ -36,6 +36,8 @@ mod schema;
 #[cfg(all(test, feature = "config"))]
 mod tests;
 #[cfg(feature = "config")]
+mod time;
+#[cfg(feature = "config")]
 mod toml;
 #[cfg(feature = "config")]
 mod tree;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::schema::{CHOICES, Kind, TABLE, children, find};
-use super::value::{self, Bare, Value};
+use super::time::{self, Bare};
+use super::value::{self, Value};
 use super::{Config, Format};
 use crate::backoff::Backoff;
 use crate::{Breaker, Bulkhead, Chaos, Guard, RateLimit, Retry, millis, secs};
@@ -100,9 +101,9 @@ fn eng_12_ranges_are_as_the_page_says() {
 #[test]
 fn durations_are_exact_and_written_as_people_do() {
     let check = |text: &str, time: Duration, shown: &str| {
-        assert_eq!(value::time(text, Bare::Refused), Ok(time), "{text}");
+        assert_eq!(time::read(text, Bare::Refused), Ok(time), "{text}");
         assert_eq!(Value::Time(time).to_string(), shown);
-        assert_eq!(value::time(shown, Bare::Refused), Ok(time), "{shown}");
+        assert_eq!(time::read(shown, Bare::Refused), Ok(time), "{shown}");
     };
     check("30s", secs(30), "30s");
     check("1m30s", secs(90), "90s");
@@ -113,8 +114,8 @@ fn durations_are_exact_and_written_as_people_do() {
     check("1µs", Duration::from_nanos(1_000), "1us");
     check("0s", Duration::ZERO, "0s");
     check("366d", secs(366 * 86_400), "366d");
-    assert_eq!(value::time("1500", Bare::Millis), Ok(millis(1_500)));
-    assert_eq!(value::time("1.5", Bare::Seconds), Ok(millis(1_500)));
+    assert_eq!(time::read("1500", Bare::Millis), Ok(millis(1_500)));
+    assert_eq!(time::read("1.5", Bare::Seconds), Ok(millis(1_500)));
     for wrong in [
         "",
         "s",
@@ -129,7 +130,7 @@ fn durations_are_exact_and_written_as_people_do() {
         "٣s",
         "9999999999999999999999d",
     ] {
-        assert!(value::time(wrong, Bare::Refused).is_err(), "{wrong}");
+        assert!(time::read(wrong, Bare::Refused).is_err(), "{wrong}");
     }
 }
 

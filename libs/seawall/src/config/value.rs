@@ -1,10 +1,11 @@
-//! What is written, as a value: durations with units, shares, counts, words, sets of statuses.
+//! What is written, as a value: shares, counts, words, sets of statuses, and durations.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::nearest::{is_same, nearest};
 use super::schema::{Key, Kind, Section};
+use super::time::{self, Bare};
 use super::tree::{Content, Node, shortened};
 use crate::fault::StatusSet;
 
@@ -41,17 +42,6 @@ impl Wrong {
     }
 }
 
-/// What a number without a unit means.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Bare {
-    Refused,
-    Millis,
-    Seconds,
-}
-
-/// Longer than this is a slip of the hand.
-const TIME_MAX: Duration = Duration::from_secs(366 * 86_400);
-
 /// The value of `key` as it is written in `node`.
 pub(super) fn read(key: &Key, node: &Node) -> Result<Value, Wrong> {
     match (key.kind, &node.content) {
@@ -75,7 +65,7 @@ pub(super) fn of_text(kind: Kind, text: &str) -> Result<Value, Wrong> {
     match kind {
         Kind::Section(section) => switch_of_section(section, text),
         Kind::TimeOrNone if text == "none" => Ok(Value::None),
-        Kind::Time | Kind::TimeOrNone => time(text, Bare::Refused).map(Value::Time),
+        Kind::Time | Kind::TimeOrNone => time::read(text, Bare::Refused).map(Value::Time),
         Kind::Share => share(text).map(Value::Share),
         Kind::Count => count(text).map(Value::Count),
         Kind::Number => number(text).map(Value::Number),
@@ -105,85 +95,8 @@ fn switch_of_section(section: Section, text: &str) -> Result<Value, Wrong> {
     }
 }
 
-const UNITS: &str = "write a number and a unit: ns, us, ms, s, m, h or d, like `30s` or `1m30s`";
-
-/// `30s`, `1m30s`, `1.5 h`.
-pub(super) fn time(text: &str, bare: Bare) -> Result<Duration, Wrong> {
-    let shown = shortened(text);
-    if text.starts_with('-') {
-        return Err(Wrong::new(format!("`{shown}` is negative"), "write zero or more"));
-    }
-    if let Some(number) = plain_number(text) {
-        let unit = match bare {
-            Bare::Millis => 1e6,
-            Bare::Seconds => 1e9,
-            Bare::Refused => {
-                let remedy = format!("write `{shown}s` or `{shown}ms`");
-                return Err(Wrong::new("a duration needs a unit", remedy));
-            }
-        };
-        return bounded(number * unit, &shown);
-    }
-    let (mut rest, mut nanos) = (text, 0.0);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(digits);
-        let tail = tail.trim_start();
-        let letters = tail.find(|c: char| !c.is_alphabetic()).unwrap_or(tail.len());
-        let (unit, next) = tail.split_at(letters);
-        let Some(number) = plain_number(number) else {
-            return Err(Wrong::new(format!("`{shown}` is not a duration"), UNITS));
-        };
-        let Some(unit) = nanos_of(unit) else { return Err(no_unit(unit, text)) };
-        nanos += number * unit;
-        rest = next.trim_start();
-    }
-    if text.is_empty() { Err(Wrong::new("a duration is missing", UNITS)) } else { bounded(nanos, &shown) }
-}
-
-/// What to say about a unit that there is not, with what was probably meant.
-fn no_unit(unit: &str, text: &str) -> Wrong {
-    let meant = match unit.to_lowercase().as_str() {
-        "" => return Wrong::new(format!("`{}` ends without a unit", shortened(text)), UNITS),
-        "nanosecond" | "nanoseconds" | "nanos" | "nsec" => Some("ns"),
-        "microsecond" | "microseconds" | "micros" | "usec" => Some("us"),
-        "millisecond" | "milliseconds" | "millis" | "msec" | "ms" => Some("ms"),
-        "second" | "seconds" | "sec" | "secs" | "s" => Some("s"),
-        "minute" | "minutes" | "min" | "mins" => Some("m"),
-        "hour" | "hours" | "hr" | "hrs" | "h" => Some("h"),
-        "day" | "days" | "d" => Some("d"),
-        _ => None,
-    };
-    let remedy = match meant {
-        Some(meant) => format!("write `{}`", shortened(&text.replace(unit, meant).replace(' ', ""))),
-        None => UNITS.into(),
-    };
-    Wrong::new(format!("`{}` is not a unit of time", shortened(unit)), remedy)
-}
-
-fn nanos_of(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3_600e9,
-        "d" => 86_400e9,
-        _ => return None,
-    })
-}
-
-/// In whole nanoseconds: what `1.1s` says is not what a float says.
-pub(super) fn bounded(nanos: f64, shown: &str) -> Result<Duration, Wrong> {
-    if nanos <= TIME_MAX.as_nanos() as f64 {
-        return Ok(Duration::from_nanos(nanos.round() as u64));
-    }
-    Err(Wrong::new(format!("`{shown}` is longer than a year"), "write a shorter time"))
-}
-
 /// Digits with at most one point, so that `1e9`, `inf` and `0x10` are no numbers.
-fn plain_number(text: &str) -> Option<f64> {
+pub(super) fn plain_number(text: &str) -> Option<f64> {
     let digits =
         text.starts_with(|c: char| c.is_ascii_digit()) && text.ends_with(|c: char| c.is_ascii_digit());
     let known = text.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -293,7 +206,7 @@ impl fmt::Display for Value {
         match self {
             Value::On => f.write_str("default"),
             Value::Off | Value::None => f.write_str("none"),
-            Value::Time(time) => f.write_str(&shown_time(*time)),
+            Value::Time(time) => f.write_str(&time::written(*time)),
             Value::Share(percent) => write!(f, "{percent}%"),
             Value::Count(count) => write!(f, "{count}"),
             Value::Number(number) => write!(f, "{number}"),
@@ -303,25 +216,4 @@ impl fmt::Display for Value {
             Value::Statuses(statuses) => write!(f, "{statuses}"),
         }
     }
-}
-
-/// The shortest exact way to write it: `90s`, `1500ms`, `10m`.
-fn shown_time(time: Duration) -> String {
-    const UNITS: [(u128, &str); 7] = [
-        (86_400_000_000_000, "d"),
-        (3_600_000_000_000, "h"),
-        (60_000_000_000, "m"),
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-        (1_000, "us"),
-        (1, "ns"),
-    ];
-    let nanos = time.as_nanos();
-    if nanos == 0 {
-        return "0s".into();
-    }
-    // A minute and two minutes are written `60s` and `120s`, as people do; ten minutes are `10m`.
-    let fits = |unit: u128| nanos.is_multiple_of(unit) && (nanos / unit >= 5 || unit <= 1_000_000_000);
-    let (unit, name) = UNITS.into_iter().find(|(unit, _)| fits(*unit)).unwrap_or((1, "ns"));
-    format!("{}{name}", nanos / unit)
 }

@@ -7,8 +7,9 @@
 use super::super::layer::{Item, Layer, Report, policy_of};
 use super::super::nearest::is_same;
 use super::super::schema;
+use super::super::time::{self, Bare};
 use super::super::tree::{Entry, join};
-use super::super::value::{self, Bare, Value, Wrong};
+use super::super::value::{self, Value, Wrong};
 use super::super::{Origin, Place};
 use crate::fault::StatusSet;
 
@@ -51,7 +52,7 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
         "cb_failure_threshold" => value::count(text).map(Value::Count),
         // The first attempt is not a retry.
         "max_retries" => value::count(text).map(|retries| Value::Count(retries.saturating_add(1))),
-        _ => value::time(text, Bare::Seconds).map(Value::Time),
+        _ => time::read(text, Bare::Seconds).map(Value::Time),
     });
     if layer.items.iter().any(|item| item.written == Some(name)) {
         report.wrong(

@@ -12,8 +12,9 @@ use keys::{Kind, Known, MODULES, Module};
 use super::super::layer::{NAMES_MAX, Report, refuse_crowd, refuse_name, unknown_name};
 use super::super::nearest::{is_same, nearest, squash};
 use super::super::resolve::{Book, LAYERS_MAX, entry};
+use super::super::time::Bare;
 use super::super::tree::{Content, Entry, Node, join};
-use super::super::value::{self, Bare, Value, Wrong, listed};
+use super::super::value::{self, Value, Wrong, listed};
 use super::super::{Place, Problem};
 
 const DIALECT: &str = "resilience4j";
@@ -274,12 +275,12 @@ fn read(known: &Known, node: &Node) -> Result<Option<Value>, Wrong> {
 /// `30000`, `30s` or `PT30S`.
 fn time(text: &str) -> Result<std::time::Duration, Wrong> {
     let upper = text.to_ascii_uppercase();
-    let Some(iso) = upper.strip_prefix('P') else { return value::time(text, Bare::Millis) };
+    let Some(iso) = upper.strip_prefix('P') else { return super::super::time::read(text, Bare::Millis) };
     let (days, rest) = iso.split_once('T').unwrap_or((iso, ""));
     let ours = format!("{days}{rest}").to_ascii_lowercase();
     // Before the `T` stand days only: months have no length.
     let known = days.is_empty() || days.ends_with('D');
-    let time = if known { value::time(&ours, Bare::Refused).ok() } else { None };
+    let time = if known { super::super::time::read(&ours, Bare::Refused).ok() } else { None };
     time.ok_or_else(|| {
         Wrong::new(format!("`{text}` is not a duration"), "write one like `PT30S`, `30s` or `30000`")
     })
