@@ -135,7 +135,13 @@ pub fn policy(name: &str, text: &str, format: Format) -> Result<Plan, ConfigErro
         return Err(ConfigError::in_files(report.problems));
     };
     let layers = vec![layer::read(&tree, "", &mut report)];
-    book.guards.push(Named { name: name.into(), path: String::new(), place: tree.place, layers });
+    book.guards.push(Named {
+        name: name.into(),
+        path: String::new(),
+        place: tree.place,
+        ground: None,
+        layers,
+    });
     let mut config = finish(&book, report)?;
     Ok(config.plans.swap_remove(0))
 }

@@ -21,6 +21,8 @@ pub(super) struct Named {
     /// Like `guards.payments`; empty for a policy that stands alone.
     pub(super) path: String,
     pub(super) place: Place,
+    /// What another format says about it; it lies under its bases too, so that a guard in our own words is over it.
+    pub(super) ground: Option<Layer>,
     pub(super) layers: Vec<Layer>,
 }
 
@@ -42,7 +44,7 @@ impl Named {
 pub(super) fn entry<'a>(all: &'a mut Vec<Named>, section: &str, name: &str, place: &Place) -> &'a mut Named {
     let at = all.iter().position(|named| named.name == name).unwrap_or_else(|| {
         let path = join(section, name);
-        all.push(Named { name: name.into(), path, place: place.clone(), layers: Vec::new() });
+        all.push(Named { name: name.into(), path, place: place.clone(), ground: None, layers: Vec::new() });
         all.len() - 1
     });
     &mut all[at]
@@ -101,7 +103,8 @@ impl Book {
 
     /// The layers of a guard from the lowest to the highest.
     fn stack<'a>(&'a self, named: &'a Named, report: &mut Report) -> Vec<&'a Layer> {
-        let (mut stack, mut trail) = (Vec::new(), Vec::new());
+        let mut trail = Vec::new();
+        let mut stack: Vec<&Layer> = named.ground.iter().collect();
         if !self.climb(named, &mut trail, &mut stack) {
             let wrong =
                 Wrong::new(format!("more than {LAYERS_MAX} bases lie under it"), "extend fewer of them");

@@ -49,6 +49,14 @@ fn eng_12_variables_lie_over_files() {
     assert!(setting(&config, "search", "retry.on_classes").contains("[io, timeout]"));
 }
 
+/// ENG-12: the environment of the process is read, where somebody asks for it.
+#[test]
+fn eng_12_the_environment_of_the_process_may_have_nothing_to_say() {
+    let loader = Config::loader().text("base.yaml", FILE, Format::Yaml);
+    let config = loader.env("SEAWALL_OF_A_TEST_THAT_SETS_NOTHING").load().unwrap();
+    assert_eq!(config.plans().len(), 2);
+}
+
 /// ENG-12: a variable that means nothing is a mistake, named like a file.
 #[test]
 fn eng_12_a_wrong_variable_is_named_with_what_was_meant() {

@@ -394,12 +394,14 @@ fn eng_12_later_files_lie_over_earlier_ones() {
 #[test]
 fn eng_12_two_files_of_resilience4j_are_one() {
     let one = "resilience4j: {retry: {instances: {a: {maxAttempts: 5, waitDuration: 2s}}}}";
-    let two = "resilience4j: {retry: {instances: {a: {waitDuration: 3s}}}}\nguards: {a: {call_timeout: 9s}}";
+    let two = "resilience4j: {retry: {instances: {a: {waitDuration: 3s}}}}\nguards: {a: {extends: b, call_timeout: 9s}}\n\
+               configs: {b: {retry: {budget: {share_of_calls: 5%}}}}";
     let config =
         Config::loader().text("1.yaml", one, Format::Yaml).text("2.yaml", two, Format::Yaml).load().unwrap();
     assert_eq!(value(&config, "a", "retry.max_attempts"), "5");
     assert_eq!(value(&config, "a", "retry.backoff.base"), "3s");
     assert_eq!(value(&config, "a", "call_timeout"), "9s", "our own words lie over those of resilience4j");
+    assert_eq!(value(&config, "a", "retry.budget.share_of_calls"), "5%", "and so do those of a base");
     assert!(config.warnings().is_empty());
 }
 

@@ -204,7 +204,7 @@ impl<'a> Resilience4j<'a> {
             let mut layer = translate::layer(&resolved, guard, report);
             let tainted = parts.iter().filter(|part| part.tainted).map(|part| part.module.policy);
             layer.tainted.extend(tainted);
-            guard.layers.insert(0, layer);
+            guard.ground = Some(layer);
         }
     }
 }
