@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::book::Named;
 use super::layer::Report;
-use super::resolve::{Named, Settings};
+use super::resolve::Settings;
 use super::tree::join;
 use super::value::{Value, Wrong};
 use crate::backoff::{Backoff, Jitter};

@@ -4,9 +4,9 @@
 //! are compared without case, `-` and `_`, because a variable can't be called `payment-service`. A variable with the
 //! prefix but without `__` belongs to somebody else.
 
+use super::book::{Book, Named};
 use super::layer::{Item, Layer, Report, bases, child, refuse_both_ways, unknown, unknown_name};
 use super::nearest::{is_same, nearest, squash};
-use super::resolve::{Book, Named};
 use super::schema::{Key, Kind};
 use super::tree::Node;
 use super::value::{self, Wrong};

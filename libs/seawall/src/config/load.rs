@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::book::{Bases, Book, Named, entry};
 use super::dialect::resilience4j::Resilience4j;
 use super::layer::{self, Report, unknown_name};
 use super::problem::sort;
-use super::resolve::{Book, Named, entry, locate};
+use super::resolve::{self, locate};
 use super::tree::{Content, Node, TEXT_MAX, find_duplicates, join};
 use super::value::Wrong;
 use super::{Config, ConfigError, Place, Plan, Problem, build, env, json, toml, yaml};
@@ -258,10 +259,12 @@ fn named(section: &str, node: &Node, all: &mut Vec<Named>, report: &mut Report) 
 
 /// From what the files say to guards that work.
 fn finish(book: &Book, mut report: Report) -> Result<Config, ConfigError> {
-    book.check_bases(&mut report);
+    let bases = Bases::of(book, &mut report);
     let mut plans = Vec::new();
     for guard in &book.guards {
-        let (settings, tainted) = book.settings(guard, &mut report);
+        let stack = bases.stack(guard, &mut report);
+        let settings = resolve::settings(&stack);
+        let tainted: Vec<_> = stack.iter().flat_map(|layer| &layer.tainted).copied().collect();
         build::refuse_gaps(guard, &settings, &tainted, &mut report);
         let builder = build::builder(&guard.name, &settings);
         if let Err(error) = builder.clone().build() {

@@ -5,6 +5,8 @@
 #[cfg(feature = "config")]
 mod apply;
 #[cfg(feature = "config")]
+mod book;
+#[cfg(feature = "config")]
 mod build;
 #[cfg(feature = "config")]
 mod dialect;

@@ -1,164 +1,35 @@
-//! From layers to the settings of one guard: defaults, preset, bases, what it says itself, the environment.
-
-use std::collections::HashSet;
+//! From layers to the settings of one guard: each laid over the one before, with preset and defaults under them.
 
 use super::Origin;
+use super::book::Named;
 use super::dialect::flat;
-use super::layer::{Item, Layer, Report, is_grouping, unknown_name};
+use super::layer::{Item, Layer, is_grouping};
 use super::preset;
 use super::schema::{CHOICES, Choice, Key, Kind, Section, TABLE};
 use super::tree::join;
-use super::value::{self, Value, Wrong};
+use super::value::{self, Value};
 use super::{Place, Problem};
 
-/// Longer chains are a mistake, and two bases that each extend two others double with every step.
-pub(super) const LAYERS_MAX: usize = 100;
-
-/// A guard or a base, with one layer for each file that says something about it.
-#[derive(Debug)]
-pub(super) struct Named {
-    pub(super) name: String,
-    /// Like `guards.payments`; empty for a policy that stands alone.
-    pub(super) path: String,
-    pub(super) place: Place,
-    /// What another format says about it; it lies under its bases too, so that a guard in our own words is over it.
-    pub(super) ground: Option<Layer>,
-    pub(super) layers: Vec<Layer>,
-}
-
-/// Everything that the files say, before anything is put together.
-#[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) configs: Vec<Named>,
-    pub(super) guards: Vec<Named>,
-}
-
-impl Named {
-    /// The bases that it names; a later file replaces what an earlier one says.
-    fn extends(&self) -> &[(String, Place)] {
-        self.layers.iter().rev().find_map(|layer| layer.extends.as_deref()).unwrap_or_default()
-    }
-}
-
-/// The entry of this name, which is made if it is not there yet.
-pub(super) fn entry<'a>(all: &'a mut Vec<Named>, section: &str, name: &str, place: &Place) -> &'a mut Named {
-    let at = all.iter().position(|named| named.name == name).unwrap_or_else(|| {
-        let path = join(section, name);
-        all.push(Named { name: name.into(), path, place: place.clone(), ground: None, layers: Vec::new() });
-        all.len() - 1
+/// The settings that a stack of layers gives, from the lowest to the highest, with the defaults under them.
+pub(super) fn settings(stack: &[&Layer]) -> Settings {
+    let preset = stack.iter().rev().find_map(|layer| {
+        layer.items.iter().rev().find_map(|item| match item.value {
+            Value::Word(word) if item.key.path == "preset" => Some(word),
+            _ => None,
+        })
     });
-    &mut all[at]
-}
-
-impl Book {
-    fn base(&self, name: &str) -> Option<&Named> {
-        self.configs.iter().find(|named| named.name == name)
+    let mut settings = Settings::default();
+    for item in flat::implied(stack, preset.is_some()) {
+        settings.put(item);
     }
-
-    /// Names that lead nowhere or in a circle, each said once.
-    pub(super) fn check_bases(&self, report: &mut Report) {
-        for named in self.configs.iter().chain(&self.guards) {
-            for (name, place) in named.extends().iter().filter(|(name, _)| self.base(name).is_none()) {
-                let known = self.configs.iter().map(|base| base.name.as_str());
-                report.wrong(place, join(&named.path, "extends"), unknown_name("base", name, known));
-            }
-        }
-        for (index, named) in self.configs.iter().enumerate() {
-            let mut trail = vec![named.name.as_str()];
-            // A circle is reported from the base in it that comes first.
-            let earlier = |name: &str| self.configs[..index].iter().any(|base| base.name == name);
-            if let Some(place) = self.circle(&mut trail, &mut HashSet::new(), &earlier) {
-                let reason = format!("these bases extend each other: {}", trail.join(" → "));
-                let wrong = Wrong::new(reason, "take one `extends` out");
-                report.wrong(&place, join(&named.path, "extends"), wrong);
-            }
-        }
+    for item in preset.into_iter().flat_map(preset::items) {
+        settings.put(item);
     }
-
-    /// Follows the bases from the end of the trail until they come back to its beginning.
-    fn circle<'a>(
-        &'a self,
-        trail: &mut Vec<&'a str>,
-        seen: &mut HashSet<&'a str>,
-        earlier: &dyn Fn(&str) -> bool,
-    ) -> Option<Place> {
-        let last = self.base(trail.last()?)?;
-        for (name, place) in last.extends() {
-            if Some(&name.as_str()) == trail.first() {
-                trail.push(name);
-                return Some(place.clone());
-            }
-            if !seen.insert(name) || earlier(name) || trail.len() > LAYERS_MAX {
-                continue;
-            }
-            trail.push(name);
-            // The first step of a circle is where a reader looks.
-            if self.circle(trail, seen, earlier).is_some() {
-                return Some(place.clone());
-            }
-            trail.pop();
-        }
-        None
+    for item in stack.iter().flat_map(|layer| &layer.items) {
+        settings.put(item.clone());
     }
-
-    /// The layers of a guard from the lowest to the highest.
-    fn stack<'a>(&'a self, named: &'a Named, report: &mut Report) -> Vec<&'a Layer> {
-        let mut trail = Vec::new();
-        let mut stack: Vec<&Layer> = named.ground.iter().collect();
-        if !self.climb(named, &mut trail, &mut stack) {
-            let wrong =
-                Wrong::new(format!("more than {LAYERS_MAX} bases lie under it"), "extend fewer of them");
-            report.wrong(&named.place, named.path.clone(), wrong);
-        }
-        stack
-    }
-
-    fn climb<'a>(&'a self, named: &'a Named, trail: &mut Vec<&'a str>, stack: &mut Vec<&'a Layer>) -> bool {
-        let mut fits = true;
-        for base in named.extends().iter().filter_map(|(name, _)| self.base(name)) {
-            // Circles have been reported.
-            if trail.contains(&base.name.as_str()) {
-                continue;
-            }
-            trail.push(&base.name);
-            fits = fits && stack.len() < LAYERS_MAX && self.climb(base, trail, stack);
-            trail.pop();
-        }
-        stack.extend(&named.layers);
-        fits
-    }
-
-    /// The settings of a guard, its defaults included, and the policies that could not be read in full.
-    pub(super) fn settings(&self, named: &Named, report: &mut Report) -> (Settings, Vec<&'static str>) {
-        let stack = self.stack(named, report);
-        if let Some(item) = flat::lonely_timeout(&stack)
-            && let Some(place) = item.origin.place()
-        {
-            let wrong = Wrong::new(
-                "alone it could mean either timeout",
-                format!("write `attempt_timeout: {0}` or `call_timeout: {0}`", item.value),
-            );
-            report.wrong(place, join(&named.path, "timeout"), wrong);
-        }
-        let preset = stack.iter().rev().find_map(|layer| {
-            layer.items.iter().rev().find_map(|item| match item.value {
-                Value::Word(word) if item.key.path == "preset" => Some(word),
-                _ => None,
-            })
-        });
-        let mut settings = Settings::default();
-        for item in flat::implied(&stack, preset.is_some()) {
-            settings.put(item);
-        }
-        for item in preset.into_iter().flat_map(preset::items) {
-            settings.put(item);
-        }
-        for item in stack.iter().flat_map(|layer| &layer.items) {
-            settings.put(item.clone());
-        }
-        settings.fill_in();
-        (settings, stack.iter().flat_map(|layer| layer.tainted.clone()).collect())
-    }
+    settings.fill_in();
+    settings
 }
 
 /// The settings of one guard, in the order of the table.

@@ -69,6 +69,19 @@ fn eng_12_towers_of_bases_are_refused_quickly() {
     assert_eq!(error, expected);
 }
 
+/// ENG-12: nor does a long chain of bases end in a stack that overflows, with or without a circle.
+#[test]
+fn eng_12_chains_of_bases_are_refused_quickly() {
+    let chain: String = (0..9_000).map(|n| format!("  c{n}: {{extends: c{}}}\n", n + 1)).collect();
+    for end in ["{}", "{extends: c0}"] {
+        let text = format!("guards: {{payments: {{extends: c0}}}}\nconfigs:\n{chain}  c9000: {end}\n");
+        let error = Config::parse("chain.yaml", &text, Format::Yaml).unwrap_err().to_string();
+        let expected =
+            "chain.yaml:1:10: guards.payments: more than 100 bases lie under it; extend fewer of them";
+        assert_eq!(error, expected);
+    }
+}
+
 /// ENG-12: there is a bound on everything.
 #[test]
 fn eng_12_a_file_has_a_size_that_people_can_read() {

@@ -9,9 +9,9 @@ mod translate;
 
 use keys::{Kind, Known, MODULES, Module};
 
+use super::super::book::{Book, LAYERS_MAX, entry};
 use super::super::layer::{NAMES_MAX, Report, refuse_crowd, refuse_name, unknown_name};
 use super::super::nearest::{is_same, nearest, squash};
-use super::super::resolve::{Book, LAYERS_MAX, entry};
 use super::super::time::Bare;
 use super::super::tree::{Content, Entry, Node, join};
 use super::super::value::{self, Value, Wrong, listed};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::super::super::book::Named;
 use super::super::super::layer::{Item, Layer, Report};
-use super::super::super::resolve::Named;
 use super::super::super::tree::join;
 use super::super::super::value::Value;
 use super::super::super::{Origin, Place};
