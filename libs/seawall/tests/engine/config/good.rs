@@ -472,6 +472,29 @@ fn eng_12_a_file_without_guards_is_worth_a_word() {
     }
 }
 
+/// ENG-12: every file, whatever it was written for, can be written out in our own words.
+#[test]
+fn eng_12_what_is_written_out_means_the_same() {
+    for name in [
+        "native.yaml",
+        "native.toml",
+        "native.json",
+        "seed-002.yaml",
+        "seed-004-5.2.yaml",
+        "seed-004-5.6.yaml",
+    ] {
+        let config = load(name);
+        let again = yaml(&config.to_yaml());
+        assert!(config.diff(&again).is_empty(), "{name}: {}", config.diff(&again));
+        assert!(again.warnings().is_empty());
+        for plan in config.plans() {
+            assert!(plan.settings().all(|setting| !setting.from().to_string().is_empty()));
+            // A derived call timeout is derived again.
+            assert_eq!(explain(&config, plan.name()), explain(&again, plan.name()), "{name}");
+        }
+    }
+}
+
 /// ENG-12: anchors are written out.
 #[test]
 fn eng_12_aliases_are_what_they_stand_for() {
