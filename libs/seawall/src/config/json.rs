@@ -220,6 +220,10 @@ impl Reader<'_> {
 
     fn wrong(&mut self, reason: impl Into<String>, remedy: &str) -> Problem {
         let place = self.lines.at(self.at);
+        if matches!(self.peek(), Some('/' | '#')) {
+            let problem = Problem::new(&place, "", "this is not JSON: it has no comments");
+            return problem.with_remedy("take it out, or write YAML");
+        }
         Problem::new(&place, "", format!("this is not JSON: {}", reason.into())).with_remedy(remedy)
     }
 }

@@ -71,10 +71,13 @@ pub(super) fn read(node: &Node, shown: &str, report: &mut Report) -> Layer {
         Content::Map(entries) => reader.section("", entries, shown),
         _ if node.is_null() => {}
         _ => {
-            let wrong = Wrong::new(
-                format!("{} stands here", node.noun()),
-                "write settings below it, or `{}` for none",
-            );
+            let colon = node.text().is_some_and(|text| text.contains(':'));
+            let remedy = if colon {
+                "a space is missing after the `:`"
+            } else {
+                "write settings below it, or `{}` for none"
+            };
+            let wrong = Wrong::new(format!("{} stands here", node.noun()), remedy);
             reader.report.wrong(&node.place, shown, wrong);
         }
     }
@@ -173,11 +176,21 @@ pub(super) fn child(section: &str, name: &str) -> Option<&'static Key> {
 /// What to say about a key that is not in the table.
 pub(super) fn unknown(section: &str, name: &str) -> Wrong {
     let siblings: Vec<&str> = schema::children(section).map(Key::name).collect();
+    if is_same(name, "enabled") && !section.is_empty() {
+        let remedy = format!("a section that is there is on; write `{section}: none` to switch it off");
+        return Wrong::new("no such key", remedy);
+    }
     let near = nearest(name, siblings.iter().copied()).or_else(|| elsewhere(name, siblings.iter().copied()));
     if let Some(near) = near {
         return Wrong::new("no such key", format!("did you mean `{near}`?"));
     }
-    // In the right file but in the wrong section.
+    // One section too high, or in the wrong one.
+    let below =
+        TABLE.iter().filter(|key| !section.is_empty() && key.parent().starts_with(&format!("{section}.")));
+    let leaf = |key: &&Key| is_same(key.name(), name) || elsewhere(name, [key.name()]).is_some();
+    if let Some(key) = below.clone().find(leaf) {
+        return Wrong::new("no such key", format!("did you mean `{}`?", &key.path[section.len() + 1..]));
+    }
     let stray = TABLE.iter().find(|key| is_same(key.name(), name) && !key.parent().is_empty());
     let keys = value::listed(&siblings);
     match stray {

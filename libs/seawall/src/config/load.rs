@@ -224,6 +224,9 @@ fn document<'a>(root: &'a Node, book: &mut Book, foreign: &mut Resilience4j<'a>,
                 let mut wrong =
                     unknown_name("section", key, ["guards", "configs", "resilience4j"].into_iter());
                 wrong.reason = "no such section".into();
+                if looks_like_a_guard(&entry.value) {
+                    wrong.remedy = "write it below `guards:`, indented".into();
+                }
                 report.wrong(&entry.place, key, wrong);
             }
         }
@@ -236,6 +239,12 @@ fn document<'a>(root: &'a Node, book: &mut Book, foreign: &mut Resilience4j<'a>,
         );
         report.warn(&first.place, "", reason);
     }
+}
+
+/// Whether somebody forgot the first line, or the indentation of the second.
+fn looks_like_a_guard(node: &Node) -> bool {
+    let Content::Map(entries) = &node.content else { return false };
+    entries.iter().any(|entry| layer::child("", &entry.key).is_some())
 }
 
 fn named(section: &str, node: &Node, all: &mut Vec<Named>, report: &mut Report) {
