@@ -1,6 +1,7 @@
 //! Files and the environment, read and put together.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::book::{Bases, Book, Named, entry};
@@ -38,7 +39,7 @@ impl Format {
 }
 
 /// Where a configuration comes from: files, each laid over the one before, and the environment over all of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "nothing is read before `load`"]
 pub struct Loader {
     sources: Vec<Source>,
@@ -46,7 +47,7 @@ pub struct Loader {
     prefixes: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Source {
     File(PathBuf),
     Text { name: String, text: String, format: Format },
@@ -81,6 +82,17 @@ impl Loader {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
         self.variables.push((prefix.into(), variables.collect()));
         self
+    }
+
+    /// What the files hold, in a number: two that differ hold something else. A file that can't be read is a number too.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for source in &self.sources {
+            if let Source::File(path) = source {
+                fs::read(path).map_err(|error| error.kind()).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// Reads everything, or says everything that is wrong at once.

@@ -3,8 +3,6 @@
 #![cfg_attr(feature = "config", doc = include_str!("../../docs/configuration.md"))]
 
 #[cfg(feature = "config")]
-mod apply;
-#[cfg(feature = "config")]
 mod book;
 #[cfg(feature = "config")]
 mod build;

@@ -2,8 +2,12 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/registry.md")]
 
+#[cfg(feature = "config")]
+mod apply;
 mod keyed;
 
+#[cfg(feature = "config")]
+pub use apply::Health;
 pub use keyed::Keyed;
 
 use std::collections::BTreeMap;
@@ -38,6 +42,9 @@ struct Inner {
     subscribers: Arc<Subscribers>,
     telemetry: Telemetry,
     clock: Option<Clock>,
+    /// The configuration that was applied last.
+    #[cfg(feature = "config")]
+    applied: std::sync::Mutex<Option<crate::config::Config>>,
 }
 
 #[derive(Clone)]
@@ -85,6 +92,8 @@ impl RegistryBuilder {
                 subscribers: Arc::default(),
                 telemetry: self.telemetry,
                 clock: self.clock,
+                #[cfg(feature = "config")]
+                applied: std::sync::Mutex::default(),
             }),
         }
     }
