@@ -53,7 +53,7 @@ pub mod rate;
 pub mod registry;
 #[cfg(feature = "tokio")]
 pub mod retry;
-#[cfg(any(feature = "task", seawall_loom))]
+#[cfg(any(feature = "tokio", seawall_loom))]
 mod slots;
 mod stats;
 mod sync;

@@ -1,13 +1,13 @@
 //! A guard for each key.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::breaker::{CircuitBreaker, State};
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
+use crate::slots::{Put, Slots};
 
 /// A family of guards of one make, one for each key: host, tenant, shard. Made by
 /// [`Registry::register_keyed`](crate::Registry::register_keyed). A handle: clones share everything.
@@ -23,30 +23,17 @@ pub struct Keyed {
 
 struct Inner {
     name: Arc<str>,
-    slots: RwLock<Slots>,
+    family: RwLock<Family>,
     overflow: Guard,
     overflowed: AtomicU64,
     evicted: AtomicU64,
 }
 
-struct Slots {
+struct Family {
     template: GuardBuilder,
     max: usize,
-    places: HashMap<Box<str>, usize>,
-    slots: Vec<Slot>,
-    /// Where the search for one to make room goes on.
-    hand: usize,
+    guards: Slots<Guard>,
 }
-
-struct Slot {
-    key: Box<str>,
-    guard: Guard,
-    /// Whether it was asked for since the hand last passed.
-    touched: AtomicBool,
-}
-
-/// How many slots a search looks at: enough to find one in any ordinary crowd, and a bound on what one call can cost.
-const SEARCH_MAX: usize = 64;
 
 /// More guards than this are a cache of something else.
 const GUARDS_MAX: usize = 1_000_000;
@@ -59,10 +46,10 @@ impl Keyed {
         let overflow = template.clone().named(format!("{name}[*]")).without_breaker().build()?;
         // The template is checked once, with the breaker that the overflow has not.
         template.clone().build()?;
-        let slots = Slots { template, max, places: HashMap::new(), slots: Vec::new(), hand: 0 };
+        let family = Family { template, max, guards: Slots::new() };
         let inner = Inner {
             name,
-            slots: RwLock::new(slots),
+            family: RwLock::new(family),
             overflow,
             overflowed: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
@@ -79,45 +66,37 @@ impl Keyed {
     /// The guard of this key, made if there is none yet.
     #[must_use]
     pub fn guard(&self, key: &str) -> Guard {
-        {
-            let slots = self.inner.slots.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(slot) = slots.places.get(key).map(|&place| &slots.slots[place]) {
-                // Only written when it changes, so that readers share the line.
-                if !slot.touched.load(Ordering::Relaxed) {
-                    slot.touched.store(true, Ordering::Relaxed);
-                }
-                return slot.guard.clone();
-            }
-        }
-        self.make(key)
+        let known = self.read().guards.get(key).cloned();
+        known.unwrap_or_else(|| self.make(key))
     }
 
     #[cold]
     fn make(&self, key: &str) -> Guard {
-        let mut slots = self.write();
+        let mut family = self.write();
+        let Family { template, max, guards } = &mut *family;
         // Somebody else may have made it in the meantime.
-        if let Some(&place) = slots.places.get(key) {
-            return slots.slots[place].guard.clone();
+        if let Some(guard) = guards.get(key) {
+            return guard.clone();
         }
-        let place = if slots.slots.len() < slots.max { Some(slots.slots.len()) } else { slots.make_room() };
-        let Some(place) = place else {
-            self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
-            return self.inner.overflow.clone();
-        };
         let name = format!("{}[{key}]", self.inner.name);
-        let guard = slots.template.clone().named(name).build().expect("the template was checked");
-        if place < slots.slots.len() {
-            self.inner.evicted.fetch_add(1, Ordering::Relaxed);
+        let guard = template.clone().named(name).build().expect("the template was checked");
+        match guards.put(key, guard.clone(), *max, can_go) {
+            Put::Added => guard,
+            Put::Replaced(_) => {
+                self.inner.evicted.fetch_add(1, Ordering::Relaxed);
+                guard
+            }
+            Put::Full(_) => {
+                self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
+                self.inner.overflow.clone()
+            }
         }
-        slots.put(place, key, guard.clone());
-        guard
     }
 
     /// The guards that there are now, in no particular order.
     #[must_use]
     pub fn guards(&self) -> Vec<Guard> {
-        let slots = self.inner.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.slots.iter().map(|slot| slot.guard.clone()).collect()
+        self.read().guards.iter().cloned().collect()
     }
 
     /// How often a key found no guard of its own.
@@ -137,74 +116,33 @@ impl Keyed {
     pub fn reconfigure(&self, builder: GuardBuilder, max: usize) -> Result<bool, ConfigError> {
         check_max(self.name(), max)?;
         let recipe = builder.recipe;
-        let mut slots = self.write();
-        let template = slots.template.clone().with_recipe(recipe);
+        let mut family = self.write();
+        let template = family.template.clone().with_recipe(recipe);
         // Checked before anything is changed; the guards then can't refuse.
         template.clone().build()?;
         self.inner.overflow.reconfigure(template.clone().without_breaker())?;
-        let mut changed = std::mem::replace(&mut slots.max, max) != max;
-        for slot in &slots.slots {
-            changed |= slot.guard.reconfigure(template.clone())?;
+        let mut changed = std::mem::replace(&mut family.max, max) != max;
+        for guard in family.guards.iter() {
+            changed |= guard.reconfigure(template.clone())?;
         }
-        changed |= slots.template.recipe != template.recipe;
-        slots.template = template;
+        changed |= family.template.recipe != template.recipe;
+        family.template = template;
         Ok(changed)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Slots> {
-        self.inner.slots.write().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Family> {
+        self.inner.family.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Family> {
+        self.inner.family.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slots {
-    /// A place whose guard can go, by a second chance: the hand goes round, takes the mark from those that were asked for,
-    /// and stops at one that was not. One that nobody may take away is passed over.
-    fn make_room(&mut self) -> Option<usize> {
-        let count = self.slots.len();
-        // Twice round takes every mark away, if there are few.
-        for _ in 0..SEARCH_MAX.min(2 * count) {
-            let place = self.hand % count;
-            self.hand = place + 1;
-            let slot = &self.slots[place];
-            if !slot.touched.swap(false, Ordering::Relaxed) && slot.can_go() {
-                // Where the bound was lowered, one more goes, so that the family shrinks to it.
-                if count > self.max {
-                    self.take_out(place);
-                    return self.make_room();
-                }
-                return Some(place);
-            }
-        }
-        None
-    }
-
-    fn take_out(&mut self, place: usize) {
-        let gone = self.slots.swap_remove(place);
-        self.places.remove(&gone.key);
-        if let Some(moved) = self.slots.get(place) {
-            self.places.insert(moved.key.clone(), place);
-        }
-    }
-
-    fn put(&mut self, place: usize, key: &str, guard: Guard) {
-        let slot = Slot { key: key.into(), guard, touched: AtomicBool::new(true) };
-        self.places.insert(key.into(), place);
-        if place < self.slots.len() {
-            let gone = std::mem::replace(&mut self.slots[place], slot);
-            self.places.remove(&gone.key);
-        } else {
-            self.slots.push(slot);
-        }
-    }
-}
-
-impl Slot {
-    /// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell.
-    fn can_go(&self) -> bool {
-        let closed =
-            self.guard.breaker().map(CircuitBreaker::state).is_none_or(|state| state == State::Closed);
-        closed && self.guard.is_unshared()
-    }
+/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell.
+fn can_go(guard: &Guard) -> bool {
+    let closed = guard.breaker().map(CircuitBreaker::state).is_none_or(|state| state == State::Closed);
+    closed && guard.is_unshared()
 }
 
 fn check_max(name: &str, max: usize) -> Result<(), ConfigError> {

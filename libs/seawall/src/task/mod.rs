@@ -3,10 +3,13 @@
 //! | you have | you want | take |
 //! |---|---|---|
 //! | many callers that ask the same at the same time | to do it once | [`Singleflight`](flight::Singleflight) |
+//! | callers that ask for sets of ids | to ask once for each set | [`BatchClient`](batch::BatchClient) |
 //! | answers that many ask for again and again | to keep them for a while | [`Cache`](cache::Cache) |
 
 #![cfg_attr(seawall_loom, allow(dead_code, reason = "the models need the rules, not what waits for them"))]
 
+#[cfg(feature = "task")]
+pub mod batch;
 #[cfg(feature = "task")]
 mod bounded;
 pub mod cache;

@@ -1,15 +1,18 @@
 //! Answers that are kept for a while, loaded once for all who ask.
 
+#![expect(clippy::disallowed_methods, reason = "tests start tasks and look at paused time")]
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use seawall::task::Failure;
+use seawall::task::batch::BatchClient;
 use seawall::task::cache::{
     AsIs, Cache, CacheBuilder, Codec, Ear, Far, FarEntry, FarError, FarFuture, FarLook, MemoryFar, Versioned,
 };
-use seawall::{millis, secs};
+use seawall::{Breaker, Error, Guard, Kind, millis, secs};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -499,4 +502,56 @@ fn tsk_2_a_cache_that_cannot_work_is_refused() {
         .unwrap_err();
     let paths: Vec<_> = wrong.problems().iter().map(seawall::Problem::path).collect();
     assert_eq!(paths, ["ttl", "not_found_ttl", "jitter", "refresh_after", "load_timeout", "capacity"]);
+}
+
+/// ADP-3: concurrent asks for the same set are one question, in whatever order; a question belongs to no caller; the guard's
+/// circuit refuses when the peer is down, and says so.
+#[tokio::test(start_paused = true)]
+async fn adp_3_a_set_is_asked_for_once_and_behind_a_guard() {
+    let guard =
+        Guard::builder("articles").no_retry().breaker(Breaker::consecutive_failures(2)).build().unwrap();
+    let (asked, fails) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let fetch = {
+        let (asked, fails) = (asked.clone(), fails.clone());
+        move |ids: Vec<u32>| {
+            let (asked, fails) = (asked.clone(), fails.clone());
+            async move {
+                asked.fetch_add(1, Ordering::Relaxed);
+                sleep(millis(10)).await;
+                if fails.load(Ordering::Relaxed) {
+                    Err(io::Error::from(io::ErrorKind::ConnectionReset))
+                } else {
+                    Ok(ids)
+                }
+            }
+        }
+    };
+    let articles = BatchClient::new(guard.clone(), fetch);
+    let mut callers = JoinSet::new();
+    for n in 0..60_u32 {
+        let articles = articles.clone();
+        let ids = if n % 2 == 0 { vec![3, 1, 2, 1] } else { vec![1, 2, 3] };
+        let patience = if n == 0 { millis(1) } else { secs(1) };
+        callers.spawn(async move { timeout(patience, articles.get(ids)).await });
+    }
+    let answers = callers.join_all().await;
+    let good =
+        answers.iter().flatten().filter(|answer| answer.as_ref().is_ok_and(|ids| *ids == [1, 2, 3])).count();
+    assert_eq!((good, asked.load(Ordering::Relaxed)), (59, 1));
+
+    fails.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        let failure = articles.get([7]).await.unwrap_err();
+        assert_eq!(failure.cause::<Error<io::Error>>().unwrap().kind(), Kind::Failed);
+    }
+    let refused = articles.get([7]).await.unwrap_err();
+    assert_eq!(refused.cause::<Error<io::Error>>().unwrap().kind(), Kind::Rejected);
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    guard.breaker().unwrap().reset("it is back");
+    fails.store(false, Ordering::Relaxed);
+    let slow = Guard::builder("slow").no_retry().no_call_timeout().build().unwrap();
+    let hanging = BatchClient::new(slow, |_: Vec<u32>| std::future::pending::<io::Result<()>>());
+    let began = Instant::now();
+    assert!(matches!(hanging.get([1]).await, Err(Failure::TimedOut(_))));
+    assert_eq!(began.elapsed(), secs(5));
 }

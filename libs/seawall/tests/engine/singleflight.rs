@@ -1,5 +1,7 @@
 //! Callers with the same key share one execution.
 
+#![expect(clippy::disallowed_methods, reason = "tests start tasks and look at paused time")]
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -62,14 +62,22 @@ where
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        self.share(key, async move || work().await.map_err(Failure::of)).await
+    }
+
+    /// As [`run`](Singleflight::run), for work that says itself how it failed.
+    pub(crate) async fn share<F, Fut>(&self, key: K, work: F) -> Result<T, Failure>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
         match Board::join(&self.inner.board, &key) {
             Joined::Follower(flight) => Waiting::new(flight).await,
             Joined::Leader(landing) => {
                 let waiting = Waiting::new(landing.flight());
                 let (timeout, clock) = (self.inner.timeout, self.inner.clock.clone());
                 start(async move {
-                    let result =
-                        bounded(work, timeout, &clock).await.and_then(|done| done.map_err(Failure::of));
+                    let result = bounded(work, timeout, &clock).await.and_then(|done| done);
                     landing.land(result);
                 });
                 waiting.await

@@ -1,5 +1,7 @@
 //! A configuration at work: changed while guards run.
 
+#![expect(clippy::disallowed_methods, reason = "tests start tasks and look at paused time")]
+
 use seawall::breaker::State;
 use seawall::config::{Config, Format};
 use seawall::{Fault, Registry};
