@@ -353,7 +353,7 @@ impl Broken {
     async fn now<T>(self) -> Result<T, FarError> {
         match self {
             Broken::Hangs => std::future::pending().await,
-            Broken::Panics => std::panic::panic_any("a bug in the client"),
+            Broken::Panics => unreachable!("a bug in the client"),
             Broken::Fails | Broken::Nonsense => Err(FarError::new("connection refused")),
         }
     }
