@@ -22,11 +22,12 @@ pub enum Group {
     Rejection,
     Stack,
     Watched,
+    Caches,
 }
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
@@ -39,6 +40,7 @@ impl Group {
         Self::Rejection,
         Self::Stack,
         Self::Watched,
+        Self::Caches,
     ];
 
     /// The row whose cost is subtracted from the rows of this group; `None` where the raw cost is shown.
@@ -68,6 +70,7 @@ impl fmt::Display for Group {
             Self::BreakerTimeByEntries => "breaker, time window, by the calls that it holds",
             Self::Rejection => "breaker, rejection (above an async call without operation)",
             Self::Stack => "guard / stack",
+            Self::Caches => "caches and shared work",
             Self::Watched => "full guard, and who listens to it",
         })
     }
