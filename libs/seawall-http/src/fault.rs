@@ -77,6 +77,7 @@ fn refused_in_handshake(error: &io::Error) -> bool {
             | A::CertificateUnknown
             | A::UnknownCA
             | A::AccessDenied
+            | A::DecryptError
             | A::HandshakeFailure
     )
 }

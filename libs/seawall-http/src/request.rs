@@ -48,7 +48,7 @@ impl Request {
         if method == Method::CONNECT {
             return Err(BadRequest::Method);
         }
-        let safety = if is_idempotent(&method) { Safety::Idempotent } else { Safety::Once };
+        let safety = Safety::of_http_method(method.as_str());
         Ok(Request {
             method,
             uri,
@@ -216,11 +216,6 @@ impl seawall::tower::Replay for Request {
         }
         self.safety
     }
-}
-
-/// As [RFC 9110](https://www.rfc-editor.org/rfc/rfc9110#name-idempotent-methods) has it.
-fn is_idempotent(method: &Method) -> bool {
-    matches!(method.as_str(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
 }
 
 fn checked(url: &str) -> Result<Uri, BadRequest> {

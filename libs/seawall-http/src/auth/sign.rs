@@ -16,7 +16,7 @@ use super::{BadAuth, Secret};
 /// ```
 /// # use seawall_http::auth::{Auth, Hmac};
 /// // As GitHub does: `X-Hub-Signature-256: sha256=…`.
-/// let auth = Auth::hmac(Hmac::new("x-hub-signature-256", "s3cret".into())?.prefix("sha256="));
+/// let auth = Auth::hmac(Hmac::new("x-hub-signature-256", &"s3cret".into())?.prefix("sha256="));
 /// # Ok::<(), seawall_http::auth::BadAuth>(())
 /// ```
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Hmac {
 
 impl Hmac {
     /// In hexadecimal digits, in this header.
-    pub fn new(header: impl AsRef<str>, key: Secret) -> Result<Self, BadAuth> {
+    pub fn new(header: impl AsRef<str>, key: &Secret) -> Result<Self, BadAuth> {
         let header = super::header_name(header.as_ref())?;
         Ok(Hmac { header, key: keyed(key.expose().as_bytes()), prefix: String::new(), base64: false })
     }
@@ -145,12 +145,12 @@ mod tests {
     fn adp_1_an_hmac_is_what_others_compute() {
         let secret = || Secret::new("It's a Secret to Everybody");
         let mut headers = HeaderMap::new();
-        let hmac = Hmac::new("x-hub-signature-256", secret()).unwrap().prefix("sha256=");
+        let hmac = Hmac::new("x-hub-signature-256", &secret()).unwrap().prefix("sha256=");
         hmac.apply(&mut headers, b"Hello, World!").unwrap();
         let expected = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
         assert_eq!(headers["x-hub-signature-256"], expected);
         assert!(headers["x-hub-signature-256"].is_sensitive());
-        let hmac = Hmac::new("x-signature", secret()).unwrap().base64();
+        let hmac = Hmac::new("x-signature", &secret()).unwrap().base64();
         hmac.apply(&mut headers, b"Hello, World!").unwrap();
         assert_eq!(headers["x-signature"], "dXEH6g6yUJ/CESIczphLijdXC211hsIsRvQ3nIsEPhc=");
     }

@@ -49,7 +49,6 @@ pub(crate) struct Inner {
 
 impl HttpClient {
     /// Begins a client.
-    #[must_use]
     pub fn builder() -> HttpClientBuilder {
         HttpClientBuilder::default()
     }
