@@ -25,6 +25,12 @@ const IDLE_TIMEOUT: Duration = secs(15);
 const RESPONSE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// What is read of a connection before it is handled; the headers of an answer have to fit.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// All calls to a host share one connection of HTTP/2. If it goes dead without a word, each of them would run out of time on
+/// it; so it is asked while calls are under way whether it lives.
+#[cfg(feature = "http2")]
+const H2_PING_INTERVAL: Duration = secs(5);
+#[cfg(feature = "http2")]
+const H2_PING_TIMEOUT: Duration = secs(5);
 
 /// A client in the making.
 #[must_use = "nothing is made until `build`"]
@@ -130,7 +136,12 @@ impl HttpClientBuilder {
             #[cfg(feature = "tls")]
             tls: self.tls.unwrap_or_else(Tls::mozilla).connector().map_err(BadClient::Tls)?,
         });
-        let pool = Client::builder(TokioExecutor::new())
+        let mut pool = Client::builder(TokioExecutor::new());
+        #[cfg(feature = "http2")]
+        pool.timer(TokioTimer::new())
+            .http2_keep_alive_interval(H2_PING_INTERVAL)
+            .http2_keep_alive_timeout(H2_PING_TIMEOUT);
+        let pool = pool
             // Without a timer nothing would ever look for connections that are idle for too long.
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(self.idle_timeout)

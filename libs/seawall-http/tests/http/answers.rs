@@ -87,6 +87,38 @@ async fn adp_1_a_head_has_no_body_whatever_it_announces() {
     assert_eq!((answer.status().as_u16(), answer.body().len()), (200, 0));
 }
 
+/// ADP-1: an answer that can be read in two ways is a broken peer, not one of the two.
+#[tokio::test]
+async fn adp_1_an_answer_with_two_lengths_is_a_fault() {
+    for headers in ["content-length: 1\r\ncontent-length: 2", "content-length: 1, 2", "content-length: -1"] {
+        let server = writes(format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\nab")).await;
+        let error = client().send(&guard(), Request::post(server.url("/")).unwrap()).await.unwrap_err();
+        assert_eq!((error.ran(), error.attempts()), (seawall::Ran::Unknown, 1), "{headers}: {error:?}");
+    }
+}
+
+/// ADP-1: what a peer writes unasked is never the answer to the next request.
+#[tokio::test]
+async fn adp_1_a_second_answer_to_one_request_reaches_nobody() {
+    let poison = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison";
+    let server = Server::raw(move |_, mut stream| async move {
+        loop {
+            let head = read_head(&mut stream).await;
+            let Some(path) = head.split(' ').nth(1).filter(|path| path.len() == 4) else { return };
+            write(&mut stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n{path}{poison}")).await;
+        }
+    })
+    .await;
+    let (client, guard) = (client(), guard());
+    for number in 100..200 {
+        let path = format!("/{number}");
+        // It may be lost with the connection; it may not be answered by what was there before.
+        if let Ok(answer) = client.send(&guard, Request::get(server.url(&path)).unwrap()).await {
+            assert_eq!(answer.body(), &path);
+        }
+    }
+}
+
 /// PRM-6: what is read is capped while reading, and larger is an error, never cut short.
 #[tokio::test]
 async fn prm_6_an_answer_is_whole_or_too_large() {

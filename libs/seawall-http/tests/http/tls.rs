@@ -53,20 +53,7 @@ impl Authority {
 
 /// A server with this certificate; `clients`: whose certificates it asks for. Speaks a little HTTP.
 async fn server(issued: Issued, clients: Option<&Authority>) -> Server {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
-    let builder = match clients {
-        None => builder.with_no_client_auth(),
-        Some(authority) => {
-            let mut roots = RootCertStore::empty();
-            roots.add(authority.0.der().clone()).unwrap();
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            builder.with_client_cert_verifier(verifier.build().unwrap())
-        }
-    };
-    let config = builder.with_single_cert(issued.chain, issued.key).unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let acceptor = acceptor(issued, clients, &[]);
     Server::raw(move |_, stream| {
         let acceptor = acceptor.clone();
         async move {
@@ -82,6 +69,24 @@ async fn server(issued: Issued, clients: Option<&Authority>) -> Server {
         }
     })
     .await
+}
+
+fn acceptor(issued: Issued, clients: Option<&Authority>, alpn: &[&str]) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.0.der().clone()).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let mut config = builder.with_single_cert(issued.chain, issued.key).unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Finds every name on this machine.
@@ -171,4 +176,44 @@ fn adp_1_certificates_and_keys_are_read_at_once() {
     assert!(HttpClient::builder().tls(mixed).build().is_err());
     let tls = Tls::mozilla().identity_pem(me.pem.as_bytes(), me.key_pem.as_bytes()).unwrap();
     assert!(format!("{tls:?}").ends_with("identity: true }"));
+}
+
+/// ADP-1: HTTP/2 where the peer offers it: many calls at once on one connection.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn adp_1_calls_to_a_peer_with_http_2_share_a_connection() {
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let authority = Authority::new();
+    let acceptor = acceptor(authority.issue("peer.example", false), None, &["h2"]);
+    let server = Server::raw(move |_, stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let stream = acceptor.accept(stream).await.unwrap();
+            let service =
+                hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async move {
+                    assert_eq!(request.version(), http::Version::HTTP_2);
+                    let body = http_body_util::BodyExt::collect(request.into_body()).await?.to_bytes();
+                    Ok::<_, hyper::Error>(http::Response::new(http_body_util::Full::new(body)))
+                });
+            let serving = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            drop(serving.serve_connection(TokioIo::new(stream), service).await);
+        }
+    })
+    .await;
+    let (client, guard) = (client(believing(&authority)), guard());
+    let url = format!("https://peer.example:{}/", server.port());
+    // Until a connection stands nobody knows what the peer speaks.
+    client.send(&guard, Request::post(&url).unwrap()).await.unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let (client, guard) = (client.clone(), guard.clone());
+        let request = Request::post(&url).unwrap().body(format!("number {number}"));
+        calls.spawn(async move {
+            let answer = client.send(&guard, request).await.unwrap();
+            assert_eq!(answer.body(), &format!("number {number}"));
+        });
+    }
+    calls.join_all().await;
+    assert_eq!(server.connections(), 1);
 }
