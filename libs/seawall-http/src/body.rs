@@ -40,7 +40,8 @@ impl Body {
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
         let body = body.map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
-        Body(Kind::Stream(Mutex::new(Some(body.map_err(Into::into).boxed_unsync()))))
+        let body = body.map_err(|error| BoxError::from(SourceBroke(error.into())));
+        Body(Kind::Stream(Mutex::new(Some(body.boxed_unsync()))))
     }
 
     /// Reads a stream into memory, so that it can be sent again, if it has at most so many bytes. A longer one stays a stream:
@@ -94,6 +95,22 @@ impl fmt::Debug for Body {
             Some(bytes) => write!(f, "{} bytes", bytes.len()),
             None => f.write_str("a stream"),
         }
+    }
+}
+
+/// A body that could not be made: our own trouble, and no fault of the peer.
+#[derive(Debug)]
+pub(crate) struct SourceBroke(BoxError);
+
+impl fmt::Display for SourceBroke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body could not be made")
+    }
+}
+
+impl StdError for SourceBroke {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.0)
     }
 }
 

@@ -13,6 +13,7 @@ use hyper_util::client::legacy;
 use seawall::fault::{Code, parse_retry_after};
 use seawall::{Classify, Clock, Fault, Ran};
 
+use crate::body::SourceBroke;
 use crate::error::{Cause, HttpError};
 use crate::response::{Opened, Response};
 
@@ -47,6 +48,9 @@ fn of_dialing(error: &io::Error) -> Fault {
 
 /// Something broke with the request on its way. Whatever the kernel calls it, it may have been served.
 fn of_exchange(error: &(dyn StdError + 'static)) -> Fault {
+    if find::<SourceBroke>(error).is_some() {
+        return Fault::business().ran(Ran::Unknown);
+    }
     let Some(io) = find::<io::Error>(error) else {
         // No I/O error among the causes: closed before the answer was complete, or no HTTP.
         return Fault::io();

@@ -27,7 +27,7 @@ pub(super) enum Resend {
 }
 
 impl HttpClient {
-    pub(super) async fn exchange(
+    pub(super) async fn whole(
         &self,
         request: &Request,
         attempt: Option<Attempt>,
@@ -42,7 +42,7 @@ impl HttpClient {
 
     /// Without a guard, for whoever bounds the time otherwise.
     pub(crate) async fn exchange_once(&self, request: &Request) -> Result<Response, HttpError> {
-        self.exchange(request, None, Resend::Never).await
+        self.whole(request, None, Resend::Never).await
     }
 
     pub(super) async fn opened(&self, request: &Request, attempt: Attempt) -> Result<Opened, HttpError> {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::Client;
-use seawall::{Clock, Error, Guard};
+use seawall::{Attempt, Clock, Error, Guard};
 
 use crate::body::Outgoing;
 use crate::dial::Dialer;
@@ -64,7 +64,7 @@ impl HttpClient {
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
-        let operation = |attempt| self.exchange(request, Some(attempt), Resend::Once);
+        let operation = |attempt| self.whole(request, Some(attempt), Resend::Once);
         terms(through, request).call(operation).await
     }
 
@@ -75,7 +75,7 @@ impl HttpClient {
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
-        let operation = |attempt| self.exchange(request, Some(attempt), Resend::Never);
+        let operation = |attempt| self.whole(request, Some(attempt), Resend::Never);
         terms(through, request).single_attempt().call(operation).await
     }
 
@@ -89,6 +89,21 @@ impl HttpClient {
         let request = request.borrow();
         let operation = |attempt| self.opened(request, attempt);
         terms(through, request).call(operation).await
+    }
+
+    /// One attempt of a call that you guard yourself, with hedges, fallbacks or another guard to fall back on:
+    ///
+    /// ```no_run
+    /// # async fn f(client: &seawall_http::HttpClient, guard: seawall::Guard, request: seawall_http::Request) {
+    /// use seawall_http::ByStatus;
+    /// let terms = guard.idempotent().classify(ByStatus);
+    /// let answer = terms.hedged().call(|attempt| client.exchange(&request, attempt)).await;
+    /// # }
+    /// ```
+    ///
+    /// What the request says about its safety is up to you here, and its time is only what the guard around it allows.
+    pub async fn exchange(&self, request: &Request, attempt: Attempt) -> Result<Response, HttpError> {
+        self.whole(request, Some(attempt), Resend::Once).await
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -141,6 +156,6 @@ impl tower_service::Service<Request> for HttpClient {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let client = self.clone();
-        Box::pin(async move { client.exchange(&request, None, Resend::Once).await })
+        Box::pin(async move { client.whole(&request, None, Resend::Once).await })
     }
 }

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::Full;
 use seawall::{Key, Ran, Safety, secs};
-use seawall_http::{BadRequest, Body, Cause, HeaderMap, Method, Request};
+use seawall_http::{BadRequest, Body, ByStatus, Cause, HeaderMap, Method, Request};
 
-use crate::server::{Server, answer};
+use crate::server::{Server, answer, hang, read_head, write};
 use crate::{client, guard};
 
 /// A server that fails twice.
@@ -92,7 +92,8 @@ async fn adp_1_a_stream_that_breaks_is_not_taken_for_a_whole_one() {
     let server = Server::start(|_, seen| answer(200, format!("{}", seen.body.len()))).await;
     let request = Request::post(server.url("/")).unwrap().body(Body::stream(pieces(&["ab", "broken"])));
     let error = client().send(&guard(), request).await.unwrap_err();
-    assert_eq!(error.attempts(), 1);
+    assert_eq!((error.attempts(), error.ran()), (1, Ran::Unknown));
+    assert!(!error.last_fault().counts(), "it is no fault of the peer");
     assert!(error.last().unwrap().to_string().contains("the source broke"), "{error:?}");
 }
 
@@ -103,6 +104,30 @@ async fn adp_1_a_large_body_arrives_whole() {
     let body = Bytes::from(vec![7; 20 << 20]);
     let got = client().send(&guard(), Request::post(server.url("/")).unwrap().body(body)).await.unwrap();
     assert_eq!(&got.body()[..], (20 << 20).to_string().as_bytes());
+}
+
+/// ADP-1: a peer that answers before it has read the body has answered.
+#[tokio::test]
+async fn adp_1_an_answer_before_the_body_was_read_is_the_answer() {
+    let server = Server::raw(|_, mut stream| async move {
+        read_head(&mut stream).await;
+        write(&mut stream, "HTTP/1.1 413 Content Too Large\r\ncontent-length: 2\r\n\r\nno").await;
+        hang().await;
+    })
+    .await;
+    let body = Bytes::from(vec![7; 20 << 20]);
+    let got = client().send(&guard(), Request::post(server.url("/")).unwrap().body(body)).await.unwrap();
+    assert_eq!((got.status().as_u16(), &got.body()[..]), (413, &b"no"[..]));
+}
+
+/// ADP-1: hedges and fallbacks around a request: whoever guards the call makes the attempts.
+#[tokio::test]
+async fn adp_1_a_call_can_be_guarded_by_hand() {
+    let server = failing_twice().await;
+    let (client, guard) = (client(), guard());
+    let request = Request::get(server.url("/")).unwrap();
+    let call = guard.idempotent().classify(ByStatus).call(|attempt| client.exchange(&request, attempt));
+    assert_eq!(call.await.unwrap().attempt(), 3);
 }
 
 /// ADP-1: `Idempotency-Key`: one for all attempts of a call, or one of your own; then even a POST is sent again.
