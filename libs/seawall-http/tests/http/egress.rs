@@ -7,7 +7,7 @@ use seawall::{Kind, Ran};
 use seawall_http::auth::OAuth2;
 use seawall_http::{Auth, Cause, Egress, HttpClient, Request, Resolving};
 
-use crate::server::Server;
+use crate::server::{Server, nobody_at};
 use crate::{builder, guard, loopback};
 
 /// SEC-3, PRM-10: decimal, octal, hex and short IPv4, `::ffff:127.0.0.1`, `0.0.0.0`, trailing dot, names: no hit in any case,
@@ -98,8 +98,9 @@ async fn sec_3_urls_that_can_be_read_in_two_ways_are_no_requests() {
 /// SEC-3: resolve once, check every address, dial that address; TTL-0 rebinding gets no connection.
 #[tokio::test]
 async fn sec_3_a_name_that_changes_its_address_gets_no_connection() {
-    let canary = Server::raw_at("127.0.0.2:0", |_, _| async {}).await;
-    let port = canary.port();
+    let (_kept, nobody) = nobody_at("127.0.0.1:0");
+    let port = nobody.port();
+    let canary = Server::raw_at(&format!("127.0.0.2:{port}"), |_, _| async {}).await;
     // First the address that is allowed, then the one that is not.
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 /// What a server has seen of a request.
@@ -161,6 +161,14 @@ pub(crate) fn reset(stream: TcpStream) {
     let stream = TcpStream::from_std(stream).unwrap();
     stream.set_zero_linger().unwrap();
     drop(stream);
+}
+
+/// An address where nobody listens, and what keeps others from doing so.
+pub(crate) fn nobody_at(address: &str) -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(address.parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// Never ends.
