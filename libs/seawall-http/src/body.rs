@@ -12,8 +12,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
-use crate::error::{BoxError, Cause, HttpError};
-use crate::request::BadRequest;
+use crate::error::{BadRequest, BoxError, Cause, HttpError};
 
 /// The body of a request.
 pub struct Body(Kind);

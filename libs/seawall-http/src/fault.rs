@@ -117,8 +117,7 @@ pub(crate) fn of_pool(error: legacy::Error) -> HttpError {
     if error.is_connect() {
         return Cause::NotWritten(error.into()).into();
     }
-    // The pool gives a request back that no connection has taken: then it is retried on a fresh one, and this is the error of
-    // a fresh one.
+    // Canceled means that no connection has taken the request.
     let canceled = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_canceled);
     if canceled { Cause::NotWritten(error.into()).into() } else { Cause::Exchange(error.into()).into() }
 }

@@ -21,9 +21,9 @@ pub use client::{BadClient, HttpClient, HttpClientBuilder, Through};
 pub use dial::{BadTls, Tls};
 pub use dial::{Proxy, Resolve, Resolving};
 pub use egress::Egress;
-pub use error::{Cause, HttpError};
+pub use error::{BadRequest, Cause, HttpError};
 pub use fault::ByStatus;
-pub use request::{BadRequest, Evidence, Request};
+pub use request::{Evidence, Request};
 pub use response::{BodyStream, Opened, Response, Timings};
 
 pub use bytes::Bytes;

@@ -10,6 +10,7 @@ use seawall::Safety;
 
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::error::BadRequest;
 use crate::header::{self, IDEMPOTENCY_KEY};
 use crate::host::Host;
 
@@ -282,55 +283,3 @@ impl fmt::Debug for Request {
             .finish_non_exhaustive()
     }
 }
-
-/// Why a request can't be sent as it stands.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum BadRequest {
-    /// The URL can't be read.
-    Url,
-    /// The URL is neither `http` nor `https`.
-    Scheme,
-    /// The URL is `https`, and this build has no TLS.
-    NoTls,
-    /// The URL carries a user or password.
-    User,
-    /// The host is neither a name nor an address.
-    Host,
-    /// The method is one for tunnels.
-    Method,
-    /// A header's name is none.
-    HeaderName,
-    /// A header's value has characters that no header may have.
-    HeaderValue(HeaderName),
-    /// A header that only the client itself may set.
-    OurHeader(HeaderName),
-    /// The body is a stream, and was sent already.
-    BodyGone,
-    /// The signature is over the body, and the body is a stream.
-    BodyNotSigned,
-}
-
-impl fmt::Display for BadRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadRequest::Url => f.write_str("its URL can't be read"),
-            BadRequest::Scheme => f.write_str("its URL is neither `http` nor `https`"),
-            BadRequest::NoTls => f.write_str("its URL is `https`, and this build has no TLS (feature `tls`)"),
-            BadRequest::User => f.write_str("its URL carries a user; use basic authentication"),
-            BadRequest::Host => {
-                f.write_str("its host is neither a name nor an address; write other scripts in punycode")
-            }
-            BadRequest::Method => f.write_str("its method is for tunnels"),
-            BadRequest::HeaderName => f.write_str("a header's name has characters that no name may have"),
-            BadRequest::HeaderValue(name) => {
-                write!(f, "the value of header `{name}` has characters that no value may have")
-            }
-            BadRequest::OurHeader(name) => write!(f, "header `{name}` is made by the client itself"),
-            BadRequest::BodyGone => f.write_str("its body is a stream that was sent already"),
-            BadRequest::BodyNotSigned => f.write_str("its body is a stream, and a signature needs all of it"),
-        }
-    }
-}
-
-impl std::error::Error for BadRequest {}

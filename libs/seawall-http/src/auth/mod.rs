@@ -17,9 +17,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-use crate::error::{Cause, HttpError};
+use crate::error::{BadRequest, Cause, HttpError};
 use crate::header;
-use crate::request::{BadRequest, Request};
+use crate::request::Request;
 
 /// How a request shows who sends it. A handle: clones share their tokens. It belongs to a request, not to a client: a client
 /// that adds credentials by itself sends them to whoever is called.

@@ -13,8 +13,8 @@ use seawall::{Fault, Tick, secs};
 
 use super::{Auth, Secret, sensitive};
 use crate::client::HttpClient;
-use crate::error::{BoxError, Cause, HttpError};
-use crate::request::{BadRequest, Request};
+use crate::error::{BadRequest, BoxError, Cause, HttpError};
+use crate::request::Request;
 
 /// A token is fetched within this time, or not at all.
 const FETCH_TIMEOUT: Duration = secs(10);

@@ -52,7 +52,7 @@ impl Default for HttpClientBuilder {
     fn default() -> Self {
         HttpClientBuilder {
             egress: Egress::default(),
-            resolver: Resolver(Arc::new(System)),
+            resolver: Resolver(Arc::new(System::new())),
             proxy: None,
             clock: Clock::default(),
             connect_timeout: CONNECT_TIMEOUT,
@@ -147,9 +147,9 @@ impl HttpClientBuilder {
             .pool_idle_timeout(self.idle_timeout)
             .pool_max_idle_per_host(self.idle_per_host)
             .http1_max_buf_size(BUFFER_BYTES_MAX)
-            // A request that was handed to a connection which turned out to be closed comes back unwritten, and is given to
-            // another one. It is never one that was written, in part or whole: the pool has only what it got back.
-            .retry_canceled_requests(true)
+            // Requests that a closed connection did not take are given to another one in `exchange.rs`, where it is known
+            // which connection they are waiting for.
+            .retry_canceled_requests(false)
             .build(dialer);
         let (clock, response_bytes_max) = (self.clock, self.response_bytes_max);
         Ok(HttpClient { inner: Arc::new(Inner { pool, clock, response_bytes_max }) })

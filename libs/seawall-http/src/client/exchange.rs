@@ -8,14 +8,18 @@ use hyper::body::Incoming;
 use seawall::{Attempt, Deadline, Key, Safety, Tick};
 
 use super::HttpClient;
+use super::reply::{Reply, reply};
 use crate::auth::Token;
 use crate::body::{Outgoing, collect};
 use crate::dial::Peer;
 use crate::error::{Cause, HttpError};
-use crate::fault::{of_pool, wait_asked};
+use crate::fault::wait_asked;
 use crate::header::{IDEMPOTENCY_KEY, SEAWALL_ATTEMPT, SEAWALL_DEADLINE};
 use crate::request::Request;
 use crate::response::{BodyStream, Head, Opened, Response, Timings, time_left};
+
+/// So many idle connections may turn out to be closed, one after the other, before a request that none of them took fails.
+const STALE_MAX: u32 = 3;
 
 /// What to do when the peer refuses a token that was at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,8 +96,14 @@ impl HttpClient {
         token: Option<&Token>,
         began: Tick,
     ) -> Result<(Head, Incoming), HttpError> {
-        let wire = self.wire(request, attempt, token)?;
-        let answer = self.inner.pool.request(wire).await.map_err(of_pool)?;
+        let mut stale = 0;
+        let answer = loop {
+            match reply(&self.inner.pool, self.wire(request, attempt, token)?).await {
+                Reply::Answer(answer) => break answer,
+                Reply::Stale(_) if stale < STALE_MAX && request.is_replayable() => stale += 1,
+                Reply::Stale(error) | Reply::Failed(error) => return Err(error),
+            }
+        };
         let first_byte = self.inner.clock.precise().since(began);
         let (mut parts, body) = answer.into_parts();
         if parts.status.is_informational() {

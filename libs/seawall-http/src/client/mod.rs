@@ -2,6 +2,7 @@
 
 mod builder;
 mod exchange;
+mod reply;
 
 pub use builder::{BadClient, HttpClientBuilder};
 

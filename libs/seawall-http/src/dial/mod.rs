@@ -31,9 +31,8 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use crate::egress::Egress;
-use crate::error::{Cause, HttpError};
+use crate::error::{BadRequest, Cause, HttpError};
 use crate::host::Host;
-use crate::request::BadRequest;
 use stream::Io;
 
 /// A name with more addresses than this is called at the first of them. All of them are checked.
@@ -94,7 +93,7 @@ impl Dialing {
         };
         let (io, is_h2) = if is_https { self.secure(&host, tcp).await? } else { (plain(tcp), false) };
         let peer = Peer::new(address, self.clock.precise().since(began));
-        Ok(Stream { io, peer, is_h2 })
+        Ok(Stream::new(io, peer, is_h2))
     }
 
     /// The addresses of a host, if the rules allow every one of them. A name that leads to a public and to a private address

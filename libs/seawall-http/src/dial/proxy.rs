@@ -11,9 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::auth::Secret;
-use crate::error::{Cause, HttpError};
+use crate::error::{BadRequest, Cause, HttpError};
 use crate::host::Host;
-use crate::request::BadRequest;
 
 /// The answer of a proxy is at most this long: a status and a few headers.
 const ANSWER_MAX: usize = 8 * 1024;

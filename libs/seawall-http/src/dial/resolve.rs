@@ -3,9 +3,11 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
+
+use tokio::sync::Semaphore;
 
 /// The addresses of a name, under way.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -25,15 +27,32 @@ where
     }
 }
 
-/// The system's own way: `/etc/hosts`, then DNS, on a thread of tokio's that may block.
-pub(crate) struct System;
+/// So many names are looked up at once. A lookup can't be called off: while DNS is away each one holds a thread for many
+/// seconds, whoever still waits for it, and without a bound they would hold all threads that tokio has for blocking work.
+const LOOKUPS_MAX: usize = 32;
+
+/// The system's own way: `/etc/hosts`, then DNS, on threads of tokio's that may block.
+pub(crate) struct System {
+    free: Arc<Semaphore>,
+}
+
+impl System {
+    pub(crate) fn new() -> Self {
+        System { free: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    }
+}
 
 impl Resolve for System {
     fn resolve(&self, name: &str) -> Resolving {
-        let name = name.to_owned();
+        let (name, free) = (name.to_owned(), self.free.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address: SocketAddr| address.ip()).collect())
+            let place = free.acquire_owned().await.map_err(io::Error::other)?;
+            let lookup = tokio::task::spawn_blocking(move || {
+                // The thread has the place, not whoever waits for it.
+                let _place = place;
+                Ok((name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+            });
+            lookup.await.map_err(io::Error::other)?
         })
     }
 }

@@ -12,31 +12,67 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 /// What is known about a connection; the pool puts it beside every answer that came through it.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     took: Duration,
-    first: Arc<AtomicBool>,
+    life: Arc<Life>,
+}
+
+#[derive(Debug)]
+struct Life {
+    used: AtomicBool,
+    /// Has no permits, and is closed when the socket is.
+    gone: Semaphore,
 }
 
 impl Peer {
     pub(crate) fn new(address: SocketAddr, took: Duration) -> Self {
-        Peer { address, took, first: Arc::new(AtomicBool::new(true)) }
+        let life = Life { used: AtomicBool::new(false), gone: Semaphore::new(0) };
+        Peer { address, took, life: Arc::new(life) }
     }
 
     /// How long connecting took, for the first request on the connection.
     pub(crate) fn took(&self) -> Option<Duration> {
         // Most requests are not the first, and a look costs less than a swap.
-        (self.first.load(Ordering::Relaxed) && self.first.swap(false, Ordering::Relaxed)).then_some(self.took)
+        (!self.was_used() && !self.life.used.swap(true, Ordering::Relaxed)).then_some(self.took)
+    }
+
+    /// Whether an answer has come through it.
+    pub(crate) fn was_used(&self) -> bool {
+        self.life.used.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the socket is closed.
+    pub(crate) async fn gone(&self) {
+        drop(self.life.gone.acquire().await);
+    }
+}
+
+/// Tells who waits that the socket is gone. The last field of a [`Stream`], so dropped after the socket.
+pub(super) struct Alive(Arc<Life>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.gone.close();
+    }
+}
+
+impl Stream {
+    pub(super) fn new(io: Io, peer: Peer, is_h2: bool) -> Self {
+        let alive = Alive(peer.life.clone());
+        Stream { io, peer, is_h2, _alive: alive }
     }
 }
 
 pub(crate) struct Stream {
-    pub(super) io: Io,
-    pub(super) peer: Peer,
-    pub(super) is_h2: bool,
+    io: Io,
+    peer: Peer,
+    is_h2: bool,
+    _alive: Alive,
 }
 
 pub(super) enum Io {
