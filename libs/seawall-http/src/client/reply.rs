@@ -3,8 +3,8 @@
 //! # Why not just wait?
 //! A request is handed to its connection through a channel. A connection that closes in that very moment may empty the channel
 //! just before the request is in it, and then nobody will ever answer (<https://github.com/hyperium/hyper/issues/4122>, open with
-//! hyper 1.12). So while a request waits, its connection is watched: when the socket is gone and no answer came with its end,
-//! none will come.
+//! hyper 1.12). So when a request waits for long, its connection is watched: when the socket is gone and no answer came with
+//! its end, none will come.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -20,6 +20,9 @@ use crate::body::Outgoing;
 use crate::dial::{Dialer, Peer};
 use crate::error::{Cause, HttpError};
 use crate::fault::of_pool;
+
+/// A connection is watched only for requests that wait for longer: most do not, and should not pay for it.
+const WATCH_AFTER: Duration = Duration::from_millis(100);
 
 /// How long an answer may take to get from a socket that is gone to here. It is on its way through memory; on a machine that
 /// is busy that may take a while.
@@ -58,6 +61,7 @@ fn judged(error: legacy::Error, captured: &CaptureConnection) -> Reply {
 
 /// Ends when the connection of the request is gone, and an answer with it would be here.
 async fn lost(captured: &CaptureConnection) {
+    tokio::time::sleep(WATCH_AFTER).await;
     // Nobody wakes us for this: the request gets its connection while it is polled, and then this is polled too.
     let peer = poll_fn(|_| peer(captured).map_or(Poll::Pending, Poll::Ready)).await;
     peer.gone().await;
