@@ -268,7 +268,7 @@ mod tests {
     /// ADP-1: OAuth2 client credentials, as a form and as basic authentication.
     #[test]
     fn adp_1_credentials_are_encoded_before_they_are_sent() {
-        let oauth = OAuth2::client_credentials("https://id.example/token", "a:b", "s&p c".into()).unwrap();
+        let oauth = OAuth2::client_credentials("http://id.example/token", "a:b", "s&p c".into()).unwrap();
         let oauth = oauth.scope("read write").audience("https://api").credentials_in_body();
         let request = oauth.inner.grant.request().unwrap();
         let form = "grant_type=client_credentials&scope=read+write&audience=https%3A%2F%2Fapi&client_id=a%3Ab\
