@@ -45,6 +45,8 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
+    /// Whether the call returned an answer that was judged a fault.
+    pub(super) answered_badly: bool,
     /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
@@ -96,6 +98,7 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
+            answered_badly: false,
             began: Tick::NEVER,
             ran: Ran::No,
             ticket: Slot::EMPTY,
