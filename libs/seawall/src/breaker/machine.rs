@@ -68,6 +68,8 @@ pub(crate) enum Event {
     Probe {
         trips: u32,
     },
+    /// Probes are judged in another way from now on.
+    Rejudge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,6 +111,8 @@ pub(crate) fn step(word: Word, event: Event, now: u64, rules: &Rules) -> (Word, 
         Event::ForceOpen => (enter(word, Place::ForcedOpen, now), Effect::None),
         Event::ForceClosed => (enter(word, Place::ForcedClosed, now), Effect::None),
         Event::Disable => (enter(word, Place::Disabled, now), Effect::None),
+        Event::Rejudge if word.place() == Place::HalfOpen => (half_open(word, now), Effect::None),
+        Event::Rejudge => (word, Effect::None),
         Event::Probe { trips } => (enter(word, Place::HalfOpen, now).with_trips(trips), Effect::None),
         Event::Reopen { left, trips } => {
             let stamp = reopening(now, left, trips, rules).max(word.stamp() + 1);

@@ -236,12 +236,18 @@ impl Guard {
         let mut problems = Problems::default();
         let timeouts = recipe.check(&mut problems);
         problems.into_result(format!("guard `{}`", self.name()), ())?;
+        let mut taken_out = None;
         let changed = self.inner.settings.try_publish(|old| {
             if old.recipe == recipe {
                 return Ok::<_, ConfigError>(None);
             }
-            recipe.at_work(timeouts, &self.inner.ground, Some(old)).map(Some)
+            let new = recipe.at_work(timeouts, &self.inner.ground, Some(old))?;
+            taken_out = old.breaker.clone().filter(|_| new.breaker.is_none());
+            Ok(Some(new))
         })?;
+        if let Some(circuit) = taken_out {
+            circuit.retire();
+        }
         if changed {
             self.inner.watch.tell_of_guard(What::Reconfigured);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::task::Poll;
 
-use seawall::breaker::State;
+use seawall::breaker::{Outcome, State};
 use seawall::event::{Events, What};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, Hedge, Policy, RateLimit, Registry,
@@ -127,7 +127,7 @@ fn eng_13_slow_late_abandoned_and_panicked_are_told_apart() {
     assert_eq!(names(&mut events), ["started", "attempt", "abandoned"]);
     guard.breaker().unwrap().reset("forget");
     guard.breaker().unwrap().force_open("now");
-    late.finish(seawall::breaker::Outcome::Success);
+    late.finish(Outcome::Success);
     assert_eq!(names(&mut events), ["opened", "late"]);
     guard.breaker().unwrap().reset("again");
     names(&mut events);
@@ -233,4 +233,26 @@ fn eng_13_every_event_is_documented() {
     for name in What::NAMES {
         assert!(page.contains(&format!("| `{name}` |")), "`{name}` has no line in docs/events.md");
     }
+}
+
+/// ENG-5, ENG-13: a circuit that is restored tells for how long it is still open.
+#[test]
+fn eng_13_a_restored_circuit_tells_what_is_left_of_its_cooldown() {
+    let hands = ManualClock::new();
+    let build = || {
+        let breaker = Breaker::consecutive_failures(1).cooldown(secs(30));
+        Guard::builder("peer").clock(hands.clock()).breaker(breaker).build().unwrap()
+    };
+    let before = build();
+    before.breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(20));
+    let snapshot = before.breaker().unwrap().snapshot();
+    let after = build();
+    let mut events = after.subscribe(10);
+    after.breaker().unwrap().restore(&snapshot);
+    let opened = events.try_next().unwrap().what;
+    assert!(
+        matches!(opened, What::Opened { cooldown: Some(left) } if (millis(9_900)..=millis(10_100)).contains(&left)),
+        "{opened:?}"
+    );
 }

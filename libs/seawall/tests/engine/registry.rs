@@ -3,11 +3,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use seawall::breaker::{Outcome, State};
+use seawall::event::Events;
 use seawall::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Chaos, Clock, Fault, Guard, GuardBuilder, Hedge, Kind,
     RateLimit, Registry, Retry, millis, secs,
 };
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
+
+fn names(events: &mut Events) -> Vec<&'static str> {
+    std::iter::from_fn(|| events.try_next()).map(|event| event.what.name()).collect()
+}
 
 /// ENG-13: guards are found by their names, listed, and forgotten; a name is taken once.
 #[test]
@@ -272,4 +277,44 @@ fn eng_12_a_thousand_reloads_under_load() {
     assert_eq!(made.into_inner(), 2 * calls_each);
     assert_eq!(guard.bulkhead().map_or(0, seawall::bulkhead::Gate::inside), 0, "permits balance");
     assert_eq!(guard.breaker().map_or(0, seawall::breaker::CircuitBreaker::probes_under_way), 0);
+}
+
+/// ENG-12: what was counted of probes under one way of judging them means nothing under another.
+#[test]
+fn eng_12_probes_that_are_judged_otherwise_begin_anew() {
+    let hands = ManualClock::new();
+    let each =
+        Breaker::consecutive_failures(1).cooldown(secs(10)).probes(4).close_after(4).probe_timeout(secs(60));
+    let guard = Guard::builder("peer").no_retry().clock(hands.clock()).breaker(each).build().unwrap();
+    let breaker = guard.breaker().unwrap();
+    breaker.admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(11));
+    let (one, two) = (breaker.admit().unwrap(), breaker.admit().unwrap());
+    hands.advance(secs(45));
+    one.finish(Outcome::Success);
+    let together =
+        Breaker::consecutive_failures(1).cooldown(secs(10)).judge_probes_together(4).probe_timeout(secs(60));
+    guard.reconfigure(Guard::builder("peer").no_retry().breaker(together)).unwrap();
+    two.finish(Outcome::Success);
+    assert_eq!(breaker.state(), State::HalfOpen, "no probe has failed");
+}
+
+/// ENG-12, ENG-13: a guard that loses its open breaker says so, and what its calls under way come to opens nothing.
+#[test]
+fn eng_13_a_circuit_that_is_taken_out_is_open_no_longer() {
+    let guard = Guard::builder("peer").breaker(Breaker::consecutive_failures(1)).build().unwrap();
+    let mut events = guard.subscribe(10);
+    let under_way = guard.breaker().unwrap().admit().unwrap();
+    let second = guard.breaker().unwrap().admit().unwrap();
+    second.finish(Outcome::Failure);
+    guard.reconfigure(Guard::builder("peer")).unwrap();
+    assert_eq!(names(&mut events), ["opened", "closed", "reconfigured"]);
+    under_way.finish(Outcome::Failure);
+    assert_eq!(names(&mut events), ["late"]);
+    guard.reconfigure(Guard::builder("peer").breaker(Breaker::consecutive_failures(1))).unwrap();
+    let old = guard.breaker().unwrap();
+    guard.reconfigure(Guard::builder("peer")).unwrap();
+    names(&mut events);
+    old.admit().unwrap().finish(Outcome::Failure);
+    assert_eq!(names(&mut events), Vec::<&str>::new(), "nobody has this circuit any more");
 }

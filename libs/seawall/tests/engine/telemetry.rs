@@ -15,6 +15,7 @@ use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, RateLimit, Registry, Retry, millis, secs,
 };
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
+use tracing::span;
 
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
@@ -373,4 +374,44 @@ fn eng_14_a_failover_logs_who_answered() {
             ]
         );
     });
+}
+
+/// Asks something whenever there is a line.
+struct Asks<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for Asks<F> {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        (self.0)();
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Works with a log whose every line asks; false if that never comes to an end.
+pub(crate) fn ends(ask: impl Fn() + Send + Sync + 'static, work: impl FnOnce() + Send + 'static) -> bool {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        tracing::subscriber::with_default(Asks(ask), work);
+        sender.send(()).unwrap();
+    });
+    receiver.recv_timeout(secs(5)).is_ok()
+}
+
+/// ENG-13, OBS-1: nobody is told anything while a lock is held that he may want.
+#[test]
+fn eng_13_whoever_hears_that_a_circuit_was_moved_may_ask_why() {
+    let guard = Guard::builder("peer").log(Log::default()).breaker(Breaker::default()).build().unwrap();
+    let (asked, heard) = (guard.clone(), Arc::new(Mutex::new(Vec::new())));
+    let told = heard.clone();
+    let ask = move || told.lock().unwrap().push(asked.breaker().unwrap().reason().unwrap().to_string());
+    assert!(ends(ask, move || guard.breaker().unwrap().force_open("maintenance")), "it hangs");
+    assert_eq!(*heard.lock().unwrap(), ["maintenance"]);
 }
