@@ -288,6 +288,13 @@ impl CircuitBreaker {
         self.observe().place().into()
     }
 
+    /// Whether it is closed, without moving it if it should move, so that nobody is told: for whoever holds a lock.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_closed(&self) -> bool {
+        let (word, _) = step(self.word(), Event::Observe, self.now(), &self.version().settings.rules);
+        word.place() == Place::Closed
+    }
+
     pub(super) fn observe(&self) -> Word {
         self.apply(Event::Observe, self.now(), self.versions.newest()).0
     }

@@ -33,6 +33,7 @@ pub(crate) use timer::Timer;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::breaker::{CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
@@ -279,9 +280,12 @@ impl Guard {
         &self.inner.clock
     }
 
-    /// Whether this is the only handle.
+    /// Whether this is the only handle. If so, everything that was done by others can be seen.
     pub(crate) fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.inner) == 1
+        let unshared = Arc::strong_count(&self.inner) == 1;
+        // Counting alone orders nothing; the last other handle was let go with a release.
+        fence(Ordering::Acquire);
+        unshared
     }
 
     fn settings(&self) -> &Settings {

@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::CircuitBreaker;
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
-use crate::slots::{Put, Slots};
+use crate::slots::Slots;
 
 /// A family of guards of one make, one for each key: host, tenant, shard. Made by
 /// [`Registry::register_keyed`](crate::Registry::register_keyed). A handle: clones share everything.
@@ -23,7 +23,10 @@ pub struct Keyed {
 
 struct Inner {
     name: Arc<str>,
+    /// Nobody is told anything while this is locked: whoever is told may look at the family.
     family: RwLock<Family>,
+    /// One change at a time. The guards are changed one by one, with the family unlocked.
+    changing: Mutex<()>,
     overflow: Guard,
     overflowed: AtomicU64,
     evicted: AtomicU64,
@@ -50,6 +53,7 @@ impl Keyed {
         let inner = Inner {
             name,
             family: RwLock::new(family),
+            changing: Mutex::new(()),
             overflow,
             overflowed: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
@@ -78,19 +82,16 @@ impl Keyed {
         if let Some(guard) = guards.get(key) {
             return guard.clone();
         }
+        let room = guards.make_room(*max, can_go);
+        self.inner.evicted.fetch_add(room.made_by as u64, Ordering::Relaxed);
+        if !room.is_there {
+            self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
+            return self.inner.overflow.clone();
+        }
         let name = format!("{}[{key}]", self.inner.name);
         let guard = template.clone().named(name).build().expect("the template was checked");
-        match guards.put(key, guard.clone(), *max, can_go) {
-            Put::Added => guard,
-            Put::Replaced(_) => {
-                self.inner.evicted.fetch_add(1, Ordering::Relaxed);
-                guard
-            }
-            Put::Full(_) => {
-                self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
-                self.inner.overflow.clone()
-            }
-        }
+        guards.add(key, guard.clone());
+        guard
     }
 
     /// The guards that there are now, in no particular order.
@@ -115,18 +116,19 @@ impl Keyed {
     /// guards than `max`, those that can make room go as others come. Says whether anything changed.
     pub fn reconfigure(&self, builder: GuardBuilder, max: usize) -> Result<bool, ConfigError> {
         check_max(self.name(), max)?;
-        let recipe = builder.recipe;
-        let mut family = self.write();
-        let template = family.template.clone().with_recipe(recipe);
+        let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let template = self.read().template.clone().with_recipe(builder.recipe);
         // Checked before anything is changed; the guards then can't refuse.
         template.clone().build()?;
         self.inner.overflow.reconfigure(template.clone().without_breaker())?;
-        let mut changed = std::mem::replace(&mut family.max, max) != max;
-        for guard in family.guards.iter() {
-            changed |= guard.reconfigure(template.clone())?;
+        let (keys, mut changed) = self.write().change(template.clone(), max);
+        for key in keys {
+            // One that made room in the meantime needs no change, and one that came is made by the new template.
+            let guard = self.read().guards.get(&key).cloned();
+            if let Some(guard) = guard {
+                changed |= guard.reconfigure(template.clone())?;
+            }
         }
-        changed |= family.template.recipe != template.recipe;
-        family.template = template;
         Ok(changed)
     }
 
@@ -139,10 +141,19 @@ impl Keyed {
     }
 }
 
-/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell.
+impl Family {
+    /// For those to come; the keys of those that there are, and whether it is a change.
+    fn change(&mut self, template: GuardBuilder, max: usize) -> (Vec<String>, bool) {
+        let changed = self.max != max || self.template.recipe != template.recipe;
+        (self.template, self.max) = (template, max);
+        (self.guards.keys().map(str::to_owned).collect(), changed)
+    }
+}
+
+/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell. Asked in this
+/// order, because whoever holds it may open the circuit before he lets it go.
 fn can_go(guard: &Guard) -> bool {
-    let closed = guard.breaker().map(CircuitBreaker::state).is_none_or(|state| state == State::Closed);
-    closed && guard.is_unshared()
+    guard.is_unshared() && guard.breaker().is_none_or(CircuitBreaker::is_closed)
 }
 
 fn check_max(name: &str, max: usize) -> Result<(), ConfigError> {

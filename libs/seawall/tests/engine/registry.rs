@@ -318,3 +318,48 @@ fn eng_13_a_circuit_that_is_taken_out_is_open_no_longer() {
     old.admit().unwrap().finish(Outcome::Failure);
     assert_eq!(names(&mut events), Vec::<&str>::new(), "nobody has this circuit any more");
 }
+
+/// ENG-13: a circuit that opens in the very moment in which a place is looked for is not forgotten.
+#[test]
+fn eng_13_a_circuit_that_opens_while_a_place_is_looked_for_is_kept() {
+    let registry = Registry::new();
+    let hosts = registry
+        .register_keyed(Guard::builder("hosts").breaker(Breaker::consecutive_failures(1)), 2)
+        .unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                n += 1;
+                drop(hosts.guard(&format!("host {n}")));
+            }
+        });
+        let mut forgotten = 0;
+        for _ in 0..20_000 {
+            let guard = hosts.guard("down");
+            if guard.name() == "hosts[*]" {
+                continue;
+            }
+            guard.breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+            drop(guard);
+            let guard = hosts.guard("down");
+            forgotten += u32::from(guard.breaker().unwrap().state() == State::Closed);
+            guard.breaker().unwrap().reset("again");
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(forgotten, 0, "open circuits were forgotten");
+    });
+}
+
+/// ENG-13: a bound that is lowered far is reached by a few guards at a time, so that no call pays for all of them.
+#[test]
+fn eng_13_a_bound_that_is_lowered_far_is_reached_in_steps() {
+    let registry = Registry::new();
+    let hosts = registry.register_keyed(Guard::builder("hosts").no_retry(), 30_000).unwrap();
+    (0..30_000).for_each(|n| drop(hosts.guard(&format!("host {n}"))));
+    hosts.reconfigure(Guard::builder("hosts").no_retry(), 2).unwrap();
+    (0..3_000).for_each(|n| drop(hosts.guard(&format!("other {n}"))));
+    assert_eq!(hosts.guards().len(), 2);
+    assert_eq!(hosts.evicted(), 30_000 + 3_000 - 2 - hosts.overflowed());
+}

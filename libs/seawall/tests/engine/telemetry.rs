@@ -9,6 +9,7 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
+use seawall::breaker::Outcome;
 use seawall::failover::Failover;
 use seawall::telemetry::{Log, Measure, NAMES, describe};
 use seawall::{
@@ -396,7 +397,7 @@ impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for Asks<F> {
 }
 
 /// Works with a log whose every line asks; false if that never comes to an end.
-pub(crate) fn ends(ask: impl Fn() + Send + Sync + 'static, work: impl FnOnce() + Send + 'static) -> bool {
+fn ends(ask: impl Fn() + Send + Sync + 'static, work: impl FnOnce() + Send + 'static) -> bool {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         tracing::subscriber::with_default(Asks(ask), work);
@@ -414,4 +415,23 @@ fn eng_13_whoever_hears_that_a_circuit_was_moved_may_ask_why() {
     let ask = move || told.lock().unwrap().push(asked.breaker().unwrap().reason().unwrap().to_string());
     assert!(ends(ask, move || guard.breaker().unwrap().force_open("maintenance")), "it hangs");
     assert_eq!(*heard.lock().unwrap(), ["maintenance"]);
+}
+
+/// ENG-13, OBS-1: a line about a guard of a family is written while the family can be looked at.
+#[test]
+fn eng_13_whoever_hears_of_a_family_may_look_at_it() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().log(Log::default()).clock(hands.clock()).build();
+    let breaker = Breaker::consecutive_failures(1).cooldown(secs(1)).automatic_half_open();
+    let hosts = registry.register_keyed(Guard::builder("hosts").breaker(breaker.clone()), 1).unwrap();
+    hosts.guard("down").breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(2));
+    let family = hosts.clone();
+    // The search for a place looks at the circuit, which is half-open by now.
+    assert!(ends(move || drop(registry.troubled()), move || drop(hosts.guard("other"))), "it hangs");
+    let (asked, changed) = (family.clone(), Guard::builder("hosts").breaker(breaker.cooldown(secs(9))));
+    assert!(
+        ends(move || drop(asked.guards()), move || assert!(family.reconfigure(changed, 1).unwrap())),
+        "it hangs"
+    );
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::stats::Stats;
 use crate::clock::Tick;
-use crate::slots::{Put, Slots};
+use crate::slots::Slots;
 use crate::task::Failure;
 use crate::task::flight::Flight;
 
@@ -116,19 +116,20 @@ impl<V: Clone> Shard<V> {
             self.stats.outdated += 1;
             return false;
         }
-        let fresh = self.entries.get(key).is_none();
-        match self.entries.put(key, entry, self.max, |old| now >= old.dead_at) {
-            Put::Added => true,
-            Put::Replaced(_) => {
-                self.stats.evicted += u64::from(fresh);
-                true
-            }
-            // Nothing has expired where the hand looked: then whatever it finds.
-            Put::Full(entry) => {
-                self.stats.evicted += 1;
-                !matches!(self.entries.put(key, entry, self.max, |_| true), Put::Full(_))
-            }
+        if let Some(old) = self.entries.get_mut(key) {
+            *old = entry;
+            return true;
         }
+        let mut room = self.entries.make_room(self.max, |old| now >= old.dead_at);
+        if !room.is_there {
+            // Nothing has expired where the hand looked: then whatever it finds.
+            room = self.entries.make_room(self.max, |_| true);
+        }
+        self.stats.evicted += room.made_by as u64;
+        if room.is_there {
+            self.entries.add(key, entry);
+        }
+        room.is_there
     }
 
     /// A load has come back with nothing to keep.
