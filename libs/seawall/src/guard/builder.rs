@@ -191,8 +191,7 @@ impl GuardBuilder {
         let seed = self.seed.unwrap_or_else(entropy);
         let name = self.name.into();
         let listeners = self.telemetry.listeners(&name, &self.clock);
-        let subscribers = self.subscribers.unwrap_or_default();
-        let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, subscribers));
+        let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, self.subscribers));
         let told = watch.clone();
         let ground =
             Ground { clock: self.clock.clone(), seed, witness: Witness::new(move |sign| told.circuit(sign)) };

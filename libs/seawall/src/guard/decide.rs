@@ -254,6 +254,9 @@ impl<'g> Run<'g> {
             Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
             _ => {
                 self.ran = Ran::Unknown;
+                if self.is_watched() {
+                    self.tell_failed(Fault::timeout(), Policy::CallTimeout);
+                }
                 self.leave_gate(Some(Fault::timeout()));
                 if let Some(ticket) = self.ticket.take() {
                     ticket.cut_short();
@@ -339,7 +342,7 @@ impl<'g> Run<'g> {
             }
         }
         if self.is_watched() {
-            self.tell(What::Retry { number: self.tries + 1, after: wait, fault });
+            self.tell(What::Retry { number: self.attempts + 1, after: wait, fault });
         }
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }
