@@ -8,7 +8,7 @@ use super::sampler::{Millis, Sampler};
 use crate::clock::Clock;
 use crate::error::Kind;
 use crate::event::{Labels, Listener, What};
-use crate::fault::{Class, Code, Fault};
+use crate::fault::{Class, Code, Fault, Grpc};
 
 /// So many lines of each kind a guard writes in a second, if nothing else is said: enough to see what goes on, too few to
 /// be the next thing that breaks in an outage.
@@ -33,7 +33,8 @@ impl Default for Log {
 }
 
 impl Log {
-    /// At most so many lines of each kind (started, succeeded, failed, retried, fallback) in a second. How many were left
+    /// At most so many lines of each kind (started, succeeded, failed, failed and in need of a person, panicked,
+    /// abandoned, retried, fallback) in a second. How many were left
     /// out stands in the next line that is written, as `suppressed`. The circuit's lines are always written.
     #[must_use]
     pub fn lines_per_second(mut self, lines: u32) -> Self {
@@ -49,9 +50,12 @@ pub(super) struct GuardLog {
     started: Sampler,
     succeeded: Sampler,
     failed: Sampler,
+    /// What needs a person, apart from what does not: a storm of refusals must not hide the one expired password.
+    alarming: Sampler,
+    panicked: Sampler,
+    abandoned: Sampler,
     retried: Sampler,
     fell_back: Sampler,
-    odd: Sampler,
 }
 
 impl GuardLog {
@@ -63,9 +67,11 @@ impl GuardLog {
             started: sampler(),
             succeeded: sampler(),
             failed: sampler(),
+            alarming: sampler(),
+            panicked: sampler(),
+            abandoned: sampler(),
             retried: sampler(),
             fell_back: sampler(),
-            odd: sampler(),
         }
     }
 
@@ -102,7 +108,7 @@ impl Listener for GuardLog {
             What::GivenUp { kind, by, attempts, fault, took } => {
                 let duration = Millis(took);
                 if needs_a_person(kind, fault) {
-                    line!(error at ERROR, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
+                    line!(error at ERROR, self.alarming, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
                 } else {
                     line!(warn at WARN, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
                 }
@@ -114,10 +120,10 @@ impl Listener for GuardLog {
             What::Fallback { fault } => {
                 line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault);
             }
-            What::Panicked => line!(error at ERROR, self.odd, labels, "Failed!", cause = "panic"),
+            What::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
             What::Abandoned { took } => {
                 let (duration, cause) = (Millis(took), "abandoned by its caller");
-                line!(warn at WARN, self.odd, labels, "Failed!", %duration, cause);
+                line!(warn at WARN, self.abandoned, labels, "Failed!", %duration, cause);
             }
             What::Opened { cooldown } => {
                 let cooldown = cooldown.map(|cooldown| Millis(cooldown).to_string());
@@ -133,14 +139,22 @@ impl Listener for GuardLog {
     }
 }
 
-/// Whether somebody has to do something about it: the peer says that our own request is wrong, or nobody knows what
-/// happened. What is retried, degraded or refused, and what a business fault answers, is expected to happen.
+/// Whether somebody has to do something about it: the peer says that our own request is wrong or that data is lost, or
+/// nobody knows what happened. What is retried, degraded or refused, and what a business fault answers, is expected to happen.
 fn needs_a_person(kind: Kind, fault: Fault) -> bool {
-    let ours = match fault.code {
+    let named = match fault.code {
         Code::Http(status) => matches!(status, 400 | 401 | 403 | 405 | 406 | 411 | 413..=415 | 431),
+        Code::Grpc(code) => matches!(
+            code,
+            Grpc::InvalidArgument
+                | Grpc::PermissionDenied
+                | Grpc::Unauthenticated
+                | Grpc::Unimplemented
+                | Grpc::DataLoss
+        ),
         _ => false,
     };
-    kind != Kind::Rejected && (ours || fault.class() == Class::System)
+    kind != Kind::Rejected && (named || fault.class() == Class::System)
 }
 
 fn some(label: &str) -> Option<&str> {

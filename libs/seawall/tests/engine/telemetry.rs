@@ -11,6 +11,7 @@ use metrics::{
 };
 use seawall::breaker::Outcome;
 use seawall::failover::Failover;
+use seawall::fault::Grpc;
 use seawall::telemetry::{Log, Measure, NAMES, describe};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, RateLimit, Registry, Retry, millis, secs,
@@ -137,6 +138,51 @@ fn obs_1_the_level_says_whether_a_person_is_needed() {
             paper.read().pop().unwrap(),
             "WARN seawall: [payments][call] Fallback activated. key=\"A-8\" triggerCause=i/o fault"
         );
+    });
+}
+
+/// OBS-1: what needs a person in gRPC's words, as in those of HTTP.
+#[test]
+fn obs_1_the_level_is_the_same_for_grpc() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b);
+    logged(tracing::Level::WARN, |paper| {
+        let mut level = |code| {
+            call(&hands, &guard, &[Step::Fail(Fault::of_grpc(code))]);
+            paper.read().pop().unwrap().split(' ').next().unwrap().to_owned()
+        };
+        let ours =
+            [Grpc::InvalidArgument, Grpc::PermissionDenied, Grpc::Unauthenticated, Grpc::Unimplemented];
+        assert_eq!(ours.map(&mut level), ["ERROR"; 4]);
+        assert_eq!([Grpc::DataLoss, Grpc::Internal].map(&mut level), ["ERROR"; 2]);
+        assert_eq!(
+            [Grpc::NotFound, Grpc::AlreadyExists, Grpc::FailedPrecondition].map(&mut level),
+            ["WARN"; 3]
+        );
+    });
+}
+
+/// OBS-1: however many calls are refused or abandoned in a second, the one that needs a person is written.
+#[test]
+fn obs_1_a_storm_of_warnings_hides_no_error() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.no_retry().log(Log::default().lines_per_second(3)));
+    let is_error = |line: &String| line.starts_with("ERROR");
+    logged(tracing::Level::WARN, |paper| {
+        for _ in 0..10 {
+            call(&hands, &guard, &[Step::Fail(Fault::io())]);
+            let hanging = Script::new(&hands, [Step::Hang]);
+            let mut abandoned = std::pin::pin!(guard.call(|attempt| hanging.attempt(attempt)));
+            assert!(poll_once(abandoned.as_mut()).is_pending());
+        }
+        assert_eq!(paper.read().len(), 6);
+        for _ in 0..10 {
+            call(&hands, &guard, &[Step::Fail(Fault::of_http(401).unwrap())]);
+        }
+        assert_eq!(paper.read().iter().filter(|line| is_error(line)).count(), 3);
+        let panics = || call(&hands, &guard, &[Step::Panic]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(paper.read().iter().filter(|line| is_error(line)).count(), 1);
     });
 }
 
