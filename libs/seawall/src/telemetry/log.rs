@@ -1,10 +1,8 @@
 //! `[guard][operation] Status. key=value …`, through `tracing`.
 
-use std::sync::Arc;
-
 use tracing::{Level, enabled, error, info, warn};
 
-use super::sampler::{Millis, Sampler};
+use super::sampler::{Millis, OneLine, Sampler};
 use crate::clock::Clock;
 use crate::error::Kind;
 use crate::event::{Labels, Listener, What};
@@ -45,7 +43,7 @@ impl Log {
 
 /// The log of one guard.
 pub(super) struct GuardLog {
-    guard: Arc<str>,
+    guard: Box<str>,
     clock: Clock,
     started: Sampler,
     succeeded: Sampler,
@@ -59,10 +57,10 @@ pub(super) struct GuardLog {
 }
 
 impl GuardLog {
-    pub(super) fn new(log: &Log, guard: Arc<str>, clock: Clock) -> Self {
+    pub(super) fn new(log: &Log, guard: &str, clock: Clock) -> Self {
         let sampler = || Sampler::new(log.lines_per_second);
         GuardLog {
-            guard,
+            guard: OneLine(guard).to_string().into(),
             clock,
             started: sampler(),
             succeeded: sampler(),
@@ -92,7 +90,7 @@ macro_rules! line {
                 key = some($labels.about),
                 $($($fields)+,)?
                 suppressed,
-                "[{}][{}] {}", $self.guard, some($labels.operation).unwrap_or("call"), $status
+                "[{}][{}] {}", $self.guard, OneLine(some($labels.operation).unwrap_or("call")), $status
             );
         }
     };

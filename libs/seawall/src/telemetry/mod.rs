@@ -57,7 +57,7 @@ impl Telemetry {
         let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
         #[cfg(feature = "tracing")]
         if let Some(log) = &self.log {
-            listeners.push(Box::new(log::GuardLog::new(log, name.clone(), clock.clone())));
+            listeners.push(Box::new(log::GuardLog::new(log, name, clock.clone())));
         }
         #[cfg(feature = "metrics")]
         if self.metrics {

@@ -1,4 +1,4 @@
-//! How much is written, and how durations are.
+//! How much is written, and how.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,21 @@ impl fmt::Display for Millis {
         let millis = self.0.as_secs_f64() * 1e3;
         let digits = if millis < 10.0 && millis != 0.0 { 2 } else { 0 };
         write!(f, "{millis:.digits$}ms")
+    }
+}
+
+/// A name as part of a line: what would end the line, or command a terminal, is escaped. Keys come from outside.
+pub(super) struct OneLine<'a>(pub(super) &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends_it = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        let mut rest = self.0;
+        while let Some((at, c)) = rest.char_indices().find(|&(_, c)| ends_it(c)) {
+            write!(f, "{}{}", &rest[..at], c.escape_default())?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        f.write_str(rest)
     }
 }
 

@@ -186,6 +186,24 @@ fn obs_1_a_storm_of_warnings_hides_no_error() {
     });
 }
 
+/// OBS-1: a line is a line, whatever somebody outside has put into a key or an operation.
+#[test]
+fn obs_1_nobody_writes_lines_of_his_own() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().clock(hands.clock()).log(Log::default()).build();
+    let hosts = registry.register_keyed(Guard::builder("hosts").breaker(Breaker::default()), 10).unwrap();
+    let guard = hosts.guard("a\n ERROR seawall: [payments][circuit] Open!");
+    logged(tracing::Level::INFO, |paper| {
+        let request = guard.idempotent().operation("get\r\n INFO all is well").about("7\n8");
+        run(&hands, request.call(async |_| Ok::<_, Fault>(()))).unwrap();
+        guard.breaker().unwrap().force_open("maintenance");
+        let lines = paper.read();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        let name = r"[hosts[a\n ERROR seawall: [payments][circuit] Open!]]";
+        assert!(lines[0].contains(name) && lines[2].contains(name), "{lines:?}");
+    });
+}
+
 /// OBS-1: the same fields in JSON.
 #[test]
 fn obs_1_the_same_fields_in_json() {
