@@ -13,6 +13,7 @@ mod chaos;
 mod config;
 mod deadlines;
 mod drops;
+mod ends;
 mod events;
 mod explain;
 mod failover;
