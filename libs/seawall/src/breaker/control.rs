@@ -53,7 +53,7 @@ impl CircuitBreaker {
 
     /// Changes the settings of a running circuit. State, streak and probes stay, unless probes are now judged together
     /// instead of each alone, or the other way round: then they begin anew. The window stays if its shape does, else it
-    /// starts empty. A cooldown that is running is measured by the new settings from now on.
+    /// starts empty, and failures in a row are forgotten where a rate counts instead. A cooldown that is running is measured by the new settings from now on.
     pub fn reconfigure(&self, breaker: &Breaker) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         breaker.check(&mut problems);
@@ -83,6 +83,10 @@ impl CircuitBreaker {
             // What is counted of probes means something else to another judge. Said before that one comes to it.
             if discriminant(&old.settings.rules.judge) != discriminant(&settings.rules.judge) {
                 self.apply_untold(Event::Rejudge, self.now(), old);
+            }
+            // Else those of long ago would count when they do again.
+            if settings.rules.streak == 0 && old.settings.rules.streak > 0 {
+                self.apply_untold(Event::ForgetStreak, self.now(), old);
             }
             let window = if old.window.fits(settings.window) {
                 old.window.clone()

@@ -363,3 +363,19 @@ fn eng_13_a_bound_that_is_lowered_far_is_reached_in_steps() {
     assert_eq!(hosts.guards().len(), 2);
     assert_eq!(hosts.evicted(), 30_000 + 3_000 - 2 - hosts.overflowed());
 }
+
+/// ENG-12: failures in a row are forgotten where a rate is counted instead, like a window of another shape; when they count
+/// again, old ones are not what opens the circuit.
+#[test]
+fn eng_12_failures_in_a_row_do_not_outlive_a_rate() {
+    let row = || Guard::builder("peer").no_retry().breaker(Breaker::consecutive_failures(5));
+    let guard = row().build().unwrap();
+    let breaker = guard.breaker().unwrap();
+    let settle = |outcome| breaker.admit().unwrap().finish(outcome);
+    (0..4).for_each(|_| settle(Outcome::Failure));
+    guard.reconfigure(row().breaker(Breaker::failure_rate(50).over_calls(100))).unwrap();
+    (0..200).for_each(|_| settle(Outcome::Success));
+    guard.reconfigure(row()).unwrap();
+    settle(Outcome::Failure);
+    assert_eq!(breaker.state(), State::Closed, "one failure after two hundred good calls");
+}
