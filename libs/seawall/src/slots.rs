@@ -56,6 +56,11 @@ impl<T> Slots<T> {
         Some(&slot.thing)
     }
 
+    /// As [`get`](Slots::get), without asking for it.
+    pub(crate) fn peek(&self, key: &str) -> Option<&T> {
+        Some(&self.slots[*self.places.get(key)?].thing)
+    }
+
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
         let slot = &mut self.slots[*self.places.get(key)?];
         *slot.touched.get_mut() = true;

@@ -140,6 +140,10 @@ impl GuardBuilder {
         self
     }
 
+    pub(crate) fn the_clock(&self) -> &Clock {
+        &self.clock
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -161,7 +165,7 @@ impl GuardBuilder {
 
     /// One of many, whose metrics bear the family's name.
     pub(crate) fn of_family(mut self, family: &Arc<str>) -> Self {
-        self.telemetry.family = Some(family.clone());
+        self.telemetry.become_family(family);
         self
     }
 

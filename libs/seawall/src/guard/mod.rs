@@ -230,7 +230,8 @@ impl Guard {
     /// changes nothing.
     ///
     /// Circuits, windows, budgets, places in the bulkhead and what was learned stay; what is new starts empty. Calls under
-    /// way end as they began. The builder's name, clock, seed and listeners do not matter here. Says whether anything
+    /// way end as they began. The builder's name, clock, seed and listeners do not matter here. What was
+    /// changed at a policy itself (`guard.breaker()…reconfigure`) is not known here: the next change of that policy replaces it. Says whether anything
     /// changed.
     pub fn reconfigure(&self, builder: GuardBuilder) -> Result<bool, ConfigError> {
         let recipe = builder.recipe;

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use crate::breaker::CircuitBreaker;
+use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
 use crate::slots::Slots;
@@ -30,6 +32,9 @@ struct Inner {
     overflow: Guard,
     overflowed: AtomicU64,
     evicted: AtomicU64,
+    clock: Clock,
+    /// No room was found, and none is looked for until then, so that keys without a guard do not hold up those with one.
+    full_until: AtomicU64,
 }
 
 struct Family {
@@ -37,6 +42,9 @@ struct Family {
     max: usize,
     guards: Slots<Guard>,
 }
+
+/// So long a search that found no room is not repeated.
+const FULL_FOR: Duration = Duration::from_millis(10);
 
 /// More guards than this are a cache of something else.
 const GUARDS_MAX: usize = 1_000_000;
@@ -49,6 +57,7 @@ impl Keyed {
         let overflow = template.clone().named(format!("{name}[*]")).without_breaker().build()?;
         // The template is checked once, with the breaker that the overflow has not.
         template.clone().build()?;
+        let clock = template.the_clock().clone();
         let family = Family { template, max, guards: Slots::new() };
         let inner = Inner {
             name,
@@ -57,6 +66,8 @@ impl Keyed {
             overflow,
             overflowed: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            clock,
+            full_until: AtomicU64::new(0),
         };
         Ok(Keyed { inner: Arc::new(inner) })
     }
@@ -71,27 +82,46 @@ impl Keyed {
     #[must_use]
     pub fn guard(&self, key: &str) -> Guard {
         let known = self.read().guards.get(key).cloned();
-        known.unwrap_or_else(|| self.make(key))
+        known.unwrap_or_else(|| self.make_or_share(key))
     }
 
     #[cold]
-    fn make(&self, key: &str) -> Guard {
+    fn make_or_share(&self, key: &str) -> Guard {
+        let now = self.inner.clock.now();
+        if now.as_nanos() >= self.inner.full_until.load(Ordering::Relaxed) {
+            if let Some(guard) = self.make(key) {
+                return guard;
+            }
+            self.inner.full_until.store((now + FULL_FOR).as_nanos(), Ordering::Relaxed);
+        }
+        self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
+        self.inner.overflow.clone()
+    }
+
+    fn make(&self, key: &str) -> Option<Guard> {
         let mut family = self.write();
         let Family { template, max, guards } = &mut *family;
         // Somebody else may have made it in the meantime.
         if let Some(guard) = guards.get(key) {
-            return guard.clone();
+            return Some(guard.clone());
         }
         let room = guards.make_room(*max, can_go);
         self.inner.evicted.fetch_add(room.made_by as u64, Ordering::Relaxed);
         if !room.is_there {
-            self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
-            return self.inner.overflow.clone();
+            return None;
         }
         let name = format!("{}[{key}]", self.inner.name);
         let guard = template.clone().named(name).build().expect("the template was checked");
         guards.add(key, guard.clone());
-        guard
+        Some(guard)
+    }
+
+    /// Forgets the guard of this key, whatever state it is in: for a host that is gone for good, whose circuit would be kept
+    /// for ever. Whoever holds it can go on using it. Says whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "that it is gone is what was wanted")]
+    pub fn forget(&self, key: &str) -> bool {
+        self.inner.full_until.store(0, Ordering::Relaxed);
+        self.write().guards.remove(key).is_some()
     }
 
     /// The guards that there are now, in no particular order.
@@ -121,10 +151,11 @@ impl Keyed {
         // Checked before anything is changed; the guards then can't refuse.
         template.clone().build()?;
         self.inner.overflow.reconfigure(template.clone().without_breaker())?;
+        self.inner.full_until.store(0, Ordering::Relaxed);
         let (keys, mut changed) = self.write().change(template.clone(), max);
         for key in keys {
             // One that made room in the meantime needs no change, and one that came is made by the new template.
-            let guard = self.read().guards.get(&key).cloned();
+            let guard = self.read().guards.peek(&key).cloned();
             if let Some(guard) = guard {
                 changed |= guard.reconfigure(template.clone())?;
             }

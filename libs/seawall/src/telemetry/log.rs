@@ -1,5 +1,7 @@
 //! `[guard][operation] Status. key=value …`, through `tracing`.
 
+use std::sync::Arc;
+
 use tracing::{Level, enabled, error, info, warn};
 
 use super::sampler::{Millis, OneLine, Sampler};
@@ -22,11 +24,13 @@ pub const LINES_PER_SECOND: u32 = 100;
 #[derive(Clone, Debug)]
 pub struct Log {
     pub(super) lines_per_second: u32,
+    /// Of a family of guards, which is sampled as one.
+    shared: Option<Arc<Samplers>>,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Log { lines_per_second: LINES_PER_SECOND }
+        Log { lines_per_second: LINES_PER_SECOND, shared: None }
     }
 }
 
@@ -41,14 +45,21 @@ impl Log {
     }
 }
 
-/// The log of one guard.
-pub(super) struct GuardLog {
-    guard: Box<str>,
-    clock: Clock,
+impl Log {
+    /// The same log for many guards: together they write as much as one.
+    pub(super) fn shared(mut self) -> Self {
+        self.shared = Some(Samplers::new(self.lines_per_second));
+        self
+    }
+}
+
+/// How much of each kind is written. What needs a person is apart from what does not: a storm of refusals must not hide
+/// the one expired password.
+#[derive(Debug)]
+pub(super) struct Samplers {
     started: Sampler,
     succeeded: Sampler,
     failed: Sampler,
-    /// What needs a person, apart from what does not: a storm of refusals must not hide the one expired password.
     alarming: Sampler,
     panicked: Sampler,
     abandoned: Sampler,
@@ -56,12 +67,10 @@ pub(super) struct GuardLog {
     fell_back: Sampler,
 }
 
-impl GuardLog {
-    pub(super) fn new(log: &Log, guard: &str, clock: Clock) -> Self {
-        let sampler = || Sampler::new(log.lines_per_second);
-        GuardLog {
-            guard: OneLine(guard).to_string().into(),
-            clock,
+impl Samplers {
+    fn new(lines_per_second: u32) -> Arc<Self> {
+        let sampler = || Sampler::new(lines_per_second);
+        Arc::new(Samplers {
             started: sampler(),
             succeeded: sampler(),
             failed: sampler(),
@@ -70,7 +79,21 @@ impl GuardLog {
             abandoned: sampler(),
             retried: sampler(),
             fell_back: sampler(),
-        }
+        })
+    }
+}
+
+/// The log of one guard.
+pub(super) struct GuardLog {
+    guard: Box<str>,
+    clock: Clock,
+    samplers: Arc<Samplers>,
+}
+
+impl GuardLog {
+    pub(super) fn new(log: &Log, guard: &str, clock: Clock) -> Self {
+        let samplers = log.shared.clone().unwrap_or_else(|| Samplers::new(log.lines_per_second));
+        GuardLog { guard: OneLine(guard).to_string().into(), clock, samplers }
     }
 
     fn sample(&self, sampler: &Sampler) -> Option<Option<u64>> {
@@ -83,7 +106,7 @@ impl GuardLog {
 macro_rules! line {
     ($write:ident at $level:ident, $self:ident.$sampler:ident, $labels:ident, $status:literal $(, $($fields:tt)+)?) => {
         if enabled!(target: "seawall", Level::$level)
-            && let Some(suppressed) = $self.sample(&$self.$sampler)
+            && let Some(suppressed) = $self.sample(&$self.samplers.$sampler)
         {
             $write!(
                 target: "seawall",

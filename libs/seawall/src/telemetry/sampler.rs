@@ -33,6 +33,7 @@ impl fmt::Display for OneLine<'_> {
 }
 
 /// Lets so many pass in a second. Second and count in one word, so that it is exact without a lock.
+#[derive(Debug)]
 pub(super) struct Sampler {
     per_second: u32,
     /// The second (32 bits) and how many passed in it.

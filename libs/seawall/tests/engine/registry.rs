@@ -87,10 +87,15 @@ fn eng_13_a_family_of_open_circuits_still_answers() {
     assert_eq!((other.name(), other.breaker().is_none(), hosts.overflowed()), ("hosts[*]", true, 1));
     assert!(other.explain().contains("attempt timeout 1s"));
     assert!(run(&hands, other.call(async |_| Ok::<_, Fault>(()))).is_ok());
-    // When one has recovered, its place is to be had again.
+    // When one has recovered, its place is to be had again, a moment later.
     hosts.guard("down 1").breaker().unwrap().reset("it is back");
+    assert_eq!(hosts.guard("new").name(), "hosts[*]");
+    hands.advance(millis(10));
     let own = hosts.guard("new");
     assert_eq!(own.name(), "hosts[new]");
+    // A host that is gone for good is forgotten on request, open circuit or not.
+    assert!(hosts.forget("down 2") && !hosts.forget("down 2"));
+    assert_eq!(hosts.guard("newer").name(), "hosts[newer]");
 }
 
 /// ENG-13: a family is changed as a whole, those to come included, and a lower bound is reached as others come.

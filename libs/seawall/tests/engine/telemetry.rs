@@ -499,3 +499,17 @@ fn eng_13_whoever_hears_of_a_family_may_look_at_it() {
         "it hangs"
     );
 }
+
+/// OBS-1: a family of guards is sampled as one, however many keys there are.
+#[test]
+fn obs_1_a_family_writes_as_much_as_one_guard() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().clock(hands.clock()).log(Log::default().lines_per_second(3)).build();
+    let hosts = registry.register_keyed(Guard::builder("hosts"), 100).unwrap();
+    logged(tracing::Level::INFO, |paper| {
+        for n in 0..50 {
+            call(&hands, &hosts.guard(&n.to_string()), &[Step::Ok]);
+        }
+        assert_eq!(paper.read().len(), 6, "three that it began and three that it succeeded");
+    });
+}
