@@ -6,9 +6,59 @@
 //! that the peer has *answered* count, and an outage costs age. What seed-like hubs do, counting every failure, is there
 //! for those who want it.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::time::Millis;
+
+/// The name of a delivery: the same for all its tries, also after a restart, and never given out twice.
+///
+/// The higher half was drawn by chance when the database was made, so that a database that is brought back from a backup
+/// and renewed gives out names that nobody has seen; the lower half counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryId {
+    /// Of the database.
+    pub era: u64,
+    /// Within it.
+    pub number: u64,
+}
+
+impl DeliveryId {
+    /// Reads what [`Display`](fmt::Display) writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text
+            .strip_prefix("dlv_")
+            .filter(|hex| hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let half = |text| u64::from_str_radix(text, 16).ok();
+        Some(DeliveryId { era: half(&hex[..16])?, number: half(&hex[16..])? })
+    }
+}
+
+impl fmt::Display for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dlv_{:016x}{:016x}", self.era, self.number)
+    }
+}
+
+impl fmt::Debug for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Where a delivery stands, as it is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// This process has it in hand, or will take it up.
+    Leased,
+    /// It waits for its time.
+    Waiting,
+    /// The peer has it.
+    Delivered,
+    /// It was given up.
+    DeadLettered,
+}
 
 /// What came of one try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
