@@ -12,7 +12,7 @@ use seawall_hub_core::port::store::{
 
 use super::rows::{self, DEAD, DELIVERED, LEASED, WAITING};
 use super::schema::Start;
-use super::writer::translate;
+use super::unit_of_work::translate;
 
 pub(super) struct Changes<'c> {
     pub(super) connection: &'c Connection,

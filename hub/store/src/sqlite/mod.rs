@@ -13,7 +13,7 @@ mod queue;
 mod reads;
 mod rows;
 mod schema;
-mod writer;
+mod unit_of_work;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -31,7 +31,7 @@ use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Lane, Store,
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
-use self::writer::Writer;
+use self::unit_of_work::Writer;
 
 /// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use super::OpenError;
+use super::unit_of_work::at_start;
 
 /// What holds for one start of the process.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +34,18 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
             STEPS.len()
         )));
     }
-    let unit = connection.transaction().map_err(failed)?;
-    for (step, sql) in STEPS.iter().enumerate().skip(version as usize) {
-        unit.execute_batch(sql).map_err(failed)?;
-        unit.pragma_update(None, "user_version", i64::try_from(step).unwrap_or(0) + 1).map_err(failed)?;
-    }
-    unit.execute("UPDATE meta SET epoch = epoch + 1", []).map_err(failed)?;
-    let start = unit.query_row("SELECT epoch, era FROM meta", [], |row| {
-        Ok(Start { epoch: row.get::<_, i64>(0)?.cast_unsigned(), era: row.get::<_, i64>(1)?.cast_unsigned() })
+    let start = at_start(connection, |connection| {
+        for (step, sql) in (1_u32..).zip(STEPS).skip(version as usize) {
+            connection.execute_batch(sql)?;
+            connection.pragma_update(None, "user_version", step)?;
+        }
+        connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
+        connection.query_row("SELECT epoch, era FROM meta", [], |row| {
+            Ok(Start {
+                epoch: row.get::<_, i64>(0)?.cast_unsigned(),
+                era: row.get::<_, i64>(1)?.cast_unsigned(),
+            })
+        })
     });
-    let start = start.map_err(failed)?;
-    unit.commit().map_err(failed)?;
-    Ok(start)
+    start.map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The one thread that writes, and the one place that begins and ends units of work.
 
 use std::sync::Arc;
 
@@ -91,6 +91,17 @@ impl Writer {
         run("RELEASE unit")?;
         made
     }
+}
+
+/// The first unit of each start: everything in it, or nothing.
+pub(super) fn at_start<T>(
+    connection: &mut Connection,
+    apply: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let unit = connection.transaction()?;
+    let done = apply(&unit)?;
+    unit.commit()?;
+    Ok(done)
 }
 
 fn refuse(work: Work, error: &StoreError) {
