@@ -18,7 +18,8 @@ use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    AttemptRecord, Change, Committed, Following, Kept, Lane, NewDelivery, Settlement, Store, StoreError, Unit,
+    AttemptRecord, Change, Committed, Following, Kept, Lane, NewDelivery, Room, Settlement, Store,
+    StoreError, Unit,
 };
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
@@ -114,6 +115,12 @@ async fn settle(store: &Sqlite, delivery: DeliveryId, next: Following) -> Result
     store.commit(Lane::Outcomes, unit([Change::Settle(settlement)])).await
 }
 
+/// What is due of all services, up to so many of each.
+async fn due(store: &Sqlite, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
+    let room = |service: &str| Room { service: slug(service), most };
+    store.take_due(now, ["billing", "mail", "search"].map(room).into()).await
+}
+
 async fn kept(store: &Sqlite, id: DeliveryId) -> Kept {
     store.delivery(id).await.unwrap().unwrap().0
 }
@@ -193,7 +200,7 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
     let place = Place::new();
     let store = place.open();
     let ids = add(&store, "evt-1", &["billing", "mail", "search"]).await.unwrap().deliveries;
-    assert!(store.take_due(NOW, 10).await.unwrap().is_empty(), "they are born in this process's hand");
+    assert!(due(&store, NOW, 10).await.unwrap().is_empty(), "they are born in this process's hand");
 
     let progress = Progress { accepted: NOW, counted: 1, failures: 2 };
     let until = NOW + Duration::from_secs(30);
@@ -205,12 +212,12 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
         Err(StoreError::NotOurs(ids[1])),
         "it has ended"
     );
-    assert!(store.take_due(NOW + Duration::from_secs(29), 10).await.unwrap().is_empty());
-    let taken = store.take_due(until, 10).await.unwrap();
+    assert!(due(&store, NOW + Duration::from_secs(29), 10).await.unwrap().is_empty());
+    let taken = due(&store, until, 10).await.unwrap();
     assert_eq!(taken.len(), 1);
     assert_eq!((taken[0].id, &taken[0].event, taken[0].progress), (ids[0], &"evt-1".to_owned(), progress));
     assert_eq!((&*taken[0].request, taken[0].state), (&b"to billing"[..], State::Leased));
-    assert!(store.take_due(until, 10).await.unwrap().is_empty(), "taken once");
+    assert!(due(&store, until, 10).await.unwrap().is_empty(), "taken once");
 
     settle(&store, ids[0], Following::Delivered).await.unwrap();
     let (done, attempts) = store.delivery(ids[0]).await.unwrap().unwrap();
@@ -240,7 +247,7 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
         Err(StoreError::NotOurs(ids[0])),
         "not in hand yet"
     );
-    let taken = store.take_due(NOW, 10).await.unwrap();
+    let taken = due(&store, NOW, 10).await.unwrap();
     assert_eq!(taken.iter().map(|kept| kept.id).collect::<Vec<_>>(), [ids[0]]);
     settle(&store, ids[0], Following::Delivered).await.unwrap();
     let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().deliveries;
@@ -252,19 +259,20 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
 async fn hub_5_the_longest_due_come_first() {
     let place = Place::new();
     let store = place.open();
-    let mut due = Vec::new();
+    let mut expected = Vec::new();
     for n in 0..20_u64 {
         let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().deliveries;
         let until = NOW + Duration::from_secs((n * 7) % 20);
         let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
         settle(&store, ids[0], Following::Waits { until, progress }).await.unwrap();
-        due.push((until, ids[0]));
+        expected.push((until, ids[0]));
     }
-    due.sort_unstable();
-    let taken = store.take_due(NOW + Duration::from_secs(60), 5).await.unwrap();
+    expected.sort_unstable();
+    assert_eq!(store.next_due().await.unwrap(), [(slug("billing"), NOW)]);
+    let taken = due(&store, NOW + Duration::from_secs(60), 5).await.unwrap();
     assert_eq!(
         taken.iter().map(|kept| kept.id).collect::<Vec<_>>(),
-        due[..5].iter().map(|(_, id)| *id).collect::<Vec<_>>()
+        expected[..5].iter().map(|(_, id)| *id).collect::<Vec<_>>()
     );
 }
 
@@ -300,7 +308,7 @@ async fn prm_1_what_is_queued_at_the_end_is_written() {
     }
     drop(store);
     let store = place.open();
-    assert_eq!(store.take_due(NOW, 1_000).await.unwrap().len(), 100);
+    assert_eq!(due(&store, NOW, 1_000).await.unwrap().len(), 100);
 }
 
 /// PRM-1: what was acknowledged is there after `kill -9`, at whatever moment: another process writes as fast as it can and
@@ -340,7 +348,7 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
             let id = line.trim_end_matches('.');
             assert!(store.event(id).await.unwrap().is_some(), "{id} was acknowledged and is lost");
         }
-        events = store.take_due(NOW, usize::MAX).await.unwrap().len();
+        events = due(&store, NOW, usize::MAX).await.unwrap().len();
         assert!(events >= acknowledged.len(), "each has its delivery");
     }
     assert!(acknowledged.len() > 5_000, "{} of {events}", acknowledged.len());

@@ -200,11 +200,23 @@ pub trait Store: Send + Sync + 'static {
         id: DeliveryId,
     ) -> impl Future<Output = Result<Option<(Kept, Vec<AttemptRecord>)>, StoreError>> + Send;
 
-    /// Takes up to so many deliveries that are due: they are this process's from now on. Those of a process that is gone are
-    /// due at once.
+    /// Takes deliveries that are due, the longest due first: of each service up to so many. They are this process's from now
+    /// on. What a process that is gone had in hand is due at once.
     fn take_due(
         &self,
         now: Millis,
-        most: usize,
+        room: Vec<Room>,
     ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+
+    /// When the next delivery of each service is due, for those that have one.
+    fn next_due(&self) -> impl Future<Output = Result<Vec<(Slug, Millis)>, StoreError>> + Send;
+}
+
+/// Room for deliveries of a service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Of which service.
+    pub service: Slug,
+    /// For how many.
+    pub most: usize,
 }

@@ -7,7 +7,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, Committed, Following, Kept, NewDelivery, Settlement, StoreError, Unit,
+    Change, Committed, Following, Kept, NewDelivery, Room, Settlement, StoreError, Unit,
 };
 
 use super::rows::{self, DEAD, DELIVERED, LEASED, WAITING};
@@ -206,25 +206,22 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Takes what another start had in hand, and what is due, the longest due first.
-    pub(super) fn due(&self, now: Millis, most: usize) -> rusqlite::Result<Vec<Kept>> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let epoch = self.start.epoch.cast_signed();
-        let mut found = self.connection.prepare_cached(
-            "SELECT number FROM (SELECT number FROM deliveries WHERE state = 0 AND epoch <> ?1 LIMIT ?3)
-             UNION ALL SELECT number FROM (SELECT number FROM deliveries WHERE state = 1 AND due <= ?2 ORDER BY due LIMIT ?3)
-             LIMIT ?3",
+    /// Takes what is due, the longest due first.
+    pub(super) fn due(&self, now: Millis, room: &[Room]) -> rusqlite::Result<Vec<Kept>> {
+        let mut find = self.connection.prepare_cached(
+            "SELECT number FROM deliveries WHERE state = 1 AND service = ?1 AND due <= ?2 ORDER BY due, number LIMIT ?3",
         )?;
-        let numbers: Vec<i64> = found
-            .query_map(params![epoch, now.0, most], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
         let mut take = self
             .connection
             .prepare_cached("UPDATE deliveries SET state = 0, epoch = ?2 WHERE number = ?1")?;
-        let mut taken = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            take.execute(params![number, epoch])?;
-            taken.extend(rows::kept(self.connection, self.name(number))?);
+        let mut taken = Vec::new();
+        for Room { service, most } in room {
+            let most = i64::try_from(*most).unwrap_or(i64::MAX);
+            let found = find.query_map(params![service.as_str(), now.0, most], |row| row.get(0))?;
+            for number in found.collect::<rusqlite::Result<Vec<i64>>>()? {
+                take.execute(params![number, self.start.epoch.cast_signed()])?;
+                taken.extend(rows::kept(self.connection, self.name(number))?);
+            }
         }
         Ok(taken)
     }

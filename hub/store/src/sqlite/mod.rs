@@ -26,8 +26,9 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Lane, Store, StoreError, Unit};
+use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Lane, Room, Store, StoreError, Unit};
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
@@ -141,8 +142,12 @@ impl Store for Sqlite {
         self.ask(lane, |reply| Work::Commit(unit, reply)).await
     }
 
-    async fn take_due(&self, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Lane::Outcomes, |reply| Work::TakeDue(now, most, reply)).await
+    async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
+        self.ask(Lane::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+    }
+
+    async fn next_due(&self) -> Result<Vec<(Slug, Millis)>, StoreError> {
+        self.read(reads::next_due).await
     }
 
     async fn services(&self) -> Result<Vec<Service>, StoreError> {

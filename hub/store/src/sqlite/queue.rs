@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Committed, Kept, Lane, StoreError, Unit};
+use seawall_hub_core::port::store::{Committed, Kept, Lane, Room, StoreError, Unit};
 use tokio::sync::oneshot::Sender;
 
 /// Something for the writer.
 pub(super) enum Work {
     Commit(Unit, Sender<Result<Committed, StoreError>>),
-    TakeDue(Millis, usize, Sender<Result<Vec<Kept>, StoreError>>),
+    TakeDue(Millis, Vec<Room>, Sender<Result<Vec<Kept>, StoreError>>),
 }
 
 /// So much waits in a lane at most: some seconds of the disk's work.

@@ -6,6 +6,7 @@ use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::{Sealed, Service};
+use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{AttemptRecord, Kept};
 
@@ -96,4 +97,19 @@ pub(super) fn delivery(
     let attempts =
         statement.query_map([id.number.cast_signed()], attempt)?.collect::<rusqlite::Result<_>>()?;
     Ok(Some((kept, attempts)))
+}
+
+pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<(Slug, Millis)>> {
+    // The index has the services in order, so each step is one look into it, however many wait.
+    let mut first = connection.prepare_cached(
+        "SELECT service, due FROM deliveries WHERE state = 1 AND service > ?1 ORDER BY service, due LIMIT 1",
+    )?;
+    let (mut found, mut after) = (Vec::new(), String::new());
+    while let Some((service, due)) =
+        first.query_row([&after], |row| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)))).optional()?
+    {
+        after = service.as_str().to_owned();
+        found.push((service, due));
+    }
+    Ok(found)
 }

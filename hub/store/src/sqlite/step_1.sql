@@ -61,7 +61,7 @@ CREATE TABLE deliveries (
 ) STRICT;
 CREATE INDEX deliveries_of_event ON deliveries (event);
 -- 0 is leased, 1 is waiting; what has ended is not in it.
-CREATE INDEX deliveries_open ON deliveries (state, due) WHERE state < 2;
+CREATE INDEX deliveries_open ON deliveries (state, service, due) WHERE state < 2;
 
 CREATE TABLE requests (
     delivery INTEGER PRIMARY KEY,

@@ -70,8 +70,8 @@ impl Writer {
                 let made = self.alone(|changes| changes.unit(&unit));
                 Box::new(move |committed| drop(reply.send(committed.and(made))))
             }
-            Work::TakeDue(now, most, reply) => {
-                let taken = self.alone(|changes| changes.due(now, most).map_err(|error| translate(&error)));
+            Work::TakeDue(now, room, reply) => {
+                let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
                 Box::new(move |committed| drop(reply.send(committed.and(taken))))
             }
         }
