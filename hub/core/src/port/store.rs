@@ -49,6 +49,8 @@ pub struct NewDelivery {
     pub service: Slug,
     /// The request as it was rendered, in bytes of the sender's own making.
     pub request: Vec<u8>,
+    /// Why it is a dead letter from the beginning, if it is: no request could be made of the event.
+    pub stillborn: Option<String>,
 }
 
 /// What came of a try, and what follows.

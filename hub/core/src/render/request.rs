@@ -53,6 +53,29 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
 }
 
+impl Request {
+    /// As it is kept: JSON.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = self.body.as_ref().map(|body| String::from_utf8_lossy(body));
+        serde_json::json!([self.method, self.path, self.headers, body]).to_string().into_bytes()
+    }
+
+    /// Back from what is kept.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let kept: Json = serde_json::from_slice(bytes).ok()?;
+        let text = |value: &Json| value.as_str().map(ToOwned::to_owned);
+        let header = |pair: &Json| Some((text(&pair[0])?, text(&pair[1])?));
+        Some(Request {
+            method: text(&kept[0])?,
+            path: text(&kept[1])?,
+            headers: kept[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
+            body: text(&kept[3]).map(String::into_bytes),
+        })
+    }
+}
+
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
 /// Headers that say where a message ends and who talks to whom: never a rule's.

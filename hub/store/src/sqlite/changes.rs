@@ -1,7 +1,7 @@
 //! One change after another, within a unit.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
-use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
@@ -126,18 +126,20 @@ impl Changes<'_> {
         }
         let number = self.connection.last_insert_rowid();
         for delivery in deliveries {
+            let stillborn = delivery.stillborn.as_ref();
             self.run(
                 "INSERT INTO deliveries
-                 (event, rule, rule_version, service, state, epoch, due, accepted, counted, failures)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0, 0)",
+                 (event, rule, rule_version, service, state, epoch, due, accepted, counted, failures, reason)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 0, 0, ?8)",
                 params![
                     number,
                     delivery.rule.0.as_str(),
                     delivery.rule.1.cast_signed(),
                     delivery.service.as_str(),
-                    LEASED,
+                    if stillborn.is_some() { DEAD } else { LEASED },
                     self.start.epoch.cast_signed(),
-                    event.accepted.0
+                    event.accepted.0,
+                    stillborn.map(|_| rows::reason_to_number(Reason::Impossible))
                 ],
             )?;
             let id = self.connection.last_insert_rowid();
@@ -145,6 +147,12 @@ impl Changes<'_> {
                 "INSERT INTO requests (delivery, request) VALUES (?1, ?2)",
                 params![id, delivery.request],
             )?;
+            if let Some(error) = stillborn {
+                self.run(
+                    "INSERT INTO attempts (delivery, number, at, took, error, answer) VALUES (?1, 1, ?2, 0, ?3, x'')",
+                    params![id, event.accepted.0, error],
+                )?;
+            }
             committed.deliveries.push(self.name(id));
         }
         Ok(())

@@ -1,7 +1,5 @@
 //! What every store must do. Each test takes a store that was just made; another backend runs the same ones.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
@@ -24,23 +22,23 @@ use seawall_hub_core::port::store::{
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
 
-const NOW: Millis = Millis(1_700_000_000_000);
+pub(crate) const NOW: Millis = Millis(1_700_000_000_000);
 
-struct Place {
+pub(crate) struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Place { folder: TempDir::new().unwrap() }
     }
 
-    fn open(&self) -> Sqlite {
+    pub(crate) fn open(&self) -> Sqlite {
         Sqlite::open(self.folder.path()).unwrap()
     }
 }
 
-fn slug(name: &str) -> Slug {
+pub(crate) fn slug(name: &str) -> Slug {
     Slug::new(name).unwrap()
 }
 
@@ -57,7 +55,7 @@ fn service(name: &str, version: u64) -> Service {
     }
 }
 
-fn rule(name: &str, version: u64) -> Rule {
+pub(crate) fn rule(name: &str, version: u64) -> Rule {
     Rule {
         name: slug(name),
         version,
@@ -91,6 +89,7 @@ fn to(service: &str) -> NewDelivery {
         rule: (slug("invoices"), 3),
         service: slug(service),
         request: format!("to {service}").into_bytes(),
+        stillborn: None,
     }
 }
 
@@ -323,7 +322,7 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
     let (mut acknowledged, mut events) = (BTreeSet::new(), 0);
     for round in 0..10_u64 {
         let mut writer = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "prm_1_what_was_acknowledged_survives_a_kill", "--nocapture"])
+            .args(["--exact", "conformance::prm_1_what_was_acknowledged_survives_a_kill", "--nocapture"])
             .env(FOLDER, place.folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
