@@ -205,6 +205,82 @@ async fn tsk_3_keys_are_deleted_after_a_commit_and_not_after_a_rollback() {
     assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
 }
 
+/// A far tier that takes its time to delete.
+struct SlowToDelete(MemoryFar);
+
+impl Far for SlowToDelete {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+        self.0.get(key, version)
+    }
+
+    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+        self.0.set(key, entry, ttl, lease)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+        Box::pin(async move {
+            sleep(millis(100)).await;
+            self.0.delete(key).await
+        })
+    }
+
+    fn listen(&self) -> Box<dyn Ear> {
+        self.0.listen()
+    }
+}
+
+/// TSK-3: who reads back what was just committed, or invalidated, never gets the old value from the far tier, and an old
+/// value that was found there while it was being deleted is not kept near.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_what_the_far_tier_still_had_is_not_kept_after_an_invalidation() {
+    let far = MemoryFar::new(100);
+    let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+    let db = Database::default();
+    db.write(1);
+    cache.load("user:1", db.read(millis(5))).await.unwrap();
+    sleep(millis(1)).await;
+    cache
+        .after_commit(["user:1"], async {
+            db.write(2);
+            Ok::<_, io::Error>(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2), "right after the commit");
+    sleep(millis(1)).await;
+
+    db.write(3);
+    let (_, early) = tokio::join!(cache.invalidate("user:1"), async {
+        sleep(millis(50)).await;
+        cache.load("user:1", db.read(millis(5))).await.unwrap()
+    });
+    assert_eq!(early, text(2), "asked before the invalidation was over");
+    assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(3), "and after it");
+    assert_eq!(cache.stats().invalidated, 2);
+}
+
+/// TSK-3: a caller that goes away during the commit or the deletion leaves no old value behind, near or far.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_a_writer_that_goes_away_leaves_no_old_value() {
+    for patience in [millis(5), millis(50)] {
+        let far = MemoryFar::new(100);
+        let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+        let db = Database::default();
+        db.write(1);
+        cache.load("user:1", db.read(millis(5))).await.unwrap();
+        sleep(millis(1)).await;
+        let commit = async {
+            db.write(2);
+            sleep(millis(10)).await;
+            Ok::<_, io::Error>(())
+        };
+        assert!(timeout(patience, cache.after_commit(["user:1"], commit)).await.is_err());
+        sleep(millis(200)).await;
+        assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+    }
+}
+
 /// TSK-3: event-driven: what one process deletes, the near tiers of all others forget; who has missed something forgets all.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {

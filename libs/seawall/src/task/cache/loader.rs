@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::{CacheBuilder, FarTier, Settings};
-use super::far::Heard;
 use super::shard::{Answer, Entry, Lease, Look, Shard};
 use super::stats::Stats;
 use crate::chance::{Chance, entropy, fraction};
@@ -19,12 +18,12 @@ use crate::task::{Failure, start};
 ///
 /// See [the module](super) for how it behaves.
 pub struct Cache<V> {
-    inner: Arc<Inner<V>>,
+    pub(super) inner: Arc<Inner<V>>,
 }
 
 pub(super) struct Inner<V> {
     pub(super) name: Box<str>,
-    shards: Box<[Mutex<Shard<V>>]>,
+    pub(super) shards: Box<[Mutex<Shard<V>>]>,
     pub(super) settings: Settings,
     pub(super) far: Option<FarTier<V>>,
     pub(super) clock: Clock,
@@ -150,65 +149,6 @@ where
         });
     }
 
-    /// Forgets a key, here and in the far tier. Loads under way go on for those who wait for them, and are not kept.
-    ///
-    /// Delete, never update: two writers that update can do so in the wrong order, and a deletion is the same twice. Call it
-    /// after the transaction that changed the value has committed, or use [`after_commit`](Cache::after_commit).
-    pub async fn invalidate(&self, key: &str) {
-        self.forget(key);
-        self.inner.delete_far(key).await;
-    }
-
-    /// As [`invalidate`](Cache::invalidate), in this process only.
-    pub fn forget(&self, key: &str) {
-        self.inner.shard(key).invalidate(key);
-    }
-
-    /// Forgets everything, in this process.
-    pub fn clear(&self) {
-        self.inner.shards.iter().for_each(|shard| lock(shard).clear());
-    }
-
-    /// Runs a commit, and invalidates these keys if it succeeds; after a rollback nothing has changed, and nothing is
-    /// forgotten. If it is not known whether a commit went through, invalidate by hand: once too often does no harm.
-    ///
-    /// The keys are forgotten in the same moment in which the commit is known, and in the far tier even if the caller goes
-    /// away.
-    pub async fn after_commit<T, E>(
-        &self,
-        keys: impl IntoIterator<Item = impl Into<String>>,
-        commit: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
-        let done = commit.await?;
-        keys.iter().for_each(|key| self.forget(key));
-        if self.inner.far.is_some() {
-            let inner = self.inner.clone();
-            start(async move {
-                for key in &keys {
-                    inner.delete_far(key).await;
-                }
-            });
-        }
-        Ok(done)
-    }
-
-    /// Forgets what other processes invalidate, until the far tier is gone. Run it beside the cache; without it a near entry
-    /// lives until its time is over.
-    pub async fn listen(&self) {
-        let Some(tier) = &self.inner.far else { return };
-        let mut ear = tier.far.listen();
-        // What was deleted before the ear was there is not heard any more.
-        self.clear();
-        loop {
-            match ear.hear().await {
-                Ok(Heard::Deleted(key)) => self.forget(&key),
-                Ok(Heard::Missed) => self.clear(),
-                Err(_) => return self.clear(),
-            }
-        }
-    }
-
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -242,7 +182,7 @@ where
     }
 }
 
-fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
+pub(super) fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

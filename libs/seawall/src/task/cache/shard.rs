@@ -154,9 +154,14 @@ impl<V: Clone> Shard<V> {
 
     /// Forgets a key. Loads under way go on for those who wait for them, and are not kept; who comes now loads anew.
     pub(crate) fn invalidate(&mut self, key: &str) {
+        self.forget(key);
+        self.stats.invalidated += 1;
+    }
+
+    /// As [`invalidate`](Shard::invalidate), for a key that is counted already.
+    pub(crate) fn forget(&mut self, key: &str) {
         self.entries.remove(key);
         self.loads.remove(key);
-        self.stats.invalidated += 1;
     }
 
     pub(crate) fn clear(&mut self) {
