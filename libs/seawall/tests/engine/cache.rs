@@ -176,7 +176,7 @@ async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
     sleep(millis(10)).await;
     assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
     assert_eq!(cache.stats().outdated, 1);
-    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else {
+    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else {
         panic!("the new value is in the far tier")
     };
     assert_eq!(entry.value.as_deref(), Some(&b"2"[..]));
@@ -343,7 +343,7 @@ async fn tsk_3_versions_only_go_up() {
     assert_eq!(slow.await.unwrap(), "v3");
     sleep(millis(1)).await;
     assert_eq!(get(5).await, "v5", "what came back last is older, and was not kept");
-    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
+    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
     assert_eq!(entry.version, 5);
 }
 
@@ -394,6 +394,65 @@ async fn tsk_2_refresh_ahead_spares_the_wait() {
     assert_eq!(db.reads(), 5, "at 0, 48, 96, 144 and 192 seconds or so");
 }
 
+/// TSK-2: what is copied from the far tier does not live longer near than it would have there, found or not.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_copy_from_the_far_tier_lives_no_longer_than_there() {
+    for value in [1, 0] {
+        let far = MemoryFar::new(100);
+        let builder = || cache().not_found_ttl(secs(60)).far(far.clone(), AsIs);
+        let (here, there) = (builder().build().unwrap(), builder().build().unwrap());
+        let db = Database::default();
+        db.write(value);
+        here.load("user:1", db.read(millis(5))).await.unwrap();
+        db.write(2);
+        sleep(secs(59)).await;
+        let old = (value > 0).then(|| value.to_string());
+        assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), old);
+        assert_eq!((there.stats().far_hits, db.reads()), (1, 1));
+        sleep(secs(2)).await;
+        assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(2), "its time was over");
+    }
+}
+
+/// TSK-2: refresh ahead asks the loader although the far tier still has the entry that is to be refreshed, and puts what comes
+/// of it there; what another process has refreshed meanwhile is taken.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_refresh_ahead_does_not_take_the_same_entry_from_the_far_tier() {
+    let far = MemoryFar::new(100);
+    let builder = || cache().refresh_after(80).far(far.clone(), AsIs);
+    let (here, there, db) = (builder().build().unwrap(), builder().build().unwrap(), Database::default());
+    db.write(1);
+    for process in [&here, &there] {
+        process.load("user:1", db.read(millis(5))).await.unwrap();
+        sleep(millis(1)).await;
+    }
+    db.write(2);
+    sleep(secs(50)).await;
+    assert_eq!(here.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
+    sleep(millis(10)).await;
+    assert_eq!((here.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+    assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
+    sleep(millis(10)).await;
+    assert_eq!((there.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+}
+
+/// TSK-2: an entry that can't be decoded is a miss, and what is loaded takes its place.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_an_entry_that_cannot_be_decoded_is_replaced() {
+    let far = MemoryFar::new(100);
+    let FarLook::Miss(lease) = far.get("user:1", 0).await.unwrap() else { panic!("it is empty") };
+    let nonsense = FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 };
+    assert!(far.set("user:1", nonsense, secs(3_600), lease).await.unwrap());
+    let db = Database::default();
+    db.write(7);
+    for _ in 0..2 {
+        let cache = cache().far(far.clone(), AsIs).build().unwrap();
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+        sleep(millis(1)).await;
+    }
+    assert_eq!(db.reads(), 1);
+}
+
 /// TSK-2. Trap "all keys expire together": lifetimes are spread over at least a tenth.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_what_was_loaded_together_does_not_expire_together() {
@@ -439,7 +498,9 @@ impl Far for Broken {
     fn get<'a>(&'a self, _: &'a str, _: u64) -> FarFuture<'a, FarLook> {
         Box::pin(async move {
             match self {
-                Broken::Nonsense => Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 })),
+                Broken::Nonsense => {
+                    Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 }, secs(60)))
+                }
                 broken => broken.now().await,
             }
         })

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::config::{CacheBuilder, FarTier, Settings};
 use super::shard::{Answer, Entry, Lease, Look, Shard};
 use super::stats::Stats;
+use super::tier::FromFar;
 use crate::chance::{Chance, entropy, fraction};
 use crate::clock::{Clock, Tick};
 use crate::task::bounded::bounded;
@@ -105,12 +106,13 @@ where
         let flight = match self.inner.look(key, version) {
             Look::Hit(answer) => return Ok(answer),
             Look::HitAndLoad(answer, lease, flight) => {
-                self.begin(key, version, (lease, flight), loader);
+                // What the far tier has is taken only if it would not be due to be loaded anew itself.
+                self.begin(key, version, self.inner.last_part(), (lease, flight), loader);
                 return Ok(answer);
             }
             Look::Join(flight) => flight,
             Look::Load(lease, flight) => {
-                self.begin(key, version, (lease, flight.clone()), loader);
+                self.begin(key, version, Duration::ZERO, (lease, flight.clone()), loader);
                 flight
             }
         };
@@ -122,6 +124,7 @@ where
         &self,
         key: &str,
         version: u64,
+        at_least: Duration,
         (lease, flight): (Lease, Arc<Flight<Answer<V>>>),
         loader: F,
     ) where
@@ -133,15 +136,14 @@ where
         start(async move {
             let inner = landing.cache.clone();
             let limit = inner.settings.load_timeout;
-            let look = inner.look_far(&landing.key, version).await;
-            let (found, far_lease) = match look {
-                Some(Ok(entry)) => (Ok(entry), None),
-                other => {
+            let (found, left, far_lease) = match inner.look_far(&landing.key, version, at_least).await {
+                FromFar::Hit(entry, left) => (Ok(entry), left, None),
+                FromFar::Miss(lease) => {
                     let loaded = bounded(loader, limit, &inner.clock).await;
-                    (loaded.and_then(|done| done.map_err(Failure::of)), other.and_then(Result::err))
+                    (loaded.and_then(|done| done.map_err(Failure::of)), Duration::MAX, lease)
                 }
             };
-            let Some((key, entry)) = landing.land(found) else { return };
+            let Some((key, entry)) = landing.land(found, left) else { return };
             // Those who waited have their answer; only now is it written where it takes time.
             if let Some(lease) = far_lease {
                 inner.keep_far(&key, &entry, lease).await;
@@ -200,13 +202,17 @@ impl<V: Clone + 'static> Inner<V> {
         lock(&self.shards[(hash >> 16) & (self.shards.len() - 1)])
     }
 
-    /// How long something that was found or not found just now lives, with its chance in it.
-    fn entry(&self, found: Option<Versioned<V>>, now: Tick) -> Entry<V> {
+    /// The last part of a lifetime, in which an entry is loaded anew.
+    fn last_part(&self) -> Duration {
+        let Settings { ttl, refresh_ahead, .. } = self.settings;
+        refresh_ahead.map_or(Duration::ZERO, |from| share(ttl, 1e6 - from.millionths() as f64))
+    }
+
+    /// How long something that was found or not found just now lives, with its chance in it; at most for what is `left` to
+    /// it where it comes from.
+    fn entry(&self, found: Option<Versioned<V>>, left: Duration, now: Tick) -> Entry<V> {
         let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, .. } = self.settings;
-        let share = |of: Duration, millionths: f64| {
-            Duration::from_nanos((of.as_nanos() as f64 * millionths / 1e6) as u64)
-        };
-        let full = if found.is_some() { ttl } else { not_found_ttl };
+        let full = if found.is_some() { ttl } else { not_found_ttl }.min(left);
         let jittered = jitter.millionths() as f64 * fraction(self.chance.next());
         let ttl = full.saturating_sub(share(full, jittered));
         let fresh_until = now + ttl;
@@ -221,6 +227,10 @@ impl<V: Clone + 'static> Inner<V> {
     }
 }
 
+fn share(of: Duration, millionths: f64) -> Duration {
+    Duration::from_nanos((of.as_nanos() as f64 * millionths / 1e6) as u64)
+}
+
 /// The duty to end a load. Dropped without a result it ends it as lost, so that nobody waits for ever.
 struct Landing<V: Clone + 'static> {
     cache: Arc<Inner<V>>,
@@ -232,12 +242,16 @@ struct Landing<V: Clone + 'static> {
 impl<V: Clone + 'static> Landing<V> {
     /// Keeps what was found, if it may be kept, and tells those who wait. Kept first: who comes in between finds the one
     /// or the other. Returns what a far tier should know too.
-    fn land(self, found: Result<Option<Versioned<V>>, Failure>) -> Option<(Box<str>, Entry<V>)> {
+    fn land(
+        self,
+        found: Result<Option<Versioned<V>>, Failure>,
+        left: Duration,
+    ) -> Option<(Box<str>, Entry<V>)> {
         match found {
             Ok(found) => {
                 let now = self.cache.clock.now();
                 let answer = found.as_ref().map(|found| found.value.clone());
-                let entry = self.cache.entry(found, now);
+                let entry = self.cache.entry(found, left, now);
                 let kept = self.cache.shard(&self.key).store(&self.key, self.lease, entry.clone(), now);
                 self.flight.land(Ok(answer));
                 kept.then(|| (self.key.clone(), entry))

@@ -60,7 +60,7 @@ impl MemoryFar {
             && now < *until
             && entry.version >= version
         {
-            return FarLook::Hit(entry.clone());
+            return FarLook::Hit(entry.clone(), until.since(now));
         }
         if state.leases.len() >= self.inner.max {
             state.leases.clear();
