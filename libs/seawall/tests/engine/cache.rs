@@ -347,6 +347,61 @@ async fn tsk_3_versions_only_go_up() {
     assert_eq!(entry.version, 5);
 }
 
+/// TSK-2, TSK-3: that there is nothing is remembered where versions are asked for too, near and far, and takes the place of
+/// what was there before it was deleted.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_not_found_counts_for_the_version_that_was_asked_for() {
+    let far = MemoryFar::new(100);
+    let reads = Arc::<AtomicUsize>::default();
+    let get = async |cache: &Cache<String>, version: u64, found: Option<u64>| {
+        let reads = reads.clone();
+        let loader = move || async move {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, io::Error>(found.map(|version| Versioned { value: format!("v{version}"), version }))
+        };
+        let answer = cache.load_version("user:1", version, loader).await.unwrap();
+        sleep(millis(1)).await;
+        answer
+    };
+    let cache = || cache().far(far.clone(), AsIs).build().unwrap();
+    let (here, there) = (cache(), cache());
+    assert_eq!(get(&here, 3, Some(3)).await, Some("v3".into()));
+    for process in [&here, &here, &there] {
+        assert_eq!(get(process, 4, None).await, None, "it was deleted with version 4");
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 2, "and that is remembered");
+    assert_eq!(get(&here, 0, Some(3)).await, None, "also by those who do not care for the version");
+    assert_eq!(get(&here, 5, Some(5)).await, Some("v5".into()), "it was created again");
+}
+
+/// TSK-2: a refresh that brings something older is not tried again at once, and a load that failed for a version that nobody
+/// has does not wear out a fresh entry.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_refresh_that_brings_nothing_better_is_paused() {
+    let cache = Cache::builder("users").ttl(secs(60)).jitter(0).stale_for(secs(60)).build().unwrap();
+    let reads = Arc::<AtomicUsize>::default();
+    let get = async |version: u64, found: Result<u64, io::ErrorKind>| {
+        let reads = reads.clone();
+        let loader = move || async move {
+            reads.fetch_add(1, Ordering::Relaxed);
+            found.map(|version| Some(Versioned { value: (), version })).map_err(io::Error::from)
+        };
+        let answer = cache.load_version("user:1", version, loader).await;
+        sleep(millis(1)).await;
+        answer
+    };
+    get(3, Ok(3)).await.unwrap();
+    get(9, Err(io::ErrorKind::ConnectionReset)).await.unwrap_err();
+    sleep(secs(30)).await;
+    get(3, Ok(3)).await.unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 2, "it is fresh");
+    sleep(secs(31)).await;
+    for _ in 0..100 {
+        get(3, Ok(2)).await.unwrap();
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 3, "a replica that lags is not asked a hundred times");
+}
+
 /// TSK-2: past its time a value is handed out while it is loaded anew, once; if that fails, until the end of its grace, and
 /// then the error is told. Trap "refresh failure".
 #[tokio::test(start_paused = true)]

@@ -82,7 +82,7 @@ where
     }
 
     /// As [`load`](Cache::load), where values have versions: what is known counts only if it is at least of `version`, and
-    /// an older value never takes the place of a newer one.
+    /// an older value never takes the place of a newer one. That there is nothing counts for the version that was asked for.
     pub async fn load_version<F, Fut, E>(
         &self,
         key: &str,
@@ -107,12 +107,12 @@ where
             Look::Hit(answer) => return Ok(answer),
             Look::HitAndLoad(answer, lease, flight) => {
                 // What the far tier has is taken only if it would not be due to be loaded anew itself.
-                self.begin(key, version, self.inner.last_part(), (lease, flight), loader);
+                self.begin(key, self.inner.last_part(), (lease, flight), loader);
                 return Ok(answer);
             }
             Look::Join(flight) => flight,
             Look::Load(lease, flight) => {
-                self.begin(key, version, Duration::ZERO, (lease, flight.clone()), loader);
+                self.begin(key, Duration::ZERO, (lease, flight.clone()), loader);
                 flight
             }
         };
@@ -123,7 +123,6 @@ where
     fn begin<F, Fut, E>(
         &self,
         key: &str,
-        version: u64,
         at_least: Duration,
         (lease, flight): (Lease, Arc<Flight<Answer<V>>>),
         loader: F,
@@ -136,7 +135,7 @@ where
         start(async move {
             let inner = landing.cache.clone();
             let limit = inner.settings.load_timeout;
-            let (found, left, far_lease) = match inner.look_far(&landing.key, version, at_least).await {
+            let (found, left, far_lease) = match inner.look_far(&landing.key, lease.version, at_least).await {
                 FromFar::Hit(entry, left) => (Ok(entry), left, None),
                 FromFar::Miss(lease) => {
                     let loaded = bounded(loader, limit, &inner.clock).await;
@@ -210,7 +209,7 @@ impl<V: Clone + 'static> Inner<V> {
 
     /// How long something that was found or not found just now lives, with its chance in it; at most for what is `left` to
     /// it where it comes from.
-    fn entry(&self, found: Option<Versioned<V>>, left: Duration, now: Tick) -> Entry<V> {
+    fn entry(&self, found: Option<Versioned<V>>, asked: u64, left: Duration, now: Tick) -> Entry<V> {
         let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, .. } = self.settings;
         let full = if found.is_some() { ttl } else { not_found_ttl }.min(left);
         let jittered = jitter.millionths() as f64 * fraction(self.chance.next());
@@ -222,7 +221,8 @@ impl<V: Clone + 'static> Inner<V> {
             Some(from) => now + share(ttl, from.millionths() as f64),
             None => fresh_until,
         };
-        let version = found.as_ref().map_or(0, |found| found.version);
+        // Nothing has no version of its own: there was nothing when this version was asked for.
+        let version = found.as_ref().map_or(asked, |found| found.version);
         Entry { value: found.map(|found| found.value), version, refresh_at, fresh_until, dead_at }
     }
 }
@@ -251,7 +251,7 @@ impl<V: Clone + 'static> Landing<V> {
             Ok(found) => {
                 let now = self.cache.clock.now();
                 let answer = found.as_ref().map(|found| found.value.clone());
-                let entry = self.cache.entry(found, left, now);
+                let entry = self.cache.entry(found, self.lease.version, left, now);
                 let kept = self.cache.shard(&self.key).store(&self.key, self.lease, entry.clone(), now);
                 self.flight.land(Ok(answer));
                 kept.then(|| (self.key.clone(), entry))

@@ -39,6 +39,13 @@ pub(crate) struct Entry<V> {
     pub(crate) dead_at: Tick,
 }
 
+impl<V> Entry<V> {
+    /// A load has brought nothing better: this is handed out a while longer, and asked for again after a pause.
+    fn pause(&mut self, now: Tick) {
+        self.refresh_at = self.refresh_at.max(now + REFRESH_PAUSE);
+    }
+}
+
 struct Load<V> {
     flight: Arc<Flight<Answer<V>>>,
     lease: u64,
@@ -46,9 +53,13 @@ struct Load<V> {
     version: u64,
 }
 
-/// The right to load one key, and what it is worth.
+/// The right to load one key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Lease(pub(crate) u64);
+pub(crate) struct Lease {
+    number: u64,
+    /// What is wanted at least. That there is nothing is known of this version.
+    pub(crate) version: u64,
+}
 
 /// What a caller gets.
 pub(crate) enum Look<V> {
@@ -78,6 +89,8 @@ impl<V: Clone> Shard<V> {
             self.stats.hits += 1;
             self.stats.stale_hits += u64::from(now >= entry.fresh_until);
             if now >= entry.refresh_at && !self.loads.contains_key(key) {
+                // Whatever is less than what is known could not be kept.
+                let version = version.max(entry.version);
                 let (lease, flight) = self.begin(key, version);
                 return Look::HitAndLoad(answer, lease, flight);
             }
@@ -102,7 +115,7 @@ impl<V: Clone> Shard<V> {
         let (lease, flight) = (self.last_lease, Flight::new());
         self.loads.insert(key.into(), Load { flight: flight.clone(), lease, version });
         self.stats.loads += 1;
-        (Lease(lease), flight)
+        (Lease { number: lease, version }, flight)
     }
 
     /// A load has come back with something to keep; says whether it was kept.
@@ -112,11 +125,12 @@ impl<V: Clone> Shard<V> {
             return false;
         }
         // An older value never takes the place of a newer one.
-        if self.entries.get(key).is_some_and(|old| old.version > entry.version && now < old.dead_at) {
-            self.stats.outdated += 1;
-            return false;
-        }
         if let Some(old) = self.entries.get_mut(key) {
+            if old.version > entry.version && now < old.dead_at {
+                old.pause(now);
+                self.stats.outdated += 1;
+                return false;
+            }
             *old = entry;
             return true;
         }
@@ -138,14 +152,13 @@ impl<V: Clone> Shard<V> {
         if self.end(key, lease)
             && let Some(entry) = self.entries.get_mut(key)
         {
-            // What is still there is handed out a while longer, and asked for again after a pause.
-            entry.refresh_at = now + REFRESH_PAUSE;
+            entry.pause(now);
         }
     }
 
     /// Ends a load; says whether its lease still stood.
     fn end(&mut self, key: &str, lease: Lease) -> bool {
-        let stands = self.loads.get(key).is_some_and(|load| load.lease == lease.0);
+        let stands = self.loads.get(key).is_some_and(|load| load.lease == lease.number);
         if stands {
             self.loads.remove(key);
         }
