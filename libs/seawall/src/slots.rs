@@ -78,20 +78,33 @@ impl<T> Slots<T> {
         if before < max {
             return Room { is_there: true, made_by: 0 };
         }
+        let mut spare = None;
         // Twice round takes every mark away, if there are few.
         for _ in 0..SEARCH_MAX.min(2 * before) {
             let place = self.hand % self.slots.len();
             self.hand = place + 1;
             let slot = &mut self.slots[place];
-            if !std::mem::take(slot.touched.get_mut()) && can_go(&slot.thing) {
-                self.take_out(place);
-                self.vacant = Some(place);
-                if self.slots.len() < max {
-                    return Room { is_there: true, made_by: before - self.slots.len() };
-                }
+            let was_touched = std::mem::take(slot.touched.get_mut());
+            if !can_go(&slot.thing) {
+                continue;
+            }
+            if was_touched {
+                spare = spare.or(Some(place));
+                continue;
+            }
+            self.vacate(place);
+            if self.slots.len() < max {
+                return Room { is_there: true, made_by: before - self.slots.len() };
             }
         }
+        // All of them were asked for lately: then the first, or nobody who is new would ever get in beside a busy crowd.
+        if let (Some(place), true) = (spare, self.slots.len() == before) {
+            self.vacate(place);
+        }
         let made_by = before - self.slots.len();
+        if self.slots.len() < max {
+            return Room { is_there: true, made_by };
+        }
         // Still above the bound, but with one more there are fewer than before.
         Room { is_there: made_by > 1, made_by }
     }
@@ -121,6 +134,11 @@ impl<T> Slots<T> {
 
     pub(crate) fn clear(&mut self) {
         *self = Slots::new();
+    }
+
+    fn vacate(&mut self, place: usize) {
+        self.take_out(place);
+        self.vacant = Some(place);
     }
 
     fn take_out(&mut self, place: usize) -> T {
@@ -157,6 +175,18 @@ mod tests {
         assert_eq!((slots.get("1"), slots.get("3")), (None, None));
         assert_eq!(put(&mut slots, 6, 4, |_| false), None);
         assert_eq!((slots.len(), slots.remove("5"), slots.remove("5")), (4, Some(5), None));
+    }
+
+    /// Bug: in a crowd larger than a search, all of it asked for between two newcomers, no newcomer ever got in.
+    #[test]
+    fn a_newcomer_gets_in_beside_a_busy_crowd() {
+        let mut slots = Slots::new();
+        (0..1_000).for_each(|n| assert!(put(&mut slots, n, 1_000, |_| true).is_some()));
+        for newcomer in 1_000..1_010 {
+            (0..1_000_u32).for_each(|n| drop(slots.get(&n.to_string()).copied()));
+            assert_eq!(put(&mut slots, newcomer, 1_000, |_| true), Some(1));
+        }
+        assert_eq!(put(&mut slots, 5_000, 1_000, |_| false), None);
     }
 
     #[test]

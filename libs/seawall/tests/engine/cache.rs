@@ -663,6 +663,30 @@ async fn tsk_2_the_near_tier_is_bounded() {
     assert_eq!(cache.stats().evicted, 10_001 - 100);
 }
 
+/// TSK-2: a key that becomes popular is kept although everything else is popular too.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_newcomer_is_kept_in_a_busy_cache() {
+    let cache = cache().capacity(250).build().unwrap();
+    let (crowd, newcomer) = (Database::default(), Database::default());
+    crowd.write(7);
+    newcomer.write(8);
+    for _ in 0..10 {
+        for _ in 0..2 {
+            for n in 0..250 {
+                cache.load(&n.to_string(), crowd.read(Duration::ZERO)).await.unwrap();
+            }
+        }
+        cache.load("new", newcomer.read(Duration::ZERO)).await.unwrap();
+    }
+    assert!(newcomer.reads() < 5, "loaded {} times of 10", newcomer.reads());
+    let (odd, db) = (Cache::builder("odd").capacity(1_001).build().unwrap(), Database::default());
+    db.write(7);
+    for n in 0..5_000 {
+        odd.load(&n.to_string(), db.read(Duration::ZERO)).await.unwrap();
+        assert!(odd.len() <= 1_001);
+    }
+}
+
 /// TSK-2. Trap "context leakage": keys of one tenant are not those of another, whatever their names are.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_tenants_do_not_see_each_other() {

@@ -52,7 +52,7 @@ where
     pub(super) fn new(builder: CacheBuilder<V>) -> Self {
         // A part for each hundred entries, so that the bound holds for each without wasting much of it.
         let parts = (builder.capacity / 128).clamp(1, 16).next_power_of_two();
-        let shard = |_| Mutex::new(Shard::new(builder.capacity.div_ceil(parts)));
+        let shard = |_| Mutex::new(Shard::new(builder.capacity / parts));
         let inner = Inner {
             name: builder.name.into(),
             shards: (0..parts).map(shard).collect(),
