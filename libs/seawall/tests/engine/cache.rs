@@ -12,7 +12,8 @@ use seawall::task::batch::BatchClient;
 use seawall::task::cache::{
     AsIs, Cache, CacheBuilder, Codec, Ear, Far, FarEntry, FarError, FarFuture, FarLook, MemoryFar, Versioned,
 };
-use seawall::{Breaker, Error, Guard, Kind, millis, secs};
+use seawall::task::flight::Singleflight;
+use seawall::{Breaker, Error, Guard, Kind, Retry, millis, secs};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -770,4 +771,57 @@ async fn adp_3_a_set_is_asked_for_once_and_behind_a_guard() {
     let began = Instant::now();
     assert!(matches!(hanging.get([1]).await, Err(Failure::TimedOut(_))));
     assert_eq!(began.elapsed(), secs(5));
+}
+
+/// ENG-11, ADP-3, TSK-1: a guard around shared work inherits what a guard in it decided, although that ran in a task of its own:
+/// retries are not multiplied, and a rejection says nothing about the peer of the guard around.
+#[tokio::test(start_paused = true)]
+async fn adp_3_a_guard_around_shared_work_inherits_the_decision_of_the_guard_in_it() {
+    let asked = Arc::<AtomicUsize>::default();
+    let reset = {
+        let asked = asked.clone();
+        move || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Err::<Vec<u32>, _>(io::Error::from(io::ErrorKind::ConnectionReset)))
+        }
+    };
+    let guard = |name: &str| Guard::builder(name).retry(Retry::attempts(3).no_budget());
+    let outer = guard("page").breaker(Breaker::consecutive_failures(2)).build().unwrap();
+    let within = || guard("articles").breaker(Breaker::consecutive_failures(9)).build().unwrap();
+
+    let ask = reset.clone();
+    let batch = BatchClient::new(within(), move |_: Vec<u32>| ask());
+    let flights = Singleflight::<u32, Vec<u32>>::new();
+    let cache = Cache::<Vec<u32>>::builder("articles").build().unwrap();
+    let inner = [within(), within()];
+    for way in 0..3 {
+        asked.store(0, Ordering::Relaxed);
+        let failure = outer.idempotent().call(|_| {
+            let (batch, flights, cache) = (batch.clone(), flights.clone(), cache.clone());
+            let (reset, inner) = (reset.clone(), inner[way % 2].clone());
+            async move {
+                let work = move || async move { inner.idempotent().call(|_| reset()).await };
+                match way {
+                    0 => batch.get([1]).await,
+                    1 => flights.run(1, work).await,
+                    _ => cache
+                        .load("1", move || async move { work().await.map(Some) })
+                        .await
+                        .map(Option::unwrap),
+                }
+            }
+        });
+        let failure = failure.await.unwrap_err();
+        assert_eq!((asked.load(Ordering::Relaxed), failure.attempts()), (3, 1), "way {way}");
+        assert!(failure.last().unwrap().cause::<Error<io::Error>>().is_some());
+        outer.breaker().unwrap().reset("the next way");
+    }
+
+    let open = within();
+    open.breaker().unwrap().force_open("for the test");
+    let batch = BatchClient::new(open, |_: Vec<u32>| std::future::ready(Ok::<_, io::Error>(())));
+    for _ in 0..5 {
+        let failure = outer.idempotent().call(|_| batch.get([1])).await.unwrap_err();
+        assert!(failure.last().is_some(), "the guard around let it through: {failure}");
+    }
 }

@@ -138,8 +138,9 @@ where
             let (found, left, far_lease) = match inner.look_far(&landing.key, lease.version, at_least).await {
                 FromFar::Hit(entry, left) => (Ok(entry), left, None),
                 FromFar::Miss(lease) => {
-                    let loaded = bounded(loader, limit, &inner.clock).await;
-                    (loaded.and_then(|done| done.map_err(Failure::of)), Duration::MAX, lease)
+                    let load = async move || loader().await.map_err(Failure::of);
+                    let loaded = bounded(load, limit, &inner.clock).await;
+                    (loaded.and_then(|done| done), Duration::MAX, lease)
                 }
             };
             let Some((key, entry)) = landing.land(found, left) else { return };
