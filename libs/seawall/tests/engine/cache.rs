@@ -650,6 +650,32 @@ async fn tsk_2_writing_never_delays_or_fails_the_answer() {
     assert_eq!(mute.stats().far_errors, 1);
 }
 
+/// A codec that panics.
+struct Clumsy;
+
+impl Codec<String> for Clumsy {
+    fn encode(&self, _: &String) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        unreachable!("dropped the pen")
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(format!("{}", bytes[1_000]))
+    }
+}
+
+/// TSK-2: a codec that panics is trouble with the far tier, and no more.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_codec_that_panics_is_a_miss() {
+    let (far, db) = (MemoryFar::new(10), Database::default());
+    db.write(7);
+    cache().far(far.clone(), AsIs).build().unwrap().load("user:1", db.read(millis(5))).await.unwrap();
+    sleep(millis(1)).await;
+    let clumsy = cache().far(far, Clumsy).build().unwrap();
+    assert_eq!(clumsy.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+    sleep(millis(1)).await;
+    assert_eq!((db.reads(), clumsy.stats().far_errors, clumsy.len()), (2, 2, 1));
+}
+
 /// TSK-2: it is bounded, and keeps what is asked for.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_the_near_tier_is_bounded() {

@@ -1,5 +1,7 @@
 //! What a cache does with its far tier. Trouble there is a miss and a warning, never an error.
 
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::config::FarTier;
@@ -7,7 +9,7 @@ use super::far::{FarEntry, FarError, FarLook};
 use super::loader::{Inner, Versioned};
 use super::shard::Entry;
 use crate::task::Failure;
-use crate::task::bounded::bounded;
+use crate::task::bounded::{bounded, message_of};
 
 impl<V: Clone + 'static> Inner<V> {
     /// What the far tier has that lives for longer than `at_least`.
@@ -16,12 +18,12 @@ impl<V: Clone + 'static> Inner<V> {
         match self.ask_far(key, version).await {
             Some(FarLook::Hit(entry, left)) if left > at_least => {
                 let version = entry.version;
-                match entry.value.map(|bytes| codec.decode(&bytes)).transpose() {
+                match entry.value.map(|bytes| caught(|| codec.decode(&bytes))).transpose() {
                     Ok(value) => {
                         self.shard(key).stats.far_hits += 1;
                         return FromFar::Hit(value.map(|value| Versioned { value, version }), left);
                     }
-                    Err(error) => self.troubled(key, "decode", "QueryDB", &Trouble(error.to_string())),
+                    Err(trouble) => self.troubled(key, "decode", "QueryDB", &trouble),
                 }
             }
             Some(FarLook::Hit(..)) => {}
@@ -45,9 +47,9 @@ impl<V: Clone + 'static> Inner<V> {
 
     pub(super) async fn keep_far(&self, key: &str, entry: &Entry<V>, lease: u64) {
         let Some(FarTier { far, codec }) = &self.far else { return };
-        let value = match entry.value.as_ref().map(|value| codec.encode(value)).transpose() {
+        let value = match entry.value.as_ref().map(|value| caught(|| codec.encode(value))).transpose() {
             Ok(value) => value,
-            Err(error) => return self.troubled(key, "encode", "SkipCache", &Trouble(error.to_string())),
+            Err(trouble) => return self.troubled(key, "encode", "SkipCache", &trouble),
         };
         let ttl = entry.fresh_until.since(self.clock.now());
         if ttl.is_zero() {
@@ -77,6 +79,14 @@ impl<V: Clone + 'static> Inner<V> {
         tracing::warn!(target: "seawall", key, action, cause = %trouble.0, "[{}][{operation}] Failed!", self.name);
         #[cfg(not(feature = "tracing"))]
         let _ = (operation, action, &trouble.0);
+    }
+}
+
+/// Runs a codec. A panic in it is one more way to say that something can't be read or written.
+fn caught<T>(work: impl FnOnce() -> Result<T, Box<dyn Error + Send + Sync>>) -> Result<T, Trouble> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done.map_err(|error| Trouble(error.to_string())),
+        Err(panic) => Err(Trouble::from(Failure::Panicked(message_of(&*panic)))),
     }
 }
 
