@@ -7,6 +7,8 @@
 mod keys;
 mod translate;
 
+use std::collections::HashMap;
+
 use keys::{Kind, Known, MODULES, Module};
 
 use super::super::book::{Book, LAYERS_MAX, entry};
@@ -23,6 +25,8 @@ const DIALECT: &str = "resilience4j";
 #[derive(Debug, Default)]
 pub(in crate::config) struct Resilience4j<'a> {
     sections: Vec<Section<'a>>,
+    /// Where each stands: its module, whether it is an instance, and its name.
+    places: HashMap<(&'static str, bool, &'a str), usize>,
 }
 
 /// One base or one instance of one module.
@@ -106,11 +110,7 @@ impl<'a> Resilience4j<'a> {
         for entry in entries.iter().take(NAMES_MAX) {
             refuse_name(entry, path, report);
             let path = join(path, &entry.key);
-            let known = self.sections.iter().position(|section| {
-                (section.module.name, section.is_instance, section.name)
-                    == (module.name, is_instance, &entry.key)
-            });
-            let at = known.unwrap_or_else(|| {
+            let at = *self.places.entry((module.name, is_instance, &entry.key)).or_insert_with(|| {
                 self.sections.push(Section {
                     module,
                     is_instance,
@@ -130,9 +130,7 @@ impl<'a> Resilience4j<'a> {
     }
 
     fn config(&self, module: &Module, name: &str) -> Option<&Section<'a>> {
-        let mut configs =
-            self.sections.iter().filter(|section| !section.is_instance && section.module.name == module.name);
-        configs.find(|section| section.name == name)
+        self.places.get(&(module.name, false, name)).map(|at| &self.sections[*at])
     }
 
     /// The settings of an instance over those of its bases.
@@ -188,19 +186,23 @@ impl<'a> Resilience4j<'a> {
     pub(in crate::config) fn translate(&self, book: &mut Book, report: &mut Report) {
         let mut instances: Vec<_> = self.sections.iter().filter(|section| section.is_instance).collect();
         instances.sort_by(|a, b| a.place.cmp(&b.place));
-        let mut names: Vec<(&str, &Place)> = Vec::new();
-        for instance in &instances {
-            if !names.iter().any(|(name, _)| *name == instance.name) {
-                names.push((instance.name, &instance.place));
-            }
+        // In the order of the file, those of one name together.
+        let mut groups: Vec<Vec<&Section<'a>>> = Vec::new();
+        let mut group_of = HashMap::new();
+        for instance in instances {
+            let at = *group_of.entry(instance.name).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[at].push(instance);
         }
-        for (name, place) in names {
-            let parts: Vec<_> = instances.iter().filter(|instance| instance.name == name).collect();
+        for parts in groups {
+            let Some(first) = parts.first() else { continue };
             let resolved: Vec<_> = parts
                 .iter()
                 .map(|part| (part.module.name, part.place.clone(), self.resolved(part, report)))
                 .collect();
-            let guard = entry(&mut book.guards, "guards", name, place);
+            let guard = entry(&mut book.guards, "guards", first.name, &first.place);
             let mut layer = translate::layer(&resolved, guard, report);
             let tainted = parts.iter().filter(|part| part.tainted).map(|part| part.module.policy);
             layer.tainted.extend(tainted);
