@@ -1,7 +1,7 @@
 //! Files for resilience4j in Spring Boot: `resilience4j:` with its modules, their `configs` and `instances`.
 //!
-//! They keep the meaning that they have there: bare numbers are milliseconds, `configs.default` lies under every
-//! instance that names no base, and where a key is absent the default of resilience4j holds, not ours. All instances of
+//! They keep the meaning that they have there: bare numbers are milliseconds, `configs.default` lies under what names no
+//! base, and where a key is absent the default of resilience4j holds, not ours. All instances of
 //! one name make one guard.
 
 mod keys;
@@ -82,7 +82,7 @@ impl<'a> Resilience4j<'a> {
         for part in entries_of(&entry.value, path, report) {
             let path = join(path, &part.key);
             match squash(&part.key).as_str() {
-                "instances" | "backends" => self.sections(module, true, part, &path, report),
+                "instances" | "backends" | "limiters" => self.sections(module, true, part, &path, report),
                 "configs" => self.sections(module, false, part, &path, report),
                 key if key.ends_with("aspectorder") || matches!(key, "metrics" | "tags") => {
                     let reason = "not read: it is about Spring; the order of a guard's policies is fixed";
@@ -133,6 +133,17 @@ impl<'a> Resilience4j<'a> {
         self.places.get(&(module.name, false, name)).map(|at| &self.sections[*at])
     }
 
+    /// What lies under a section that names no base, as resilience4j 2 has it. A circuit breaker is the exception: its
+    /// instance takes the base of its own name before `default`, and its bases take nothing.
+    fn unsaid_base(&self, section: &Section<'a>) -> Option<&Section<'a>> {
+        let default = || self.config(section.module, "default");
+        if section.module.policy == "breaker" {
+            let own = || self.config(section.module, section.name).or_else(default);
+            return if section.is_instance { own() } else { None };
+        }
+        if section.name == "default" { None } else { default() }
+    }
+
     /// The settings of an instance over those of its bases.
     fn resolved(&self, instance: &Section<'a>, report: &mut Report) -> Vec<Setting> {
         let (mut chain, mut section) = (vec![instance], instance);
@@ -150,9 +161,7 @@ impl<'a> Resilience4j<'a> {
                     }
                     base
                 }
-                // As in Spring Boot.
-                None if section.is_instance => self.config(section.module, "default"),
-                None => None,
+                None => self.unsaid_base(section),
             };
             let Some(base) = base else { break };
             if chain.len() > LAYERS_MAX {
