@@ -737,6 +737,7 @@ async fn tsk_2_tenants_do_not_see_each_other() {
 fn tsk_2_a_cache_that_cannot_work_is_refused() {
     let wrong = cache()
         .ttl(secs(0))
+        .not_found_ttl(secs(30))
         .capacity(0)
         .jitter(80)
         .refresh_after(100)
@@ -745,6 +746,7 @@ fn tsk_2_a_cache_that_cannot_work_is_refused() {
         .unwrap_err();
     let paths: Vec<_> = wrong.problems().iter().map(seawall::Problem::path).collect();
     assert_eq!(paths, ["ttl", "not_found_ttl", "jitter", "refresh_after", "load_timeout", "capacity"]);
+    cache().ttl(secs(5)).build().expect("a short lifetime needs no other setting beside it");
 }
 
 /// ADP-3: concurrent asks for the same set are one question, in whatever order; a question belongs to no caller; the guard's
