@@ -235,6 +235,13 @@ impl Section<'_> {
             };
             return report.wrong(&entry.place, path, Wrong::new("no such key", remedy));
         };
+        // The same key in the same letters has been found before, as a mistake of the format.
+        let other = |setting: &&Setting| setting.name == known.name && setting.place.is_beside(&entry.place);
+        if let Some(first) = self.settings.iter().find(other).filter(|first| first.path != path) {
+            let line = first.place.line().unwrap_or_default();
+            let reason = format!("this is `{}` of line {line} once more", known.name);
+            return report.wrong(&entry.place, path, Wrong::new(reason, "take one of them out"));
+        }
         match read(known, &entry.value) {
             Ok(Some(value)) => {
                 // A later file replaces what an earlier one said.
