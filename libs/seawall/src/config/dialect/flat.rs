@@ -75,7 +75,7 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
     true
 }
 
-fn is_flat(item: &Item) -> bool {
+pub(in crate::config) fn is_flat(item: &Item) -> bool {
     item.written.is_some_and(|written| KEYS.iter().any(|(name, _)| *name == written))
 }
 

@@ -169,6 +169,28 @@ resilience4j:
     assert_eq!(both("own", window, cooldown), pair("50", "60s"), "nor where a base has the instance's name");
 }
 
+/// ENG-12: `max_retries: 5` is six attempts, and `critical` tries long before it gives up: the usual call timeout of 10 s does
+/// not cut off the waits of up to 62 s that both have. Whoever sets a timeout has said how long.
+#[test]
+fn eng_12_promised_attempts_have_the_time_to_take_place() {
+    let config = yaml(
+        "
+guards:
+  flat: {max_retries: 5, retry_backoff: 2}
+  breaker: {cb_cooldown: 30}
+  critical: {preset: critical}
+  bounded: {preset: critical, call_timeout: 20s}
+  timed: {max_retries: 5, retry_backoff: 2, timeout: 3}
+  own: {retry: {max_attempts: 6, backoff: {base: 2s}}}
+",
+    );
+    let call_timeout = |guard| value(&config, guard, "call_timeout");
+    assert_eq!((call_timeout("flat"), call_timeout("breaker")), ("72s".into(), "17s".into()));
+    assert_eq!((call_timeout("critical"), call_timeout("bounded")), ("72s".into(), "20s".into()));
+    assert!(explain(&config, "timed").contains("80.1s (all attempts and waits)"));
+    assert!(explain(&config, "own").contains("10s (the default)"), "in our own words, our own rule");
+}
+
 /// ENG-12: windows over time, growing cooldowns, chance, and what is not quite the same.
 #[test]
 fn eng_12_the_finer_keys_of_resilience4j_keep_their_meaning() {
