@@ -134,6 +134,13 @@ async fn eng_12_a_file_is_followed() {
     assert_eq!(changes.to_string(), "payments.breaker.cooldown: 10s → 20s");
     assert_eq!(payments.breaker().unwrap().state(), State::ForcedOpen);
 
+    // Written in place, and looked at when it was just emptied.
+    write("");
+    assert!(heard.recv().await.unwrap().unwrap_err().to_string().contains("there is none any more"));
+    write("guards: {payments: {breaker: {cooldown: 30s}}}");
+    assert_eq!(heard.recv().await.unwrap().unwrap().to_string(), "payments.breaker.cooldown: 20s → 30s");
+    assert!(payments.explain().contains("for 30s"), "it is the same guard");
+
     std::fs::remove_file(&file).unwrap();
     assert!(heard.recv().await.unwrap().unwrap_err().to_string().contains("seawall.yaml"));
     following.abort();
