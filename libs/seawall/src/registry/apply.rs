@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::Registry;
+use super::{Entry, Keyed, Registry};
 use crate::breaker::{CircuitBreaker, State};
 use crate::config::{Changes, Config, ConfigError, Loader, Plan, Problems};
 use crate::guard::Timer;
@@ -68,11 +68,14 @@ impl Registry {
             (Some(max), _, Some(family)) => family.reconfigure(plan.builder(), max).map(drop),
             // One guard can't become a family, nor a family one guard: what each has learned is about something else.
             (keys_max, ..) => {
-                self.remove(name);
-                match keys_max {
-                    None => self.register(plan.builder()).map(drop),
-                    Some(max) => self.register_keyed(plan.builder(), max).map(drop),
-                }
+                let builder = self.of_this_registry(plan.builder());
+                let entry = match keys_max {
+                    None => Entry::One(builder.build()?),
+                    Some(max) => Entry::Many(Keyed::new(builder, max)?),
+                };
+                // In one step: nobody finds nothing under a name that both configurations have.
+                self.write().insert(name.into(), entry);
+                Ok(())
             }
         }
     }
