@@ -38,7 +38,7 @@ where
     /// forgotten. If an error does not say whether the commit went through, invalidate by hand: once too often does no harm.
     ///
     /// The keys are forgotten in the same moment in which the commit is known, and in the far tier even if the caller goes
-    /// away. A caller that goes away during the commit leaves it open whether it went through, so they are forgotten then too.
+    /// away; a caller that stays waits for that, but not longer than the far tier may take. A caller that goes away during the commit leaves it open whether it went through, so they are forgotten then too.
     pub async fn after_commit<T, E>(
         &self,
         keys: impl IntoIterator<Item = impl Into<String>>,
