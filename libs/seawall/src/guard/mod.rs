@@ -276,7 +276,7 @@ impl Guard {
     }
 
     /// The clock that it goes by.
-    #[cfg(feature = "tracing")]
+    #[cfg(any(feature = "task", feature = "tracing"))]
     pub(crate) fn clock(&self) -> &Clock {
         &self.inner.clock
     }

@@ -58,7 +58,7 @@ where
         E: StdError + Send + Sync + 'static,
         Causes: Classify<T, E>,
     {
-        let fetch = Arc::new(fetch);
+        let (fetch, flights) = (Arc::new(fetch), Singleflight::with(timeout, guard.clock().clone()));
         let guarded = move |ids: Vec<Id>| -> Fetching<T> {
             let (guard, fetch) = (guard.clone(), fetch.clone());
             Box::pin(async move {
@@ -66,7 +66,6 @@ where
                 answer.map_err(Failure::of)
             })
         };
-        let flights = Singleflight::with_timeout(timeout);
         BatchClient { inner: Arc::new(Inner { flights, fetch: Arc::new(guarded) }) }
     }
 
