@@ -26,12 +26,12 @@ struct Slot<T> {
 }
 
 /// What a search for room has come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Room {
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Room<T> {
     /// Whether there is room for one more.
     pub(crate) is_there: bool,
-    /// How many have gone for it.
-    pub(crate) made_by: usize,
+    /// Those that have gone for it. To be dropped when nobody waits for it.
+    pub(crate) gone: Vec<T>,
 }
 
 /// How many slots a search looks at: enough to find one in any ordinary crowd, and a bound on what one call can cost.
@@ -73,12 +73,12 @@ impl<T> Slots<T> {
 
     /// Makes room for one more where there are `max` already: one that was not asked for lately and that `can_go` goes. Where
     /// the bound was lowered, as many go as one search finds, so that it is reached in the end and no call pays for all.
-    pub(crate) fn make_room(&mut self, max: usize, can_go: impl Fn(&T) -> bool) -> Room {
+    pub(crate) fn make_room(&mut self, max: usize, can_go: impl Fn(&T) -> bool) -> Room<T> {
         let before = self.slots.len();
         if before < max {
-            return Room { is_there: true, made_by: 0 };
+            return Room { is_there: true, gone: Vec::new() };
         }
-        let mut spare = None;
+        let (mut spare, mut gone) = (None, Vec::new());
         // Twice round takes every mark away, if there are few.
         for _ in 0..SEARCH_MAX.min(2 * before) {
             let place = self.hand % self.slots.len();
@@ -92,21 +92,17 @@ impl<T> Slots<T> {
                 spare = spare.or(Some(place));
                 continue;
             }
-            self.vacate(place);
+            gone.push(self.vacate(place));
             if self.slots.len() < max {
-                return Room { is_there: true, made_by: before - self.slots.len() };
+                return Room { is_there: true, gone };
             }
         }
         // All of them were asked for lately: then the first, or nobody who is new would ever get in beside a busy crowd.
-        if let (Some(place), true) = (spare, self.slots.len() == before) {
-            self.vacate(place);
-        }
-        let made_by = before - self.slots.len();
-        if self.slots.len() < max {
-            return Room { is_there: true, made_by };
+        if let (Some(place), true) = (spare, gone.is_empty()) {
+            gone.push(self.vacate(place));
         }
         // Still above the bound, but with one more there are fewer than before.
-        Room { is_there: made_by > 1, made_by }
+        Room { is_there: self.slots.len() < max || gone.len() > 1, gone }
     }
 
     /// Puts something in under a name that is free.
@@ -132,13 +128,10 @@ impl<T> Slots<T> {
         Some(self.take_out(place))
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Slots::new();
-    }
-
-    fn vacate(&mut self, place: usize) {
-        self.take_out(place);
+    fn vacate(&mut self, place: usize) -> T {
+        let gone = self.take_out(place);
         self.vacant = Some(place);
+        gone
     }
 
     fn take_out(&mut self, place: usize) -> T {
@@ -162,7 +155,7 @@ mod tests {
         if room.is_there {
             slots.add(&key.to_string(), key);
         }
-        room.is_there.then_some(room.made_by)
+        room.is_there.then_some(room.gone.len())
     }
 
     #[test]
@@ -183,7 +176,7 @@ mod tests {
         let mut slots = Slots::new();
         (0..1_000).for_each(|n| assert!(put(&mut slots, n, 1_000, |_| true).is_some()));
         for newcomer in 1_000..1_010 {
-            (0..1_000_u32).for_each(|n| drop(slots.get(&n.to_string()).copied()));
+            (0..1_000_u32).for_each(|n| assert!(slots.get(&n.to_string()).is_some() || newcomer > 1_000));
             assert_eq!(put(&mut slots, newcomer, 1_000, |_| true), Some(1));
         }
         assert_eq!(put(&mut slots, 5_000, 1_000, |_| false), None);

@@ -106,7 +106,7 @@ impl Keyed {
             return Some(guard.clone());
         }
         let room = guards.make_room(*max, can_go);
-        self.inner.evicted.fetch_add(room.made_by as u64, Ordering::Relaxed);
+        self.inner.evicted.fetch_add(room.gone.len() as u64, Ordering::Relaxed);
         if !room.is_there {
             return None;
         }

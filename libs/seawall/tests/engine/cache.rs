@@ -714,6 +714,38 @@ async fn tsk_2_a_newcomer_is_kept_in_a_busy_cache() {
     }
 }
 
+/// Goes from the cache when it goes, as a session does that signs itself off.
+#[derive(Clone)]
+struct Session(Arc<std::sync::OnceLock<Cache<Session>>>);
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(cache) = self.0.get() {
+            cache.forget("other");
+        }
+    }
+}
+
+/// TSK-2: a value that asks the cache while it is dropped does not wait for itself.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_values_are_dropped_outside_of_the_lock() {
+    let known = Arc::new(std::sync::OnceLock::new());
+    let cache = Cache::<Session>::builder("sessions").capacity(2).build().unwrap();
+    assert!(known.set(cache.clone()).is_ok());
+    let load = async |key: &str| {
+        let session = Session(known.clone());
+        let loader = move || async move { Ok::<_, io::Error>(Some(session)) };
+        assert!(cache.load(key, loader).await.unwrap().is_some());
+    };
+    for key in ["1", "2", "3", "4"] {
+        load(key).await;
+    }
+    cache.invalidate("4").await;
+    load("4").await;
+    cache.clear();
+    assert!(cache.is_empty());
+}
+
 /// TSK-2. Trap "context leakage": keys of one tenant are not those of another, whatever their names are.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_tenants_do_not_see_each_other() {

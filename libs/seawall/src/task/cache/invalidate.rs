@@ -26,12 +26,16 @@ where
 
     /// As [`invalidate`](Cache::invalidate), in this process only.
     pub fn forget(&self, key: &str) {
-        self.inner.shard(key).invalidate(key);
+        let gone = self.inner.shard(key).invalidate(key);
+        drop(gone);
     }
 
     /// Forgets everything, in this process.
     pub fn clear(&self) {
-        self.inner.shards.iter().for_each(|shard| lock(shard).clear());
+        for shard in &self.inner.shards {
+            let gone = lock(shard).clear();
+            drop(gone);
+        }
     }
 
     /// Runs a commit, and invalidates these keys if it succeeds; after a rollback nothing has changed, and nothing is
@@ -65,7 +69,8 @@ where
                 for key in &keys {
                     inner.delete_far(key).await;
                     // Once more: who asked in between may have found the old value there.
-                    inner.shard(key).forget(key);
+                    let gone = inner.shard(key).forget(key);
+                    drop(gone);
                 }
             });
             flight

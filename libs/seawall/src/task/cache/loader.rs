@@ -253,7 +253,9 @@ impl<V: Clone + 'static> Landing<V> {
                 let now = self.cache.clock.now();
                 let answer = found.as_ref().map(|found| found.value.clone());
                 let entry = self.cache.entry(found, self.lease.version, left, now);
-                let kept = self.cache.shard(&self.key).store(&self.key, self.lease, entry.clone(), now);
+                let copy = entry.clone();
+                let (kept, gone) = self.cache.shard(&self.key).store(&self.key, self.lease, copy, now);
+                drop(gone);
                 self.flight.land(Ok(answer));
                 kept.then(|| (self.key.clone(), entry))
             }

@@ -4,6 +4,8 @@
 //! and no load becomes the one who loads. A load has a *lease*, a number that an invalidation takes away: what comes back
 //! with a lease that is gone is given to those who waited for it and not kept. So a load that began before an invalidation
 //! never puts the old value back after it.
+//!
+//! What is taken out is handed to the caller, who drops it after the lock: a value may take its time to go, or ask the cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use super::stats::Stats;
 use crate::clock::Tick;
-use crate::slots::Slots;
+use crate::slots::{Room, Slots};
 use crate::task::Failure;
 use crate::task::flight::Flight;
 
@@ -118,32 +120,40 @@ impl<V: Clone> Shard<V> {
         (Lease { number: lease, version }, flight)
     }
 
-    /// A load has come back with something to keep; says whether it was kept.
-    pub(crate) fn store(&mut self, key: &str, lease: Lease, entry: Entry<V>, now: Tick) -> bool {
+    /// A load has come back with something to keep; says whether it was kept, and what is to be dropped.
+    pub(crate) fn store(
+        &mut self,
+        key: &str,
+        lease: Lease,
+        entry: Entry<V>,
+        now: Tick,
+    ) -> (bool, Vec<Entry<V>>) {
         if !self.end(key, lease) {
             self.stats.outdated += 1;
-            return false;
+            return (false, vec![entry]);
         }
         // An older value never takes the place of a newer one.
         if let Some(old) = self.entries.get_mut(key) {
             if old.version > entry.version && now < old.dead_at {
                 old.pause(now);
                 self.stats.outdated += 1;
-                return false;
+                return (false, vec![entry]);
             }
-            *old = entry;
-            return true;
+            return (true, vec![std::mem::replace(old, entry)]);
         }
         let mut room = self.entries.make_room(self.max, |old| now >= old.dead_at);
         if !room.is_there {
             // Nothing has expired where the hand looked: then whatever it finds.
             room = self.entries.make_room(self.max, |_| true);
         }
-        self.stats.evicted += room.made_by as u64;
-        if room.is_there {
+        let Room { is_there, mut gone } = room;
+        self.stats.evicted += gone.len() as u64;
+        if is_there {
             self.entries.add(key, entry);
+        } else {
+            gone.push(entry);
         }
-        room.is_there
+        (is_there, gone)
     }
 
     /// A load has come back with nothing to keep.
@@ -166,21 +176,24 @@ impl<V: Clone> Shard<V> {
     }
 
     /// Forgets a key. Loads under way go on for those who wait for them, and are not kept; who comes now loads anew.
-    pub(crate) fn invalidate(&mut self, key: &str) {
-        self.forget(key);
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn invalidate(&mut self, key: &str) -> Option<Entry<V>> {
         self.stats.invalidated += 1;
+        self.forget(key)
     }
 
     /// As [`invalidate`](Shard::invalidate), for a key that is counted already.
-    pub(crate) fn forget(&mut self, key: &str) {
-        self.entries.remove(key);
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn forget(&mut self, key: &str) -> Option<Entry<V>> {
         self.loads.remove(key);
+        self.entries.remove(key)
     }
 
-    pub(crate) fn clear(&mut self) {
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn clear(&mut self) -> Slots<Entry<V>> {
         self.stats.invalidated += self.entries.len() as u64;
-        self.entries.clear();
         self.loads.clear();
+        std::mem::replace(&mut self.entries, Slots::new())
     }
 
     pub(crate) fn len(&self) -> usize {
