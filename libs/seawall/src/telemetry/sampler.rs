@@ -32,7 +32,7 @@ impl Sampler {
 
     /// Whether it may pass, and then how many did not since the last one that did, if any.
     pub(super) fn pass(&self, now: Tick) -> Option<Option<u64>> {
-        let second = now.as_nanos() / 1_000_000_000 & 0xFFFF_FFFF;
+        let second = (now.as_nanos() / 1_000_000_000) & 0xFFFF_FFFF;
         let taken = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
             let passed = if word >> 32 == second { word & 0xFFFF_FFFF } else { 0 };
             (passed < u64::from(self.per_second)).then_some(second << 32 | (passed + 1))
