@@ -8,6 +8,8 @@ mod blocking;
 mod breaker;
 mod chaos;
 mod deadlines;
+#[cfg(feature = "task")]
+mod dispatcher;
 mod drops;
 mod events;
 mod explain;
