@@ -42,6 +42,14 @@ impl<E> TaskError<E> {
     }
 }
 
+/// A result whose panic was caught.
+pub(crate) fn flatten<T, E>(caught: Result<Result<T, E>, Panic>) -> Result<T, TaskError<E>> {
+    match caught {
+        Ok(result) => result.map_err(TaskError::Failed),
+        Err(panic) => Err(TaskError::Panicked(panic)),
+    }
+}
+
 impl<E> From<tokio::task::JoinError> for TaskError<E> {
     fn from(error: tokio::task::JoinError) -> Self {
         match error.try_into_panic() {

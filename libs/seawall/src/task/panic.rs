@@ -12,8 +12,6 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::TaskError;
-
 /// A panic that was caught: what it said, and where it happened if [`keep_backtraces`] was called.
 ///
 /// Where nothing can be caught, because the program is built with `panic = "abort"`, there is none of these.
@@ -95,29 +93,47 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| Panic::of(payload.as_ref()))
 }
 
+/// Polls it and turns its panic into a value. When it has ended, it is dropped under the same roof: a drop may panic too.
+pub(crate) fn poll<F: Future>(
+    mut future: Pin<&mut Option<F>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<F::Output, Panic>> {
+    let polled = catch(|| {
+        let poll = future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx));
+        if poll.is_ready() {
+            future.set(None);
+        }
+        poll
+    });
+    match polled {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => {
+            // What it says on its way out changes nothing: it has panicked.
+            let _ = catch(|| future.set(None));
+            Poll::Ready(Err(panic))
+        }
+    }
+}
+
 pin_project! {
-    /// A future whose panic is a value. It must not be polled after it has ended.
+    /// A future whose panic is a value.
     pub(crate) struct Caught<F> {
         #[pin]
-        future: F,
+        future: Option<F>,
     }
 }
 
 impl<F> Caught<F> {
     pub(crate) fn new(future: F) -> Self {
-        Caught { future }
+        Caught { future: Some(future) }
     }
 }
 
-impl<F: Future<Output = Result<R, E>>, R, E> Future for Caught<F> {
-    type Output = Result<R, TaskError<E>>;
+impl<F: Future> Future for Caught<F> {
+    type Output = Result<F::Output, Panic>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.project().future;
-        match catch(|| future.poll(cx)) {
-            Ok(poll) => poll.map_err(TaskError::Failed),
-            Err(panic) => Poll::Ready(Err(TaskError::Panicked(panic))),
-        }
+        poll(self.project().future, cx)
     }
 }
 

@@ -15,6 +15,8 @@ mod events;
 mod explain;
 mod failover;
 mod fallback;
+#[cfg(feature = "task")]
+mod group;
 mod hedge;
 mod limits;
 mod million;

@@ -9,8 +9,7 @@ use super::bits::Bits;
 use super::config::Share;
 use super::wake::Wakeups;
 use super::work::Work;
-use crate::task::TaskError;
-use crate::task::panic::catch;
+use crate::task::{TaskError, panic};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
@@ -169,30 +168,17 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
         if worker.is_idle() {
             let (index, item) = worker.waiting.pop_front()?;
             worker.item = index;
-            match catch(|| self.work.start(item)) {
+            match panic::catch(|| self.work.start(item)) {
                 Ok(future) => worker.future.set(Some(future)),
                 Err(panic) => return Some(self.end(at, Err(TaskError::Panicked(panic)))),
             }
         }
         let worker = &mut self.workers[at];
         let mut context = Context::from_waker(&worker.waker);
-        let mut future = worker.future.as_mut();
-        // The future is dropped under the same roof: its own drop may panic too.
-        let ended = catch(|| {
-            let poll = future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(&mut context));
-            if poll.is_ready() {
-                future.set(None);
-            }
-            poll
-        });
-        let outcome = match ended {
-            Ok(Poll::Pending) => return None,
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(panic) => {
-                // What a half-dropped future says on its way out changes nothing: its item has panicked.
-                let _ = catch(|| future.set(None));
-                Err(TaskError::Panicked(panic))
-            }
+        let outcome = match panic::poll(worker.future.as_mut(), &mut context) {
+            Poll::Pending => return None,
+            Poll::Ready(Ok(outcome)) => outcome,
+            Poll::Ready(Err(panic)) => Err(TaskError::Panicked(panic)),
         };
         Some(self.end(at, outcome))
     }

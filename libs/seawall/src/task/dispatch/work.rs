@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
-use crate::task::TaskError;
+use crate::task::error::flatten;
 use crate::task::panic::Caught;
+use crate::task::{Panic, TaskError};
 
 /// How a [`Dispatcher`](super::Dispatcher) works on an item of type `T`: [`InPlace`] or [`OnTasks`].
 ///
@@ -93,13 +94,16 @@ where
     }
 }
 
-pub struct Task<R, E>(JoinHandle<Result<R, TaskError<E>>>);
+pub struct Task<R, E>(JoinHandle<Result<Result<R, E>, Panic>>);
 
 impl<R, E> Future for Task<R, E> {
     type Output = Result<R, TaskError<E>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|error| Err(error.into())))
+        Poll::Ready(match ready!(Pin::new(&mut self.0).poll(cx)) {
+            Ok(caught) => flatten(caught),
+            Err(error) => Err(error.into()),
+        })
     }
 }
 
