@@ -24,6 +24,8 @@ mod model;
 mod random;
 mod registry;
 mod retry;
+#[cfg(all(feature = "task", feature = "test-util"))]
+mod shutdown;
 #[cfg(all(feature = "tracing", feature = "metrics"))]
 mod telemetry;
 mod threads;
