@@ -16,9 +16,13 @@ use pin_project_lite::pin_project;
 ///
 /// Where nothing can be caught, because the program is built with `panic = "abort"`, there is none of these.
 #[derive(Clone, Debug)]
-pub struct Panic {
+pub struct Panic(Arc<Known>);
+
+/// Behind a pointer, so that results which may be a panic are not larger than others.
+#[derive(Debug)]
+struct Known {
     message: String,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Trace>,
 }
 
 #[derive(Debug)]
@@ -33,32 +37,33 @@ impl Panic {
     /// What was given to `panic!`. A panic with a value that is no text has a message that says so.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// File, line and column, if [`keep_backtraces`] was called.
     #[must_use]
     pub fn location(&self) -> Option<&str> {
-        self.trace.as_ref()?.location.as_deref()
+        self.0.trace.as_ref()?.location.as_deref()
     }
 
     /// How it came there, if [`keep_backtraces`] was called.
     #[must_use]
     pub fn backtrace(&self) -> Option<&Backtrace> {
-        Some(&self.trace.as_ref()?.backtrace)
+        Some(&self.0.trace.as_ref()?.backtrace)
     }
 
+    #[cold]
     pub(crate) fn of(payload: &(dyn Any + Send)) -> Self {
         let message = text(payload).unwrap_or(NO_TEXT).to_owned();
         let left_behind = LAST.try_with(|last| last.borrow_mut().take()).ok().flatten();
         let trace = left_behind.filter(|trace| trace.message == message);
-        Panic { message, trace: trace.map(Arc::new) }
+        Panic(Arc::new(Known { message, trace }))
     }
 }
 
 impl fmt::Display for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "panicked: {}", self.message)?;
+        write!(f, "panicked: {}", self.message())?;
         self.location().map_or(Ok(()), |location| write!(f, " (at {location})"))
     }
 }
@@ -89,23 +94,48 @@ pub fn keep_backtraces() {
 ///
 /// Whoever calls this drops what has panicked and never runs it again, so no broken state of it is seen. State that it
 /// shares with others is theirs to protect, as with a thread or a task that panics.
+#[inline]
 pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| Panic::of(payload.as_ref()))
 }
 
 /// Polls it and turns its panic into a value. When it has ended, it is dropped under the same roof: a drop may panic too.
+#[inline]
 pub(crate) fn poll<F: Future>(
     mut future: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<F::Output, Panic>> {
-    let polled = catch(|| {
-        let poll = future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx));
-        if poll.is_ready() {
-            future.set(None);
-        }
-        poll
-    });
-    match polled {
+    caught(future.as_mut(), |future| poll_to_end(future, cx))
+}
+
+/// Starts it and polls it once, and turns a panic of either into a value.
+#[inline]
+pub(crate) fn start<F: Future>(
+    mut place: Pin<&mut Option<F>>,
+    start: impl FnOnce() -> F,
+    cx: &mut Context<'_>,
+) -> Poll<Result<F::Output, Panic>> {
+    caught(place.as_mut(), |mut place| {
+        place.set(Some(start()));
+        poll_to_end(place, cx)
+    })
+}
+
+#[inline]
+fn poll_to_end<F: Future>(mut future: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    let poll = future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx));
+    if poll.is_ready() {
+        future.set(None);
+    }
+    poll
+}
+
+#[inline]
+fn caught<F: Future>(
+    mut future: Pin<&mut Option<F>>,
+    run: impl FnOnce(Pin<&mut Option<F>>) -> Poll<F::Output>,
+) -> Poll<Result<F::Output, Panic>> {
+    match catch(|| run(future.as_mut())) {
         Ok(poll) => poll.map(Ok),
         Err(panic) => {
             // What it says on its way out changes nothing: it has panicked.

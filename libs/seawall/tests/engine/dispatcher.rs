@@ -406,7 +406,8 @@ fn tsk_4_only_those_are_polled_that_can_go_on() {
 async fn tsk_4_a_long_run_does_not_keep_others_waiting() {
     let (turns, done) = (Cell::new(0), Cell::new(0));
     let all = async {
-        let results = Dispatcher::new(async |_: u32| Ok::<_, ()>(())).progress(|_, _| ()).run(0..5_000).await;
+        let results =
+            Dispatcher::new(async |_: u32| Ok::<_, ()>(())).progress(|_, _| ()).run(0..100_000).await;
         done.set(results.len());
     };
     let others = async {

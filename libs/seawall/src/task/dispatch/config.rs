@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use futures_core::Stream;
@@ -38,7 +38,7 @@ pub const WORKERS_MAX: usize = 65_536;
 #[must_use = "it does nothing until it is run"]
 pub struct Dispatcher<'a, T, W> {
     work: W,
-    workers: usize,
+    workers: Option<usize>,
     buffer: Option<usize>,
     in_order: bool,
     share: Share<'a, T>,
@@ -65,7 +65,7 @@ impl<'a, T, H> Dispatcher<'a, T, InPlace<H>> {
     {
         Dispatcher {
             work: InPlace(handler),
-            workers: available_parallelism().map_or(1, usize::from),
+            workers: None,
             buffer: None,
             in_order: false,
             share: Share::InTurn,
@@ -84,7 +84,7 @@ impl<'a, T, H> Dispatcher<'a, T, InPlace<H>> {
 impl<'a, T, W> Dispatcher<'a, T, W> {
     /// So many items are worked on at once; at least one, at most [`WORKERS_MAX`].
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.clamp(1, WORKERS_MAX);
+        self.workers = Some(workers.clamp(1, WORKERS_MAX));
         self
     }
 
@@ -144,7 +144,11 @@ impl<'a, T, W> Dispatcher<'a, T, W> {
         let mut places = Vec::with_capacity(results.expected().min(ROOM_AHEAD));
         let mut results = pin!(results);
         while let Some(done) = std::future::poll_fn(|cx| results.as_mut().poll_next(cx)).await {
-            if done.index >= places.len() {
+            if done.index == places.len() {
+                places.push(Some(done.result));
+                continue;
+            }
+            if done.index > places.len() {
                 places.resize_with(done.index + 1, || None);
             }
             places[done.index] = Some(done.result);
@@ -171,9 +175,15 @@ impl<'a, T, W> Dispatcher<'a, T, W> {
     {
         let by_key = matches!(self.share, Share::ByKey(_));
         let buffer = self.buffer.unwrap_or(if by_key { KEYED_BUFFER } else { 0 });
-        let rules = Rules { workers: self.workers, buffer, in_order: self.in_order };
+        let rules = Rules { workers: self.workers.unwrap_or_else(cpus), buffer, in_order: self.in_order };
         Results::new(items, self.work, rules, self.share, self.progress)
     }
+}
+
+/// As many as the machine has. Asked once: it reads files to find out.
+fn cpus() -> usize {
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    *CPUS.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }
 
 /// What an iterator says about its length is not worth more memory than this before the first item has come.

@@ -9,7 +9,7 @@ use super::bits::Bits;
 use super::config::Share;
 use super::wake::Wakeups;
 use super::work::Work;
-use crate::task::{TaskError, panic};
+use crate::task::{Panic, TaskError, panic};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
@@ -36,6 +36,8 @@ pub(super) struct Pool<'a, T, W: Work<T>> {
     /// Those that can take another item.
     roomy: Bits,
     turn: usize,
+    /// So many items may be open: taken, and their results not yet given out.
+    capacity: usize,
     /// An item whose worker has no room, and which must not be given to another.
     stuck: Option<(usize, usize, T)>,
     taken: usize,
@@ -73,6 +75,7 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
             todo: Bits::none(rules.workers),
             roomy: Bits::all(rules.workers),
             turn: 0,
+            capacity: rules.workers.saturating_mul(rules.buffer.saturating_add(1)),
             stuck: None,
             taken: 0,
             given: 0,
@@ -92,11 +95,11 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
 
     /// Whether another item may be taken from the input.
     pub(super) fn has_room(&self) -> bool {
-        let open = self.taken - self.given;
-        self.stuck.is_none() && open < self.rules.workers.saturating_mul(self.rules.buffer.saturating_add(1))
+        self.stuck.is_none() && self.taken - self.given < self.capacity
     }
 
     /// Takes an item, and begins with it if its worker is idle. A result comes back if there is one to give out already.
+    #[inline]
     pub(super) fn take(&mut self, item: T) -> Option<Ended<T, W>> {
         // First of all, because it is the caller's code and may panic.
         let at = self.worker_for(&item);
@@ -106,8 +109,21 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
             self.stuck = Some((at, index, item));
             return None;
         }
-        self.hand(at, index, item);
-        if self.workers[at].is_idle() { self.step(at).and_then(|ended| self.in_turn(ended)) } else { None }
+        let worker = &self.workers[at];
+        if !worker.is_idle() || !worker.waiting.is_empty() {
+            // An idle one with items waiting is about to go on with them, and is looked at before anybody sleeps.
+            self.hand(at, index, item);
+            return None;
+        }
+        match self.begin(at, index, item) {
+            Poll::Ready(outcome) => self.in_turn((index, outcome)),
+            Poll::Pending => {
+                if self.rules.buffer == 0 {
+                    self.roomy.remove(at);
+                }
+                None
+            }
+        }
     }
 
     /// Lets those go on that were woken, each once, until a result can be given out.
@@ -135,7 +151,7 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
         let at = match &self.share {
             Share::InTurn => {
                 let next = self.roomy.next_from(self.turn).expect("nothing is taken unless there is room");
-                self.turn = (next + 1) % self.rules.workers;
+                self.turn = if next + 1 == self.rules.workers { 0 } else { next + 1 };
                 next
             }
             Share::LeastBusy => {
@@ -165,22 +181,25 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
     /// Lets a worker go on with its item, or begin with the next one. A result if the item has ended.
     fn step(&mut self, at: usize) -> Option<Ended<T, W>> {
         let worker = &mut self.workers[at];
-        if worker.is_idle() {
+        let polled = if worker.is_idle() {
             let (index, item) = worker.waiting.pop_front()?;
-            worker.item = index;
-            match panic::catch(|| self.work.start(item)) {
-                Ok(future) => worker.future.set(Some(future)),
-                Err(panic) => return Some(self.end(at, Err(TaskError::Panicked(panic)))),
-            }
-        }
-        let worker = &mut self.workers[at];
-        let mut context = Context::from_waker(&worker.waker);
-        let outcome = match panic::poll(worker.future.as_mut(), &mut context) {
-            Poll::Pending => return None,
-            Poll::Ready(Ok(outcome)) => outcome,
-            Poll::Ready(Err(panic)) => Err(TaskError::Panicked(panic)),
+            self.begin(at, index, item)
+        } else {
+            let mut context = Context::from_waker(&worker.waker);
+            outcome::<T, W>(panic::poll(worker.future.as_mut(), &mut context))
         };
-        Some(self.end(at, outcome))
+        match polled {
+            Poll::Ready(outcome) => Some(self.end(at, outcome)),
+            Poll::Pending => None,
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, at: usize, index: usize, item: T) -> Poll<Outcome<T, W>> {
+        let worker = &mut self.workers[at];
+        worker.item = index;
+        let mut context = Context::from_waker(&worker.waker);
+        outcome::<T, W>(panic::start(worker.future.as_mut(), || self.work.start(item), &mut context))
     }
 
     fn end(&mut self, at: usize, outcome: Outcome<T, W>) -> Ended<T, W> {
@@ -216,4 +235,9 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
         self.given += 1;
         Some((self.given - 1, outcome))
     }
+}
+
+#[inline]
+fn outcome<T, W: Work<T>>(polled: Poll<Result<Outcome<T, W>, Panic>>) -> Poll<Outcome<T, W>> {
+    polled.map(|caught| caught.unwrap_or_else(|panic| Err(TaskError::Panicked(panic))))
 }

@@ -39,6 +39,10 @@ pin_project! {
 /// So often one poll looks for workers that were woken meanwhile, before it lets others have a turn.
 const ROUNDS_MAX: usize = 2;
 
+/// So many results cost one of the operations that tokio lets a task do in one go (128): asking each time would cost as much
+/// as the item.
+const RESULTS_PER_TURN: usize = 16;
+
 impl<'a, S, T, W> Results<'a, S, T, W>
 where
     S: Stream<Item = T>,
@@ -76,9 +80,11 @@ where
     type Item = Finished<W::Output, W::Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // A result costs what an operation of tokio's costs, so that handlers which never wait don't keep others waiting.
-        let turn = ready!(coop::poll_proceed(cx));
         let mut this = self.project();
+        if this.pool.given().is_multiple_of(RESULTS_PER_TURN) {
+            // Handlers that never wait must not keep others waiting for ever.
+            ready!(coop::poll_proceed(cx)).made_progress();
+        }
         for _ in 0..ROUNDS_MAX {
             let mut ended = this.pool.go_on();
             while ended.is_none() && !*this.input_ended && this.pool.has_room() {
@@ -89,14 +95,12 @@ where
                 }
             }
             if let Some((index, result)) = ended {
-                turn.made_progress();
                 if let Some(progress) = this.progress {
                     progress(this.pool.given(), total(this.pool.taken(), *this.input_ended, &this.input));
                 }
                 return Poll::Ready(Some(Finished { index, result }));
             }
             if *this.input_ended && this.pool.taken() == this.pool.given() {
-                turn.made_progress();
                 return Poll::Ready(None);
             }
             if this.pool.sleep(cx.waker()) {

@@ -31,17 +31,24 @@ use crate::task::{Panic, TaskError};
 /// The tasks are tokio's, and run from the moment they are spawned. None outlives the group: whoever drops it, or the
 /// future that waits for it, cancels them all.
 pub struct Group<T, E> {
-    tasks: JoinSet<(usize, Result<T, TaskError<E>>)>,
+    running: JoinSet<(usize, Result<T, TaskError<E>>)>,
     /// By the order of `spawn`.
-    names: Vec<Cow<'static, str>>,
-    /// Which task is whose; one that was never started has none.
-    ids: Vec<(Id, usize)>,
+    tasks: Vec<Task>,
     shared: Arc<Shared>,
 }
 
+struct Task {
+    name: Cow<'static, str>,
+    /// One that was never started has none.
+    id: Option<Id>,
+}
+
+/// Room for so many tasks is made with the first one: a group has a few.
+pub(super) const A_FEW: usize = 8;
+
 impl<T, E> Default for Group<T, E> {
     fn default() -> Self {
-        Group { tasks: JoinSet::new(), names: Vec::new(), ids: Vec::new(), shared: Arc::default() }
+        Group { running: JoinSet::new(), tasks: Vec::new(), shared: Arc::default() }
     }
 }
 
@@ -72,13 +79,13 @@ impl<T, E> Group<T, E> {
     /// How many tasks were spawned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.tasks.len()
     }
 
     /// Whether none was.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.tasks.is_empty()
     }
 }
 
@@ -91,8 +98,11 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let (index, name) = (self.names.len(), name.into());
-        self.names.push(name.clone());
+        if self.tasks.is_empty() {
+            self.tasks.reserve(A_FEW);
+        }
+        let (index, name) = (self.tasks.len(), name.into());
+        self.tasks.push(Task { name: name.clone(), id: None });
         let shared = Arc::clone(&self.shared);
         let watched = async move {
             let result = flatten(Caught::new(task).await);
@@ -107,9 +117,9 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
         // Under the lock, so that a failure in this moment finds the handle of this task or keeps it from being started.
         let mut siblings = self.shared.siblings();
         if !siblings.cancelled {
-            let handle = self.tasks.spawn(watched);
-            self.ids.push((handle.id(), index));
-            siblings.handles.push(handle);
+            let handle = self.running.spawn(watched);
+            self.tasks[index].id = Some(handle.id());
+            siblings.push(handle);
         }
     }
 
@@ -117,8 +127,7 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
     /// that a failure has cancelled are [`Cancelled`](TaskError::Cancelled).
     pub async fn results(mut self) -> Vec<(Cow<'static, str>, Result<T, TaskError<E>>)> {
         let (results, _) = self.join().await;
-        let named = self.names.into_iter().zip(results);
-        named.collect()
+        self.tasks.into_iter().map(|task| task.name).zip(results).collect()
     }
 
     /// Waits for all tasks, and gives their values in the order in which they were spawned, or the first failure.
@@ -130,7 +139,7 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
         match first {
             None => Ok(results.into_iter().flatten().collect()),
             Some(index) => {
-                let task = self.names.swap_remove(index);
+                let task = self.tasks.swap_remove(index).name;
                 let cause = results.swap_remove(index).err().unwrap_or(TaskError::Cancelled);
                 Err(GroupError { task, cause })
             }
@@ -140,17 +149,17 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
     /// Every result, by the order of `spawn`, and which was the first failure.
     async fn join(&mut self) -> (Vec<Result<T, TaskError<E>>>, Option<usize>) {
         // Whoever leaves no result was cancelled.
-        let mut results: Vec<_> = self.names.iter().map(|_| Err(TaskError::Cancelled)).collect();
+        let mut results: Vec<_> = self.tasks.iter().map(|_| Err(TaskError::Cancelled)).collect();
         let mut first = None;
-        while let Some(joined) = self.tasks.join_next().await {
+        while let Some(joined) = self.running.join_next().await {
             let index = match joined {
                 Ok((index, result)) => {
                     results[index] = result;
                     index
                 }
                 Err(error) => {
-                    let index = self.ids.iter().find(|(id, _)| *id == error.id()).map(|(_, index)| *index);
-                    let index = index.expect("every task was given its number");
+                    let index = self.tasks.iter().position(|task| task.id == Some(error.id()));
+                    let index = index.expect("every task that runs is in the list");
                     results[index] = Err(error.into());
                     index
                 }
@@ -177,6 +186,7 @@ impl<E: Send + 'static> Group<(), E> {
 
 impl<T, E> fmt::Debug for Group<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("tasks", &self.names).finish_non_exhaustive()
+        let names: Vec<_> = self.tasks.iter().map(|task| &task.name).collect();
+        f.debug_struct("Group").field("tasks", &names).finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::task::AbortHandle;
 
+use super::policy::A_FEW;
 use crate::task::Panic;
 use crate::task::panic::catch;
 
@@ -22,7 +23,16 @@ pub(super) struct Shared {
 pub(super) struct Siblings {
     /// One has failed and the others were cancelled: whoever comes later is not started.
     pub(super) cancelled: bool,
-    pub(super) handles: Vec<AbortHandle>,
+    handles: Vec<AbortHandle>,
+}
+
+impl Siblings {
+    pub(super) fn push(&mut self, handle: AbortHandle) {
+        if self.handles.is_empty() {
+            self.handles.reserve(A_FEW);
+        }
+        self.handles.push(handle);
+    }
 }
 
 impl Shared {

@@ -126,6 +126,8 @@ impl Shutdown {
 
     /// Waits for SIGTERM or SIGINT (Ctrl-C), and then stops everything. A second signal ends it at once.
     ///
+    /// It listens from its first poll on. A signal that comes earlier ends the process, as it would without this.
+    ///
     /// Afterwards the process still takes no notice of these signals, so end it:
     /// `std::process::exit(report.exit_code().into())`. That waits for nobody, while returning from `main` waits for
     /// blocking code that still runs.
