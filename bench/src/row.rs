@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::body::{AsyncCalls, Body, PlainCalls, WindowCalls};
+use crate::body::{AsyncCalls, BatchCalls, Body, PlainCalls, WindowCalls};
 use crate::footprint::Footprint;
 use crate::op::{Kind, MEASURED};
 
@@ -22,11 +22,12 @@ pub enum Group {
     Rejection,
     Stack,
     Watched,
+    Tasks,
 }
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
@@ -39,12 +40,14 @@ impl Group {
         Self::Rejection,
         Self::Stack,
         Self::Watched,
+        Self::Tasks,
     ];
 
     /// The row whose cost is subtracted from the rows of this group; `None` where the raw cost is shown.
     pub fn base(self) -> Option<&'static str> {
         match self {
-            Self::Bare => None,
+            // Items of a batch overlap, so no single call can be taken away from them.
+            Self::Bare | Self::Tasks => None,
             Self::Limits => Some(EMPTY_LOOP),
             Self::BreakerBlocking => Some(BARE_BLOCKING),
             // A rejected call never starts the operation.
@@ -69,6 +72,7 @@ impl fmt::Display for Group {
             Self::Rejection => "breaker, rejection (above an async call without operation)",
             Self::Stack => "guard / stack",
             Self::Watched => "full guard, and who listens to it",
+            Self::Tasks => "tasks (raw ns per item of a batch, or per task of a group)",
         })
     }
 }
@@ -152,6 +156,15 @@ impl Rows {
             let body = WindowCalls::new(held, make.clone());
             self.add(Group::BreakerTimeByEntries, &by_entries(name, held), &MEASURED[..1], false, true, body);
         }
+    }
+
+    /// Adds a row of calls that are made together: `run` is told how many items it has to work on, and gives back how many
+    /// succeeded. What it costs is measured per item.
+    pub fn batches<M>(&mut self, group: Group, name: &str, run: M)
+    where
+        M: AsyncFn(Kind, u64) -> u64 + Send + Sync + 'static,
+    {
+        self.add(group, name, &MEASURED, false, true, BatchCalls(run));
     }
 
     /// Adds a row of a plain function.
