@@ -32,8 +32,12 @@ impl Service {
     }
 
     fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    fn signal(&self, signal: &str) {
         let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("there is a `kill`").success());
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("there is a `kill`").success());
     }
 
     fn send(&self, text: &str) -> TcpStream {
@@ -119,19 +123,28 @@ fn tsk_6_a_service_that_gets_sigterm_ends_in_order() {
         None => export.trim_end_matches('s').parse().map(|seconds: f64| seconds * 1000.0),
     };
     let took = took.expect("a duration");
-    assert!((200.0..5000.0).contains(&took), "given up after its limit of 200 ms, and not much later: {export}");
+    assert!(
+        (200.0..5000.0).contains(&took),
+        "given up after its limit of 200 ms, and not much later: {export}"
+    );
     assert_eq!(code, Some(1));
 }
 
-/// TSK-6: a second SIGTERM ends it at once, while a request is still under way.
+/// TSK-6: a second signal ends it at once, while a request is still under way; Ctrl-C is as good as SIGTERM.
 #[test]
-fn tsk_6_a_second_sigterm_ends_the_service_at_once() {
+fn tsk_6_a_second_signal_ends_the_service_at_once() {
+    for (first, second) in [("-TERM", "-TERM"), ("-INT", "-TERM"), ("-TERM", "-INT")] {
+        ends_at_once(first, second);
+    }
+}
+
+fn ends_at_once(first: &str, second: &str) {
     let mut service = Service::start(0);
     let _upload = service.send(UPLOAD);
     service.says("upload began");
-    service.terminate();
+    service.signal(first);
     service.says("http stopped accepting");
-    service.terminate();
+    service.signal(second);
     let (lines, code) = service.ends();
     let first = lines.iter().position(|line| line.starts_with("shutdown: ")).expect("a report");
     assert!(lines[first].starts_with("shutdown: 1 of 7 parts finished in "), "{lines:?}");

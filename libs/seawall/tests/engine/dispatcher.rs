@@ -428,3 +428,94 @@ fn tsk_4_runs_and_streams_are_sent() {
     sent(&Dispatcher::new(handler).by_key(|item| item.len()).progress(|_, _| ()).run(["a"]));
     sent(&Dispatcher::new(handler).stream(["a"]));
 }
+
+/// TSK-4: an item costs no allocation, however many there are: each worker keeps its place.
+#[test]
+fn tsk_4_an_item_costs_no_allocation() {
+    let work = |items: u32| {
+        let count = allocation_counter::measure(|| {
+            let handler = |item| {
+                let mut yielded = false;
+                poll_fn(move |cx| {
+                    if std::mem::replace(&mut yielded, true) {
+                        return Poll::Ready(Ok::<_, ()>(item));
+                    }
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                })
+            };
+            let mut results = Dispatcher::new(handler).workers(8).stream(0..items);
+            let mut done = 0;
+            while done < items {
+                done += u32::from(matches!(next(&mut results), Poll::Ready(Some(_))));
+            }
+        });
+        count.count_total
+    };
+    assert_eq!(work(10_000), work(1_000));
+}
+
+/// TSK-4, PRM-4: whatever the settings and whatever the items do, every item has its own result, no more than allowed are
+/// open, keys keep their order, results theirs if asked, and nobody waits for ever.
+#[test]
+fn tsk_4_random_runs_keep_every_promise() {
+    for seed in 0..400_u64 {
+        let mut state = seed;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let (workers, buffer, items) = (below(70) as usize + 1, below(4) as usize, below(150));
+        let (share, in_order, keys) = (below(3), below(2) == 0, below(9) + 1);
+        let plan: Vec<_> = (0..items).map(|_| (below(4), below(20), below(10), below(keys))).collect();
+
+        let (hands, pulled, given) = (ManualClock::new(), Cell::new(0_usize), Cell::new(0_usize));
+        let begun = RefCell::new(HashMap::<u64, Vec<u64>>::new());
+        let busy = RefCell::new(HashMap::<u64, usize>::new());
+        let handler = async |item: u64| {
+            let (waits, wait, ending, key) = plan[item as usize];
+            begun.borrow_mut().entry(key).or_default().push(item);
+            let now = busy.borrow().get(&key).copied().unwrap_or(0);
+            assert!(share != 2 || now == 0, "seed {seed}: two of key {key} at once");
+            busy.borrow_mut().insert(key, now + 1);
+            for _ in 0..waits {
+                sleep(&hands, millis(wait)).await;
+            }
+            *busy.borrow_mut().get_mut(&key).unwrap() -= 1;
+            match ending {
+                0 => Err(item),
+                1 => resume_unwind(Box::new(format!("{item}"))),
+                _ => Ok(item),
+            }
+        };
+        let mut dispatcher = Dispatcher::new(handler).workers(workers);
+        dispatcher = match share {
+            0 => dispatcher,
+            1 => dispatcher.least_busy(),
+            _ => dispatcher.by_key(|item| plan[*item as usize].3),
+        };
+        dispatcher = if in_order { dispatcher.in_order() } else { dispatcher };
+        let input = (0..items).inspect(|_| {
+            pulled.set(pulled.get() + 1);
+            assert!(pulled.get() - given.get() <= workers * (1 + buffer), "seed {seed}: too many are open");
+        });
+        let mut results = dispatcher.buffer(buffer).stream(input);
+        let mut seen = vec![false; items as usize];
+        run(&hands, async {
+            while let Some(done) = results.next().await {
+                assert!(!std::mem::replace(&mut seen[done.index], true), "seed {seed}: a result came twice");
+                assert!(!in_order || done.index == given.get(), "seed {seed}: out of order");
+                given.set(given.get() + 1);
+                let right = match (plan[done.index].2, done.result) {
+                    (0, Err(TaskError::Failed(item))) => item == done.index as u64,
+                    (1, Err(TaskError::Panicked(panic))) => panic.message() == done.index.to_string(),
+                    (2.., Ok(item)) => item == done.index as u64,
+                    _ => false,
+                };
+                assert!(right, "seed {seed}: item {} has somebody else's result", done.index);
+            }
+        });
+        assert_eq!((given.get() as u64, hands.sleepers_waiting()), (items, 0), "seed {seed}");
+        assert!(share != 2 || begun.borrow().values().all(|items| items.is_sorted()), "seed {seed}");
+    }
+}
