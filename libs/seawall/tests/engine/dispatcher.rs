@@ -258,6 +258,19 @@ fn tsk_4_the_input_is_pulled_only_as_fast_as_results_are_taken() {
     }
 }
 
+/// TSK-4: where all items have one key, one is under way, so many wait, and one is in the hand; the rest stays where it is.
+#[test]
+fn tsk_4_a_busy_key_stops_the_input() {
+    for buffer in 0..4 {
+        let pulled = Cell::new(0);
+        let items = (0..100).inspect(|_| pulled.set(pulled.get() + 1));
+        let handler = async |_: u32| pending::<Result<(), ()>>().await;
+        let mut results = Dispatcher::new(handler).workers(9).buffer(buffer).by_key(|_| "one").stream(items);
+        assert!(next(&mut results).is_pending());
+        assert_eq!(pulled.get(), 1 + buffer + 1);
+    }
+}
+
 /// TSK-4: an item waits behind a slow one only where it may; the least busy worker gets it if asked.
 #[test]
 fn tsk_4_in_turn_is_even_and_least_busy_goes_round_the_slow() {

@@ -53,10 +53,6 @@ impl Bits {
         Some(number)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
-    }
-
     pub(super) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.0
     }

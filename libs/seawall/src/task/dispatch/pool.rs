@@ -111,7 +111,7 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
         }
         let worker = &self.workers[at];
         if !worker.is_idle() || !worker.waiting.is_empty() {
-            // An idle one with items waiting is about to go on with them, and is looked at before anybody sleeps.
+            // An idle one with items waiting is about to go on with them: it is among those that `go_on` looks at.
             self.hand(at, index, item);
             return None;
         }
@@ -144,7 +144,7 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
 
     /// Says who is to be woken. False if there is something to do already.
     pub(super) fn sleep(&self, waker: &Waker) -> bool {
-        self.todo.is_empty() && self.wakeups.sleep(waker)
+        self.wakeups.sleep(waker)
     }
 
     fn worker_for(&mut self, item: &T) -> usize {
