@@ -8,7 +8,7 @@ use crate::cli::Options;
 use crate::harness::measure;
 use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
 use crate::table::Report;
-use crate::{json, limits, ours, peers, targets, tasks, watched};
+use crate::{caches, json, limits, ours, peers, targets, tasks, watched};
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
@@ -28,6 +28,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         limits::add(&mut rows);
         ours::add(&mut rows);
         watched::add(&mut rows);
+        caches::add(&mut rows);
         peers::add(&mut rows);
         tasks::add(&mut rows);
     });

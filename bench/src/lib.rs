@@ -2,6 +2,7 @@
 //! how to read them.
 
 pub mod body;
+pub mod caches;
 pub mod cli;
 pub mod engine;
 pub mod footprint;

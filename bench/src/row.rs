@@ -22,12 +22,13 @@ pub enum Group {
     Rejection,
     Stack,
     Watched,
+    Caches,
     Tasks,
 }
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
@@ -40,6 +41,7 @@ impl Group {
         Self::Rejection,
         Self::Stack,
         Self::Watched,
+        Self::Caches,
         Self::Tasks,
     ];
 
@@ -71,6 +73,7 @@ impl fmt::Display for Group {
             Self::BreakerTimeByEntries => "breaker, time window, by the calls that it holds",
             Self::Rejection => "breaker, rejection (above an async call without operation)",
             Self::Stack => "guard / stack",
+            Self::Caches => "caches and shared work",
             Self::Watched => "full guard, and who listens to it",
             Self::Tasks => "tasks (raw ns per item of a batch, or per task of a group)",
         })

@@ -1,5 +1,6 @@
 //! What the engine has to reach, as ratios within one run.
 
+use crate::caches::{HIT, MISS, MOKA_HIT, MOKA_MISS, MOKA_TOGETHER, TOGETHER};
 use crate::op::Kind;
 use crate::ours::{
     BREAKER_ALONE, BREAKER_BLOCKING, BREAKER_COUNT, BREAKER_ENTRIES, BREAKER_TIME, BREAKER_TIME_ALONE,
@@ -144,6 +145,15 @@ pub fn ratios() -> Vec<Ratio> {
             Nanoseconds(Suspending),
             AtMost(1.0),
         ),
+        ratio("cache, hit", HIT, &[MOKA_HIT], Nanoseconds(Ready), AtMost(1.0)),
+        ratio(
+            "cache, 8 callers of a new key",
+            TOGETHER,
+            &[MOKA_TOGETHER],
+            Nanoseconds(Suspending),
+            AtMost(0.333),
+        ),
+        ratio("cache, miss", MISS, &[MOKA_MISS], Nanoseconds(Ready), AtMost(1.0)),
         ratio("nobody listens: allocations", NOBODY, &[], Allocations(Ready), AtMost(0.0)),
         ratio("changed while it runs: allocations", CHANGED, &[], Allocations(Ready), AtMost(0.0)),
         ratio(

@@ -55,6 +55,34 @@ fn tower_client() {
 }
 
 #[test]
+fn cache_loader() {
+    says(
+        env!("CARGO_BIN_EXE_cache_loader"),
+        &[
+            "100 callers, 1 read: Ok(Some(\"paid\"))",
+            "an order that does not exist: 1 more read",
+            "after a rollback (Err(\"conflict\")): Some(\"paid\")",
+            "after a commit: Some(\"shipped\")",
+            "after an event: Some(\"delivered\")",
+            "asked for version 4: Some(\"returned\")",
+        ],
+    );
+}
+
+#[test]
+fn batch_get() {
+    says(
+        env!("CARGO_BIN_EXE_batch_get"),
+        &[
+            "three callers, 1 question: [\"article 1\", \"article 2\", \"article 3\"]",
+            "failed after 1 attempt: i/o fault (connection reset)",
+            "rejected by the breaker",
+            "questions that reached the peer: 3",
+        ],
+    );
+}
+
+#[test]
 fn dispatcher() {
     says(
         env!("CARGO_BIN_EXE_dispatcher"),

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`.
+//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`, `fuzz`, `reference`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -7,8 +7,10 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod metadata;
 mod mutants;
+mod reference;
 mod run;
 #[cfg(test)]
 mod shape;
@@ -29,6 +31,9 @@ usage: cargo xtask COMMAND
   bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
   mutants [FILES]       changes the machines (or FILES, a pattern) in small ways and looks whether a test notices;
                         installs cargo-mutants first, and takes the better part of an hour
+  fuzz [--minutes N]    reads texts that nobody would write as configurations, for N (10) minutes in all; installs
+                        cargo-fuzz first, and needs a nightly compiler
+  reference             writes docs/configuration-reference.md and the reports of the broken files anew
   help                  prints this text
 
 The tests of the project's own shape run with `test`; alone: cargo test -p xtask";
@@ -55,6 +60,8 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "loom" => test::run_loom(rest),
         "bench" => bench::run(rest),
         "mutants" => mutants::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "reference" => reference::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

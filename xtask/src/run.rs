@@ -76,6 +76,12 @@ impl Step {
         self
     }
 
+    /// Sets a variable, whatever it held before.
+    pub(crate) fn env(mut self, variable: &'static str, value: &str) -> Self {
+        self.env.push((variable, value.to_owned()));
+        self
+    }
+
     /// What one would type to run this step alone.
     pub(crate) fn line(&self) -> String {
         let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };

@@ -48,9 +48,12 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
 /// The models run in release because loom walks through every interleaving, and in a folder of their own
 /// because other `RUSTFLAGS` in the same folder would throw the normal build away each time.
 fn loom(workspace: &Workspace) -> Step {
-    Step::cargo("loom models", "test -p seawall --no-default-features --release --test loom --target-dir")
-        .arg(format!("{}/loom", workspace.target_dir))
-        .flags("RUSTFLAGS", "--cfg seawall_loom")
+    Step::cargo(
+        "loom models",
+        "test -p seawall --no-default-features --release --lib --test loom --target-dir",
+    )
+    .arg(format!("{}/loom", workspace.target_dir))
+    .flags("RUSTFLAGS", "--cfg seawall_loom")
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ impl Backoff {
     #[cfg(feature = "tokio")]
     pub(crate) fn check(&self, problems: &mut Problems) {
         problems.refuse_if(self.cap.is_zero(), "retry.backoff.cap", || {
-            "a cap of zero means no wait at all; write `Backoff::constant(Duration::ZERO)` if that is meant".into()
+            "a cap of zero means no wait at all; write a constant back-off of zero if that is meant".into()
         });
         problems.refuse_if(self.base > self.cap, "retry.backoff.base", || {
             format!(

@@ -32,7 +32,10 @@ mod chance;
 #[cfg(feature = "tokio")]
 pub mod chaos;
 mod clock;
+#[cfg(not(feature = "config"))]
 mod config;
+#[cfg(feature = "config")]
+pub mod config;
 mod error;
 #[cfg(feature = "tokio")]
 pub mod event;
@@ -50,9 +53,11 @@ pub mod rate;
 pub mod registry;
 #[cfg(feature = "tokio")]
 pub mod retry;
+#[cfg(any(feature = "tokio", seawall_loom))]
+mod slots;
 mod stats;
 mod sync;
-#[cfg(feature = "task")]
+#[cfg(any(feature = "task", seawall_loom))]
 pub mod task;
 #[cfg(feature = "tokio")]
 pub mod telemetry;
@@ -71,7 +76,9 @@ pub use bulkhead::Bulkhead;
 #[cfg(feature = "tokio")]
 pub use chaos::Chaos;
 pub use clock::{Clock, Tick, Time, millis, secs};
-pub use config::{ConfigError, Percent, Problem};
+#[cfg(feature = "config")]
+pub use config::Config;
+pub use config::{ConfigError, Percent, Place, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]
@@ -88,3 +95,8 @@ pub use retry::{Retry, Safety};
 #[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// How a file of resilience4j is brought over, compiled with the other examples.
+#[cfg(all(doctest, feature = "config"))]
+#[doc = include_str!("../../../docs/resilience4j.md")]
+struct BringingOver;

@@ -41,8 +41,8 @@ impl Breaker {
                     "breaker.consecutive_failures",
                     || format!("{failures} is not between 1 and {STREAK_MAX}; 5 is usual"),
                 );
-                problems.refuse_if(self.slow.is_some(), "breaker.slow_calls", || {
-                    "a share of slow calls needs a window; begin with `Breaker::failure_rate(..)`".into()
+                problems.refuse_if(self.slow.is_some(), "breaker.slow_after", || {
+                    "a share of slow calls needs a window; begin with `failure_rate`".into()
                 });
             }
             Trip::Rate { failures, window, minimum } => {
@@ -51,35 +51,40 @@ impl Breaker {
             }
         }
         if let Some((threshold, share)) = self.slow {
-            check_rate(share, "breaker.slow_calls", problems);
-            problems.refuse_if(threshold.is_zero(), "breaker.slow_calls", || {
+            check_rate(share, "breaker.slow_rate", problems);
+            problems.refuse_if(threshold.is_zero(), "breaker.slow_after", || {
                 "with a threshold of zero every call is slow; name the time from which a call is slow".into()
             });
         }
         problems.refuse_if(self.cooldown < Duration::from_millis(2), "breaker.cooldown", || {
             format!("{:?} is no time to recover in; 30 s is usual", self.cooldown)
         });
-        problems.refuse_if(!(1.0..=100.0).contains(&self.growth), "breaker.growing_cooldown", || {
+        problems.refuse_if(!(1.0..=100.0).contains(&self.growth), "breaker.cooldown_growth", || {
             format!("a factor of {} is not between 1 and 100; 2 doubles the cooldown", self.growth)
         });
         problems.refuse_if(
             self.growth > 1.0 && self.cooldown_max < self.cooldown,
-            "breaker.growing_cooldown",
-            || format!("the longest cooldown {:?} is below the first {:?}", self.cooldown_max, self.cooldown),
+            "breaker.cooldown_max",
+            || {
+                format!(
+                    "the longest cooldown {:?} is below the first {:?}; raise it",
+                    self.cooldown_max, self.cooldown
+                )
+            },
         );
         problems.refuse_if(!self.jitter.is_share(), "breaker.cooldown_jitter", || {
-            format!("{} is not between 0 % and 100 %", self.jitter)
+            format!("{} is not between 0 % and 100 %; 10 is usual", self.jitter)
         });
         let Judged::Each { successes } = self.judged else { return self.check_probes(problems) };
         problems.refuse_if(!(1..=PROBES_MAX).contains(&successes), "breaker.close_after", || {
-            format!("{successes} successes are not between 1 and {PROBES_MAX}")
+            format!("{successes} successes are not between 1 and {PROBES_MAX}; 1 is usual")
         });
         self.check_probes(problems);
     }
 
     fn check_probes(&self, problems: &mut Problems) {
         problems.refuse_if(!(1..=PROBES_MAX).contains(&self.probes), "breaker.probes", || {
-            format!("{} probes are not between 1 and {PROBES_MAX}", self.probes)
+            format!("{} probes are not between 1 and {PROBES_MAX}; 1 is usual", self.probes)
         });
         problems.refuse_if(self.probe_timeout < Duration::from_millis(2), "breaker.probe_timeout", || {
             format!("{:?} is over before a probe can answer; 60 s is usual", self.probe_timeout)

@@ -513,7 +513,10 @@ fn eng_11_a_breaker_that_cannot_work_is_refused() {
     ] {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
-    assert!(problems(in_a_row(5).slow_calls(secs(1), 50)).contains("begin with `Breaker::failure_rate(..)`"));
+    assert!(
+        problems(in_a_row(5).slow_calls(secs(1), 50))
+            .contains("breaker.slow_after: a share of slow calls needs a window; begin with `failure_rate`")
+    );
     assert!(problems(Breaker::failure_rate(50).over_time(millis(1))).contains("too short to count in"));
     assert!(problems(in_a_row(1).growing_cooldown(0.5, secs(60))).contains("is not between 1 and 100"));
 }

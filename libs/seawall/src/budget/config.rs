@@ -118,7 +118,7 @@ impl Budget {
                 problems.refuse_if(!(1.0..=1_000.0).contains(&max), "retry.budget.tokens", || {
                     format!("{max} tokens are not between 1 and 1000; 10 is usual")
                 });
-                problems.refuse_if(!(0.001..=1_000.0).contains(&ratio), "retry.budget.tokens", || {
+                problems.refuse_if(!(0.001..=1_000.0).contains(&ratio), "retry.budget.token_ratio", || {
                     format!("a ratio of {ratio} is not between 0.001 and 1000; 0.1 is usual")
                 });
             }

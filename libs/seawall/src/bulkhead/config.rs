@@ -112,17 +112,17 @@ impl Bulkhead {
     }
 
     pub(crate) fn check(&self, problems: &mut Problems) {
-        problems.refuse_if(!(1..=CALLS_MAX).contains(&self.calls), "bulkhead.calls", || {
+        problems.refuse_if(!(1..=CALLS_MAX).contains(&self.calls), "bulkhead.max_calls", || {
             format!(
                 "{} calls at once are not between 1 and {CALLS_MAX}; leave the bulkhead out for no limit",
                 self.calls
             )
         });
-        problems.refuse_if(self.waiting > CALLS_MAX, "bulkhead.waiting", || {
+        problems.refuse_if(self.waiting > CALLS_MAX, "bulkhead.max_waiting", || {
             format!("{} waiting calls are no bound; {CALLS_MAX} is the most", self.waiting)
         });
-        problems.refuse_if(self.waiting > 0 && self.max_wait.is_zero(), "bulkhead.wait_up_to", || {
-            "a line in which nobody may wait; say how long with `wait_up_to`".into()
+        problems.refuse_if(self.waiting > 0 && self.max_wait.is_zero(), "bulkhead.max_wait", || {
+            "a line in which nobody may wait; say how long one may".into()
         });
         if let Some(Adapt::Aimd { min, max } | Adapt::Gradient { min, max }) = self.adapt {
             problems.refuse_if(min == 0 || min > self.calls || self.calls > max, "bulkhead.adaptive", || {

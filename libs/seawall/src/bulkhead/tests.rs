@@ -261,8 +261,10 @@ fn eng_6_an_adaptive_limit_neither_grows_under_timeouts_nor_drifts_when_idle() {
 #[test]
 fn eng_11_a_bulkhead_that_cannot_work_is_refused() {
     let wrong = |bulkhead: Bulkhead| bulkhead.build().expect_err("it can't work").to_string();
-    assert!(wrong(Bulkhead::calls(0)).contains("bulkhead.calls: 0 calls at once are not between 1 and"));
-    assert!(wrong(Bulkhead::calls(5).waiting(5)).contains("say how long with `wait_up_to`"));
+    assert!(wrong(Bulkhead::calls(0)).contains("bulkhead.max_calls: 0 calls at once are not between 1 and"));
+    assert!(
+        wrong(Bulkhead::calls(5).waiting(5)).contains("bulkhead.max_wait: a line in which nobody may wait")
+    );
     let adapt = Adapt::Aimd { min: 10, max: 20 };
     assert!(
         wrong(Bulkhead::calls(5).adaptive(adapt)).contains("it starts at 5 calls, which is not between 10")

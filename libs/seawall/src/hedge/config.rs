@@ -36,7 +36,8 @@ impl Hedge {
 
     pub(crate) fn check(&self, problems: &mut Problems) {
         let (Delay::Fixed(delay) | Delay::Percentile { until_known: delay, .. }) = self.delay;
-        problems.refuse_if(delay.is_zero(), "hedge", || {
+        let path = if matches!(self.delay, Delay::Fixed(_)) { "hedge.after" } else { "hedge.until_known" };
+        problems.refuse_if(delay.is_zero(), path, || {
             "a delay of zero doubles every call; wait as long as most answers take".into()
         });
         if let Delay::Percentile { share, .. } = self.delay {

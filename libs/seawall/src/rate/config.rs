@@ -75,7 +75,7 @@ impl RateLimit {
         problems.refuse_if(
             !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&self.period),
             "rate_limit.per",
-            || format!("a period of {:?} is not between 1 ms and a day", self.period),
+            || format!("a period of {:?} is not between 1 ms and a day; 1 s is usual", self.period),
         );
         let interval = self.period.as_nanos() / u128::from(self.calls.max(1));
         problems.refuse_if(interval < 10, "rate_limit.calls", || {
@@ -87,7 +87,7 @@ impl RateLimit {
         problems.refuse_if(self.burst == Some(0), "rate_limit.burst", || {
             "a burst of 0 would refuse everything; 1 spaces the calls evenly".into()
         });
-        problems.refuse_if(self.max_wait > Duration::from_secs(3_600), "rate_limit.wait_up_to", || {
+        problems.refuse_if(self.max_wait > Duration::from_secs(3_600), "rate_limit.max_wait", || {
             format!("{:?} is longer than anybody waits; an hour is the most", self.max_wait)
         });
     }

@@ -1,13 +1,15 @@
 //! A guard for each key.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::CircuitBreaker;
+use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
+use crate::slots::Slots;
 
 /// A family of guards of one make, one for each key: host, tenant, shard. Made by
 /// [`Registry::register_keyed`](crate::Registry::register_keyed). A handle: clones share everything.
@@ -23,30 +25,26 @@ pub struct Keyed {
 
 struct Inner {
     name: Arc<str>,
-    slots: RwLock<Slots>,
+    /// Nobody is told anything while this is locked: whoever is told may look at the family.
+    family: RwLock<Family>,
+    /// One change at a time. The guards are changed one by one, with the family unlocked.
+    changing: Mutex<()>,
     overflow: Guard,
     overflowed: AtomicU64,
     evicted: AtomicU64,
+    clock: Clock,
+    /// No room was found, and none is looked for until then, so that keys without a guard do not hold up those with one.
+    full_until: AtomicU64,
 }
 
-struct Slots {
+struct Family {
     template: GuardBuilder,
     max: usize,
-    places: HashMap<Box<str>, usize>,
-    slots: Vec<Slot>,
-    /// Where the search for one to make room goes on.
-    hand: usize,
+    guards: Slots<Guard>,
 }
 
-struct Slot {
-    key: Box<str>,
-    guard: Guard,
-    /// Whether it was asked for since the hand last passed.
-    touched: AtomicBool,
-}
-
-/// How many slots a search looks at: enough to find one in any ordinary crowd, and a bound on what one call can cost.
-const SEARCH_MAX: usize = 64;
+/// So long a search that found no room is not repeated.
+const FULL_FOR: Duration = Duration::from_millis(10);
 
 /// More guards than this are a cache of something else.
 const GUARDS_MAX: usize = 1_000_000;
@@ -59,13 +57,17 @@ impl Keyed {
         let overflow = template.clone().named(format!("{name}[*]")).without_breaker().build()?;
         // The template is checked once, with the breaker that the overflow has not.
         template.clone().build()?;
-        let slots = Slots { template, max, places: HashMap::new(), slots: Vec::new(), hand: 0 };
+        let clock = template.the_clock().clone();
+        let family = Family { template, max, guards: Slots::new() };
         let inner = Inner {
             name,
-            slots: RwLock::new(slots),
+            family: RwLock::new(family),
+            changing: Mutex::new(()),
             overflow,
             overflowed: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            clock,
+            full_until: AtomicU64::new(0),
         };
         Ok(Keyed { inner: Arc::new(inner) })
     }
@@ -79,45 +81,53 @@ impl Keyed {
     /// The guard of this key, made if there is none yet.
     #[must_use]
     pub fn guard(&self, key: &str) -> Guard {
-        {
-            let slots = self.inner.slots.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(slot) = slots.places.get(key).map(|&place| &slots.slots[place]) {
-                // Only written when it changes, so that readers share the line.
-                if !slot.touched.load(Ordering::Relaxed) {
-                    slot.touched.store(true, Ordering::Relaxed);
-                }
-                return slot.guard.clone();
-            }
-        }
-        self.make(key)
+        let known = self.read().guards.get(key).cloned();
+        known.unwrap_or_else(|| self.make_or_share(key))
     }
 
     #[cold]
-    fn make(&self, key: &str) -> Guard {
-        let mut slots = self.write();
+    fn make_or_share(&self, key: &str) -> Guard {
+        let now = self.inner.clock.now();
+        if now.as_nanos() >= self.inner.full_until.load(Ordering::Relaxed) {
+            if let Some(guard) = self.make(key) {
+                return guard;
+            }
+            self.inner.full_until.store((now + FULL_FOR).as_nanos(), Ordering::Relaxed);
+        }
+        self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
+        self.inner.overflow.clone()
+    }
+
+    fn make(&self, key: &str) -> Option<Guard> {
+        let mut family = self.write();
+        let Family { template, max, guards } = &mut *family;
         // Somebody else may have made it in the meantime.
-        if let Some(&place) = slots.places.get(key) {
-            return slots.slots[place].guard.clone();
+        if let Some(guard) = guards.get(key) {
+            return Some(guard.clone());
         }
-        let place = if slots.slots.len() < slots.max { Some(slots.slots.len()) } else { slots.make_room() };
-        let Some(place) = place else {
-            self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
-            return self.inner.overflow.clone();
-        };
+        let room = guards.make_room(*max, can_go);
+        self.inner.evicted.fetch_add(room.made_by as u64, Ordering::Relaxed);
+        if !room.is_there {
+            return None;
+        }
         let name = format!("{}[{key}]", self.inner.name);
-        let guard = slots.template.clone().named(name).build().expect("the template was checked");
-        if place < slots.slots.len() {
-            self.inner.evicted.fetch_add(1, Ordering::Relaxed);
-        }
-        slots.put(place, key, guard.clone());
-        guard
+        let guard = template.clone().named(name).build().expect("the template was checked");
+        guards.add(key, guard.clone());
+        Some(guard)
+    }
+
+    /// Forgets the guard of this key, whatever state it is in: for a host that is gone for good, whose circuit would be kept
+    /// for ever. Whoever holds it can go on using it. Says whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "that it is gone is what was wanted")]
+    pub fn forget(&self, key: &str) -> bool {
+        self.inner.full_until.store(0, Ordering::Relaxed);
+        self.write().guards.remove(key).is_some()
     }
 
     /// The guards that there are now, in no particular order.
     #[must_use]
     pub fn guards(&self) -> Vec<Guard> {
-        let slots = self.inner.slots.read().unwrap_or_else(PoisonError::into_inner);
-        slots.slots.iter().map(|slot| slot.guard.clone()).collect()
+        self.read().guards.iter().cloned().collect()
     }
 
     /// How often a key found no guard of its own.
@@ -136,75 +146,45 @@ impl Keyed {
     /// guards than `max`, those that can make room go as others come. Says whether anything changed.
     pub fn reconfigure(&self, builder: GuardBuilder, max: usize) -> Result<bool, ConfigError> {
         check_max(self.name(), max)?;
-        let recipe = builder.recipe;
-        let mut slots = self.write();
-        let template = slots.template.clone().with_recipe(recipe);
+        let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let template = self.read().template.clone().with_recipe(builder.recipe);
         // Checked before anything is changed; the guards then can't refuse.
         template.clone().build()?;
         self.inner.overflow.reconfigure(template.clone().without_breaker())?;
-        let mut changed = std::mem::replace(&mut slots.max, max) != max;
-        for slot in &slots.slots {
-            changed |= slot.guard.reconfigure(template.clone())?;
+        self.inner.full_until.store(0, Ordering::Relaxed);
+        let (keys, mut changed) = self.write().change(template.clone(), max);
+        for key in keys {
+            // One that made room in the meantime needs no change, and one that came is made by the new template.
+            let guard = self.read().guards.peek(&key).cloned();
+            if let Some(guard) = guard {
+                changed |= guard.reconfigure(template.clone())?;
+            }
         }
-        changed |= slots.template.recipe != template.recipe;
-        slots.template = template;
         Ok(changed)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Slots> {
-        self.inner.slots.write().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Family> {
+        self.inner.family.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Family> {
+        self.inner.family.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slots {
-    /// A place whose guard can go, by a second chance: the hand goes round, takes the mark from those that were asked for,
-    /// and stops at one that was not. One that nobody may take away is passed over.
-    fn make_room(&mut self) -> Option<usize> {
-        let count = self.slots.len();
-        // Twice round takes every mark away, if there are few.
-        for _ in 0..SEARCH_MAX.min(2 * count) {
-            let place = self.hand % count;
-            self.hand = place + 1;
-            let slot = &self.slots[place];
-            if !slot.touched.swap(false, Ordering::Relaxed) && slot.can_go() {
-                // Where the bound was lowered, one more goes, so that the family shrinks to it.
-                if count > self.max {
-                    self.take_out(place);
-                    return self.make_room();
-                }
-                return Some(place);
-            }
-        }
-        None
-    }
-
-    fn take_out(&mut self, place: usize) {
-        let gone = self.slots.swap_remove(place);
-        self.places.remove(&gone.key);
-        if let Some(moved) = self.slots.get(place) {
-            self.places.insert(moved.key.clone(), place);
-        }
-    }
-
-    fn put(&mut self, place: usize, key: &str, guard: Guard) {
-        let slot = Slot { key: key.into(), guard, touched: AtomicBool::new(true) };
-        self.places.insert(key.into(), place);
-        if place < self.slots.len() {
-            let gone = std::mem::replace(&mut self.slots[place], slot);
-            self.places.remove(&gone.key);
-        } else {
-            self.slots.push(slot);
-        }
+impl Family {
+    /// For those to come; the keys of those that there are, and whether it is a change.
+    fn change(&mut self, template: GuardBuilder, max: usize) -> (Vec<String>, bool) {
+        let changed = self.max != max || self.template.recipe != template.recipe;
+        (self.template, self.max) = (template, max);
+        (self.guards.keys().map(str::to_owned).collect(), changed)
     }
 }
 
-impl Slot {
-    /// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell.
-    fn can_go(&self) -> bool {
-        let closed =
-            self.guard.breaker().map(CircuitBreaker::state).is_none_or(|state| state == State::Closed);
-        closed && self.guard.is_unshared()
-    }
+/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell. Asked in this
+/// order, because whoever holds it may open the circuit before he lets it go.
+fn can_go(guard: &Guard) -> bool {
+    guard.is_unshared() && guard.breaker().is_none_or(CircuitBreaker::is_closed)
 }
 
 fn check_max(name: &str, max: usize) -> Result<(), ConfigError> {

@@ -2,8 +2,12 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/registry.md")]
 
+#[cfg(feature = "config")]
+mod apply;
 mod keyed;
 
+#[cfg(feature = "config")]
+pub use apply::Health;
 pub use keyed::Keyed;
 
 use std::collections::BTreeMap;
@@ -38,6 +42,9 @@ struct Inner {
     subscribers: Arc<Subscribers>,
     telemetry: Telemetry,
     clock: Option<Clock>,
+    /// The configuration that was applied last.
+    #[cfg(feature = "config")]
+    applied: std::sync::Mutex<Option<crate::config::Config>>,
 }
 
 #[derive(Clone)]
@@ -85,6 +92,8 @@ impl RegistryBuilder {
                 subscribers: Arc::default(),
                 telemetry: self.telemetry,
                 clock: self.clock,
+                #[cfg(feature = "config")]
+                applied: std::sync::Mutex::default(),
             }),
         }
     }
@@ -196,7 +205,7 @@ impl Registry {
     /// [`Guard::subscribe`](crate::Guard::subscribe).
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {
-        self.inner.subscribers.add(capacity, None)
+        self.inner.subscribers.add(capacity)
     }
 
     /// Records what its guards are now (circuits, places in use, budgets), as opposed to what happens in them, which is

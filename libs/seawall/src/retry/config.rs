@@ -128,7 +128,7 @@ impl Retry {
 
     pub(crate) fn check(&self, problems: &mut Problems) {
         let Settings { attempts, backoff, .. } = &self.settings;
-        problems.refuse_if(!(1..=ATTEMPTS_MAX).contains(attempts), "retry.attempts", || {
+        problems.refuse_if(!(1..=ATTEMPTS_MAX).contains(attempts), "retry.max_attempts", || {
             format!("{attempts} is not between 1 (no retry) and {ATTEMPTS_MAX}; 3 is usual")
         });
         backoff.check(problems);

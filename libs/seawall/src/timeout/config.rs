@@ -60,7 +60,7 @@ impl Timeouts {
             },
         };
         problems.refuse_if(zero(call), "call_timeout", || {
-            "a timeout of zero fails every call; use `no_call_timeout()` for none".into()
+            "a timeout of zero fails every call; write `none` in a file or `no_call_timeout()` in code for none".into()
         });
         if let (Some(call), Some(attempt), false) = (call, attempt, derived) {
             problems.refuse_if(attempt > call, "attempt_timeout", || {

@@ -78,7 +78,7 @@ fn eng_11_a_guard_that_cannot_work_is_refused_with_all_its_mistakes() {
         [
             "name",
             "attempt_timeout",
-            "retry.attempts",
+            "retry.max_attempts",
             "retry.backoff.base",
             "retry.budget",
             "breaker.consecutive_failures"

@@ -6,11 +6,16 @@ mod allocations;
 mod amplification;
 mod blocking;
 mod breaker;
+#[cfg(feature = "task")]
+mod cache;
 mod chaos;
+#[cfg(feature = "config")]
+mod config;
 mod deadlines;
 #[cfg(feature = "task")]
 mod dispatcher;
 mod drops;
+mod ends;
 mod events;
 mod explain;
 mod failover;
@@ -26,6 +31,8 @@ mod registry;
 mod retry;
 #[cfg(all(feature = "task", feature = "test-util"))]
 mod shutdown;
+#[cfg(feature = "task")]
+mod singleflight;
 #[cfg(all(feature = "tracing", feature = "metrics"))]
 mod telemetry;
 mod threads;

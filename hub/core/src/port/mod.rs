@@ -1,0 +1,3 @@
+//! What the hub needs from outside: traits, and the words in which it speaks to them.
+
+pub mod store;

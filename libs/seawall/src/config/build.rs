@@ -1,0 +1,328 @@
+//! From settings to a guard. The defaults are filled in already; what is still missing has none.
+
+use std::time::Duration;
+
+use super::book::Named;
+use super::layer::Report;
+use super::resolve::Settings;
+use super::tree::join;
+use super::value::{Value, Wrong};
+use crate::backoff::{Backoff, Jitter};
+use crate::breaker::{Breaker, Scope};
+use crate::budget::Budget;
+use crate::bulkhead::{Adapt, Bulkhead};
+use crate::chaos::Chaos;
+use crate::config::Percent;
+use crate::fallback::When;
+use crate::fault::{Class, Fault, StatusSet};
+use crate::guard::{Guard, GuardBuilder};
+use crate::hedge::Hedge;
+use crate::rate::RateLimit;
+use crate::retry::Retry;
+
+/// Settings that need another one beside them: `(section, setting, what it needs, why)`.
+const NEEDS: &[(&str, &str, &str, &str)] = &[
+    ("rate_limit", "rate_limit", "rate_limit.calls", "it does not say how many calls"),
+    ("breaker", "breaker.slow_rate", "breaker.slow_after", "it does not say from when on a call is slow"),
+    (
+        "hedge",
+        "hedge.percentile",
+        "hedge.until_known",
+        "it does not say when to start until enough answers are known",
+    ),
+    ("hedge", "hedge.until_known", "hedge.percentile", "it does not say by which share of the answers"),
+];
+
+/// As many guards as a family may have.
+const KEYS_MAX: u32 = 1_000_000;
+
+/// Says which settings are missing, and what only a registry would see.
+pub(super) fn refuse_gaps(named: &Named, settings: &Settings, tainted: &[&str], report: &mut Report) {
+    let gaps = NEEDS.iter().filter(|(section, ..)| settings.is_on(section) && !tainted.contains(section));
+    for (_, path, needed, why) in gaps {
+        if settings.get(path).is_some() && settings.get(needed).is_none() {
+            missing(named, settings, path, needed, why, report);
+        }
+    }
+    if let Some(max) = settings.count("keys_max").filter(|max| !(1..=KEYS_MAX).contains(max)) {
+        let place = settings.place_of("keys_max").unwrap_or(&named.place);
+        let reason = format!("{max} guards are not between 1 and {KEYS_MAX}");
+        let wrong = Wrong::new(reason, "leave it out for one guard without keys");
+        report.wrong(place, join(&named.path, "keys_max"), wrong);
+    }
+    let hedge = |path: &str| settings.get(path).is_none();
+    if settings.is_on("hedge")
+        && hedge("hedge.after")
+        && hedge("hedge.percentile")
+        && hedge("hedge.until_known")
+    {
+        missing(named, settings, "hedge", "hedge.after", "it does not say when to start", report);
+    }
+}
+
+fn missing(named: &Named, settings: &Settings, path: &str, needed: &str, why: &str, report: &mut Report) {
+    let place = settings.place_of(path).unwrap_or(&named.place);
+    let name = needed.rsplit('.').next().unwrap_or(needed);
+    report.wrong(place, join(&named.path, path), Wrong::new(why, format!("add `{name}`")));
+}
+
+/// The guard that these settings describe.
+pub(super) fn builder(name: &str, s: &Settings) -> GuardBuilder {
+    let mut builder = Guard::builder(name).no_retry();
+    match s.get("call_timeout").map(|item| &item.value) {
+        Some(Value::Time(timeout)) => builder = builder.call_timeout(*timeout),
+        Some(Value::None) => builder = builder.no_call_timeout(),
+        _ => {}
+    }
+    if let Some(timeout) = s.time("attempt_timeout") {
+        builder = builder.attempt_timeout(timeout);
+    }
+    if s.is_on("retry") {
+        builder = builder.retry(retry(s));
+    }
+    if s.is_on("breaker") {
+        builder = builder.breaker(breaker(s));
+    }
+    if s.is_on("rate_limit") {
+        builder = builder.rate_limit(rate_limit(s));
+    }
+    if s.is_on("bulkhead") {
+        builder = builder.bulkhead(bulkhead(s));
+    }
+    if let Some(hedge) = hedge(s).filter(|_| s.is_on("hedge")) {
+        builder = builder.hedge(hedge);
+    }
+    if s.is_on("chaos") {
+        builder = builder.chaos(chaos(s));
+    }
+    builder.fallback_when(fallback(s))
+}
+
+fn retry(s: &Settings) -> Retry {
+    let mut retry = Retry::attempts(s.count("retry.max_attempts").unwrap_or(1)).backoff(backoff(s));
+    if let Some(words) = s.words("retry.on_classes") {
+        retry = retry.on_classes(words.iter().filter_map(|word| class(word)));
+    }
+    if let Some(Value::Statuses(statuses)) = s.value("retry.on_status") {
+        retry = retry.on_status(StatusSet::clone(statuses));
+    }
+    if s.switch("retry.on_rejection") {
+        retry = retry.on_rejection();
+    }
+    if s.switch("retry.leave_to_outer") {
+        retry = retry.leave_to_outer();
+    }
+    if let Some(cap) = s.time("retry.retry_after_cap") {
+        retry = retry.retry_after_cap(cap);
+    }
+    if s.is_on("retry.budget") { retry.budget(budget(s)) } else { retry.no_budget() }
+}
+
+fn backoff(s: &Settings) -> Backoff {
+    let base = s.time("retry.backoff.base").unwrap_or_default();
+    let mut backoff = match s.word("retry.backoff.shape") {
+        "constant" => Backoff::constant(base),
+        "linear" => Backoff::linear(base),
+        _ => match s.number("retry.backoff.multiplier") {
+            Some(multiplier) => Backoff::exponential(base).multiplier(multiplier),
+            None => Backoff::exponential(base),
+        },
+    };
+    if let Some(cap) = s.time("retry.backoff.cap") {
+        backoff = backoff.cap(cap);
+    }
+    if let Some(base) = s.time("retry.backoff.throttled_base") {
+        backoff = backoff.throttled_base(base);
+    }
+    backoff.jitter(match s.word("retry.backoff.jitter") {
+        "none" => Jitter::None,
+        "equal" => Jitter::Equal,
+        "decorrelated" => Jitter::Decorrelated,
+        _ => Jitter::Full,
+    })
+}
+
+fn budget(s: &Settings) -> Budget {
+    if let (Some(tokens), Some(ratio)) =
+        (s.number("retry.budget.tokens"), s.number("retry.budget.token_ratio"))
+    {
+        return Budget::tokens(tokens, ratio);
+    }
+    let mut budget = Budget::default();
+    if let Some(share) = s.share("retry.budget.share_of_calls") {
+        budget = Budget::share_of_calls(share);
+    }
+    if let Some(window) = s.time("retry.budget.window") {
+        budget = budget.window(window);
+    }
+    match s.number("retry.budget.floor_per_second") {
+        Some(floor) => budget.floor_per_second(floor),
+        None => budget,
+    }
+}
+
+fn breaker(s: &Settings) -> Breaker {
+    let mut breaker = match (s.share("breaker.failure_rate"), s.count("breaker.consecutive_failures")) {
+        (Some(rate), _) => Breaker::failure_rate(rate),
+        (None, Some(failures)) => Breaker::consecutive_failures(failures),
+        (None, None) => Breaker::default(),
+    };
+    if let Some(calls) = s.count("breaker.over_calls") {
+        breaker = breaker.over_calls(calls);
+    }
+    if let Some(time) = s.time("breaker.over_time") {
+        breaker = breaker.over_time(time);
+    }
+    if let Some(calls) = s.count("breaker.minimum_calls") {
+        breaker = breaker.minimum_calls(calls);
+    }
+    if let (Some(after), Some(share)) = (s.time("breaker.slow_after"), s.share("breaker.slow_rate")) {
+        breaker = breaker.slow_calls(after, share);
+    }
+    if let Some(cooldown) = s.time("breaker.cooldown") {
+        breaker = breaker.cooldown(cooldown);
+    }
+    if let (Some(growth), Some(max)) = (s.number("breaker.cooldown_growth"), s.time("breaker.cooldown_max")) {
+        breaker = breaker.growing_cooldown(growth, max);
+    }
+    if let Some(jitter) = s.share("breaker.cooldown_jitter") {
+        breaker = breaker.cooldown_jitter(jitter);
+    }
+    probing(breaker, s)
+}
+
+/// How it comes back.
+fn probing(mut breaker: Breaker, s: &Settings) -> Breaker {
+    let probes = s.count("breaker.probes").unwrap_or(crate::breaker::PROBES);
+    breaker = match s.word("breaker.judge_probes") {
+        "together" => breaker.judge_probes_together(probes),
+        _ => breaker
+            .probes(probes)
+            .close_after(s.count("breaker.close_after").unwrap_or(crate::breaker::SUCCESSES)),
+    };
+    if let Some(timeout) = s.time("breaker.probe_timeout") {
+        breaker = breaker.probe_timeout(timeout);
+    }
+    if let Some(ramp) = s.time("breaker.ramp") {
+        breaker = breaker.ramp(ramp);
+    }
+    if s.switch("breaker.automatic_half_open") {
+        breaker = breaker.automatic_half_open();
+    }
+    if let Some(threshold) = s.time("breaker.abandoned_after") {
+        breaker = breaker.abandoned_after(threshold);
+    }
+    breaker.scope(if s.word("breaker.scope") == "call" { Scope::Call } else { Scope::Attempt })
+}
+
+fn rate_limit(s: &Settings) -> RateLimit {
+    // A limit without a number has been refused; this one is never used.
+    let mut limit = RateLimit::calls(s.count("rate_limit.calls").unwrap_or(1));
+    if let Some(period) = s.time("rate_limit.per") {
+        limit = limit.per(period);
+    }
+    if let Some(burst) = s.count("rate_limit.burst") {
+        limit = limit.burst(burst);
+    }
+    limit.wait_up_to(s.time("rate_limit.max_wait").unwrap_or_default())
+}
+
+fn bulkhead(s: &Settings) -> Bulkhead {
+    let calls = s.count("bulkhead.max_calls").unwrap_or(crate::bulkhead::MAX_CALLS);
+    let mut bulkhead = Bulkhead::calls(calls);
+    let max_wait = s.time("bulkhead.max_wait").filter(|wait| !wait.is_zero());
+    if let Some(wait) = max_wait {
+        bulkhead = bulkhead.wait_up_to(wait);
+    }
+    if let Some(waiting) = s.count("bulkhead.max_waiting") {
+        bulkhead = bulkhead.waiting(waiting);
+    }
+    if s.is_on("bulkhead.adaptive") {
+        let (min, max) = (s.count("bulkhead.adaptive.min"), s.count("bulkhead.adaptive.max"));
+        let (min, max) = (min.unwrap_or(1), max.unwrap_or(calls));
+        bulkhead = bulkhead.adaptive(match s.word("bulkhead.adaptive.by") {
+            "timeouts" => Adapt::Aimd { min, max },
+            _ => Adapt::Gradient { min, max },
+        });
+    }
+    bulkhead
+}
+
+fn hedge(s: &Settings) -> Option<Hedge> {
+    match (s.time("hedge.after"), s.share("hedge.percentile"), s.time("hedge.until_known")) {
+        (Some(after), ..) => Some(Hedge::after(after)),
+        (None, Some(share), Some(until_known)) => Some(Hedge::percentile(share, until_known)),
+        _ => None,
+    }
+}
+
+fn fallback(s: &Settings) -> When {
+    let words = s.words("fallback.on").unwrap_or_default();
+    let when = When::classes(words.iter().filter_map(|word| class(word)));
+    if words.contains(&"rejected") { when.or_rejected() } else { when }
+}
+
+fn chaos(s: &Settings) -> Chaos {
+    let share = |path| s.share(path).unwrap_or(Percent::from(0));
+    let chaos = Chaos::faults(share("chaos.fault_rate"), fault(s.word("chaos.fault")))
+        .hangs(share("chaos.hang_rate"))
+        .latency(share("chaos.slow_rate"), s.time("chaos.slow_by").unwrap_or_default());
+    if s.switch("chaos.enabled") { chaos } else { chaos.switched_off() }
+}
+
+fn class(word: &str) -> Option<Class> {
+    Some(match word {
+        "business" => Class::Business,
+        "io" => Class::Io,
+        "timeout" => Class::Timeout,
+        "protocol" => Class::Protocol,
+        "system" => Class::System,
+        _ => return None,
+    })
+}
+
+fn fault(word: &str) -> Fault {
+    match word {
+        "unreachable" => Fault::unreachable(),
+        "timeout" => Fault::timeout(),
+        "protocol" => Fault::protocol(),
+        "throttled" => Fault::throttled(),
+        "system" => Fault::system(),
+        "business" => Fault::business(),
+        _ => Fault::io(),
+    }
+}
+
+impl Settings {
+    fn value(&self, path: &str) -> Option<&Value> {
+        self.get(path).map(|item| &item.value)
+    }
+
+    fn time(&self, path: &str) -> Option<Duration> {
+        if let Some(Value::Time(time)) = self.value(path) { Some(*time) } else { None }
+    }
+
+    fn share(&self, path: &str) -> Option<Percent> {
+        if let Some(Value::Share(share)) = self.value(path) { Some(Percent::from(*share)) } else { None }
+    }
+
+    pub(super) fn count(&self, path: &str) -> Option<u32> {
+        if let Some(Value::Count(count)) = self.value(path) { Some(*count) } else { None }
+    }
+
+    fn number(&self, path: &str) -> Option<f64> {
+        if let Some(Value::Number(number)) = self.value(path) { Some(*number) } else { None }
+    }
+
+    fn word(&self, path: &str) -> &'static str {
+        if let Some(Value::Word(word)) = self.value(path) { word } else { "" }
+    }
+
+    fn words(&self, path: &str) -> Option<&[&'static str]> {
+        if let Some(Value::Words(words)) = self.value(path) { Some(words) } else { None }
+    }
+
+    pub(super) fn switch(&self, path: &str) -> bool {
+        matches!(self.value(path), Some(Value::Switch(true)))
+    }
+}

@@ -1,0 +1,125 @@
+//! One question for each set of ids.
+#![doc = ""]
+#![doc = include_str!("../../docs/batch.md")]
+
+use std::error::Error as StdError;
+use std::fmt::{self, Display, Write};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::Failure;
+use super::flight::Singleflight;
+use crate::fault::{Causes, Classify};
+use crate::guard::Guard;
+
+/// How long a question may take, whoever waits for the answer.
+pub const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Asks a peer for sets of ids, behind a guard, once for all who ask for the same set at the same time. A handle: clones
+/// share everything.
+pub struct BatchClient<Id, T> {
+    inner: Arc<Inner<Id, T>>,
+}
+
+type Fetch<Id, T> = dyn Fn(Vec<Id>) -> Fetching<T> + Send + Sync;
+type Fetching<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
+struct Inner<Id, T> {
+    flights: Singleflight<String, T>,
+    fetch: Arc<Fetch<Id, T>>,
+}
+
+impl<Id, T> BatchClient<Id, T>
+where
+    Id: Ord + Display + Clone + Send + Sync + 'static,
+    T: Clone + Send + Sync + 'static,
+{
+    /// Asks by `fetch` through this guard. `fetch` gets the ids in order, each once. Reading twice is the same as reading
+    /// once, so the guard's retries apply.
+    pub fn new<F, Fut, E>(guard: Guard, fetch: F) -> Self
+    where
+        F: Fn(Vec<Id>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        E: StdError + Send + Sync + 'static,
+        Causes: Classify<T, E>,
+    {
+        Self::with_timeout(guard, BATCH_TIMEOUT, fetch)
+    }
+
+    /// As [`new`](BatchClient::new), with a time limit of your own for each question.
+    pub fn with_timeout<F, Fut, E>(guard: Guard, timeout: Duration, fetch: F) -> Self
+    where
+        F: Fn(Vec<Id>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        E: StdError + Send + Sync + 'static,
+        Causes: Classify<T, E>,
+    {
+        let fetch = Arc::new(fetch);
+        let guarded = move |ids: Vec<Id>| -> Fetching<T> {
+            let (guard, fetch) = (guard.clone(), fetch.clone());
+            Box::pin(async move {
+                let answer = guard.idempotent().call(|_attempt| fetch(ids.clone())).await;
+                answer.map_err(Failure::of)
+            })
+        };
+        let flights = Singleflight::with_timeout(timeout);
+        BatchClient { inner: Arc::new(Inner { flights, fetch: Arc::new(guarded) }) }
+    }
+
+    /// The answer for this set of ids, in whatever order and however often they are named.
+    ///
+    /// Whoever drops the future stops waiting; the question goes on for the others.
+    pub async fn get(&self, ids: impl IntoIterator<Item = Id>) -> Result<T, Failure> {
+        let mut ids: Vec<Id> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let key = key_of(&ids);
+        let fetch = self.inner.fetch.clone();
+        self.inner.flights.share(key, move || fetch(ids)).await
+    }
+}
+
+/// The name of a set of ids: always as long, however many they are.
+fn key_of<Id: Display>(ids: &[Id]) -> String {
+    // Commas stand between ids, so one within an id is marked: else `a,b` and `c` would be `a` and `b,c`.
+    let marked = |id: &Id| id.to_string().replace('\\', r"\\").replace(',', r"\,");
+    let mut texts: Vec<String> = ids.iter().map(marked).collect();
+    texts.sort_unstable();
+    let digest = Sha256::digest(texts.join(",").as_bytes());
+    let mut key = String::from("items:");
+    for byte in &digest[..16] {
+        write!(key, "{byte:02x}").expect("writing to a string never fails");
+    }
+    key
+}
+
+impl<Id, T> Clone for BatchClient<Id, T> {
+    fn clone(&self) -> Self {
+        BatchClient { inner: self.inner.clone() }
+    }
+}
+
+impl<Id, T> fmt::Debug for BatchClient<Id, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchClient").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests {
+    use super::*;
+
+    /// ADP-3: the first sixteen bytes of SHA-256 over the sorted ids with commas between them, in hexadecimal.
+    #[test]
+    fn adp_3_the_key_of_a_set_is_bounded_and_known() {
+        // `printf 'a,b,c' | sha256sum`
+        assert_eq!(key_of(&["a", "b", "c"]), "items:205830ca5b23bbe39ab510cfddc1dff2");
+        assert_eq!(key_of(&["c", "a", "b"]), key_of(&["a", "b", "c"]));
+        assert_ne!(key_of(&["a,b", "c"]), key_of(&["a", "b,c"]), "a comma within an id is no border");
+        assert_eq!(key_of(&(0..10_000).collect::<Vec<_>>()).len(), "items:".len() + 32);
+    }
+}

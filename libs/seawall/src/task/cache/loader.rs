@@ -1,0 +1,337 @@
+//! The cache itself: looking, loading, landing.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::config::{CacheBuilder, FarTier, Settings};
+use super::far::Heard;
+use super::shard::{Answer, Entry, Lease, Look, Shard};
+use super::stats::Stats;
+use crate::chance::{Chance, entropy, fraction};
+use crate::clock::{Clock, Tick};
+use crate::task::bounded::bounded;
+use crate::task::flight::{Flight, Waiting};
+use crate::task::{Failure, start};
+
+/// Answers that are kept for a while, loaded once for all who ask at the same time. A handle: clones share everything.
+///
+/// See [the module](super) for how it behaves.
+pub struct Cache<V> {
+    inner: Arc<Inner<V>>,
+}
+
+pub(super) struct Inner<V> {
+    pub(super) name: Box<str>,
+    shards: Box<[Mutex<Shard<V>>]>,
+    pub(super) settings: Settings,
+    pub(super) far: Option<FarTier<V>>,
+    pub(super) clock: Clock,
+    chance: Chance,
+}
+
+/// A value with the version that it has where it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Versioned<V> {
+    /// The value.
+    pub value: V,
+    /// Its version. The higher, the newer.
+    pub version: u64,
+}
+
+impl<V> Cache<V>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    /// Begins a cache of this name.
+    pub fn builder(name: impl Into<String>) -> CacheBuilder<V> {
+        CacheBuilder::new(name.into())
+    }
+
+    pub(super) fn new(builder: CacheBuilder<V>) -> Self {
+        // A part for each hundred entries, so that the bound holds for each without wasting much of it.
+        let parts = (builder.capacity / 128).clamp(1, 16).next_power_of_two();
+        let shard = |_| Mutex::new(Shard::new(builder.capacity.div_ceil(parts)));
+        let inner = Inner {
+            name: builder.name.into(),
+            shards: (0..parts).map(shard).collect(),
+            settings: builder.settings,
+            far: builder.far,
+            clock: builder.clock,
+            chance: Chance::seeded(builder.seed.unwrap_or_else(entropy)),
+        };
+        Cache { inner: Arc::new(inner) }
+    }
+
+    /// The value of this key, or nothing if there is none: what is known, or what `loader` finds.
+    ///
+    /// Of all who ask at the same time one loads, and all get what comes of it. The load belongs to none of them: whoever
+    /// drops the future stops waiting, and what is loaded is kept all the same.
+    ///
+    /// Everything that the answer depends on belongs into the key, the tenant and the rights of the caller included; see
+    /// [`scoped`](Cache::scoped).
+    pub async fn load<F, Fut, E>(&self, key: &str, loader: F) -> Result<Option<V>, Failure>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let load = async move || Ok::<_, E>(loader().await?.map(|value| Versioned { value, version: 0 }));
+        self.answer(key, 0, load).await
+    }
+
+    /// As [`load`](Cache::load), where values have versions: what is known counts only if it is at least of `version`, and
+    /// an older value never takes the place of a newer one.
+    pub async fn load_version<F, Fut, E>(
+        &self,
+        key: &str,
+        version: u64,
+        loader: F,
+    ) -> Result<Option<V>, Failure>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.answer(key, version, loader).await
+    }
+
+    async fn answer<F, Fut, E>(&self, key: &str, version: u64, loader: F) -> Result<Option<V>, Failure>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let flight = match self.inner.look(key, version) {
+            Look::Hit(answer) => return Ok(answer),
+            Look::HitAndLoad(answer, lease, flight) => {
+                self.begin(key, version, (lease, flight), loader);
+                return Ok(answer);
+            }
+            Look::Join(flight) => flight,
+            Look::Load(lease, flight) => {
+                self.begin(key, version, (lease, flight.clone()), loader);
+                flight
+            }
+        };
+        Waiting::new(flight).await
+    }
+
+    /// Starts a load, which belongs to nobody.
+    fn begin<F, Fut, E>(
+        &self,
+        key: &str,
+        version: u64,
+        (lease, flight): (Lease, Arc<Flight<Answer<V>>>),
+        loader: F,
+    ) where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let landing = Landing { cache: self.inner.clone(), key: key.into(), lease, flight };
+        start(async move {
+            let inner = landing.cache.clone();
+            let limit = inner.settings.load_timeout;
+            let look = inner.look_far(&landing.key, version).await;
+            let (found, far_lease) = match look {
+                Some(Ok(entry)) => (Ok(entry), None),
+                other => {
+                    let loaded = bounded(loader, limit, &inner.clock).await;
+                    (loaded.and_then(|done| done.map_err(Failure::of)), other.and_then(Result::err))
+                }
+            };
+            let Some((key, entry)) = landing.land(found) else { return };
+            // Those who waited have their answer; only now is it written where it takes time.
+            if let Some(lease) = far_lease {
+                inner.keep_far(&key, &entry, lease).await;
+            }
+        });
+    }
+
+    /// Forgets a key, here and in the far tier. Loads under way go on for those who wait for them, and are not kept.
+    ///
+    /// Delete, never update: two writers that update can do so in the wrong order, and a deletion is the same twice. Call it
+    /// after the transaction that changed the value has committed, or use [`after_commit`](Cache::after_commit).
+    pub async fn invalidate(&self, key: &str) {
+        self.forget(key);
+        self.inner.delete_far(key).await;
+    }
+
+    /// As [`invalidate`](Cache::invalidate), in this process only.
+    pub fn forget(&self, key: &str) {
+        self.inner.shard(key).invalidate(key);
+    }
+
+    /// Forgets everything, in this process.
+    pub fn clear(&self) {
+        self.inner.shards.iter().for_each(|shard| lock(shard).clear());
+    }
+
+    /// Runs a commit, and invalidates these keys if it succeeds; after a rollback nothing has changed, and nothing is
+    /// forgotten. If it is not known whether a commit went through, invalidate by hand: once too often does no harm.
+    ///
+    /// The keys are forgotten in the same moment in which the commit is known, and in the far tier even if the caller goes
+    /// away.
+    pub async fn after_commit<T, E>(
+        &self,
+        keys: impl IntoIterator<Item = impl Into<String>>,
+        commit: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
+        let done = commit.await?;
+        keys.iter().for_each(|key| self.forget(key));
+        if self.inner.far.is_some() {
+            let inner = self.inner.clone();
+            start(async move {
+                for key in &keys {
+                    inner.delete_far(key).await;
+                }
+            });
+        }
+        Ok(done)
+    }
+
+    /// Forgets what other processes invalidate, until the far tier is gone. Run it beside the cache; without it a near entry
+    /// lives until its time is over.
+    pub async fn listen(&self) {
+        let Some(tier) = &self.inner.far else { return };
+        let mut ear = tier.far.listen();
+        // What was deleted before the ear was there is not heard any more.
+        self.clear();
+        loop {
+            match ear.hear().await {
+                Ok(Heard::Deleted(key)) => self.forget(&key),
+                Ok(Heard::Missed) => self.clear(),
+                Err(_) => return self.clear(),
+            }
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// How many entries it holds, those included that are past their time and have not been asked for since.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many loads are under way.
+    #[must_use]
+    pub fn loading(&self) -> usize {
+        self.inner.shards.iter().map(|shard| lock(shard).loading()).sum()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.inner.shards.iter().for_each(|shard| stats += lock(shard).stats);
+        stats
+    }
+}
+
+fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<V: Clone + 'static> Inner<V> {
+    fn look(&self, key: &str, version: u64) -> Look<V> {
+        let now = self.clock.now();
+        self.shard(key).look(key, version, now)
+    }
+
+    pub(super) fn shard(&self, key: &str) -> MutexGuard<'_, Shard<V>> {
+        // The map inside has a hash that nobody can foresee; here a cheap one is enough.
+        let hash = key
+            .bytes()
+            .fold(0_usize, |hash, byte| (hash.rotate_left(5) ^ usize::from(byte)).wrapping_mul(0x9E37_79B9));
+        lock(&self.shards[(hash >> 16) & (self.shards.len() - 1)])
+    }
+
+    /// How long something that was found or not found just now lives, with its chance in it.
+    fn entry(&self, found: Option<Versioned<V>>, now: Tick) -> Entry<V> {
+        let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, .. } = self.settings;
+        let share = |of: Duration, millionths: f64| {
+            Duration::from_nanos((of.as_nanos() as f64 * millionths / 1e6) as u64)
+        };
+        let full = if found.is_some() { ttl } else { not_found_ttl };
+        let jittered = jitter.millionths() as f64 * fraction(self.chance.next());
+        let ttl = full.saturating_sub(share(full, jittered));
+        let fresh_until = now + ttl;
+        // That there is nothing is not stretched: whoever has created it waits for it.
+        let dead_at = if found.is_some() { fresh_until + max_stale } else { fresh_until };
+        let refresh_at = match refresh_ahead.filter(|_| found.is_some()) {
+            Some(from) => now + share(ttl, from.millionths() as f64),
+            None => fresh_until,
+        };
+        let version = found.as_ref().map_or(0, |found| found.version);
+        Entry { value: found.map(|found| found.value), version, refresh_at, fresh_until, dead_at }
+    }
+}
+
+/// The duty to end a load. Dropped without a result it ends it as lost, so that nobody waits for ever.
+struct Landing<V: Clone + 'static> {
+    cache: Arc<Inner<V>>,
+    key: Box<str>,
+    lease: Lease,
+    flight: Arc<Flight<Answer<V>>>,
+}
+
+impl<V: Clone + 'static> Landing<V> {
+    /// Keeps what was found, if it may be kept, and tells those who wait. Kept first: who comes in between finds the one
+    /// or the other. Returns what a far tier should know too.
+    fn land(self, found: Result<Option<Versioned<V>>, Failure>) -> Option<(Box<str>, Entry<V>)> {
+        match found {
+            Ok(found) => {
+                let now = self.cache.clock.now();
+                let answer = found.as_ref().map(|found| found.value.clone());
+                let entry = self.cache.entry(found, now);
+                let kept = self.cache.shard(&self.key).store(&self.key, self.lease, entry.clone(), now);
+                self.flight.land(Ok(answer));
+                kept.then(|| (self.key.clone(), entry))
+            }
+            Err(failure) => {
+                self.fail(failure);
+                None
+            }
+        }
+    }
+
+    fn fail(&self, failure: Failure) {
+        let now = self.cache.clock.now();
+        self.cache.shard(&self.key).failed(&self.key, self.lease, now);
+        self.flight.land(Err(failure));
+    }
+}
+
+impl<V: Clone + 'static> Drop for Landing<V> {
+    fn drop(&mut self) {
+        if !self.flight.has_landed() {
+            self.fail(Failure::Lost);
+        }
+    }
+}
+
+impl<V> Clone for Cache<V> {
+    fn clone(&self) -> Self {
+        Cache { inner: self.inner.clone() }
+    }
+}
+
+impl<V> fmt::Debug for Cache<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,557 @@
+//! Answers that are kept for a while, loaded once for all who ask.
+
+#![expect(clippy::disallowed_methods, reason = "tests start tasks and look at paused time")]
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use seawall::task::Failure;
+use seawall::task::batch::BatchClient;
+use seawall::task::cache::{
+    AsIs, Cache, CacheBuilder, Codec, Ear, Far, FarEntry, FarError, FarFuture, FarLook, MemoryFar, Versioned,
+};
+use seawall::{Breaker, Error, Guard, Kind, millis, secs};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+/// A database with one row per key, which counts its reads.
+#[derive(Clone, Default)]
+struct Database {
+    reads: Arc<AtomicUsize>,
+    value: Arc<AtomicU64>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Database {
+    fn read(&self, time: Duration) -> impl FnOnce() -> ReadFuture + Send + 'static {
+        let this = self.clone();
+        move || {
+            Box::pin(async move {
+                this.reads.fetch_add(1, Ordering::Relaxed);
+                // What a slow reader has seen is what stood there when it began.
+                let value = this.value.load(Ordering::Relaxed);
+                sleep(time).await;
+                match this.fails.load(Ordering::Relaxed) {
+                    true => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+                    false => Ok((value > 0).then(|| value.to_string())),
+                }
+            })
+        }
+    }
+
+    fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, value: u64) {
+        self.value.store(value, Ordering::Relaxed);
+    }
+}
+
+type ReadFuture = std::pin::Pin<Box<dyn Future<Output = Result<Option<String>, io::Error>> + Send>>;
+
+fn cache() -> CacheBuilder<String> {
+    Cache::builder("users").ttl(secs(60)).jitter(0).seed(1)
+}
+
+fn text(value: u64) -> Option<String> {
+    Some(value.to_string())
+}
+
+/// TSK-2: found is kept for its time, not found for its own shorter one, and the two are told apart from a miss.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_found_and_not_found_are_both_kept() {
+    let (cache, db) = (cache().not_found_ttl(secs(30)).build().unwrap(), Database::default());
+    for _ in 0..3 {
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), None);
+    }
+    db.write(7);
+    sleep(secs(29)).await;
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (None, 1));
+    sleep(secs(2)).await;
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(7), 2));
+    sleep(secs(59)).await;
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(7), 2));
+    sleep(secs(2)).await;
+    cache.load("user:1", db.read(millis(5))).await.unwrap();
+    assert_eq!((db.reads(), cache.len()), (3, 1));
+}
+
+/// TSK-2: 100 000 concurrent callers over 1 000 keys run exactly 1 000 loads, on several threads.
+#[test]
+fn tsk_2_a_hundred_thousand_callers_run_a_thousand_loads() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+    runtime.block_on(async {
+        let (cache, loads) = (cache().build().unwrap(), Arc::<AtomicUsize>::default());
+        let mut callers = JoinSet::new();
+        for n in 0..100_000_usize {
+            let (cache, loads) = (cache.clone(), loads.clone());
+            callers.spawn(async move {
+                let key = n % 1_000;
+                let loader = move || async move {
+                    loads.fetch_add(1, Ordering::Relaxed);
+                    sleep(millis(10)).await;
+                    Ok::<_, io::Error>(Some(key.to_string()))
+                };
+                let answer = cache.load(&format!("key {key}"), loader).await.unwrap();
+                assert_eq!(answer, Some(key.to_string()));
+            });
+        }
+        while let Some(done) = callers.join_next().await {
+            done.unwrap();
+        }
+        assert_eq!((loads.load(Ordering::Relaxed), cache.loading(), cache.len()), (1_000, 0, 1_000));
+        let stats = cache.stats();
+        assert_eq!(
+            (stats.loads, stats.hits + stats.misses, stats.misses - stats.joined),
+            (1_000, 100_000, 1_000)
+        );
+    });
+}
+
+/// TSK-2: a panic or an error in 1 % of the loads harms only those who waited for these loads, and is not kept.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_bad_load_harms_only_its_waiters() {
+    let cache = cache().build().unwrap();
+    let mut callers = JoinSet::new();
+    for n in 0..10_000_usize {
+        let cache = cache.clone();
+        callers.spawn(async move {
+            let key = n % 1_000;
+            let loader = move || async move {
+                sleep(millis(10)).await;
+                assert!(key % 200 != 0, "load {key} panics");
+                if key % 100 == 0 { Err(io::Error::other("down")) } else { Ok(Some(key.to_string())) }
+            };
+            (key, cache.load(&key.to_string(), loader).await)
+        });
+    }
+    for (key, answer) in callers.join_all().await {
+        match answer {
+            Err(Failure::Panicked(message)) => assert!(key % 200 == 0 && message.contains("panics")),
+            Err(_) => assert_eq!(key % 100, 0),
+            Ok(answer) => assert!(key % 100 != 0 && answer == Some(key.to_string())),
+        }
+    }
+    assert_eq!((cache.len(), cache.loading()), (990, 0));
+    assert_eq!(
+        cache.load("0", async || Ok::<_, io::Error>(Some("well".into()))).await.unwrap(),
+        Some("well".into())
+    );
+}
+
+/// TSK-2. Trap "a cache whose load never lands if every caller times out first: 20 loads started, 0 cached": 1 load, cached.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_callers_that_all_give_up_leave_a_load_that_is_kept() {
+    let (cache, db) = (cache().build().unwrap(), Database::default());
+    db.write(7);
+    for _ in 0..20 {
+        assert!(timeout(millis(1), cache.load("user:1", db.read(millis(100)))).await.is_err());
+    }
+    sleep(millis(100)).await;
+    assert_eq!((db.reads(), cache.len(), cache.loading()), (1, 1, 0));
+    assert_eq!(cache.load("user:1", db.read(millis(100))).await.unwrap(), text(7));
+    assert_eq!(db.reads(), 1);
+}
+
+/// TSK-3. Trap "reader loads v1, writer writes v2 and invalidates, reader stores v1": a load that began before an invalidation
+/// is given to those who waited, never kept; and whoever comes after the invalidation sees the new value.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
+    let far = MemoryFar::new(100);
+    let (cache, db) = (cache().far(far.clone(), AsIs).build().unwrap(), Database::default());
+    db.write(1);
+    let slow = tokio::spawn({
+        let (cache, db) = (cache.clone(), db.clone());
+        async move { cache.load("user:1", db.read(millis(100))).await.unwrap() }
+    });
+    sleep(millis(10)).await;
+    db.write(2);
+    cache.invalidate("user:1").await;
+    let fresh = cache.load("user:1", db.read(millis(5))).await.unwrap();
+    assert_eq!((fresh, slow.await.unwrap()), (text(2), text(1)));
+    sleep(millis(10)).await;
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+    assert_eq!(cache.stats().outdated, 1);
+    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else {
+        panic!("the new value is in the far tier")
+    };
+    assert_eq!(entry.value.as_deref(), Some(&b"2"[..]));
+}
+
+/// TSK-3: delete after commit: on commit and not on rollback.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_keys_are_deleted_after_a_commit_and_not_after_a_rollback() {
+    let far = MemoryFar::new(100);
+    let (cache, db) = (cache().far(far.clone(), AsIs).build().unwrap(), Database::default());
+    db.write(1);
+    cache.load("user:1", db.read(millis(5))).await.unwrap();
+    sleep(millis(1)).await;
+    let rolled_back = cache.after_commit(["user:1"], async { Err::<(), _>("conflict") }).await;
+    assert_eq!(rolled_back, Err("conflict"));
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(1), 1));
+
+    let commit = async {
+        db.write(2);
+        Ok::<_, &str>("committed")
+    };
+    assert_eq!(cache.after_commit(["user:1"], commit).await, Ok("committed"));
+    assert!(cache.is_empty());
+    sleep(millis(1)).await;
+    assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+    assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+}
+
+/// TSK-3: event-driven: what one process deletes, the near tiers of all others forget; who has missed something forgets all.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {
+    let (far, db) = (MemoryFar::new(10_000), Database::default());
+    db.write(1);
+    let here = cache().far(far.clone(), AsIs).build().unwrap();
+    let there = cache().far(far.clone(), AsIs).build().unwrap();
+    let ear = tokio::spawn({
+        let there = there.clone();
+        async move { there.listen().await }
+    });
+    tokio::task::yield_now().await;
+    for process in [&here, &there] {
+        assert_eq!(process.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
+        sleep(millis(1)).await;
+    }
+    assert_eq!((db.reads(), there.stats().far_hits), (1, 1), "the second found it in the far tier");
+    db.write(2);
+    here.invalidate("user:1").await;
+    sleep(millis(1)).await;
+    assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+
+    there.load("other", db.read(millis(5))).await.unwrap();
+    for n in 0..2_000 {
+        far.delete(&n.to_string()).await.unwrap();
+    }
+    sleep(millis(1)).await;
+    assert!(there.is_empty(), "more was deleted than an ear could hear");
+    ear.abort();
+}
+
+/// TSK-3: an entry older than the database's version is a miss, and an older value never takes the place of a newer one.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_versions_only_go_up() {
+    let far = MemoryFar::new(100);
+    let cache = cache().far(far.clone(), AsIs).build().unwrap();
+    let at = |version: u64, time: Duration| {
+        move || async move {
+            sleep(time).await;
+            Ok::<_, io::Error>(Some(Versioned { value: format!("v{version}"), version }))
+        }
+    };
+    let get = |version| {
+        let (cache, load) = (cache.clone(), at(version, millis(5)));
+        async move {
+            let answer = cache.load_version("user:1", version, load).await.unwrap();
+            sleep(millis(1)).await;
+            answer.unwrap()
+        }
+    };
+    assert_eq!(get(3).await, "v3");
+    assert_eq!(get(2).await, "v3", "newer than asked for");
+    // A slow reader of a lagging replica comes back last.
+    let slow = tokio::spawn({
+        let cache = cache.clone();
+        async move { cache.load_version("user:1", 4, at(3, millis(100))).await.unwrap().unwrap() }
+    });
+    sleep(millis(10)).await;
+    assert_eq!(get(5).await, "v5");
+    assert_eq!(slow.await.unwrap(), "v3");
+    sleep(millis(1)).await;
+    assert_eq!(get(5).await, "v5", "what came back last is older, and was not kept");
+    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
+    assert_eq!(entry.version, 5);
+}
+
+/// TSK-2: past its time a value is handed out while it is loaded anew, once; if that fails, until the end of its grace, and
+/// then the error is told. Trap "refresh failure".
+#[tokio::test(start_paused = true)]
+async fn tsk_2_stale_values_bridge_an_outage() {
+    let (cache, db) = (cache().stale_for(secs(60)).build().unwrap(), Database::default());
+    db.write(1);
+    cache.load("user:1", db.read(millis(5))).await.unwrap();
+    db.write(2);
+    sleep(secs(61)).await;
+    for _ in 0..10 {
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(1), "stale, at once");
+    }
+    sleep(millis(10)).await;
+    assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+
+    db.fails.store(true, Ordering::Relaxed);
+    sleep(secs(61)).await;
+    for _ in 0..50 {
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+        sleep(millis(100)).await;
+    }
+    assert!(
+        (6..10).contains(&db.reads()),
+        "a refresh that failed is tried again after a pause: {}",
+        db.reads()
+    );
+    sleep(secs(60)).await;
+    let failure = cache.load("user:1", db.read(millis(5))).await.unwrap_err();
+    assert_eq!(failure.cause::<io::Error>().unwrap().kind(), io::ErrorKind::ConnectionReset);
+    assert!(cache.stats().stale_hits >= 50);
+}
+
+/// TSK-2: refresh ahead: what is asked for near the end of its time is loaded anew before anybody has to wait.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_refresh_ahead_spares_the_wait() {
+    let (cache, db) = (cache().refresh_after(80).build().unwrap(), Database::default());
+    db.write(1);
+    cache.load("user:1", db.read(millis(500))).await.unwrap();
+    for second in 1..=200_u64 {
+        sleep(secs(1)).await;
+        let began = Instant::now();
+        assert!(cache.load("user:1", db.read(millis(500))).await.unwrap().is_some());
+        assert_eq!(began.elapsed(), Duration::ZERO, "second {second} had to wait");
+    }
+    assert_eq!(db.reads(), 5, "at 0, 48, 96, 144 and 192 seconds or so");
+}
+
+/// TSK-2. Trap "all keys expire together": lifetimes are spread over at least a tenth.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_what_was_loaded_together_does_not_expire_together() {
+    let (cache, db) = (Cache::builder("users").ttl(secs(100)).seed(5).build().unwrap(), Database::default());
+    db.write(1);
+    for n in 0..1_000 {
+        cache.load(&n.to_string(), db.read(Duration::ZERO)).await.unwrap();
+    }
+    let mut expired = [0; 14];
+    sleep(millis(88_500)).await;
+    for slot in &mut expired {
+        let before = db.reads();
+        for n in 0..1_000 {
+            cache.load(&n.to_string(), db.read(Duration::ZERO)).await.unwrap();
+        }
+        *slot = db.reads() - before;
+        sleep(secs(1)).await;
+    }
+    assert_eq!(expired.iter().sum::<usize>(), 1_000);
+    assert!(expired.iter().all(|&n| n < 200), "{expired:?}");
+}
+
+/// A far tier that fails, hangs or answers nonsense.
+#[derive(Clone, Copy)]
+enum Broken {
+    Fails,
+    Hangs,
+    Nonsense,
+    Panics,
+}
+
+impl Broken {
+    async fn now<T>(self) -> Result<T, FarError> {
+        match self {
+            Broken::Hangs => std::future::pending().await,
+            Broken::Panics => unreachable!("a bug in the client"),
+            Broken::Fails | Broken::Nonsense => Err(FarError::new("connection refused")),
+        }
+    }
+}
+
+impl Far for Broken {
+    fn get<'a>(&'a self, _: &'a str, _: u64) -> FarFuture<'a, FarLook> {
+        Box::pin(async move {
+            match self {
+                Broken::Nonsense => Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 })),
+                broken => broken.now().await,
+            }
+        })
+    }
+
+    fn set<'a>(&'a self, _: &'a str, _: FarEntry, _: Duration, _: u64) -> FarFuture<'a, bool> {
+        Box::pin(self.now())
+    }
+
+    fn delete<'a>(&'a self, _: &'a str) -> FarFuture<'a, ()> {
+        Box::pin(self.now())
+    }
+
+    fn listen(&self) -> Box<dyn Ear> {
+        unreachable!("nobody listens")
+    }
+}
+
+/// TSK-2: trouble with the far tier is a miss, still behind singleflight, and bounded in time; so is what can't be decoded.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_trouble_with_the_far_tier_is_a_miss() {
+    for broken in [Broken::Fails, Broken::Hangs, Broken::Nonsense, Broken::Panics] {
+        let (cache, db) = (cache().far(broken, AsIs).build().unwrap(), Database::default());
+        db.write(7);
+        let mut callers = JoinSet::new();
+        for _ in 0..50 {
+            let (cache, db) = (cache.clone(), db.clone());
+            callers.spawn(async move { cache.load("user:1", db.read(millis(5))).await.unwrap() });
+        }
+        let began = Instant::now();
+        assert!(callers.join_all().await.iter().all(|answer| *answer == text(7)));
+        assert!(began.elapsed() <= millis(505));
+        assert_eq!((db.reads(), cache.stats().far_errors > 0), (1, true));
+        cache.invalidate("user:1").await;
+        assert!(cache.is_empty(), "the near tier forgets whatever the far one says");
+    }
+}
+
+/// A far tier that takes its time to write.
+struct SlowToWrite(MemoryFar);
+
+impl Far for SlowToWrite {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+        self.0.get(key, version)
+    }
+
+    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+        Box::pin(async move {
+            sleep(millis(400)).await;
+            self.0.set(key, entry, ttl, lease).await
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+        self.0.delete(key)
+    }
+
+    fn listen(&self) -> Box<dyn Ear> {
+        self.0.listen()
+    }
+}
+
+/// A codec that can't write.
+struct NoPen;
+
+impl Codec<String> for NoPen {
+    fn encode(&self, _: &String) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        Err("no pen".into())
+    }
+
+    fn decode(&self, _: &[u8]) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+        Err("no glasses".into())
+    }
+}
+
+/// TSK-2: writing to the cache never delays or fails the answer.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_writing_never_delays_or_fails_the_answer() {
+    let far = MemoryFar::new(10);
+    let db = Database::default();
+    db.write(7);
+    let slow = cache().far(SlowToWrite(far.clone()), AsIs).build().unwrap();
+    let began = Instant::now();
+    assert_eq!(slow.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+    assert_eq!(began.elapsed(), millis(5));
+    assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+
+    let mute = cache().far(MemoryFar::new(10), NoPen).build().unwrap();
+    assert_eq!(mute.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+    sleep(millis(1)).await;
+    assert_eq!(mute.stats().far_errors, 1);
+}
+
+/// TSK-2: it is bounded, and keeps what is asked for.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_the_near_tier_is_bounded() {
+    let (cache, db) = (cache().capacity(100).build().unwrap(), Database::default());
+    db.write(7);
+    for n in 0..10_000 {
+        cache.load("popular", db.read(Duration::ZERO)).await.unwrap();
+        cache.load(&n.to_string(), db.read(Duration::ZERO)).await.unwrap();
+        assert!(cache.len() <= 100);
+    }
+    assert_eq!(db.reads(), 10_001, "what is asked for all the time was loaded once");
+    assert_eq!(cache.stats().evicted, 10_001 - 100);
+}
+
+/// TSK-2. Trap "context leakage": keys of one tenant are not those of another, whatever their names are.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_tenants_do_not_see_each_other() {
+    let cache = cache().build().unwrap();
+    let load = async |scope: &str, key: &str, value: &'static str| {
+        let loader = move || async move { Ok::<_, io::Error>(Some(value.to_owned())) };
+        cache.scoped(scope).load(key, loader).await.unwrap().unwrap()
+    };
+    assert_eq!(load("a", "b:c", "one").await, "one");
+    assert_eq!(load("a:b", "c", "two").await, "two");
+    assert_eq!(load("a", "b:c", "three").await, "one");
+    cache.scoped("a").invalidate("b:c").await;
+    assert_eq!(
+        (load("a", "b:c", "four").await, load("a:b", "c", "five").await),
+        ("four".into(), "two".into())
+    );
+}
+
+/// TSK-2: a configuration that can't work is refused with everything that is wrong with it.
+#[test]
+fn tsk_2_a_cache_that_cannot_work_is_refused() {
+    let wrong = cache()
+        .ttl(secs(0))
+        .capacity(0)
+        .jitter(80)
+        .refresh_after(100)
+        .load_timeout(secs(0))
+        .build()
+        .unwrap_err();
+    let paths: Vec<_> = wrong.problems().iter().map(seawall::Problem::path).collect();
+    assert_eq!(paths, ["ttl", "not_found_ttl", "jitter", "refresh_after", "load_timeout", "capacity"]);
+}
+
+/// ADP-3: concurrent asks for the same set are one question, in whatever order; a question belongs to no caller; the guard's
+/// circuit refuses when the peer is down, and says so.
+#[tokio::test(start_paused = true)]
+async fn adp_3_a_set_is_asked_for_once_and_behind_a_guard() {
+    let guard =
+        Guard::builder("articles").no_retry().breaker(Breaker::consecutive_failures(2)).build().unwrap();
+    let (asked, fails) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let fetch = {
+        let (asked, fails) = (asked.clone(), fails.clone());
+        move |ids: Vec<u32>| {
+            let (asked, fails) = (asked.clone(), fails.clone());
+            async move {
+                asked.fetch_add(1, Ordering::Relaxed);
+                sleep(millis(10)).await;
+                if fails.load(Ordering::Relaxed) {
+                    Err(io::Error::from(io::ErrorKind::ConnectionReset))
+                } else {
+                    Ok(ids)
+                }
+            }
+        }
+    };
+    let articles = BatchClient::new(guard.clone(), fetch);
+    let mut callers = JoinSet::new();
+    for n in 0..60_u32 {
+        let articles = articles.clone();
+        let ids = if n % 2 == 0 { vec![3, 1, 2, 1] } else { vec![1, 2, 3] };
+        let patience = if n == 0 { millis(1) } else { secs(1) };
+        callers.spawn(async move { timeout(patience, articles.get(ids)).await });
+    }
+    let answers = callers.join_all().await;
+    let good =
+        answers.iter().flatten().filter(|answer| answer.as_ref().is_ok_and(|ids| *ids == [1, 2, 3])).count();
+    assert_eq!((good, asked.load(Ordering::Relaxed)), (59, 1));
+
+    fails.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        let failure = articles.get([7]).await.unwrap_err();
+        assert_eq!(failure.cause::<Error<io::Error>>().unwrap().kind(), Kind::Failed);
+    }
+    let refused = articles.get([7]).await.unwrap_err();
+    assert_eq!(refused.cause::<Error<io::Error>>().unwrap().kind(), Kind::Rejected);
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    guard.breaker().unwrap().reset("it is back");
+    fails.store(false, Ordering::Relaxed);
+    let slow = Guard::builder("slow").no_retry().no_call_timeout().build().unwrap();
+    let hanging = BatchClient::new(slow, |_: Vec<u32>| std::future::pending::<io::Result<()>>());
+    let began = Instant::now();
+    assert!(matches!(hanging.get([1]).await, Err(Failure::TimedOut(_))));
+    assert_eq!(began.elapsed(), secs(5));
+}

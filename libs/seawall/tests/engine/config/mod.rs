@@ -1,0 +1,13 @@
+//! Guards from files, as their users write them.
+
+mod apply;
+mod broken;
+mod env;
+mod good;
+mod random;
+
+use std::path::PathBuf;
+
+fn golden(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/config").join(path)
+}

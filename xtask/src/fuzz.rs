@@ -1,0 +1,85 @@
+//! `cargo xtask fuzz`: texts that nobody would write, read as configurations.
+//!
+//! The targets and their corpus lie in `fuzz/`. A text that breaks something lands in `fuzz/artifacts`; it becomes a test
+//! when it is mended.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use crate::run::{self, Step, Usage};
+
+const TARGETS: [&str; 3] = ["config_yaml", "config_toml", "config_json"];
+/// For all targets together.
+const MINUTES: u32 = 10;
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
+    let minutes = match args {
+        [] => MINUTES,
+        [flag, minutes] if flag == "--minutes" => {
+            minutes.parse().map_err(|_| Usage::new(format!("`{minutes}` is not a number of minutes")))?
+        }
+        [flag] if flag == "--minutes" => return Err(Usage::new("`--minutes` needs a number").into()),
+        rest => return Usage::expect_none("fuzz", rest).map_err(Into::into),
+    };
+    let mut steps = Vec::new();
+    if !is_installed() {
+        steps.push(Step::cargo("install cargo-fuzz", "install cargo-fuzz --locked"));
+    }
+    require_nightly()?;
+    steps.extend(TARGETS.map(|target| fuzz(target, minutes * 60 / TARGETS.len() as u32)));
+    run::all(&steps)
+}
+
+/// Files of a configuration are small, and a text that takes a second is a bug as much as one that panics.
+fn fuzz(target: &str, seconds: u32) -> Step {
+    Step::cargo(format!("fuzz {target}"), "fuzz run --fuzz-dir fuzz")
+        .arg(target)
+        .arg("--")
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-max_len=4096")
+        .arg("-timeout=5")
+        .env("RUSTUP_TOOLCHAIN", "nightly")
+}
+
+fn is_installed() -> bool {
+    let mut version = Command::new(run::cargo());
+    version.args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+fn require_nightly() -> anyhow::Result<()> {
+    let list =
+        Command::new("rustup").args(["toolchain", "list"]).output().context("could not start `rustup`")?;
+    let found = String::from_utf8_lossy(&list.stdout).lines().any(|line| line.starts_with("nightly"));
+    anyhow::ensure!(
+        found,
+        "fuzzing needs a nightly compiler: rustup toolchain install nightly --profile minimal"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_time_is_refused_before_anything_runs() {
+        let refusal = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            run(&args).expect_err("the arguments are wrong").to_string()
+        };
+        assert_eq!(refusal(&["--minutes"]), "`--minutes` needs a number");
+        assert_eq!(refusal(&["--minutes", "ten"]), "`ten` is not a number of minutes");
+        assert_eq!(refusal(&["--hours", "1"]), "`fuzz` does not know `--hours`");
+    }
+
+    #[test]
+    fn a_target_runs_on_nightly_for_its_share_of_the_time() {
+        assert_eq!(
+            fuzz("config_yaml", 200).line(),
+            "RUSTUP_TOOLCHAIN=nightly cargo fuzz run --fuzz-dir fuzz config_yaml -- -max_total_time=200 -max_len=4096 \
+             -timeout=5"
+        );
+    }
+}
