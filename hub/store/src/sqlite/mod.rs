@@ -20,6 +20,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -61,12 +62,10 @@ impl Sqlite {
         std::fs::create_dir_all(folder).map_err(|error| failed("can't make the folder", &error))?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
         let lock = lock.map_err(|error| failed("can't write to the folder", &error))?;
-        lock.try_lock().map_err(|_| {
-            failed(
-                "can't use the folder",
-                &"another process uses it; stop that one, or choose another folder",
-            )
-        })?;
+        if !is_ours(&lock) {
+            let held = "another process uses it; stop that one, or choose another folder";
+            return Err(failed("can't use the folder", &held));
+        }
         let path = folder.join("seawall.db");
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
@@ -118,6 +117,21 @@ impl Sqlite {
             Err(error) => Err(StoreError::Failed(error.to_string())),
         }
     }
+}
+
+/// Takes the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
+/// thread is about to start, so it is asked for more than once.
+fn is_ours(lock: &File) -> bool {
+    (0..10).any(|turn| {
+        if turn > 0 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "at the start of the process, before anything runs"
+            )]
+            thread::sleep(Duration::from_millis(50));
+        }
+        lock.try_lock().is_ok()
+    })
 }
 
 impl Inner {

@@ -42,7 +42,7 @@ pub(crate) fn slug(name: &str) -> Slug {
     Slug::new(name).unwrap()
 }
 
-fn service(name: &str, version: u64) -> Service {
+pub(crate) fn service(name: &str, version: u64) -> Service {
     Service {
         name: slug(name),
         version,
@@ -72,7 +72,7 @@ pub(crate) fn rule(name: &str, version: u64) -> Rule {
     }
 }
 
-fn event(id: &str) -> Arc<Event> {
+pub(crate) fn event(id: &str) -> Arc<Event> {
     Arc::new(Event {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),

@@ -4,3 +4,4 @@
 
 mod accept;
 mod conformance;
+mod deliver;
