@@ -16,19 +16,16 @@ pub mod batch;
 #[cfg(feature = "task")]
 mod bounded;
 pub mod cache;
-mod failure;
-pub mod flight;
-#[cfg(all(test, seawall_loom))]
-mod models;
-
-pub use failure::Failure;
-
 #[cfg(feature = "task")]
 pub mod dispatch;
 #[cfg(feature = "task")]
 mod error;
+mod failure;
+pub mod flight;
 #[cfg(feature = "task")]
 pub mod group;
+#[cfg(all(test, seawall_loom))]
+mod models;
 #[cfg(feature = "task")]
 mod panic;
 #[cfg(feature = "task")]
@@ -38,6 +35,7 @@ pub mod shutdown;
 pub use dispatch::Dispatcher;
 #[cfg(feature = "task")]
 pub use error::TaskError;
+pub use failure::Failure;
 #[cfg(feature = "task")]
 pub use group::{Group, GroupError};
 #[cfg(feature = "task")]
@@ -45,9 +43,9 @@ pub use panic::{Panic, keep_backtraces};
 #[cfg(feature = "task")]
 pub use shutdown::Shutdown;
 
-#[cfg(feature = "task")]
 /// Starts work that belongs to no caller. Whoever starts it leaves it to the work itself to end: within its time, with its
 /// panics caught, and with somebody told.
+#[cfg(feature = "task")]
 #[expect(clippy::disallowed_methods, reason = "work that callers share must outlive each of them")]
 fn start(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
