@@ -136,6 +136,35 @@ where
     }
 }
 
+/// Calls that are made together, a batch at a time; a call is one item of a batch.
+pub struct BatchCalls<M>(pub M);
+
+/// Large enough for what a batch costs by itself to disappear.
+const BATCH: u64 = 1000;
+
+impl<M> Body for BatchCalls<M>
+where
+    M: AsyncFn(Kind, u64) -> u64 + Send + Sync,
+{
+    fn run(&self, kind: Kind, calls: u64) -> Duration {
+        let batches = async {
+            let start = Instant::now();
+            let mut left = calls;
+            while left > 0 {
+                let batch = left.min(BATCH);
+                black_box((self.0)(black_box(kind), batch).await);
+                left -= batch;
+            }
+            start.elapsed()
+        };
+        with_runtime(|runtime| runtime.block_on(unconstrained(batches)))
+    }
+
+    fn succeeds(&self, kind: Kind) -> bool {
+        with_runtime(|runtime| runtime.block_on((self.0)(kind, BATCH))) == BATCH
+    }
+}
+
 /// Calls of a plain function: the limits.
 pub struct PlainCalls<F>(pub F);
 

@@ -8,7 +8,7 @@ use crate::cli::Options;
 use crate::harness::measure;
 use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
 use crate::table::Report;
-use crate::{caches, json, limits, ours, peers, targets, watched};
+use crate::{caches, json, limits, ours, peers, targets, tasks, watched};
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
@@ -30,6 +30,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         watched::add(&mut rows);
         caches::add(&mut rows);
         peers::add(&mut rows);
+        tasks::add(&mut rows);
     });
     let Rows { mut rows, mut footprints } = rows;
     rows.retain(|row| is_base(row) || options.wants(&row.group.to_string(), &row.name));
@@ -40,7 +41,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 
     let measured = measure(&rows, options.rounds, |line| eprintln!("{line}"))?;
-    let ratios = targets::ratios();
+    let mut ratios = targets::ratios();
+    ratios.extend(tasks::ratios());
     let report = Report { measured: &measured, footprints: &footprints, ratios: &ratios };
     print!("{report}");
     if let Some(file) = &mut file {

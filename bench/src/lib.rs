@@ -17,4 +17,5 @@ pub mod ratio;
 pub mod row;
 pub mod table;
 pub mod targets;
+pub mod tasks;
 pub mod watched;

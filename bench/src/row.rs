@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::body::{AsyncCalls, Body, PlainCalls, WindowCalls};
+use crate::body::{AsyncCalls, BatchCalls, Body, PlainCalls, WindowCalls};
 use crate::footprint::Footprint;
 use crate::op::{Kind, MEASURED};
 
@@ -23,11 +23,12 @@ pub enum Group {
     Stack,
     Watched,
     Caches,
+    Tasks,
 }
 
 impl Group {
     /// In the order of the table.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Bare,
         Self::Limits,
         Self::Timeouts,
@@ -41,12 +42,14 @@ impl Group {
         Self::Stack,
         Self::Watched,
         Self::Caches,
+        Self::Tasks,
     ];
 
     /// The row whose cost is subtracted from the rows of this group; `None` where the raw cost is shown.
     pub fn base(self) -> Option<&'static str> {
         match self {
-            Self::Bare => None,
+            // Items of a batch overlap, so no single call can be taken away from them.
+            Self::Bare | Self::Tasks => None,
             Self::Limits => Some(EMPTY_LOOP),
             Self::BreakerBlocking => Some(BARE_BLOCKING),
             // A rejected call never starts the operation.
@@ -72,6 +75,7 @@ impl fmt::Display for Group {
             Self::Stack => "guard / stack",
             Self::Caches => "caches and shared work",
             Self::Watched => "full guard, and who listens to it",
+            Self::Tasks => "tasks (raw ns per item of a batch, or per task of a group)",
         })
     }
 }
@@ -155,6 +159,15 @@ impl Rows {
             let body = WindowCalls::new(held, make.clone());
             self.add(Group::BreakerTimeByEntries, &by_entries(name, held), &MEASURED[..1], false, true, body);
         }
+    }
+
+    /// Adds a row of calls that are made together: `run` is told how many items it has to work on, and gives back how many
+    /// succeeded. What it costs is measured per item.
+    pub fn batches<M>(&mut self, group: Group, name: &str, run: M)
+    where
+        M: AsyncFn(Kind, u64) -> u64 + Send + Sync + 'static,
+    {
+        self.add(group, name, &MEASURED, false, true, BatchCalls(run));
     }
 
     /// Adds a row of a plain function.

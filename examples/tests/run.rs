@@ -81,3 +81,33 @@ fn batch_get() {
         ],
     );
 }
+
+#[test]
+fn dispatcher() {
+    says(
+        env!("CARGO_BIN_EXE_dispatcher"),
+        &[
+            "5 of 5",
+            "o-1: processed, 10",
+            "o-13: failed, no such order",
+            "o-66: panicked: the order has no lines",
+            "o-3: processed, 30",
+            "the first hundred squares come to 338350",
+            "in order: ada 1, ada 2, ada 3",
+        ],
+    );
+}
+
+#[test]
+fn group() {
+    says(
+        env!("CARGO_BIN_EXE_group"),
+        &[
+            "all well: true",
+            "told: item 3 panicked, item 3 has no price (place and backtrace known: true)",
+            "first failure: task `item 2` failed: item 2 is sold out",
+            "slow: cancelled",
+            "broken: failed, no connection",
+        ],
+    );
+}

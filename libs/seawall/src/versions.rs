@@ -11,7 +11,7 @@ use crate::config::{ConfigError, Problems};
 /// A swap must know when the last reader of an old value is gone, which costs every reader two writes to shared
 /// memory, more than a whole breaker. Settings are small and change seldom, so old ones are simply kept until
 /// the owner goes; a reference to them lives as long as the owner. The price is memory: one settings struct
-/// (a few hundred bytes) for each *change*, up to a million changes.
+/// (up to a kilobyte for a whole guard) for each *change*, with what only it refers to, up to a million changes.
 #[derive(Debug)]
 pub(crate) struct Versions<T> {
     newest: AtomicUsize,

@@ -1,5 +1,6 @@
 //! What a person does to a circuit, and what a restart must not undo.
 
+use std::mem::discriminant;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -35,9 +36,13 @@ impl CircuitBreaker {
     }
 
     fn command(&self, event: Event, reason: &str) {
-        let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(reason.into());
-        self.apply(event, self.now(), self.version());
+        let (now, version) = (self.now(), self.version());
+        let (from, word, _) = {
+            let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+            *held = Some(reason.into());
+            self.apply_untold(event, now, version)
+        };
+        self.tell_move(from, word, now, version);
     }
 
     /// The reason that was given when a person last moved the circuit.
@@ -46,8 +51,9 @@ impl CircuitBreaker {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes the settings of a running circuit. State, streak and probes stay; the window stays if its shape
-    /// does, else it starts empty. A cooldown that is running is measured by the new settings from now on.
+    /// Changes the settings of a running circuit. State, streak and probes stay, unless probes are now judged together
+    /// instead of each alone, or the other way round: then they begin anew. The window stays if its shape does, else it
+    /// starts empty, and failures in a row are forgotten where a rate counts instead. A cooldown that is running is measured by the new settings from now on.
     pub fn reconfigure(&self, breaker: &Breaker) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         breaker.check(&mut problems);
@@ -74,6 +80,14 @@ impl CircuitBreaker {
         let published = self.versions.publish(|old| {
             let defaults = defaults(old.defaults);
             let settings = breaker.settings(&defaults);
+            // What is counted of probes means something else to another judge. Said before that one comes to it.
+            if discriminant(&old.settings.rules.judge) != discriminant(&settings.rules.judge) {
+                self.apply_untold(Event::Rejudge, self.now(), old);
+            }
+            // Else those of long ago would count when they do again.
+            if settings.rules.streak == 0 && old.settings.rules.streak > 0 {
+                self.apply_untold(Event::ForgetStreak, self.now(), old);
+            }
             let window = if old.window.fits(settings.window) {
                 old.window.clone()
             } else {

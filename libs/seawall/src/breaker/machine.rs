@@ -68,6 +68,10 @@ pub(crate) enum Event {
     Probe {
         trips: u32,
     },
+    /// Probes are judged in another way from now on.
+    Rejudge,
+    /// Failures in a row do not count from now on.
+    ForgetStreak,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,6 +113,11 @@ pub(crate) fn step(word: Word, event: Event, now: u64, rules: &Rules) -> (Word, 
         Event::ForceOpen => (enter(word, Place::ForcedOpen, now), Effect::None),
         Event::ForceClosed => (enter(word, Place::ForcedClosed, now), Effect::None),
         Event::Disable => (enter(word, Place::Disabled, now), Effect::None),
+        Event::Rejudge if word.place() == Place::HalfOpen => (half_open(word, now), Effect::None),
+        Event::ForgetStreak if matches!(word.place(), Place::Closed | Place::Ramping) => {
+            (word.with_streak(0), Effect::None)
+        }
+        Event::Rejudge | Event::ForgetStreak => (word, Effect::None),
         Event::Probe { trips } => (enter(word, Place::HalfOpen, now).with_trips(trips), Effect::None),
         Event::Reopen { left, trips } => {
             let stamp = reopening(now, left, trips, rules).max(word.stamp() + 1);

@@ -224,13 +224,23 @@ impl CircuitBreaker {
         result.map_err(Failure::Failed)
     }
 
-    /// Applies an event until no other thread comes in between, and says what the word is then.
+    /// Applies an event, tells of it, and says what the word is then.
     pub(super) fn apply(&self, event: Event, now: Unit, version: &Version) -> (Word, Effect) {
+        let (from, word, effect) = self.apply_untold(event, now, version);
+        if from.place() != word.place() {
+            self.tell_move(from, word, now, version);
+        }
+        (word, effect)
+    }
+
+    /// Applies an event until no other thread comes in between, and says what the word was and is. For whoever holds a
+    /// lock: those who are told may want it.
+    pub(super) fn apply_untold(&self, event: Event, now: Unit, version: &Version) -> (Word, Word, Effect) {
         let mut word = self.word();
         loop {
             let (next, effect) = step(word, event, now, &version.settings.rules);
             if next == word {
-                return (word, effect);
+                return (word, word, effect);
             }
             match self.word.compare_exchange_weak(
                 word.bits(),
@@ -239,8 +249,8 @@ impl CircuitBreaker {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
-                    self.moved(word.place(), next, version);
-                    return (next, effect);
+                    self.counters.moved(word.place(), next.place());
+                    return (word, next, effect);
                 }
                 Err(other) => word = Word::from_bits(other),
             }
@@ -248,15 +258,26 @@ impl CircuitBreaker {
     }
 
     #[inline(never)]
-    fn moved(&self, from: Place, word: Word, version: &Version) {
-        self.counters.moved(from, word.place());
+    pub(super) fn tell_move(&self, from: Word, word: Word, now: Unit, version: &Version) {
         if let Some(witness) = &self.witness {
-            // To the millisecond, because units are not round.
+            // What is left of it, where a circuit is restored; to the millisecond, because units are not round.
             let cooldown = || {
-                let units = opens_until(word, &version.settings.rules).saturating_sub(word.stamp());
+                let units = opens_until(word, &version.settings.rules).saturating_sub(now);
                 Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
             };
-            Sign::of_move(from, word.place(), cooldown).into_iter().for_each(|sign| witness.tell(sign));
+            Sign::of_move(from.place(), word.place(), cooldown)
+                .into_iter()
+                .for_each(|sign| witness.tell(sign));
+        }
+    }
+
+    /// The guard has no breaker any more, but calls under way may still hold tickets: whatever they come to, nobody has
+    /// this circuit, and nobody is told that it opens.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn retire(&self) {
+        let (from, ..) = self.apply_untold(Event::Disable, self.now(), self.version());
+        if !matches!(from.place(), Place::Closed | Place::Ramping) {
+            self.witness.iter().for_each(|witness| witness.tell(Sign::Closed));
         }
     }
 
@@ -265,6 +286,13 @@ impl CircuitBreaker {
     #[must_use]
     pub fn state(&self) -> State {
         self.observe().place().into()
+    }
+
+    /// Whether it is closed, without moving it if it should move, so that nobody is told: for whoever holds a lock.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_closed(&self) -> bool {
+        let (word, _) = step(self.word(), Event::Observe, self.now(), &self.version().settings.rules);
+        word.place() == Place::Closed
     }
 
     pub(super) fn observe(&self) -> Word {

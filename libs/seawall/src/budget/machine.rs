@@ -43,6 +43,12 @@ impl Bucket {
         tokens.saturating_sub(1_000)
     }
 
+    /// What is in it where `tokens` were in a bucket of another size. How full it is decides, so that is what stays.
+    pub(crate) fn as_full_as(&self, other: Bucket, tokens: u64) -> u64 {
+        let scaled = u128::from(tokens) * u128::from(self.max) / u128::from(other.max.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX).min(self.max)
+    }
+
     pub(crate) fn allows(&self, tokens: u64) -> bool {
         tokens * 2 > self.max
     }

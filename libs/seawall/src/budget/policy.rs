@@ -135,7 +135,7 @@ impl RetryBudget {
     }
 
     /// Changes the settings of a running budget. What was earned and spent stays, unless the window has another length:
-    /// then it starts empty. A bucket keeps its tokens up to the new size.
+    /// then it starts empty. A bucket stays as full as it was.
     pub fn reconfigure(&self, budget: &Budget) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         budget.check(&mut problems);
@@ -146,9 +146,12 @@ impl RetryBudget {
                 _ => false,
             };
             if let Rules::Bucket(new) = rules {
-                let full = !matches!(old.rules, Rules::Bucket(_));
                 let _ = self.tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tokens| {
-                    Some(if full { new.max } else { tokens.min(new.max) })
+                    Some(if let Rules::Bucket(old) = old.rules {
+                        new.as_full_as(old, tokens)
+                    } else {
+                        new.max
+                    })
                 });
             }
             let ledger = if same_window { old.ledger.clone() } else { Ledger::new() };

@@ -190,6 +190,19 @@ fn eng_4_a_token_held_for_long_pays_only_once() {
     assert!(!spend(&budget), "what came back had long been forgotten");
 }
 
+/// ENG-4, ENG-12: a bucket stays as full as it was, as gRPC has it: one that is made larger in good times allows what it
+/// allowed, and one that is made smaller in bad times does not.
+#[test]
+fn eng_12_a_bucket_of_another_size_is_as_full() {
+    let (_, budget) = bench(Budget::tokens(10.0, 0.1));
+    budget.reconfigure(&Budget::tokens(100.0, 0.1)).expect("sound");
+    assert!(spend(&budget), "a full bucket is full");
+    (0..60).for_each(|_| budget.failed());
+    assert!(!spend(&budget));
+    budget.reconfigure(&Budget::tokens(10.0, 0.1)).expect("sound");
+    assert!(!spend(&budget), "a spent bucket is spent");
+}
+
 /// ENG-4: tokens survive a change of settings, whatever form they were taken in.
 #[test]
 fn eng_4_tokens_outlive_a_change_of_settings() {
@@ -205,7 +218,7 @@ fn eng_4_tokens_outlive_a_change_of_settings() {
     budget.failed();
     budget.failed();
     budget.reconfigure(&Budget::tokens(2.0, 0.1)).expect("sound");
-    assert!(spend(&budget), "two of four are all of two");
+    assert!(!spend(&budget), "a bucket that is half full stays half full");
     budget.reconfigure(&Budget::share_of_calls(10).window(secs(20))).expect("sound");
     assert_eq!(budget.in_window(), (0, 0), "a window of another length starts empty");
 }

@@ -118,7 +118,7 @@ fn retry(s: &Settings) -> Retry {
     if s.is_on("retry.budget") { retry.budget(budget(s)) } else { retry.no_budget() }
 }
 
-fn backoff(s: &Settings) -> Backoff {
+pub(super) fn backoff(s: &Settings) -> Backoff {
     let base = s.time("retry.backoff.base").unwrap_or_default();
     let mut backoff = match s.word("retry.backoff.shape") {
         "constant" => Backoff::constant(base),

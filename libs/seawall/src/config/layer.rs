@@ -273,6 +273,9 @@ pub(super) fn is_grouping(key: &Key) -> bool {
     key.kind == Kind::Section(Section::Part)
 }
 
+/// So many names are compared with one that is not there: a file may have thousands of both.
+const NEAR_MAX: usize = 200;
+
 /// A name that is not there, with the one that may have been meant.
 pub(super) fn unknown_name<'a>(
     what: &str,
@@ -280,7 +283,7 @@ pub(super) fn unknown_name<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Wrong {
     let reason = format!("there is no {what} `{}`", shortened(name));
-    let remedy = match nearest(name, known.clone()) {
+    let remedy = match nearest(name, known.clone().take(NEAR_MAX)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let names: Vec<&str> = known.take(20).collect();

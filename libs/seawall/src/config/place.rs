@@ -27,6 +27,12 @@ impl Place {
         Place { line: number(line), column: number(column), ..self.clone() }
     }
 
+    /// Whether both are in the same file, given at the same place in the order of files.
+    #[cfg(feature = "config")]
+    pub(super) fn is_beside(&self, other: &Place) -> bool {
+        (self.order, &self.file) == (other.order, &other.file)
+    }
+
     /// The file, as it was named, or the variable.
     #[must_use]
     pub fn file(&self) -> &str {

@@ -8,7 +8,8 @@ use super::preset;
 use super::schema::{CHOICES, Choice, Key, Kind, Section, TABLE};
 use super::tree::join;
 use super::value::{self, Value};
-use super::{Place, Problem};
+use super::{Place, Problem, build};
+use crate::timeout::CALL_TIMEOUT;
 
 /// The settings that a stack of layers gives, from the lowest to the highest, with the defaults under them.
 pub(super) fn settings(stack: &[&Layer]) -> Settings {
@@ -29,6 +30,7 @@ pub(super) fn settings(stack: &[&Layer]) -> Settings {
         settings.put(item.clone());
     }
     settings.fill_in();
+    settings.leave_time_for_waits();
     settings
 }
 
@@ -116,6 +118,27 @@ impl Settings {
                 self.fill(key, value);
             }
         }
+    }
+
+    /// Flat keys and presets promise so many attempts and do not say how long all of them may take. Where no attempt has a
+    /// timeout either, the usual call timeout is for the attempts, and the waits between them come on top: it would end
+    /// `critical` after three of its six attempts otherwise.
+    fn leave_time_for_waits(&mut self) {
+        let Some(attempts) = self.get("retry.max_attempts").filter(|_| self.is_on("retry")) else { return };
+        let origin = match attempts.origin {
+            Origin::Preset(name) => Origin::Preset(name),
+            _ if flat::is_flat(attempts) || attempts.origin == Origin::Dialect(flat::DIALECT) => {
+                Origin::Dialect(flat::DIALECT)
+            }
+            _ => return,
+        };
+        if self.get("call_timeout").is_some() || self.get("attempt_timeout").is_some() {
+            return;
+        }
+        let retries = self.count("retry.max_attempts").unwrap_or(1).saturating_sub(1);
+        let waits = build::backoff(self).longest_total(retries);
+        let time = Value::Time(CALL_TIMEOUT.saturating_add(waits));
+        self.put(Item::new("call_timeout", time, origin, None));
     }
 
     fn fill(&mut self, key: &'static Key, value: Value) {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::Event;
 
@@ -53,8 +53,6 @@ pub(crate) struct Subscribers {
 }
 
 struct Subscriber {
-    /// Only of this guard.
-    guard: Option<Arc<str>>,
     sender: mpsc::Sender<Event>,
     dropped: Arc<AtomicU64>,
 }
@@ -65,24 +63,21 @@ impl Subscribers {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    pub(crate) fn add(&self, capacity: usize, guard: Option<Arc<str>>) -> Events {
-        let (sender, receiver) = mpsc::channel(capacity.max(1));
+    pub(crate) fn add(&self, capacity: usize) -> Events {
+        let (sender, receiver) = mpsc::channel(capacity.clamp(1, Semaphore::MAX_PERMITS));
         let dropped = Arc::new(AtomicU64::new(0));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         list.retain(|subscriber| !subscriber.sender.is_closed());
-        list.push(Subscriber { guard, sender, dropped: dropped.clone() });
+        list.push(Subscriber { sender, dropped: dropped.clone() });
         self.set_count(list.len());
         Events { receiver, dropped }
     }
 
-    pub(crate) fn tell(&self, guard: &Arc<str>, event: impl Fn() -> Event) {
+    pub(crate) fn tell(&self, event: impl Fn() -> Event) {
         let mut anybody_gone = false;
         {
             let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-            for Subscriber { guard: only, sender, dropped } in list.iter() {
-                if only.as_ref().is_some_and(|only| only != guard) {
-                    continue;
-                }
+            for Subscriber { sender, dropped } in list.iter() {
                 match sender.try_reserve() {
                     Ok(place) => place.send(event()),
                     Err(mpsc::error::TrySendError::Full(())) => {

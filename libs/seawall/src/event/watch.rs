@@ -25,8 +25,10 @@ pub(crate) struct Watch {
     clock: Clock,
     /// Log and metrics: there from the start or never.
     listeners: Box<[Box<dyn Listener>]>,
-    /// Of this guard, or of its whole registry.
-    subscribers: Arc<Subscribers>,
+    /// Of this guard alone: they end with it, and cost no other guard anything.
+    subscribers: Subscribers,
+    /// Of its whole registry, if it is part of one.
+    of_registry: Option<Arc<Subscribers>>,
 }
 
 impl Watch {
@@ -34,19 +36,21 @@ impl Watch {
         name: Arc<str>,
         clock: Clock,
         listeners: Box<[Box<dyn Listener>]>,
-        subscribers: Arc<Subscribers>,
+        of_registry: Option<Arc<Subscribers>>,
     ) -> Self {
-        Watch { name, clock, listeners, subscribers }
+        Watch { name, clock, listeners, subscribers: Subscribers::default(), of_registry }
     }
 
     /// Whether anybody wants to know.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        !self.listeners.is_empty() || !self.subscribers.is_empty()
+        !self.listeners.is_empty()
+            || !self.subscribers.is_empty()
+            || self.of_registry.as_ref().is_some_and(|subscribers| !subscribers.is_empty())
     }
 
     pub(crate) fn subscribe(&self, capacity: usize) -> Events {
-        self.subscribers.add(capacity, Some(self.name.clone()))
+        self.subscribers.add(capacity)
     }
 
     /// Out of line, because most guards have nobody to tell.
@@ -56,14 +60,17 @@ impl Watch {
         for listener in &self.listeners {
             listener.hear(labels, what);
         }
-        if !self.subscribers.is_empty() {
-            self.subscribers.tell(&self.name, || Event {
-                guard: self.name.clone(),
-                operation: owned(labels.operation),
-                about: owned(labels.about),
-                at: self.clock.wall(),
-                what,
-            });
+        let event = || Event {
+            guard: self.name.clone(),
+            operation: owned(labels.operation),
+            about: owned(labels.about),
+            at: self.clock.wall(),
+            what,
+        };
+        for subscribers in std::iter::once(&self.subscribers).chain(self.of_registry.as_deref()) {
+            if !subscribers.is_empty() {
+                subscribers.tell(event);
+            }
         }
     }
 

@@ -58,7 +58,9 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         R: Fallback<T>,
         S: Sink<E>,
     {
-        let (guard, teller) = (self.request.inner(), self.request.teller());
+        // Read before the call, so that a change of settings never meets it halfway.
+        let settings = self.request.inner().settings.newest();
+        let teller = self.request.teller();
         let error = match self.request.call(operation).await {
             Ok(value) => return Ok(Answer::real(value)),
             Err(error) => error,
@@ -66,7 +68,7 @@ impl<C, F, S> WithFallback<'_, C, F, S> {
         if is_given_up(&error) {
             self.sink.take(&error);
         }
-        if !self.when.as_ref().unwrap_or(guard.settings.newest().fallback_when()).covers(&error) {
+        if !self.when.as_ref().unwrap_or(settings.fallback_when()).covers(&error) {
             return Err(error);
         }
         match (self.fallback)(&error).value().await {

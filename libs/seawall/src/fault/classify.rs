@@ -43,7 +43,8 @@ where
 ///
 /// An operation that passes on the error of another guard inherits that guard's decision, if both run in the same
 /// task: what was retried further in is not retried again, and what was rejected further in says nothing about this
-/// guard's peer. [`Nested`] does the same wherever the other guard ran.
+/// guard's peer. The same holds for a guard in work that callers share, which is a task of its own (feature `task`).
+/// [`Nested`] does the same wherever the other guard ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Causes;
 
@@ -90,6 +91,10 @@ fn of_chain(error: &(dyn StdError + 'static)) -> Option<Fault> {
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Some(*fault);
         }
+        #[cfg(feature = "task")]
+        if let Some(crate::task::Failure::GivenUp(_, fault)) = error.downcast_ref() {
+            return Some(*fault);
+        }
         if let Some(error) = error.downcast_ref::<io::Error>() {
             // An I/O error may carry the reason of a library further in; that one knows better.
             let carried = error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>());
@@ -100,17 +105,25 @@ fn of_chain(error: &(dyn StdError + 'static)) -> Option<Fault> {
     None
 }
 
+fn judge(known: Option<Fault>) -> Fault {
+    inherited(known).or(known).unwrap_or(Fault::system())
+}
+
 /// What a guard further in decided stands, if this is its error: if the causes say what that guard saw last, or nothing that
 /// we know. Other causes are of something that happened after it.
 #[cfg(feature = "tokio")]
-fn judge(known: Option<Fault>) -> Fault {
-    match crate::guard::ambient::decided_below() {
-        Some(below) if known.is_none_or(|fault| below.seen.contains(&fault)) => below.fault,
-        _ => known.unwrap_or(Fault::system()),
-    }
+fn inherited(known: Option<Fault>) -> Option<Fault> {
+    let below = crate::guard::ambient::decided_below()?;
+    known.is_none_or(|fault| below.seen.contains(&fault)).then_some(below.fault)
 }
 
 #[cfg(not(feature = "tokio"))]
-fn judge(known: Option<Fault>) -> Fault {
-    known.unwrap_or(Fault::system())
+fn inherited(_: Option<Fault>) -> Option<Fault> {
+    None
+}
+
+/// What a guard decided in this very poll, if this is its error.
+#[cfg(feature = "task")]
+pub(crate) fn decided_by_guard(error: &(dyn StdError + 'static)) -> Option<Fault> {
+    inherited(of_chain(error))
 }

@@ -7,6 +7,8 @@ mod grpc;
 mod http;
 mod retry_after;
 
+#[cfg(feature = "task")]
+pub(crate) use classify::decided_by_guard;
 pub use classify::{Causes, Classify, Dynamic, Nested};
 pub use grpc::Grpc;
 pub use http::{BadStatusSet, StatusSet};

@@ -134,6 +134,12 @@ impl Context {
     }
 }
 
+/// Polls work that is a task of its own: nothing stands around it, but somebody listens to what a guard in it decides.
+#[cfg(feature = "task")]
+pub(crate) fn overheard<R>(poll: impl FnOnce() -> R) -> R {
+    Context(INSIDE).run(Tick::NEVER, poll)
+}
+
 /// What a guard further in decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Below {

@@ -82,7 +82,7 @@ impl<C> Request<'_, C> {
                     sleep_until(at, &run.guard.clock, |_| Poll::<()>::Pending);
                     run.released(at)
                 }
-                Next::GiveUp => return Err(Error { report: run.take_report(), last }),
+                Next::GiveUp => return Err(Error { report: run.final_report(), last }),
             };
         }
     }

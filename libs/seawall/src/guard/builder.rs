@@ -140,6 +140,10 @@ impl GuardBuilder {
         self
     }
 
+    pub(crate) fn the_clock(&self) -> &Clock {
+        &self.clock
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -161,7 +165,7 @@ impl GuardBuilder {
 
     /// One of many, whose metrics bear the family's name.
     pub(crate) fn of_family(mut self, family: &Arc<str>) -> Self {
-        self.telemetry.family = Some(family.clone());
+        self.telemetry.become_family(family);
         self
     }
 
@@ -191,8 +195,7 @@ impl GuardBuilder {
         let seed = self.seed.unwrap_or_else(entropy);
         let name = self.name.into();
         let listeners = self.telemetry.listeners(&name, &self.clock);
-        let subscribers = self.subscribers.unwrap_or_default();
-        let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, subscribers));
+        let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, self.subscribers));
         let told = watch.clone();
         let ground =
             Ground { clock: self.clock.clone(), seed, witness: Witness::new(move |sign| told.circuit(sign)) };

@@ -73,6 +73,16 @@ impl<O: Operation, C> Call<'_, O, C> {
         run.settle_call(Outcome::Ignored);
     }
 
+    /// Whether the answer that it returned was judged a fault.
+    pub(crate) fn has_answered_badly(&self) -> bool {
+        self.run.answered_badly
+    }
+
+    /// The second attempt beside it has not answered in its place.
+    pub(crate) fn not_answered_by_hedge(self: Pin<&mut Self>) {
+        self.project().run.not_answered_by_hedge();
+    }
+
     /// The second attempt beside it has answered in its place.
     pub(crate) fn answered_by_hedge(mut self: Pin<&mut Self>) {
         self.as_mut().project().run.answered_by_hedge();
@@ -199,7 +209,7 @@ impl<O: Operation, C> Call<'_, O, C> {
             Next::Wait => Stage::BackingOff,
             Next::GiveUp => Stage::Over,
         });
-        (next == Next::GiveUp).then(|| Error { report: run.take_report(), last: last.take() })
+        (next == Next::GiveUp).then(|| Error { report: run.final_report(), last: last.take() })
     }
 }
 

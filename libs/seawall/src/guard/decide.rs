@@ -45,6 +45,8 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
+    /// Whether the call returned an answer that was judged a fault.
+    pub(super) answered_badly: bool,
     /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
@@ -96,6 +98,7 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
+            answered_badly: false,
             began: Tick::NEVER,
             ran: Ran::No,
             ticket: Slot::EMPTY,
@@ -251,6 +254,9 @@ impl<'g> Run<'g> {
             Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
             _ => {
                 self.ran = Ran::Unknown;
+                if self.is_watched() {
+                    self.tell_failed(Fault::timeout(), Policy::CallTimeout);
+                }
                 self.leave_gate(Some(Fault::timeout()));
                 if let Some(ticket) = self.ticket.take() {
                     ticket.cut_short();
@@ -336,7 +342,7 @@ impl<'g> Run<'g> {
             }
         }
         if self.is_watched() {
-            self.tell(What::Retry { number: self.tries + 1, after: wait, fault });
+            self.tell(What::Retry { number: self.attempts + 1, after: wait, fault });
         }
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }

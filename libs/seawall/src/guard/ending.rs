@@ -3,6 +3,7 @@
 use super::admission::is_rejection;
 use super::ambient::{forget_below, tell_above};
 use super::decide::{Next, Run, outcome_of};
+use super::request::Role;
 use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
@@ -52,7 +53,7 @@ impl Run<'_> {
     ) -> Next {
         self.token = None;
         let report = self.report_of(kind, decided_by, fault);
-        if self.is_watched() {
+        if self.is_watched() && self.terms.role != Role::First {
             self.tell_given_up(&report);
         }
         tell_above(&report, self.report.map_or(fault, |last| last.fault), deadline);
@@ -67,7 +68,7 @@ impl Run<'_> {
 
     /// The answer of the peer is returned although it was judged a fault: for a guard around, nothing has failed here.
     pub(super) fn answered_after_all(&mut self) {
-        self.report = None;
+        self.answered_badly = true;
         if self.around.is_inside() {
             forget_below();
         }
@@ -75,7 +76,7 @@ impl Run<'_> {
 
     /// Why the call was given up.
     #[cold]
-    pub(super) fn take_report(&mut self) -> Report {
-        self.report.take().expect("a call that is given up has a report")
+    pub(super) fn final_report(&self) -> Report {
+        self.report.expect("a call that is given up has a report")
     }
 }

@@ -33,6 +33,7 @@ pub(crate) use timer::Timer;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::breaker::{CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
@@ -229,19 +230,26 @@ impl Guard {
     /// changes nothing.
     ///
     /// Circuits, windows, budgets, places in the bulkhead and what was learned stay; what is new starts empty. Calls under
-    /// way end as they began. The builder's name, clock, seed and listeners do not matter here. Says whether anything
+    /// way end as they began. The builder's name, clock, seed and listeners do not matter here. What was
+    /// changed at a policy itself (`guard.breaker()…reconfigure`) is not known here: the next change of that policy replaces it. Says whether anything
     /// changed.
     pub fn reconfigure(&self, builder: GuardBuilder) -> Result<bool, ConfigError> {
         let recipe = builder.recipe;
         let mut problems = Problems::default();
         let timeouts = recipe.check(&mut problems);
         problems.into_result(format!("guard `{}`", self.name()), ())?;
+        let mut taken_out = None;
         let changed = self.inner.settings.try_publish(|old| {
             if old.recipe == recipe {
                 return Ok::<_, ConfigError>(None);
             }
-            recipe.at_work(timeouts, &self.inner.ground, Some(old)).map(Some)
+            let new = recipe.at_work(timeouts, &self.inner.ground, Some(old))?;
+            taken_out = old.breaker.clone().filter(|_| new.breaker.is_none());
+            Ok(Some(new))
         })?;
+        if let Some(circuit) = taken_out {
+            circuit.retire();
+        }
         if changed {
             self.inner.watch.tell_of_guard(What::Reconfigured);
         }
@@ -268,14 +276,17 @@ impl Guard {
     }
 
     /// The clock that it goes by.
-    #[cfg(feature = "tracing")]
+    #[cfg(any(feature = "task", feature = "tracing"))]
     pub(crate) fn clock(&self) -> &Clock {
         &self.inner.clock
     }
 
-    /// Whether this is the only handle.
+    /// Whether this is the only handle. If so, everything that was done by others can be seen.
     pub(crate) fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.inner) == 1
+        let unshared = Arc::strong_count(&self.inner) == 1;
+        // Counting alone orders nothing; the last other handle was let go with a release.
+        fence(Ordering::Acquire);
+        unshared
     }
 
     fn settings(&self) -> &Settings {

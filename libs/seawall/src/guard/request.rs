@@ -30,9 +30,19 @@ pub(super) struct Terms<'g> {
     pub(super) single: bool,
     /// What a caller in another process or task has said about its own retries.
     pub(super) retries_above: Option<u32>,
-    /// The second attempt beside another call: part of that call, and no call of its own.
-    pub(super) beside: bool,
+    pub(super) role: Role,
     pub(super) labels: Labels<'g>,
+}
+
+/// What a call is to a call with a second attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// Nothing.
+    Alone,
+    /// Its first part. How it ended is told when the second can't answer in its place any more.
+    First,
+    /// The second attempt beside it: part of that call, and no call of its own.
+    Beside,
 }
 
 impl<'g> Request<'g> {
@@ -46,7 +56,7 @@ impl<'g> Request<'g> {
                 deadline: Tick::NEVER,
                 single: false,
                 retries_above: None,
-                beside: false,
+                role: Role::Alone,
                 labels: Labels::default(),
             },
             classify: Causes,
@@ -120,9 +130,16 @@ impl<'g, C> Request<'g, C> {
         self.guard
     }
 
-    /// The second attempt beside the call that this request makes.
-    pub(crate) fn beside(mut self) -> Self {
-        self.terms.beside = true;
+    /// The call that a second attempt may answer for.
+    pub(crate) fn first(mut self) -> Self {
+        self.terms.role = Role::First;
+        self
+    }
+
+    /// The second attempt beside the call that this request makes, which is over by `deadline`.
+    pub(crate) fn beside(mut self, deadline: Tick) -> Self {
+        self.terms.role = Role::Beside;
+        self.terms.deadline = self.terms.deadline.min(deadline);
         self.single_attempt()
     }
 

@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::decide::Run;
+use super::request::Role;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::event::{Labels, What};
@@ -32,7 +33,7 @@ impl Run<'_> {
     pub(super) fn begin_watched(&mut self) {
         self.now = self.guard.clock.precise();
         self.began = self.now;
-        if !self.terms.beside {
+        if self.terms.role != Role::Beside {
             self.tell(What::Started);
         }
     }
@@ -65,10 +66,18 @@ impl Run<'_> {
         self.tell(What::Failed { number: self.attempts, fault, took });
     }
 
+    /// No second attempt has answered in its place: it ended as it did.
+    pub(super) fn not_answered_by_hedge(&mut self) {
+        if let (true, Some(report)) = (self.is_watched(), self.report) {
+            self.tell_given_up(&report);
+        }
+    }
+
     #[cold]
     pub(super) fn tell_given_up(&mut self, report: &Report) {
         let Report { kind, decided_by: by, attempts, fault, .. } = *report;
-        if kind == Kind::TimedOut && by == Policy::CallTimeout {
+        // A second attempt has the deadline of its call, which tells of it once.
+        if kind == Kind::TimedOut && by == Policy::CallTimeout && self.terms.role != Role::Beside {
             self.tell(What::TimedOut { by });
         }
         self.tell_end(What::GivenUp { kind, by, attempts, fault, took: self.took() });
@@ -94,7 +103,7 @@ impl Run<'_> {
     /// After this nothing more is told of the call.
     fn tell_end(&mut self, what: What) {
         self.began = Tick::NEVER;
-        if !self.terms.beside {
+        if self.terms.role != Role::Beside {
             self.tell(what);
         }
     }

@@ -119,7 +119,8 @@ impl<'g, C> Hedged<'g, C> {
     ///
     /// The operation is run again beside itself, so the call must be declared safe: one that is not is made without a hedge.
     /// A second attempt costs a token of the retry budget; without one there is none. The first good answer wins, and the
-    /// other is dropped without being held against the peer. If both fail, the error is that of the first.
+    /// other is dropped without being held against the peer. If both fail, the error is that of the first; an answer that is
+    /// judged a fault is no good answer.
     pub async fn call<F, Fut, T, E>(self, operation: F) -> Result<T, Error<E>>
     where
         F: FnMut(Attempt) -> Fut,
@@ -137,26 +138,29 @@ impl<'g, C> Hedged<'g, C> {
         let began = guard.clock.precise();
         let hedge_at = began + hedger.delay();
         let request = self.request.with_identity();
-        let mut first = pin!(request.clone().call(start));
-        let hedge = || request.clone().beside().call(start);
+        // The second attempt has what is left of the call's time, not a whole call timeout of its own.
+        let deadline = settings.timeouts.call.map_or(Tick::NEVER, |timeout| began + timeout);
+        let mut first = pin!(request.clone().first().call(start));
+        let hedge = || request.clone().beside(deadline).call(start);
         let mut second = pin!(none_of(hedge));
         let mut timer = pin!(Timer::new());
-        let (mut first_error, mut second_is_over) = (None, false);
+        // What the first came to, if that was no good answer.
+        let mut kept = None;
+        let mut second_is_over = false;
         poll_fn(|cx| {
-            if first_error.is_none() {
-                match first.as_mut().poll(cx) {
-                    Poll::Ready(Ok(value)) => {
-                        if let Some(second) = second.as_mut().as_pin_mut() {
-                            second.supersede();
-                        }
-                        hedger.learn(guard.clock.precise().since(began));
-                        return Poll::Ready(Ok(value));
+            if kept.is_none()
+                && let Poll::Ready(result) = first.as_mut().poll(cx)
+            {
+                if result.is_ok() && !first.has_answered_badly() {
+                    if let Some(second) = second.as_mut().as_pin_mut() {
+                        second.supersede();
                     }
-                    Poll::Ready(Err(error)) => first_error = Some(error),
-                    Poll::Pending => {}
+                    hedger.learn(guard.clock.precise().since(began));
+                    return Poll::Ready(result);
                 }
+                kept = Some(result);
             }
-            if second.is_none() && first_error.is_none() {
+            if second.is_none() && kept.is_none() {
                 if timer.as_mut().poll_until(hedge_at, &guard.clock, cx).is_pending() {
                     return Poll::Pending;
                 }
@@ -175,19 +179,21 @@ impl<'g, C> Hedged<'g, C> {
                 }
                 second.set(Some(hedge()));
             }
-            if let (Some(second), false) = (second.as_mut().as_pin_mut(), second_is_over) {
-                match second.poll(cx) {
-                    Poll::Ready(Ok(value)) => {
+            if let (Some(mut second), false) = (second.as_mut().as_pin_mut(), second_is_over) {
+                match second.as_mut().poll(cx) {
+                    Poll::Ready(Ok(value)) if !second.has_answered_badly() => {
                         first.as_mut().answered_by_hedge();
                         hedger.won.fetch_add(1, Ordering::Relaxed);
                         hedger.learn(guard.clock.precise().since(began));
                         return Poll::Ready(Ok(value));
                     }
-                    Poll::Ready(Err(_)) => second_is_over = true,
+                    Poll::Ready(_) => second_is_over = true,
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            first_error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)))
+            let Some(result) = kept.take() else { return Poll::Pending };
+            first.as_mut().not_answered_by_hedge();
+            Poll::Ready(result)
         })
         .await
     }

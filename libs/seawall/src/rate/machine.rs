@@ -60,6 +60,21 @@ pub(crate) fn take(due: u64, now: u64, rules: &Rules) -> (u64, Turn) {
     (next, turn)
 }
 
+/// The due time under new rules: as many calls are spent as under the old ones, but no more than the new burst holds, and as
+/// many wait for their turn. Taken over as it is, a second of the old rules would be a second of the new: a rate that is
+/// raised would stand still, and one that is lowered would have its burst again.
+pub(crate) fn convert(due: u64, now: u64, old: &Rules, new: &Rules) -> u64 {
+    let now = now << SUB_BITS;
+    let ahead = due.saturating_sub(now);
+    let convert = |time: u64| {
+        let calls_times_new = u128::from(time) * u128::from(new.interval);
+        u64::try_from(calls_times_new / u128::from(old.interval.max(1))).unwrap_or(u64::MAX).min(1 << 61)
+    };
+    let spent = convert(ahead.min(old.burst)).min(new.burst);
+    let waiting = convert(ahead.saturating_sub(old.burst));
+    now + spent + waiting
+}
+
 /// The due time after a call that was taken is given back.
 pub(crate) fn give_back(due: u64, rules: &Rules) -> u64 {
     due.saturating_sub(rules.interval)

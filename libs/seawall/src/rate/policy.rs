@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::config::RateLimit;
-use super::machine::{Rules, Turn, give_back, take};
+use super::machine::{Rules, Turn, convert, give_back, take};
 use crate::clock::{Clock, Tick};
 use crate::config::{ConfigError, Problems};
 use crate::sync::{AtomicU64, Ordering};
@@ -99,12 +99,19 @@ impl RateLimiter {
         self.limited.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit of a running limiter. What is spent of the burst stays spent.
+    /// Changes the limit of a running limiter. As many calls as are spent of the burst stay spent.
     pub fn reconfigure(&self, limit: &RateLimit) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         limit.check(&mut problems);
         problems.into_result("the rate limiter", ())?;
-        let published = self.versions.publish(|_| Version::new(limit));
+        let published = self.versions.publish(|old| {
+            let new = Version::new(limit);
+            let now = self.clock.stopwatch(self.made);
+            let _ = self.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, |due| {
+                Some(convert(due, now, &old.rules, &new.rules))
+            });
+            new
+        });
         published.map_err(|too_many| too_many.refusal("the rate limiter", "rate_limit"))
     }
 

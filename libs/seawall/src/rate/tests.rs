@@ -144,6 +144,46 @@ fn eng_8_a_new_limit_keeps_what_is_spent() {
     assert!(limiter.try_acquire().is_ok());
 }
 
+/// ENG-8, ENG-12: what is spent is so many calls, not so much time: a limit that is raised does not stand still for as long as
+/// the old one would have taken to recover.
+#[test]
+fn eng_12_a_limit_that_is_raised_lets_more_through() {
+    let (hands, limiter) = limiter(RateLimit::calls(1).burst(100));
+    (0..100).for_each(|_| limiter.try_acquire().expect("the burst"));
+    limiter.reconfigure(&RateLimit::calls(100).burst(100)).expect("sound");
+    assert!(limiter.try_acquire().is_err(), "a new limit is no new burst");
+    hands.advance(millis(10));
+    assert!(limiter.try_acquire().is_ok());
+}
+
+/// ENG-8, ENG-12: a limit that is lowered, as for a peer that has too much to do, lets no second burst through.
+#[test]
+fn eng_12_a_limit_that_is_lowered_is_no_new_burst() {
+    let (hands, limiter) = limiter(RateLimit::calls(100).burst(100));
+    (0..100).for_each(|_| limiter.try_acquire().expect("the burst"));
+    limiter.reconfigure(&RateLimit::calls(100).per(secs(100))).expect("sound");
+    assert!(limiter.try_acquire().is_err(), "the burst is spent");
+    hands.advance(secs(3));
+    assert_eq!((0..100).filter(|_| limiter.try_acquire().is_ok()).count(), 3);
+    // A smaller burst is spent, too, and not more than that.
+    limiter.reconfigure(&RateLimit::calls(100).per(secs(100)).burst(2)).expect("sound");
+    assert_eq!(limiter.try_acquire().expect_err("spent").retry_after(), secs(1));
+}
+
+/// ENG-8, ENG-12: those who wait for their turn keep it, and a turn that is given back is one of the new limit.
+#[test]
+fn eng_12_turns_survive_a_new_limit() {
+    let limit = |calls| RateLimit::calls(calls).burst(1).wait_up_to(secs(60));
+    let (hands, limiter) = limiter(limit(1));
+    let turns: Vec<_> = (0..11).map(|_| limiter.reserve().expect("a turn")).collect();
+    limiter.reconfigure(&limit(10)).expect("sound");
+    let now = Clock::custom(hands).now();
+    let next = || limiter.reserve().expect("a turn").at().map(|at| at.since(now));
+    assert_eq!(next(), Some(millis(1_100)), "behind ten turns of a tenth of a second");
+    drop(turns);
+    assert_eq!(next(), Some(millis(100)), "behind nobody but the one that passed");
+}
+
 /// ENG-8: on the processor's counter the same calls pass and the same are refused as on the kernel's clock.
 #[cfg(feature = "tsc")]
 mod counter {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::Registry;
+use super::{Entry, Keyed, Registry};
 use crate::breaker::{CircuitBreaker, State};
 use crate::config::{Changes, Config, ConfigError, Loader, Plan, Problems};
 use crate::guard::Timer;
@@ -68,13 +68,28 @@ impl Registry {
             (Some(max), _, Some(family)) => family.reconfigure(plan.builder(), max).map(drop),
             // One guard can't become a family, nor a family one guard: what each has learned is about something else.
             (keys_max, ..) => {
-                self.remove(name);
-                match keys_max {
-                    None => self.register(plan.builder()).map(drop),
-                    Some(max) => self.register_keyed(plan.builder(), max).map(drop),
-                }
+                let builder = self.of_this_registry(plan.builder());
+                let entry = match keys_max {
+                    None => Entry::One(builder.build()?),
+                    Some(max) => Entry::Many(Keyed::new(builder, max)?),
+                };
+                // In one step: nobody finds nothing under a name that both configurations have.
+                self.write().insert(name.into(), entry);
+                Ok(())
             }
         }
+    }
+
+    /// An empty file is most likely one that is being written. Applied, it would take every guard away, and with them their
+    /// circuits and budgets from those that come back a moment later.
+    fn refuse_emptied(&self, config: Config) -> Result<Config, ConfigError> {
+        let applied = self.inner.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let had_some = applied.as_ref().is_some_and(|applied| !applied.plans().is_empty());
+        let mut problems = Problems::default();
+        problems.refuse_if(had_some && config.plans().is_empty(), "guards", || {
+            "there is none any more; to forget them all, apply an empty configuration".into()
+        });
+        problems.into_result("following a file", config)
     }
 
     /// The guards that the configuration lists under health, in its order.
@@ -105,7 +120,8 @@ impl Registry {
     /// it is dropped; run it beside the program.
     ///
     /// `told` hears of each change, and of each file that could not be applied: then everything stays as it was. What is
-    /// compared is what stands in the files, so a file that is replaced through a link is noticed too.
+    /// compared is what stands in the files, so a file that is replaced through a link is noticed too. Files in which there is
+    /// no guard any more are not applied either: whoever writes a file in place empties it first.
     pub async fn follow(
         &self,
         loader: Loader,
@@ -130,7 +146,8 @@ impl Registry {
             if let Ok((print, loaded)) = read.await {
                 seen = Some(print);
                 if let Some(loaded) = loaded {
-                    let done = loaded.and_then(|config| self.apply(&config));
+                    let done = loaded.and_then(|config| self.refuse_emptied(config));
+                    let done = done.and_then(|config| self.apply(&config));
                     // A file that was touched and says the same is no news.
                     if !done.as_ref().is_ok_and(Changes::is_empty) {
                         told(done);

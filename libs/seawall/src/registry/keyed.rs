@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::CircuitBreaker;
+use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
-use crate::slots::{Put, Slots};
+use crate::slots::Slots;
 
 /// A family of guards of one make, one for each key: host, tenant, shard. Made by
 /// [`Registry::register_keyed`](crate::Registry::register_keyed). A handle: clones share everything.
@@ -23,10 +25,16 @@ pub struct Keyed {
 
 struct Inner {
     name: Arc<str>,
+    /// Nobody is told anything while this is locked: whoever is told may look at the family.
     family: RwLock<Family>,
+    /// One change at a time. The guards are changed one by one, with the family unlocked.
+    changing: Mutex<()>,
     overflow: Guard,
     overflowed: AtomicU64,
     evicted: AtomicU64,
+    clock: Clock,
+    /// No room was found, and none is looked for until then, so that keys without a guard do not hold up those with one.
+    full_until: AtomicU64,
 }
 
 struct Family {
@@ -34,6 +42,9 @@ struct Family {
     max: usize,
     guards: Slots<Guard>,
 }
+
+/// So long a search that found no room is not repeated.
+const FULL_FOR: Duration = Duration::from_millis(10);
 
 /// More guards than this are a cache of something else.
 const GUARDS_MAX: usize = 1_000_000;
@@ -46,13 +57,17 @@ impl Keyed {
         let overflow = template.clone().named(format!("{name}[*]")).without_breaker().build()?;
         // The template is checked once, with the breaker that the overflow has not.
         template.clone().build()?;
+        let clock = template.the_clock().clone();
         let family = Family { template, max, guards: Slots::new() };
         let inner = Inner {
             name,
             family: RwLock::new(family),
+            changing: Mutex::new(()),
             overflow,
             overflowed: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            clock,
+            full_until: AtomicU64::new(0),
         };
         Ok(Keyed { inner: Arc::new(inner) })
     }
@@ -67,30 +82,46 @@ impl Keyed {
     #[must_use]
     pub fn guard(&self, key: &str) -> Guard {
         let known = self.read().guards.get(key).cloned();
-        known.unwrap_or_else(|| self.make(key))
+        known.unwrap_or_else(|| self.make_or_share(key))
     }
 
     #[cold]
-    fn make(&self, key: &str) -> Guard {
+    fn make_or_share(&self, key: &str) -> Guard {
+        let now = self.inner.clock.now();
+        if now.as_nanos() >= self.inner.full_until.load(Ordering::Relaxed) {
+            if let Some(guard) = self.make(key) {
+                return guard;
+            }
+            self.inner.full_until.store((now + FULL_FOR).as_nanos(), Ordering::Relaxed);
+        }
+        self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
+        self.inner.overflow.clone()
+    }
+
+    fn make(&self, key: &str) -> Option<Guard> {
         let mut family = self.write();
         let Family { template, max, guards } = &mut *family;
         // Somebody else may have made it in the meantime.
         if let Some(guard) = guards.get(key) {
-            return guard.clone();
+            return Some(guard.clone());
+        }
+        let room = guards.make_room(*max, can_go);
+        self.inner.evicted.fetch_add(room.gone.len() as u64, Ordering::Relaxed);
+        if !room.is_there {
+            return None;
         }
         let name = format!("{}[{key}]", self.inner.name);
         let guard = template.clone().named(name).build().expect("the template was checked");
-        match guards.put(key, guard.clone(), *max, can_go) {
-            Put::Added => guard,
-            Put::Replaced(_) => {
-                self.inner.evicted.fetch_add(1, Ordering::Relaxed);
-                guard
-            }
-            Put::Full(_) => {
-                self.inner.overflowed.fetch_add(1, Ordering::Relaxed);
-                self.inner.overflow.clone()
-            }
-        }
+        guards.add(key, guard.clone());
+        Some(guard)
+    }
+
+    /// Forgets the guard of this key, whatever state it is in: for a host that is gone for good, whose circuit would be kept
+    /// for ever. Whoever holds it can go on using it. Says whether there was one.
+    #[expect(clippy::must_use_candidate, reason = "that it is gone is what was wanted")]
+    pub fn forget(&self, key: &str) -> bool {
+        self.inner.full_until.store(0, Ordering::Relaxed);
+        self.write().guards.remove(key).is_some()
     }
 
     /// The guards that there are now, in no particular order.
@@ -115,18 +146,20 @@ impl Keyed {
     /// guards than `max`, those that can make room go as others come. Says whether anything changed.
     pub fn reconfigure(&self, builder: GuardBuilder, max: usize) -> Result<bool, ConfigError> {
         check_max(self.name(), max)?;
-        let recipe = builder.recipe;
-        let mut family = self.write();
-        let template = family.template.clone().with_recipe(recipe);
+        let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let template = self.read().template.clone().with_recipe(builder.recipe);
         // Checked before anything is changed; the guards then can't refuse.
         template.clone().build()?;
         self.inner.overflow.reconfigure(template.clone().without_breaker())?;
-        let mut changed = std::mem::replace(&mut family.max, max) != max;
-        for guard in family.guards.iter() {
-            changed |= guard.reconfigure(template.clone())?;
+        self.inner.full_until.store(0, Ordering::Relaxed);
+        let (keys, mut changed) = self.write().change(template.clone(), max);
+        for key in keys {
+            // One that made room in the meantime needs no change, and one that came is made by the new template.
+            let guard = self.read().guards.peek(&key).cloned();
+            if let Some(guard) = guard {
+                changed |= guard.reconfigure(template.clone())?;
+            }
         }
-        changed |= family.template.recipe != template.recipe;
-        family.template = template;
         Ok(changed)
     }
 
@@ -139,10 +172,19 @@ impl Keyed {
     }
 }
 
-/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell.
+impl Family {
+    /// For those to come; the keys of those that there are, and whether it is a change.
+    fn change(&mut self, template: GuardBuilder, max: usize) -> (Vec<String>, bool) {
+        let changed = self.max != max || self.template.recipe != template.recipe;
+        (self.template, self.max) = (template, max);
+        (self.guards.keys().map(str::to_owned).collect(), changed)
+    }
+}
+
+/// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell. Asked in this
+/// order, because whoever holds it may open the circuit before he lets it go.
 fn can_go(guard: &Guard) -> bool {
-    let closed = guard.breaker().map(CircuitBreaker::state).is_none_or(|state| state == State::Closed);
-    closed && guard.is_unshared()
+    guard.is_unshared() && guard.breaker().is_none_or(CircuitBreaker::is_closed)
 }
 
 fn check_max(name: &str, max: usize) -> Result<(), ConfigError> {

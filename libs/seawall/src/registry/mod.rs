@@ -205,7 +205,7 @@ impl Registry {
     /// [`Guard::subscribe`](crate::Guard::subscribe).
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {
-        self.inner.subscribers.add(capacity, None)
+        self.inner.subscribers.add(capacity)
     }
 
     /// Records what its guards are now (circuits, places in use, budgets), as opposed to what happens in them, which is

@@ -58,7 +58,7 @@ where
         E: StdError + Send + Sync + 'static,
         Causes: Classify<T, E>,
     {
-        let fetch = Arc::new(fetch);
+        let (fetch, flights) = (Arc::new(fetch), Singleflight::with(timeout, guard.clock().clone()));
         let guarded = move |ids: Vec<Id>| -> Fetching<T> {
             let (guard, fetch) = (guard.clone(), fetch.clone());
             Box::pin(async move {
@@ -66,11 +66,11 @@ where
                 answer.map_err(Failure::of)
             })
         };
-        let flights = Singleflight::with_timeout(timeout);
         BatchClient { inner: Arc::new(Inner { flights, fetch: Arc::new(guarded) }) }
     }
 
-    /// The answer for this set of ids, in whatever order and however often they are named.
+    /// The answer for this set of ids, in whatever order and however often they are named. Ids are told apart by what they are
+    /// written as: two that are written alike are one.
     ///
     /// Whoever drops the future stops waiting; the question goes on for the others.
     pub async fn get(&self, ids: impl IntoIterator<Item = Id>) -> Result<T, Failure> {
@@ -85,8 +85,12 @@ where
 
 /// The name of a set of ids: always as long, however many they are.
 fn key_of<Id: Display>(ids: &[Id]) -> String {
-    // Commas stand between ids, so one within an id is marked: else `a,b` and `c` would be `a` and `b,c`.
-    let marked = |id: &Id| id.to_string().replace('\\', r"\\").replace(',', r"\,");
+    // Commas stand between ids, so one within an id is marked: else `a,b` and `c` would be `a` and `b,c`. So is an id without
+    // letters: else it would be no id at all.
+    let marked = |id: &Id| match id.to_string() {
+        empty if empty.is_empty() => r"\0".to_owned(),
+        text => text.replace('\\', r"\\").replace(',', r"\,"),
+    };
     let mut texts: Vec<String> = ids.iter().map(marked).collect();
     texts.sort_unstable();
     let digest = Sha256::digest(texts.join(",").as_bytes());
@@ -120,6 +124,8 @@ mod tests {
         assert_eq!(key_of(&["a", "b", "c"]), "items:205830ca5b23bbe39ab510cfddc1dff2");
         assert_eq!(key_of(&["c", "a", "b"]), key_of(&["a", "b", "c"]));
         assert_ne!(key_of(&["a,b", "c"]), key_of(&["a", "b,c"]), "a comma within an id is no border");
+        assert_ne!(key_of(&[""]), key_of::<&str>(&[]), "an id without letters is an id");
+        assert_ne!(key_of(&[""]), key_of(&[r"\0"]));
         assert_eq!(key_of(&(0..10_000).collect::<Vec<_>>()).len(), "items:".len() + 32);
     }
 }

@@ -133,7 +133,7 @@ impl Near {
             Look::Load(lease, flight) => {
                 let value = *self.truth.lock().expect("nobody panics here");
                 let now = Tick::from_nanos(2);
-                self.shard.lock().expect("nobody panics here").store("key", lease, entry(value), now);
+                let _ = self.shard.lock().expect("nobody panics here").store("key", lease, entry(value), now);
                 flight.land(Ok(Some(value)));
                 flight
             }
@@ -153,7 +153,7 @@ fn tsk_3_after_an_invalidation_nobody_sees_the_old_value() {
             thread::spawn(move || near.get())
         };
         *near.truth.lock().expect("nobody panics here") = 2;
-        near.shard.lock().expect("nobody panics here").invalidate("key");
+        let _ = near.shard.lock().expect("nobody panics here").invalidate("key");
         assert_eq!(near.get(), 2, "asked after the invalidation");
         reader.join().expect("no panic");
         assert_eq!(near.get(), 2, "what a slow reader brought back was kept");

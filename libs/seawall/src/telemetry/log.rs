@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tracing::{Level, enabled, error, info, warn};
 
-use super::sampler::{Millis, Sampler};
+use super::sampler::{Millis, OneLine, Sampler};
 use crate::clock::Clock;
 use crate::error::Kind;
 use crate::event::{Labels, Listener, What};
-use crate::fault::{Class, Code, Fault};
+use crate::fault::{Class, Code, Fault, Grpc};
 
 /// So many lines of each kind a guard writes in a second, if nothing else is said: enough to see what goes on, too few to
 /// be the next thing that breaks in an outage.
@@ -24,16 +24,19 @@ pub const LINES_PER_SECOND: u32 = 100;
 #[derive(Clone, Debug)]
 pub struct Log {
     pub(super) lines_per_second: u32,
+    /// Of a family of guards, which is sampled as one.
+    shared: Option<Arc<Samplers>>,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Log { lines_per_second: LINES_PER_SECOND }
+        Log { lines_per_second: LINES_PER_SECOND, shared: None }
     }
 }
 
 impl Log {
-    /// At most so many lines of each kind (started, succeeded, failed, retried, fallback) in a second. How many were left
+    /// At most so many lines of each kind (started, succeeded, failed, failed and in need of a person, panicked,
+    /// abandoned, retried, fallback) in a second. How many were left
     /// out stands in the next line that is written, as `suppressed`. The circuit's lines are always written.
     #[must_use]
     pub fn lines_per_second(mut self, lines: u32) -> Self {
@@ -42,31 +45,55 @@ impl Log {
     }
 }
 
-/// The log of one guard.
-pub(super) struct GuardLog {
-    guard: Arc<str>,
-    clock: Clock,
+impl Log {
+    /// The same log for many guards: together they write as much as one.
+    pub(super) fn shared(mut self) -> Self {
+        self.shared = Some(Samplers::new(self.lines_per_second));
+        self
+    }
+}
+
+/// How much of each kind is written. What needs a person is apart from what does not: a storm of refusals must not hide
+/// the one expired password.
+#[derive(Debug)]
+pub(super) struct Samplers {
     started: Sampler,
     succeeded: Sampler,
     failed: Sampler,
+    alarming: Sampler,
+    panicked: Sampler,
+    abandoned: Sampler,
     retried: Sampler,
     fell_back: Sampler,
-    odd: Sampler,
 }
 
-impl GuardLog {
-    pub(super) fn new(log: &Log, guard: Arc<str>, clock: Clock) -> Self {
-        let sampler = || Sampler::new(log.lines_per_second);
-        GuardLog {
-            guard,
-            clock,
+impl Samplers {
+    fn new(lines_per_second: u32) -> Arc<Self> {
+        let sampler = || Sampler::new(lines_per_second);
+        Arc::new(Samplers {
             started: sampler(),
             succeeded: sampler(),
             failed: sampler(),
+            alarming: sampler(),
+            panicked: sampler(),
+            abandoned: sampler(),
             retried: sampler(),
             fell_back: sampler(),
-            odd: sampler(),
-        }
+        })
+    }
+}
+
+/// The log of one guard.
+pub(super) struct GuardLog {
+    guard: Box<str>,
+    clock: Clock,
+    samplers: Arc<Samplers>,
+}
+
+impl GuardLog {
+    pub(super) fn new(log: &Log, guard: &str, clock: Clock) -> Self {
+        let samplers = log.shared.clone().unwrap_or_else(|| Samplers::new(log.lines_per_second));
+        GuardLog { guard: OneLine(guard).to_string().into(), clock, samplers }
     }
 
     fn sample(&self, sampler: &Sampler) -> Option<Option<u64>> {
@@ -79,14 +106,14 @@ impl GuardLog {
 macro_rules! line {
     ($write:ident at $level:ident, $self:ident.$sampler:ident, $labels:ident, $status:literal $(, $($fields:tt)+)?) => {
         if enabled!(target: "seawall", Level::$level)
-            && let Some(suppressed) = $self.sample(&$self.$sampler)
+            && let Some(suppressed) = $self.sample(&$self.samplers.$sampler)
         {
             $write!(
                 target: "seawall",
                 key = some($labels.about),
                 $($($fields)+,)?
                 suppressed,
-                "[{}][{}] {}", $self.guard, some($labels.operation).unwrap_or("call"), $status
+                "[{}][{}] {}", $self.guard, OneLine(some($labels.operation).unwrap_or("call")), $status
             );
         }
     };
@@ -102,7 +129,7 @@ impl Listener for GuardLog {
             What::GivenUp { kind, by, attempts, fault, took } => {
                 let duration = Millis(took);
                 if needs_a_person(kind, fault) {
-                    line!(error at ERROR, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
+                    line!(error at ERROR, self.alarming, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
                 } else {
                     line!(warn at WARN, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
                 }
@@ -114,10 +141,10 @@ impl Listener for GuardLog {
             What::Fallback { fault } => {
                 line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault);
             }
-            What::Panicked => line!(error at ERROR, self.odd, labels, "Failed!", cause = "panic"),
+            What::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
             What::Abandoned { took } => {
                 let (duration, cause) = (Millis(took), "abandoned by its caller");
-                line!(warn at WARN, self.odd, labels, "Failed!", %duration, cause);
+                line!(warn at WARN, self.abandoned, labels, "Failed!", %duration, cause);
             }
             What::Opened { cooldown } => {
                 let cooldown = cooldown.map(|cooldown| Millis(cooldown).to_string());
@@ -133,14 +160,22 @@ impl Listener for GuardLog {
     }
 }
 
-/// Whether somebody has to do something about it: the peer says that our own request is wrong, or nobody knows what
-/// happened. What is retried, degraded or refused, and what a business fault answers, is expected to happen.
+/// Whether somebody has to do something about it: the peer says that our own request is wrong or that data is lost, or
+/// nobody knows what happened. What is retried, degraded or refused, and what a business fault answers, is expected to happen.
 fn needs_a_person(kind: Kind, fault: Fault) -> bool {
-    let ours = match fault.code {
+    let named = match fault.code {
         Code::Http(status) => matches!(status, 400 | 401 | 403 | 405 | 406 | 411 | 413..=415 | 431),
+        Code::Grpc(code) => matches!(
+            code,
+            Grpc::InvalidArgument
+                | Grpc::PermissionDenied
+                | Grpc::Unauthenticated
+                | Grpc::Unimplemented
+                | Grpc::DataLoss
+        ),
         _ => false,
     };
-    kind != Kind::Rejected && (ours || fault.class() == Class::System)
+    kind != Kind::Rejected && (named || fault.class() == Class::System)
 }
 
 fn some(label: &str) -> Option<&str> {

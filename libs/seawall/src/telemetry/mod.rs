@@ -50,6 +50,15 @@ impl Telemetry {
         }
     }
 
+    /// From now on for many guards of one name.
+    pub(crate) fn become_family(&mut self, name: &Arc<str>) {
+        self.family = Some(name.clone());
+        #[cfg(feature = "tracing")]
+        {
+            self.log = self.log.take().map(Log::shared);
+        }
+    }
+
     /// Those who hear of everything in the guard of this name.
     pub(crate) fn listeners(&self, name: &Arc<str>, clock: &Clock) -> Box<[Box<dyn Listener>]> {
         let _ = (name, clock); // Without log and metrics nobody needs them.
@@ -57,7 +66,7 @@ impl Telemetry {
         let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
         #[cfg(feature = "tracing")]
         if let Some(log) = &self.log {
-            listeners.push(Box::new(log::GuardLog::new(log, name.clone(), clock.clone())));
+            listeners.push(Box::new(log::GuardLog::new(log, name, clock.clone())));
         }
         #[cfg(feature = "metrics")]
         if self.metrics {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use tracing::{error, info, warn};
+use tracing::{Level, enabled, error, info, warn};
 
 use super::Log;
 use super::sampler::{Millis, Sampler};
@@ -29,21 +29,27 @@ impl PairLog {
     }
 
     pub(crate) fn answered(&self, side: Side, began: Tick) {
-        if let Some(suppressed) = self.samplers[side as usize].pass(self.clock.now()) {
+        if enabled!(target: "seawall", Level::INFO)
+            && let Some(suppressed) = self.samplers[side as usize].pass(self.clock.now())
+        {
             let duration = Millis(self.now().since(began));
             info!(target: "seawall", %duration, suppressed, "[{}][{side}] Query success.", self.name);
         }
     }
 
     pub(crate) fn switches(&self, began: Tick, cause: &impl Display) {
-        if let Some(suppressed) = self.samplers[2].pass(self.clock.now()) {
+        if enabled!(target: "seawall", Level::WARN)
+            && let Some(suppressed) = self.samplers[2].pass(self.clock.now())
+        {
             let duration = Millis(self.now().since(began));
             warn!(target: "seawall", %duration, %cause, suppressed, "[{}][primary] Query failed! Asking the secondary.", self.name);
         }
     }
 
     pub(crate) fn failed(&self, began: Tick, cause: &impl Display) {
-        if let Some(suppressed) = self.samplers[3].pass(self.clock.now()) {
+        if enabled!(target: "seawall", Level::ERROR)
+            && let Some(suppressed) = self.samplers[3].pass(self.clock.now())
+        {
             let duration = Millis(self.now().since(began));
             error!(target: "seawall", %duration, %cause, suppressed, "[{}][both] Query failed!", self.name);
         }

@@ -1,4 +1,4 @@
-//! How much is written, and how durations are.
+//! How much is written, and how.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,23 @@ impl fmt::Display for Millis {
     }
 }
 
+/// A name as part of a line: what would end the line, or command a terminal, is escaped. Keys come from outside.
+pub(super) struct OneLine<'a>(pub(super) &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends_it = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        let mut rest = self.0;
+        while let Some((at, c)) = rest.char_indices().find(|&(_, c)| ends_it(c)) {
+            write!(f, "{}{}", &rest[..at], c.escape_default())?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        f.write_str(rest)
+    }
+}
+
 /// Lets so many pass in a second. Second and count in one word, so that it is exact without a lock.
+#[derive(Debug)]
 pub(super) struct Sampler {
     per_second: u32,
     /// The second (32 bits) and how many passed in it.

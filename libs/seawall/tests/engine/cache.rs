@@ -12,7 +12,8 @@ use seawall::task::batch::BatchClient;
 use seawall::task::cache::{
     AsIs, Cache, CacheBuilder, Codec, Ear, Far, FarEntry, FarError, FarFuture, FarLook, MemoryFar, Versioned,
 };
-use seawall::{Breaker, Error, Guard, Kind, millis, secs};
+use seawall::task::flight::Singleflight;
+use seawall::{Breaker, Error, Guard, Kind, Retry, millis, secs};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -176,7 +177,7 @@ async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
     sleep(millis(10)).await;
     assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
     assert_eq!(cache.stats().outdated, 1);
-    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else {
+    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else {
         panic!("the new value is in the far tier")
     };
     assert_eq!(entry.value.as_deref(), Some(&b"2"[..]));
@@ -203,6 +204,82 @@ async fn tsk_3_keys_are_deleted_after_a_commit_and_not_after_a_rollback() {
     sleep(millis(1)).await;
     assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
     assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+}
+
+/// A far tier that takes its time to delete.
+struct SlowToDelete(MemoryFar);
+
+impl Far for SlowToDelete {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+        self.0.get(key, version)
+    }
+
+    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+        self.0.set(key, entry, ttl, lease)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+        Box::pin(async move {
+            sleep(millis(100)).await;
+            self.0.delete(key).await
+        })
+    }
+
+    fn listen(&self) -> Box<dyn Ear> {
+        self.0.listen()
+    }
+}
+
+/// TSK-3: who reads back what was just committed, or invalidated, never gets the old value from the far tier, and an old
+/// value that was found there while it was being deleted is not kept near.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_what_the_far_tier_still_had_is_not_kept_after_an_invalidation() {
+    let far = MemoryFar::new(100);
+    let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+    let db = Database::default();
+    db.write(1);
+    cache.load("user:1", db.read(millis(5))).await.unwrap();
+    sleep(millis(1)).await;
+    cache
+        .after_commit(["user:1"], async {
+            db.write(2);
+            Ok::<_, io::Error>(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2), "right after the commit");
+    sleep(millis(1)).await;
+
+    db.write(3);
+    let (_, early) = tokio::join!(cache.invalidate("user:1"), async {
+        sleep(millis(50)).await;
+        cache.load("user:1", db.read(millis(5))).await.unwrap()
+    });
+    assert_eq!(early, text(2), "asked before the invalidation was over");
+    assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(3), "and after it");
+    assert_eq!(cache.stats().invalidated, 2);
+}
+
+/// TSK-3: a caller that goes away during the commit or the deletion leaves no old value behind, near or far.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_a_writer_that_goes_away_leaves_no_old_value() {
+    for patience in [millis(5), millis(50)] {
+        let far = MemoryFar::new(100);
+        let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+        let db = Database::default();
+        db.write(1);
+        cache.load("user:1", db.read(millis(5))).await.unwrap();
+        sleep(millis(1)).await;
+        let commit = async {
+            db.write(2);
+            sleep(millis(10)).await;
+            Ok::<_, io::Error>(())
+        };
+        assert!(timeout(patience, cache.after_commit(["user:1"], commit)).await.is_err());
+        sleep(millis(200)).await;
+        assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
+    }
 }
 
 /// TSK-3: event-driven: what one process deletes, the near tiers of all others forget; who has missed something forgets all.
@@ -267,8 +344,63 @@ async fn tsk_3_versions_only_go_up() {
     assert_eq!(slow.await.unwrap(), "v3");
     sleep(millis(1)).await;
     assert_eq!(get(5).await, "v5", "what came back last is older, and was not kept");
-    let FarLook::Hit(entry) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
+    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
     assert_eq!(entry.version, 5);
+}
+
+/// TSK-2, TSK-3: that there is nothing is remembered where versions are asked for too, near and far, and takes the place of
+/// what was there before it was deleted.
+#[tokio::test(start_paused = true)]
+async fn tsk_3_not_found_counts_for_the_version_that_was_asked_for() {
+    let far = MemoryFar::new(100);
+    let reads = Arc::<AtomicUsize>::default();
+    let get = async |cache: &Cache<String>, version: u64, found: Option<u64>| {
+        let reads = reads.clone();
+        let loader = move || async move {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, io::Error>(found.map(|version| Versioned { value: format!("v{version}"), version }))
+        };
+        let answer = cache.load_version("user:1", version, loader).await.unwrap();
+        sleep(millis(1)).await;
+        answer
+    };
+    let cache = || cache().far(far.clone(), AsIs).build().unwrap();
+    let (here, there) = (cache(), cache());
+    assert_eq!(get(&here, 3, Some(3)).await, Some("v3".into()));
+    for process in [&here, &here, &there] {
+        assert_eq!(get(process, 4, None).await, None, "it was deleted with version 4");
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 2, "and that is remembered");
+    assert_eq!(get(&here, 0, Some(3)).await, None, "also by those who do not care for the version");
+    assert_eq!(get(&here, 5, Some(5)).await, Some("v5".into()), "it was created again");
+}
+
+/// TSK-2: a refresh that brings something older is not tried again at once, and a load that failed for a version that nobody
+/// has does not wear out a fresh entry.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_refresh_that_brings_nothing_better_is_paused() {
+    let cache = Cache::builder("users").ttl(secs(60)).jitter(0).stale_for(secs(60)).build().unwrap();
+    let reads = Arc::<AtomicUsize>::default();
+    let get = async |version: u64, found: Result<u64, io::ErrorKind>| {
+        let reads = reads.clone();
+        let loader = move || async move {
+            reads.fetch_add(1, Ordering::Relaxed);
+            found.map(|version| Some(Versioned { value: (), version })).map_err(io::Error::from)
+        };
+        let answer = cache.load_version("user:1", version, loader).await;
+        sleep(millis(1)).await;
+        answer
+    };
+    get(3, Ok(3)).await.unwrap();
+    get(9, Err(io::ErrorKind::ConnectionReset)).await.unwrap_err();
+    sleep(secs(30)).await;
+    get(3, Ok(3)).await.unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 2, "it is fresh");
+    sleep(secs(31)).await;
+    for _ in 0..100 {
+        get(3, Ok(2)).await.unwrap();
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 3, "a replica that lags is not asked a hundred times");
 }
 
 /// TSK-2: past its time a value is handed out while it is loaded anew, once; if that fails, until the end of its grace, and
@@ -318,6 +450,65 @@ async fn tsk_2_refresh_ahead_spares_the_wait() {
     assert_eq!(db.reads(), 5, "at 0, 48, 96, 144 and 192 seconds or so");
 }
 
+/// TSK-2: what is copied from the far tier does not live longer near than it would have there, found or not.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_copy_from_the_far_tier_lives_no_longer_than_there() {
+    for value in [1, 0] {
+        let far = MemoryFar::new(100);
+        let builder = || cache().not_found_ttl(secs(60)).far(far.clone(), AsIs);
+        let (here, there) = (builder().build().unwrap(), builder().build().unwrap());
+        let db = Database::default();
+        db.write(value);
+        here.load("user:1", db.read(millis(5))).await.unwrap();
+        db.write(2);
+        sleep(secs(59)).await;
+        let old = (value > 0).then(|| value.to_string());
+        assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), old);
+        assert_eq!((there.stats().far_hits, db.reads()), (1, 1));
+        sleep(secs(2)).await;
+        assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(2), "its time was over");
+    }
+}
+
+/// TSK-2: refresh ahead asks the loader although the far tier still has the entry that is to be refreshed, and puts what comes
+/// of it there; what another process has refreshed meanwhile is taken.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_refresh_ahead_does_not_take_the_same_entry_from_the_far_tier() {
+    let far = MemoryFar::new(100);
+    let builder = || cache().refresh_after(80).far(far.clone(), AsIs);
+    let (here, there, db) = (builder().build().unwrap(), builder().build().unwrap(), Database::default());
+    db.write(1);
+    for process in [&here, &there] {
+        process.load("user:1", db.read(millis(5))).await.unwrap();
+        sleep(millis(1)).await;
+    }
+    db.write(2);
+    sleep(secs(50)).await;
+    assert_eq!(here.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
+    sleep(millis(10)).await;
+    assert_eq!((here.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+    assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
+    sleep(millis(10)).await;
+    assert_eq!((there.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
+}
+
+/// TSK-2: an entry that can't be decoded is a miss, and what is loaded takes its place.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_an_entry_that_cannot_be_decoded_is_replaced() {
+    let far = MemoryFar::new(100);
+    let FarLook::Miss(lease) = far.get("user:1", 0).await.unwrap() else { panic!("it is empty") };
+    let nonsense = FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 };
+    assert!(far.set("user:1", nonsense, secs(3_600), lease).await.unwrap());
+    let db = Database::default();
+    db.write(7);
+    for _ in 0..2 {
+        let cache = cache().far(far.clone(), AsIs).build().unwrap();
+        assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+        sleep(millis(1)).await;
+    }
+    assert_eq!(db.reads(), 1);
+}
+
 /// TSK-2. Trap "all keys expire together": lifetimes are spread over at least a tenth.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_what_was_loaded_together_does_not_expire_together() {
@@ -363,7 +554,9 @@ impl Far for Broken {
     fn get<'a>(&'a self, _: &'a str, _: u64) -> FarFuture<'a, FarLook> {
         Box::pin(async move {
             match self {
-                Broken::Nonsense => Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 })),
+                Broken::Nonsense => {
+                    Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 }, secs(60)))
+                }
                 broken => broken.now().await,
             }
         })
@@ -457,6 +650,32 @@ async fn tsk_2_writing_never_delays_or_fails_the_answer() {
     assert_eq!(mute.stats().far_errors, 1);
 }
 
+/// A codec that panics.
+struct Clumsy;
+
+impl Codec<String> for Clumsy {
+    fn encode(&self, _: &String) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        unreachable!("dropped the pen")
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(format!("{}", bytes[1_000]))
+    }
+}
+
+/// TSK-2: a codec that panics is trouble with the far tier, and no more.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_codec_that_panics_is_a_miss() {
+    let (far, db) = (MemoryFar::new(10), Database::default());
+    db.write(7);
+    cache().far(far.clone(), AsIs).build().unwrap().load("user:1", db.read(millis(5))).await.unwrap();
+    sleep(millis(1)).await;
+    let clumsy = cache().far(far, Clumsy).build().unwrap();
+    assert_eq!(clumsy.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
+    sleep(millis(1)).await;
+    assert_eq!((db.reads(), clumsy.stats().far_errors, clumsy.len()), (2, 2, 1));
+}
+
 /// TSK-2: it is bounded, and keeps what is asked for.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_the_near_tier_is_bounded() {
@@ -469,6 +688,62 @@ async fn tsk_2_the_near_tier_is_bounded() {
     }
     assert_eq!(db.reads(), 10_001, "what is asked for all the time was loaded once");
     assert_eq!(cache.stats().evicted, 10_001 - 100);
+}
+
+/// TSK-2: a key that becomes popular is kept although everything else is popular too.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_a_newcomer_is_kept_in_a_busy_cache() {
+    let cache = cache().capacity(250).build().unwrap();
+    let (crowd, newcomer) = (Database::default(), Database::default());
+    crowd.write(7);
+    newcomer.write(8);
+    for _ in 0..10 {
+        for _ in 0..2 {
+            for n in 0..250 {
+                cache.load(&n.to_string(), crowd.read(Duration::ZERO)).await.unwrap();
+            }
+        }
+        cache.load("new", newcomer.read(Duration::ZERO)).await.unwrap();
+    }
+    assert!(newcomer.reads() < 5, "loaded {} times of 10", newcomer.reads());
+    let (odd, db) = (Cache::builder("odd").capacity(1_001).build().unwrap(), Database::default());
+    db.write(7);
+    for n in 0..5_000 {
+        odd.load(&n.to_string(), db.read(Duration::ZERO)).await.unwrap();
+        assert!(odd.len() <= 1_001);
+    }
+}
+
+/// Goes from the cache when it goes, as a session does that signs itself off.
+#[derive(Clone)]
+struct Session(Arc<std::sync::OnceLock<Cache<Session>>>);
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(cache) = self.0.get() {
+            cache.forget("other");
+        }
+    }
+}
+
+/// TSK-2: a value that asks the cache while it is dropped does not wait for itself.
+#[tokio::test(start_paused = true)]
+async fn tsk_2_values_are_dropped_outside_of_the_lock() {
+    let known = Arc::new(std::sync::OnceLock::new());
+    let cache = Cache::<Session>::builder("sessions").capacity(2).build().unwrap();
+    assert!(known.set(cache.clone()).is_ok());
+    let load = async |key: &str| {
+        let session = Session(known.clone());
+        let loader = move || async move { Ok::<_, io::Error>(Some(session)) };
+        assert!(cache.load(key, loader).await.unwrap().is_some());
+    };
+    for key in ["1", "2", "3", "4"] {
+        load(key).await;
+    }
+    cache.invalidate("4").await;
+    load("4").await;
+    cache.clear();
+    assert!(cache.is_empty());
 }
 
 /// TSK-2. Trap "context leakage": keys of one tenant are not those of another, whatever their names are.
@@ -494,6 +769,7 @@ async fn tsk_2_tenants_do_not_see_each_other() {
 fn tsk_2_a_cache_that_cannot_work_is_refused() {
     let wrong = cache()
         .ttl(secs(0))
+        .not_found_ttl(secs(30))
         .capacity(0)
         .jitter(80)
         .refresh_after(100)
@@ -502,6 +778,7 @@ fn tsk_2_a_cache_that_cannot_work_is_refused() {
         .unwrap_err();
     let paths: Vec<_> = wrong.problems().iter().map(seawall::Problem::path).collect();
     assert_eq!(paths, ["ttl", "not_found_ttl", "jitter", "refresh_after", "load_timeout", "capacity"]);
+    cache().ttl(secs(5)).build().expect("a short lifetime needs no other setting beside it");
 }
 
 /// ADP-3: concurrent asks for the same set are one question, in whatever order; a question belongs to no caller; the guard's
@@ -554,4 +831,57 @@ async fn adp_3_a_set_is_asked_for_once_and_behind_a_guard() {
     let began = Instant::now();
     assert!(matches!(hanging.get([1]).await, Err(Failure::TimedOut(_))));
     assert_eq!(began.elapsed(), secs(5));
+}
+
+/// ENG-11, ADP-3, TSK-1: a guard around shared work inherits what a guard in it decided, although that ran in a task of its own:
+/// retries are not multiplied, and a rejection says nothing about the peer of the guard around.
+#[tokio::test(start_paused = true)]
+async fn adp_3_a_guard_around_shared_work_inherits_the_decision_of_the_guard_in_it() {
+    let asked = Arc::<AtomicUsize>::default();
+    let reset = {
+        let asked = asked.clone();
+        move || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Err::<Vec<u32>, _>(io::Error::from(io::ErrorKind::ConnectionReset)))
+        }
+    };
+    let guard = |name: &str| Guard::builder(name).retry(Retry::attempts(3).no_budget());
+    let outer = guard("page").breaker(Breaker::consecutive_failures(2)).build().unwrap();
+    let within = || guard("articles").breaker(Breaker::consecutive_failures(9)).build().unwrap();
+
+    let ask = reset.clone();
+    let batch = BatchClient::new(within(), move |_: Vec<u32>| ask());
+    let flights = Singleflight::<u32, Vec<u32>>::new();
+    let cache = Cache::<Vec<u32>>::builder("articles").build().unwrap();
+    let inner = [within(), within()];
+    for way in 0..3 {
+        asked.store(0, Ordering::Relaxed);
+        let failure = outer.idempotent().call(|_| {
+            let (batch, flights, cache) = (batch.clone(), flights.clone(), cache.clone());
+            let (reset, inner) = (reset.clone(), inner[way % 2].clone());
+            async move {
+                let work = move || async move { inner.idempotent().call(|_| reset()).await };
+                match way {
+                    0 => batch.get([1]).await,
+                    1 => flights.run(1, work).await,
+                    _ => cache
+                        .load("1", move || async move { work().await.map(Some) })
+                        .await
+                        .map(Option::unwrap),
+                }
+            }
+        });
+        let failure = failure.await.unwrap_err();
+        assert_eq!((asked.load(Ordering::Relaxed), failure.attempts()), (3, 1), "way {way}");
+        assert!(failure.last().unwrap().cause::<Error<io::Error>>().is_some());
+        outer.breaker().unwrap().reset("the next way");
+    }
+
+    let open = within();
+    open.breaker().unwrap().force_open("for the test");
+    let batch = BatchClient::new(open, |_: Vec<u32>| std::future::ready(Ok::<_, io::Error>(())));
+    for _ in 0..5 {
+        let failure = outer.idempotent().call(|_| batch.get([1])).await.unwrap_err();
+        assert!(failure.last().is_some(), "the guard around let it through: {failure}");
+    }
 }

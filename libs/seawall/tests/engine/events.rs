@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::task::Poll;
 
-use seawall::breaker::State;
+use seawall::breaker::{Outcome, State};
 use seawall::event::{Events, What};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, Hedge, Policy, RateLimit, Registry,
@@ -127,7 +127,7 @@ fn eng_13_slow_late_abandoned_and_panicked_are_told_apart() {
     assert_eq!(names(&mut events), ["started", "attempt", "abandoned"]);
     guard.breaker().unwrap().reset("forget");
     guard.breaker().unwrap().force_open("now");
-    late.finish(seawall::breaker::Outcome::Success);
+    late.finish(Outcome::Success);
     assert_eq!(names(&mut events), ["opened", "late"]);
     guard.breaker().unwrap().reset("again");
     names(&mut events);
@@ -233,4 +233,84 @@ fn eng_13_every_event_is_documented() {
     for name in What::NAMES {
         assert!(page.contains(&format!("| `{name}` |")), "`{name}` has no line in docs/events.md");
     }
+}
+
+/// ENG-5, ENG-13: a circuit that is restored tells for how long it is still open.
+#[test]
+fn eng_13_a_restored_circuit_tells_what_is_left_of_its_cooldown() {
+    let hands = ManualClock::new();
+    let build = || {
+        let breaker = Breaker::consecutive_failures(1).cooldown(secs(30));
+        Guard::builder("peer").clock(hands.clock()).breaker(breaker).build().unwrap()
+    };
+    let before = build();
+    before.breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(20));
+    let snapshot = before.breaker().unwrap().snapshot();
+    let after = build();
+    let mut events = after.subscribe(10);
+    after.breaker().unwrap().restore(&snapshot);
+    let opened = events.try_next().unwrap().what;
+    assert!(
+        matches!(opened, What::Opened { cooldown: Some(left) } if (millis(9_900)..=millis(10_100)).contains(&left)),
+        "{opened:?}"
+    );
+}
+
+/// ENG-13: the events of a guard end with that guard, also where its registry lives on and has another one of its name.
+#[test]
+fn eng_13_the_events_of_a_guard_end_with_it() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().clock(hands.clock()).build();
+    let one = registry.register(Guard::builder("one")).unwrap();
+    let mut events = one.subscribe(10);
+    registry.remove("one");
+    drop(one);
+    let again = registry.register(Guard::builder("one")).unwrap();
+    run(&hands, again.call(async |_| Ok::<_, Fault>(()))).unwrap();
+    assert_eq!(names(&mut events), Vec::<&str>::new(), "another guard of the same name");
+    let mut next = std::pin::pin!(events.next());
+    assert!(matches!(poll_once(next.as_mut()), Poll::Ready(None)), "the guard is gone");
+}
+
+/// ENG-13: nothing and everything are capacities too.
+#[test]
+fn eng_13_any_capacity_is_a_capacity() {
+    let guard = Guard::builder("one").build().unwrap();
+    let _ = guard.subscribe(usize::MAX);
+    let _ = guard.subscribe(0);
+}
+
+/// ENG-13: a retry after a rejection is of the attempt that was rejected.
+#[test]
+fn eng_13_a_retry_bears_the_number_of_its_attempt() {
+    let hands = ManualClock::new();
+    let retry = Retry::attempts(3).backoff(Backoff::constant(secs(1)).no_jitter()).on_rejection();
+    let guard = Guard::builder("peer")
+        .clock(hands.clock())
+        .retry(retry)
+        .breaker(Breaker::consecutive_failures(1).cooldown(millis(500)))
+        .build()
+        .unwrap();
+    guard.breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+    let mut events = guard.subscribe(100);
+    run(&hands, guard.idempotent().call(async |_| Ok::<_, Fault>(()))).unwrap();
+    let numbers: Vec<u32> = std::iter::from_fn(|| events.try_next())
+        .filter_map(|event| match event.what {
+            What::Retry { number, .. } | What::Attempt { number } => Some(number),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(numbers, [1, 1]);
+}
+
+/// ENG-13, OBS-2: an attempt that the call timeout ends has failed like any other; else a peer that hangs would have no faults.
+#[test]
+fn eng_13_an_attempt_that_the_call_timeout_ends_has_failed() {
+    let hands = ManualClock::new();
+    let guard = Guard::builder("peer").clock(hands.clock()).call_timeout(secs(1)).build().unwrap();
+    let mut events = guard.subscribe(100);
+    let script = Script::new(&hands, [Step::Hang]);
+    let _ = run(&hands, guard.idempotent().call(|attempt| script.attempt(attempt)));
+    assert_eq!(names(&mut events), ["started", "attempt", "failed", "timed_out", "given_up"]);
 }

@@ -1,10 +1,11 @@
 //! Something to answer with when there is no answer.
 
 use std::cell::{Cell, RefCell};
+use std::task::Poll;
 
 use seawall::fallback::{LastGood, When};
 use seawall::{Backoff, Breaker, Class, Error, Fault, Guard, Kind, Retry, millis, secs};
-use seawall_testkit::{ManualClock, drop_at_every_poll, run};
+use seawall_testkit::{ManualClock, Script, Step, drop_at_every_poll, poll_once, run};
 
 fn guard(hands: &ManualClock) -> Guard {
     Guard::builder("peer")
@@ -157,4 +158,19 @@ async fn eng_10_the_guard_says_when_and_the_call_may_say_otherwise() {
     assert!(guard.idempotent().or_value(7).call(failing).await.is_err());
     let answer = guard.idempotent().or_value(7).when(When::default()).call(failing).await.unwrap();
     assert!(answer.is_fallback());
+}
+
+/// ENG-10, ENG-12: a call under way keeps the fallback that it began with, like all its settings.
+#[test]
+fn eng_12_a_call_under_way_keeps_its_fallback() {
+    let hands = ManualClock::new();
+    let make = |when| Guard::builder("peer").no_retry().fallback_when(when);
+    let guard = make(When::default()).clock(hands.clock()).build().unwrap();
+    let script = Script::new(&hands, [Step::FailAfter(secs(1), Fault::io())]);
+    let call = guard.idempotent().or_value(()).call(|attempt| script.attempt(attempt));
+    let mut call = std::pin::pin!(call);
+    assert!(poll_once(call.as_mut()).is_pending());
+    guard.reconfigure(make(When::rejected())).unwrap();
+    hands.advance(secs(2));
+    assert!(matches!(poll_once(call.as_mut()), Poll::Ready(Ok(answer)) if answer.is_fallback()));
 }

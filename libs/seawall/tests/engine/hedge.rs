@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use seawall::breaker::State;
+use seawall::event::Events;
 use seawall::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, Hedge, Kind, Retry, Safety,
     fault, millis, secs,
@@ -14,6 +15,10 @@ fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) ->
     let hedged =
         Guard::builder("peer").clock(hands.clock()).seed(1).retry(retry).hedge(Hedge::after(millis(100)));
     builder(hedged).build().unwrap()
+}
+
+fn names(events: &mut Events) -> Vec<&'static str> {
+    std::iter::from_fn(|| events.try_next()).map(|event| event.what.name()).collect()
 }
 
 /// Makes a hedged call, and says how it ended and how long it took.
@@ -141,4 +146,62 @@ fn prm_4_a_hedged_call_dropped_at_any_poll_leaves_nothing() {
         },
     );
     assert!(polls >= 4, "{polls} polls");
+}
+
+/// ENG-2, ENG-9: the second attempt has what is left of the call's time, and the end of that is told once.
+#[test]
+fn eng_9_a_hedged_call_ends_by_its_call_timeout() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.no_retry().call_timeout(secs(1)).hedge(Hedge::after(millis(900))));
+    let mut events = guard.subscribe(100);
+    let (script, began) = (Script::new(&hands, [Step::Hang, Step::Hang]), hands.now());
+    let error = run(&hands, guard.idempotent().hedged().call(|attempt| script.attempt(attempt))).unwrap_err();
+    assert_eq!(error.kind(), Kind::TimedOut);
+    assert_eq!(hands.now().since(began), secs(1));
+    let told = names(&mut events);
+    assert_eq!(told.iter().filter(|name| **name == "timed_out").count(), 1, "{told:?}");
+}
+
+/// ENG-13: a call whose first attempt fails and whose second answers has succeeded, and nothing else is told of it.
+#[test]
+fn eng_13_a_call_that_its_hedge_answers_has_succeeded() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, GuardBuilder::no_retry);
+    let mut events = guard.subscribe(100);
+    let steps = [Step::FailAfter(millis(150), Fault::business()), Step::OkAfter(millis(200))];
+    let script = Script::new(&hands, steps);
+    run(&hands, guard.idempotent().hedged().call(|attempt| script.attempt(attempt))).unwrap();
+    assert_eq!(
+        names(&mut events),
+        ["started", "attempt", "hedged", "attempt", "failed", "hedge_won", "succeeded"]
+    );
+}
+
+/// ENG-9: a quick 503 beside a slow answer is not what the caller waits for.
+#[test]
+fn eng_9_an_answer_that_is_judged_a_fault_wins_no_race() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, GuardBuilder::no_retry);
+    let mut events = guard.subscribe(100);
+    let judge = |result: &Result<u32, Fault>| match result {
+        Ok(503) => Fault::of_http(503),
+        Ok(_) => None,
+        Err(fault) => Some(*fault),
+    };
+    let answers = |first: Step, second: Step| {
+        let script = Script::new(&hands, [first, second]);
+        let call = guard.idempotent().classify(judge).hedged().call(|attempt| {
+            let answer = script.attempt(attempt);
+            async { Ok::<_, Fault>(if answer.await.is_ok() { 200 } else { 503 }) }
+        });
+        run(&hands, call).unwrap()
+    };
+    let bad = |after| Step::FailAfter(millis(after), Fault::io());
+    assert_eq!(answers(Step::OkAfter(millis(400)), bad(50)), 200);
+    let told = names(&mut events);
+    assert!(!told.contains(&"hedge_won"), "{told:?}");
+    assert_eq!(answers(bad(150), Step::OkAfter(millis(100))), 200);
+    assert_eq!(names(&mut events).last(), Some(&"succeeded"));
+    assert_eq!(answers(bad(150), bad(100)), 503);
+    assert_eq!(names(&mut events).last(), Some(&"given_up"));
 }

@@ -12,11 +12,16 @@ mod chaos;
 #[cfg(feature = "config")]
 mod config;
 mod deadlines;
+#[cfg(feature = "task")]
+mod dispatcher;
 mod drops;
+mod ends;
 mod events;
 mod explain;
 mod failover;
 mod fallback;
+#[cfg(feature = "task")]
+mod group;
 mod hedge;
 mod limits;
 mod million;
@@ -24,6 +29,8 @@ mod model;
 mod random;
 mod registry;
 mod retry;
+#[cfg(all(feature = "task", feature = "test-util"))]
+mod shutdown;
 #[cfg(feature = "task")]
 mod singleflight;
 #[cfg(all(feature = "tracing", feature = "metrics"))]

@@ -3,11 +3,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use seawall::breaker::{Outcome, State};
+use seawall::event::Events;
 use seawall::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Chaos, Clock, Fault, Guard, GuardBuilder, Hedge, Kind,
     RateLimit, Registry, Retry, millis, secs,
 };
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
+
+fn names(events: &mut Events) -> Vec<&'static str> {
+    std::iter::from_fn(|| events.try_next()).map(|event| event.what.name()).collect()
+}
 
 /// ENG-13: guards are found by their names, listed, and forgotten; a name is taken once.
 #[test]
@@ -82,10 +87,15 @@ fn eng_13_a_family_of_open_circuits_still_answers() {
     assert_eq!((other.name(), other.breaker().is_none(), hosts.overflowed()), ("hosts[*]", true, 1));
     assert!(other.explain().contains("attempt timeout 1s"));
     assert!(run(&hands, other.call(async |_| Ok::<_, Fault>(()))).is_ok());
-    // When one has recovered, its place is to be had again.
+    // When one has recovered, its place is to be had again, a moment later.
     hosts.guard("down 1").breaker().unwrap().reset("it is back");
+    assert_eq!(hosts.guard("new").name(), "hosts[*]");
+    hands.advance(millis(10));
     let own = hosts.guard("new");
     assert_eq!(own.name(), "hosts[new]");
+    // A host that is gone for good is forgotten on request, open circuit or not.
+    assert!(hosts.forget("down 2") && !hosts.forget("down 2"));
+    assert_eq!(hosts.guard("newer").name(), "hosts[newer]");
 }
 
 /// ENG-13: a family is changed as a whole, those to come included, and a lower bound is reached as others come.
@@ -272,4 +282,105 @@ fn eng_12_a_thousand_reloads_under_load() {
     assert_eq!(made.into_inner(), 2 * calls_each);
     assert_eq!(guard.bulkhead().map_or(0, seawall::bulkhead::Gate::inside), 0, "permits balance");
     assert_eq!(guard.breaker().map_or(0, seawall::breaker::CircuitBreaker::probes_under_way), 0);
+}
+
+/// ENG-12: what was counted of probes under one way of judging them means nothing under another.
+#[test]
+fn eng_12_probes_that_are_judged_otherwise_begin_anew() {
+    let hands = ManualClock::new();
+    let each =
+        Breaker::consecutive_failures(1).cooldown(secs(10)).probes(4).close_after(4).probe_timeout(secs(60));
+    let guard = Guard::builder("peer").no_retry().clock(hands.clock()).breaker(each).build().unwrap();
+    let breaker = guard.breaker().unwrap();
+    breaker.admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(11));
+    let (one, two) = (breaker.admit().unwrap(), breaker.admit().unwrap());
+    hands.advance(secs(45));
+    one.finish(Outcome::Success);
+    let together =
+        Breaker::consecutive_failures(1).cooldown(secs(10)).judge_probes_together(4).probe_timeout(secs(60));
+    guard.reconfigure(Guard::builder("peer").no_retry().breaker(together)).unwrap();
+    two.finish(Outcome::Success);
+    assert_eq!(breaker.state(), State::HalfOpen, "no probe has failed");
+}
+
+/// ENG-12, ENG-13: a guard that loses its open breaker says so, and what its calls under way come to opens nothing.
+#[test]
+fn eng_13_a_circuit_that_is_taken_out_is_open_no_longer() {
+    let guard = Guard::builder("peer").breaker(Breaker::consecutive_failures(1)).build().unwrap();
+    let mut events = guard.subscribe(10);
+    let under_way = guard.breaker().unwrap().admit().unwrap();
+    let second = guard.breaker().unwrap().admit().unwrap();
+    second.finish(Outcome::Failure);
+    guard.reconfigure(Guard::builder("peer")).unwrap();
+    assert_eq!(names(&mut events), ["opened", "closed", "reconfigured"]);
+    under_way.finish(Outcome::Failure);
+    assert_eq!(names(&mut events), ["late"]);
+    guard.reconfigure(Guard::builder("peer").breaker(Breaker::consecutive_failures(1))).unwrap();
+    let old = guard.breaker().unwrap();
+    guard.reconfigure(Guard::builder("peer")).unwrap();
+    names(&mut events);
+    old.admit().unwrap().finish(Outcome::Failure);
+    assert_eq!(names(&mut events), Vec::<&str>::new(), "nobody has this circuit any more");
+}
+
+/// ENG-13: a circuit that opens in the very moment in which a place is looked for is not forgotten.
+#[test]
+fn eng_13_a_circuit_that_opens_while_a_place_is_looked_for_is_kept() {
+    let registry = Registry::new();
+    let hosts = registry
+        .register_keyed(Guard::builder("hosts").breaker(Breaker::consecutive_failures(1)), 2)
+        .unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                n += 1;
+                drop(hosts.guard(&format!("host {n}")));
+            }
+        });
+        let mut forgotten = 0;
+        for _ in 0..20_000 {
+            let guard = hosts.guard("down");
+            if guard.name() == "hosts[*]" {
+                continue;
+            }
+            guard.breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+            drop(guard);
+            let guard = hosts.guard("down");
+            forgotten += u32::from(guard.breaker().unwrap().state() == State::Closed);
+            guard.breaker().unwrap().reset("again");
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(forgotten, 0, "open circuits were forgotten");
+    });
+}
+
+/// ENG-13: a bound that is lowered far is reached by a few guards at a time, so that no call pays for all of them.
+#[test]
+fn eng_13_a_bound_that_is_lowered_far_is_reached_in_steps() {
+    let registry = Registry::new();
+    let hosts = registry.register_keyed(Guard::builder("hosts").no_retry(), 30_000).unwrap();
+    (0..30_000).for_each(|n| drop(hosts.guard(&format!("host {n}"))));
+    hosts.reconfigure(Guard::builder("hosts").no_retry(), 2).unwrap();
+    (0..3_000).for_each(|n| drop(hosts.guard(&format!("other {n}"))));
+    assert_eq!(hosts.guards().len(), 2);
+    assert_eq!(hosts.evicted(), 30_000 + 3_000 - 2 - hosts.overflowed());
+}
+
+/// ENG-12: failures in a row are forgotten where a rate is counted instead, like a window of another shape; when they count
+/// again, old ones are not what opens the circuit.
+#[test]
+fn eng_12_failures_in_a_row_do_not_outlive_a_rate() {
+    let row = || Guard::builder("peer").no_retry().breaker(Breaker::consecutive_failures(5));
+    let guard = row().build().unwrap();
+    let breaker = guard.breaker().unwrap();
+    let settle = |outcome| breaker.admit().unwrap().finish(outcome);
+    (0..4).for_each(|_| settle(Outcome::Failure));
+    guard.reconfigure(row().breaker(Breaker::failure_rate(50).over_calls(100))).unwrap();
+    (0..200).for_each(|_| settle(Outcome::Success));
+    guard.reconfigure(row()).unwrap();
+    settle(Outcome::Failure);
+    assert_eq!(breaker.state(), State::Closed, "one failure after two hundred good calls");
 }

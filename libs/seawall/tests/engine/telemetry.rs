@@ -9,12 +9,15 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
+use seawall::breaker::Outcome;
 use seawall::failover::Failover;
+use seawall::fault::Grpc;
 use seawall::telemetry::{Log, Measure, NAMES, describe};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, RateLimit, Registry, Retry, millis, secs,
 };
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
+use tracing::span;
 
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
@@ -135,6 +138,69 @@ fn obs_1_the_level_says_whether_a_person_is_needed() {
             paper.read().pop().unwrap(),
             "WARN seawall: [payments][call] Fallback activated. key=\"A-8\" triggerCause=i/o fault"
         );
+    });
+}
+
+/// OBS-1: what needs a person in gRPC's words, as in those of HTTP.
+#[test]
+fn obs_1_the_level_is_the_same_for_grpc() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b);
+    logged(tracing::Level::WARN, |paper| {
+        let mut level = |code| {
+            call(&hands, &guard, &[Step::Fail(Fault::of_grpc(code))]);
+            paper.read().pop().unwrap().split(' ').next().unwrap().to_owned()
+        };
+        let ours =
+            [Grpc::InvalidArgument, Grpc::PermissionDenied, Grpc::Unauthenticated, Grpc::Unimplemented];
+        assert_eq!(ours.map(&mut level), ["ERROR"; 4]);
+        assert_eq!([Grpc::DataLoss, Grpc::Internal].map(&mut level), ["ERROR"; 2]);
+        assert_eq!(
+            [Grpc::NotFound, Grpc::AlreadyExists, Grpc::FailedPrecondition].map(&mut level),
+            ["WARN"; 3]
+        );
+    });
+}
+
+/// OBS-1: however many calls are refused or abandoned in a second, the one that needs a person is written.
+#[test]
+fn obs_1_a_storm_of_warnings_hides_no_error() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b.no_retry().log(Log::default().lines_per_second(3)));
+    let is_error = |line: &String| line.starts_with("ERROR");
+    logged(tracing::Level::WARN, |paper| {
+        for _ in 0..10 {
+            call(&hands, &guard, &[Step::Fail(Fault::io())]);
+            let hanging = Script::new(&hands, [Step::Hang]);
+            let mut abandoned = std::pin::pin!(guard.call(|attempt| hanging.attempt(attempt)));
+            assert!(poll_once(abandoned.as_mut()).is_pending());
+        }
+        assert_eq!(paper.read().len(), 6);
+        for _ in 0..10 {
+            call(&hands, &guard, &[Step::Fail(Fault::of_http(401).unwrap())]);
+        }
+        assert_eq!(paper.read().iter().filter(|line| is_error(line)).count(), 3);
+        let panics = || call(&hands, &guard, &[Step::Panic]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(paper.read().iter().filter(|line| is_error(line)).count(), 1);
+    });
+}
+
+/// OBS-1: a line is a line, whatever somebody outside has put into a key or an operation.
+#[test]
+fn obs_1_nobody_writes_lines_of_his_own() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().clock(hands.clock()).log(Log::default()).build();
+    let hosts = registry.register_keyed(Guard::builder("hosts").breaker(Breaker::default()), 10).unwrap();
+    let guard = hosts.guard("a\n ERROR seawall: [payments][circuit] Open!");
+    logged(tracing::Level::INFO, |paper| {
+        let request = guard.idempotent().operation("get\r\n INFO all is well").about("7\n8");
+        run(&hands, request.call(async |_| Ok::<_, Fault>(()))).unwrap();
+        guard.breaker().unwrap().force_open("maintenance");
+        let lines = paper.read();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        let name = r"[hosts[a\n ERROR seawall: [payments][circuit] Open!]]";
+        assert!(lines[0].contains(name) && lines[2].contains(name), "{lines:?}");
     });
 }
 
@@ -372,5 +438,78 @@ fn eng_14_a_failover_logs_who_answered() {
                  cause=primary: failed after 1 attempt: i/o fault; secondary: failed after 1 attempt: unexpected fault (http 500)",
             ]
         );
+    });
+}
+
+/// Asks something whenever there is a line.
+struct Asks<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> tracing::Subscriber for Asks<F> {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        (self.0)();
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Works with a log whose every line asks; false if that never comes to an end.
+fn ends(ask: impl Fn() + Send + Sync + 'static, work: impl FnOnce() + Send + 'static) -> bool {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        tracing::subscriber::with_default(Asks(ask), work);
+        sender.send(()).unwrap();
+    });
+    receiver.recv_timeout(secs(5)).is_ok()
+}
+
+/// ENG-13, OBS-1: nobody is told anything while a lock is held that he may want.
+#[test]
+fn eng_13_whoever_hears_that_a_circuit_was_moved_may_ask_why() {
+    let guard = Guard::builder("peer").log(Log::default()).breaker(Breaker::default()).build().unwrap();
+    let (asked, heard) = (guard.clone(), Arc::new(Mutex::new(Vec::new())));
+    let told = heard.clone();
+    let ask = move || told.lock().unwrap().push(asked.breaker().unwrap().reason().unwrap().to_string());
+    assert!(ends(ask, move || guard.breaker().unwrap().force_open("maintenance")), "it hangs");
+    assert_eq!(*heard.lock().unwrap(), ["maintenance"]);
+}
+
+/// ENG-13, OBS-1: a line about a guard of a family is written while the family can be looked at.
+#[test]
+fn eng_13_whoever_hears_of_a_family_may_look_at_it() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().log(Log::default()).clock(hands.clock()).build();
+    let breaker = Breaker::consecutive_failures(1).cooldown(secs(1)).automatic_half_open();
+    let hosts = registry.register_keyed(Guard::builder("hosts").breaker(breaker.clone()), 1).unwrap();
+    hosts.guard("down").breaker().unwrap().admit().unwrap().finish(Outcome::Failure);
+    hands.advance(secs(2));
+    let family = hosts.clone();
+    // The search for a place looks at the circuit, which is half-open by now.
+    assert!(ends(move || drop(registry.troubled()), move || drop(hosts.guard("other"))), "it hangs");
+    let (asked, changed) = (family.clone(), Guard::builder("hosts").breaker(breaker.cooldown(secs(9))));
+    assert!(
+        ends(move || drop(asked.guards()), move || assert!(family.reconfigure(changed, 1).unwrap())),
+        "it hangs"
+    );
+}
+
+/// OBS-1: a family of guards is sampled as one, however many keys there are.
+#[test]
+fn obs_1_a_family_writes_as_much_as_one_guard() {
+    let hands = ManualClock::new();
+    let registry = Registry::builder().clock(hands.clock()).log(Log::default().lines_per_second(3)).build();
+    let hosts = registry.register_keyed(Guard::builder("hosts"), 100).unwrap();
+    logged(tracing::Level::INFO, |paper| {
+        for n in 0..50 {
+            call(&hands, &hosts.guard(&n.to_string()), &[Step::Ok]);
+        }
+        assert_eq!(paper.read().len(), 6, "three that it began and three that it succeeded");
     });
 }

@@ -75,7 +75,7 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
     true
 }
 
-fn is_flat(item: &Item) -> bool {
+pub(in crate::config) fn is_flat(item: &Item) -> bool {
     item.written.is_some_and(|written| KEYS.iter().any(|(name, _)| *name == written))
 }
 
@@ -100,7 +100,9 @@ pub(in crate::config) fn refuse_mixtures(layer: &Layer, shown: &str, report: &mu
 
 /// What lies under a guard because one of its layers has flat keys.
 pub(in crate::config) fn implied(layers: &[&Layer], has_preset: bool) -> Vec<Item> {
-    let items = || layers.iter().flat_map(|layer| &layer.items);
+    // What lies over the last flat key changes single settings of what is there, and not what was meant there.
+    let last = layers.iter().rposition(|layer| layer.items.iter().any(is_flat)).map_or(0, |last| last + 1);
+    let items = || layers[..last].iter().flat_map(|layer| &layer.items);
     let flat = |policy: &str| items().any(|item| is_flat(item) && policy_of(item.key.path) == policy);
     let native = |policy: &str| items().any(|item| !is_flat(item) && policy_of(item.key.path) == policy);
     let any = flat("breaker") || flat("retry");

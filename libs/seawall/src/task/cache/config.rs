@@ -27,6 +27,8 @@ pub const FAR_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct CacheBuilder<V> {
     pub(super) name: String,
     pub(super) settings: Settings,
+    /// The usual one, or the lifetime of what is found if that is shorter.
+    not_found_ttl: Option<Duration>,
     pub(super) capacity: usize,
     pub(super) far: Option<FarTier<V>>,
     pub(super) clock: Clock,
@@ -66,7 +68,15 @@ where
             load_timeout: WORK_TIMEOUT,
             far_timeout: FAR_TIMEOUT,
         };
-        CacheBuilder { name, settings, capacity: CAPACITY, far: None, clock: Clock::default(), seed: None }
+        CacheBuilder {
+            name,
+            settings,
+            not_found_ttl: None,
+            capacity: CAPACITY,
+            far: None,
+            clock: Clock::default(),
+            seed: None,
+        }
     }
 
     /// How long a value is fresh.
@@ -75,9 +85,9 @@ where
         self
     }
 
-    /// How long it is remembered that there is nothing.
+    /// How long it is remembered that there is nothing; otherwise [as usual](NOT_FOUND_TTL), but not longer than a value lives.
     pub fn not_found_ttl(mut self, ttl: Duration) -> Self {
-        self.settings.not_found_ttl = ttl;
+        self.not_found_ttl = Some(ttl);
         self
     }
 
@@ -137,8 +147,9 @@ where
     }
 
     /// Makes the cache, or says everything that is wrong with it at once.
-    pub fn build(self) -> Result<Cache<V>, ConfigError> {
+    pub fn build(mut self) -> Result<Cache<V>, ConfigError> {
         let mut problems = Problems::default();
+        self.settings.not_found_ttl = self.not_found_ttl.unwrap_or(NOT_FOUND_TTL.min(self.settings.ttl));
         let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, load_timeout, far_timeout } =
             self.settings;
         let year = Duration::from_secs(365 * 86_400);

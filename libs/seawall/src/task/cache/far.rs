@@ -35,7 +35,9 @@ impl Error for FarError {}
 /// away, and the store is refused: without that, a slow reader would put the old value back after it was invalidated, for
 /// as long as the entry lives.
 pub trait Far: Send + Sync + 'static {
-    /// What is there of at least this version, or the lease to put something there.
+    /// What is there of at least this version and how long it still lives, or the lease to put something there.
+    ///
+    /// Nothing is of version [`u64::MAX`], so that asks for the lease alone.
     fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook>;
 
     /// Keeps an entry for this long, if the lease still stands and nothing newer is there; says whether it was kept.
@@ -51,8 +53,8 @@ pub trait Far: Send + Sync + 'static {
 /// What a far tier has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FarLook {
-    /// This.
-    Hit(FarEntry),
+    /// This, which lives for so long from now on. Near it must not live longer, or what age mends would take twice as long.
+    Hit(FarEntry, Duration),
     /// Nothing; this lease is for whoever loads it.
     Miss(u64),
 }

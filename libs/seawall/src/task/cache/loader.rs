@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::{CacheBuilder, FarTier, Settings};
-use super::far::Heard;
 use super::shard::{Answer, Entry, Lease, Look, Shard};
 use super::stats::Stats;
+use super::tier::FromFar;
 use crate::chance::{Chance, entropy, fraction};
 use crate::clock::{Clock, Tick};
 use crate::task::bounded::bounded;
@@ -19,12 +19,12 @@ use crate::task::{Failure, start};
 ///
 /// See [the module](super) for how it behaves.
 pub struct Cache<V> {
-    inner: Arc<Inner<V>>,
+    pub(super) inner: Arc<Inner<V>>,
 }
 
 pub(super) struct Inner<V> {
     pub(super) name: Box<str>,
-    shards: Box<[Mutex<Shard<V>>]>,
+    pub(super) shards: Box<[Mutex<Shard<V>>]>,
     pub(super) settings: Settings,
     pub(super) far: Option<FarTier<V>>,
     pub(super) clock: Clock,
@@ -52,7 +52,7 @@ where
     pub(super) fn new(builder: CacheBuilder<V>) -> Self {
         // A part for each hundred entries, so that the bound holds for each without wasting much of it.
         let parts = (builder.capacity / 128).clamp(1, 16).next_power_of_two();
-        let shard = |_| Mutex::new(Shard::new(builder.capacity.div_ceil(parts)));
+        let shard = |_| Mutex::new(Shard::new(builder.capacity / parts));
         let inner = Inner {
             name: builder.name.into(),
             shards: (0..parts).map(shard).collect(),
@@ -82,7 +82,7 @@ where
     }
 
     /// As [`load`](Cache::load), where values have versions: what is known counts only if it is at least of `version`, and
-    /// an older value never takes the place of a newer one.
+    /// an older value never takes the place of a newer one. That there is nothing counts for the version that was asked for.
     pub async fn load_version<F, Fut, E>(
         &self,
         key: &str,
@@ -106,12 +106,13 @@ where
         let flight = match self.inner.look(key, version) {
             Look::Hit(answer) => return Ok(answer),
             Look::HitAndLoad(answer, lease, flight) => {
-                self.begin(key, version, (lease, flight), loader);
+                // What the far tier has is taken only if it would not be due to be loaded anew itself.
+                self.begin(key, self.inner.last_part(), (lease, flight), loader);
                 return Ok(answer);
             }
             Look::Join(flight) => flight,
             Look::Load(lease, flight) => {
-                self.begin(key, version, (lease, flight.clone()), loader);
+                self.begin(key, Duration::ZERO, (lease, flight.clone()), loader);
                 flight
             }
         };
@@ -122,7 +123,7 @@ where
     fn begin<F, Fut, E>(
         &self,
         key: &str,
-        version: u64,
+        at_least: Duration,
         (lease, flight): (Lease, Arc<Flight<Answer<V>>>),
         loader: F,
     ) where
@@ -134,79 +135,20 @@ where
         start(async move {
             let inner = landing.cache.clone();
             let limit = inner.settings.load_timeout;
-            let look = inner.look_far(&landing.key, version).await;
-            let (found, far_lease) = match look {
-                Some(Ok(entry)) => (Ok(entry), None),
-                other => {
-                    let loaded = bounded(loader, limit, &inner.clock).await;
-                    (loaded.and_then(|done| done.map_err(Failure::of)), other.and_then(Result::err))
+            let (found, left, far_lease) = match inner.look_far(&landing.key, lease.version, at_least).await {
+                FromFar::Hit(entry, left) => (Ok(entry), left, None),
+                FromFar::Miss(lease) => {
+                    let load = async move || loader().await.map_err(Failure::of);
+                    let loaded = bounded(load, limit, &inner.clock).await;
+                    (loaded.and_then(|done| done), Duration::MAX, lease)
                 }
             };
-            let Some((key, entry)) = landing.land(found) else { return };
+            let Some((key, entry)) = landing.land(found, left) else { return };
             // Those who waited have their answer; only now is it written where it takes time.
             if let Some(lease) = far_lease {
                 inner.keep_far(&key, &entry, lease).await;
             }
         });
-    }
-
-    /// Forgets a key, here and in the far tier. Loads under way go on for those who wait for them, and are not kept.
-    ///
-    /// Delete, never update: two writers that update can do so in the wrong order, and a deletion is the same twice. Call it
-    /// after the transaction that changed the value has committed, or use [`after_commit`](Cache::after_commit).
-    pub async fn invalidate(&self, key: &str) {
-        self.forget(key);
-        self.inner.delete_far(key).await;
-    }
-
-    /// As [`invalidate`](Cache::invalidate), in this process only.
-    pub fn forget(&self, key: &str) {
-        self.inner.shard(key).invalidate(key);
-    }
-
-    /// Forgets everything, in this process.
-    pub fn clear(&self) {
-        self.inner.shards.iter().for_each(|shard| lock(shard).clear());
-    }
-
-    /// Runs a commit, and invalidates these keys if it succeeds; after a rollback nothing has changed, and nothing is
-    /// forgotten. If it is not known whether a commit went through, invalidate by hand: once too often does no harm.
-    ///
-    /// The keys are forgotten in the same moment in which the commit is known, and in the far tier even if the caller goes
-    /// away.
-    pub async fn after_commit<T, E>(
-        &self,
-        keys: impl IntoIterator<Item = impl Into<String>>,
-        commit: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
-        let done = commit.await?;
-        keys.iter().for_each(|key| self.forget(key));
-        if self.inner.far.is_some() {
-            let inner = self.inner.clone();
-            start(async move {
-                for key in &keys {
-                    inner.delete_far(key).await;
-                }
-            });
-        }
-        Ok(done)
-    }
-
-    /// Forgets what other processes invalidate, until the far tier is gone. Run it beside the cache; without it a near entry
-    /// lives until its time is over.
-    pub async fn listen(&self) {
-        let Some(tier) = &self.inner.far else { return };
-        let mut ear = tier.far.listen();
-        // What was deleted before the ear was there is not heard any more.
-        self.clear();
-        loop {
-            match ear.hear().await {
-                Ok(Heard::Deleted(key)) => self.forget(&key),
-                Ok(Heard::Missed) => self.clear(),
-                Err(_) => return self.clear(),
-            }
-        }
     }
 
     /// Its name.
@@ -242,7 +184,7 @@ where
     }
 }
 
-fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
+pub(super) fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -260,13 +202,17 @@ impl<V: Clone + 'static> Inner<V> {
         lock(&self.shards[(hash >> 16) & (self.shards.len() - 1)])
     }
 
-    /// How long something that was found or not found just now lives, with its chance in it.
-    fn entry(&self, found: Option<Versioned<V>>, now: Tick) -> Entry<V> {
+    /// The last part of a lifetime, in which an entry is loaded anew.
+    fn last_part(&self) -> Duration {
+        let Settings { ttl, refresh_ahead, .. } = self.settings;
+        refresh_ahead.map_or(Duration::ZERO, |from| share(ttl, 1e6 - from.millionths() as f64))
+    }
+
+    /// How long something that was found or not found just now lives, with its chance in it; at most for what is `left` to
+    /// it where it comes from.
+    fn entry(&self, found: Option<Versioned<V>>, asked: u64, left: Duration, now: Tick) -> Entry<V> {
         let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, .. } = self.settings;
-        let share = |of: Duration, millionths: f64| {
-            Duration::from_nanos((of.as_nanos() as f64 * millionths / 1e6) as u64)
-        };
-        let full = if found.is_some() { ttl } else { not_found_ttl };
+        let full = if found.is_some() { ttl } else { not_found_ttl }.min(left);
         let jittered = jitter.millionths() as f64 * fraction(self.chance.next());
         let ttl = full.saturating_sub(share(full, jittered));
         let fresh_until = now + ttl;
@@ -276,9 +222,14 @@ impl<V: Clone + 'static> Inner<V> {
             Some(from) => now + share(ttl, from.millionths() as f64),
             None => fresh_until,
         };
-        let version = found.as_ref().map_or(0, |found| found.version);
+        // Nothing has no version of its own: there was nothing when this version was asked for.
+        let version = found.as_ref().map_or(asked, |found| found.version);
         Entry { value: found.map(|found| found.value), version, refresh_at, fresh_until, dead_at }
     }
+}
+
+fn share(of: Duration, millionths: f64) -> Duration {
+    Duration::from_nanos((of.as_nanos() as f64 * millionths / 1e6) as u64)
 }
 
 /// The duty to end a load. Dropped without a result it ends it as lost, so that nobody waits for ever.
@@ -292,13 +243,19 @@ struct Landing<V: Clone + 'static> {
 impl<V: Clone + 'static> Landing<V> {
     /// Keeps what was found, if it may be kept, and tells those who wait. Kept first: who comes in between finds the one
     /// or the other. Returns what a far tier should know too.
-    fn land(self, found: Result<Option<Versioned<V>>, Failure>) -> Option<(Box<str>, Entry<V>)> {
+    fn land(
+        self,
+        found: Result<Option<Versioned<V>>, Failure>,
+        left: Duration,
+    ) -> Option<(Box<str>, Entry<V>)> {
         match found {
             Ok(found) => {
                 let now = self.cache.clock.now();
                 let answer = found.as_ref().map(|found| found.value.clone());
-                let entry = self.cache.entry(found, now);
-                let kept = self.cache.shard(&self.key).store(&self.key, self.lease, entry.clone(), now);
+                let entry = self.cache.entry(found, self.lease.version, left, now);
+                let copy = entry.clone();
+                let (kept, gone) = self.cache.shard(&self.key).store(&self.key, self.lease, copy, now);
+                drop(gone);
                 self.flight.land(Ok(answer));
                 kept.then(|| (self.key.clone(), entry))
             }

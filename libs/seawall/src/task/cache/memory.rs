@@ -60,7 +60,7 @@ impl MemoryFar {
             && now < *until
             && entry.version >= version
         {
-            return FarLook::Hit(entry.clone());
+            return FarLook::Hit(entry.clone(), until.since(now));
         }
         if state.leases.len() >= self.inner.max {
             state.leases.clear();
@@ -81,8 +81,16 @@ impl MemoryFar {
             return false;
         }
         state.leases.remove(key);
-        state.entries.put(key, (entry, now + ttl), self.inner.max, |_| true);
-        true
+        let until = now + ttl;
+        if let Some(old) = state.entries.get_mut(key) {
+            *old = (entry, until);
+            return true;
+        }
+        let room = state.entries.make_room(self.inner.max, |_| true).is_there;
+        if room {
+            state.entries.add(key, (entry, until));
+        }
+        room
     }
 
     fn forget(&self, key: &str) {

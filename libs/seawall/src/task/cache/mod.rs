@@ -7,6 +7,8 @@ mod config;
 #[cfg(feature = "task")]
 mod far;
 #[cfg(feature = "task")]
+mod invalidate;
+#[cfg(feature = "task")]
 mod loader;
 #[cfg(feature = "task")]
 mod memory;

@@ -4,6 +4,8 @@
 //! and no load becomes the one who loads. A load has a *lease*, a number that an invalidation takes away: what comes back
 //! with a lease that is gone is given to those who waited for it and not kept. So a load that began before an invalidation
 //! never puts the old value back after it.
+//!
+//! What is taken out is handed to the caller, who drops it after the lock: a value may take its time to go, or ask the cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use super::stats::Stats;
 use crate::clock::Tick;
-use crate::slots::{Put, Slots};
+use crate::slots::{Room, Slots};
 use crate::task::Failure;
 use crate::task::flight::Flight;
 
@@ -39,6 +41,13 @@ pub(crate) struct Entry<V> {
     pub(crate) dead_at: Tick,
 }
 
+impl<V> Entry<V> {
+    /// A load has brought nothing better: this is handed out a while longer, and asked for again after a pause.
+    fn pause(&mut self, now: Tick) {
+        self.refresh_at = self.refresh_at.max(now + REFRESH_PAUSE);
+    }
+}
+
 struct Load<V> {
     flight: Arc<Flight<Answer<V>>>,
     lease: u64,
@@ -46,9 +55,13 @@ struct Load<V> {
     version: u64,
 }
 
-/// The right to load one key, and what it is worth.
+/// The right to load one key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Lease(pub(crate) u64);
+pub(crate) struct Lease {
+    number: u64,
+    /// What is wanted at least. That there is nothing is known of this version.
+    pub(crate) version: u64,
+}
 
 /// What a caller gets.
 pub(crate) enum Look<V> {
@@ -78,6 +91,8 @@ impl<V: Clone> Shard<V> {
             self.stats.hits += 1;
             self.stats.stale_hits += u64::from(now >= entry.fresh_until);
             if now >= entry.refresh_at && !self.loads.contains_key(key) {
+                // Whatever is less than what is known could not be kept.
+                let version = version.max(entry.version);
                 let (lease, flight) = self.begin(key, version);
                 return Look::HitAndLoad(answer, lease, flight);
             }
@@ -102,33 +117,43 @@ impl<V: Clone> Shard<V> {
         let (lease, flight) = (self.last_lease, Flight::new());
         self.loads.insert(key.into(), Load { flight: flight.clone(), lease, version });
         self.stats.loads += 1;
-        (Lease(lease), flight)
+        (Lease { number: lease, version }, flight)
     }
 
-    /// A load has come back with something to keep; says whether it was kept.
-    pub(crate) fn store(&mut self, key: &str, lease: Lease, entry: Entry<V>, now: Tick) -> bool {
+    /// A load has come back with something to keep; says whether it was kept, and what is to be dropped.
+    pub(crate) fn store(
+        &mut self,
+        key: &str,
+        lease: Lease,
+        entry: Entry<V>,
+        now: Tick,
+    ) -> (bool, Vec<Entry<V>>) {
         if !self.end(key, lease) {
             self.stats.outdated += 1;
-            return false;
+            return (false, vec![entry]);
         }
         // An older value never takes the place of a newer one.
-        if self.entries.get(key).is_some_and(|old| old.version > entry.version && now < old.dead_at) {
-            self.stats.outdated += 1;
-            return false;
-        }
-        let fresh = self.entries.get(key).is_none();
-        match self.entries.put(key, entry, self.max, |old| now >= old.dead_at) {
-            Put::Added => true,
-            Put::Replaced(_) => {
-                self.stats.evicted += u64::from(fresh);
-                true
+        if let Some(old) = self.entries.get_mut(key) {
+            if old.version > entry.version && now < old.dead_at {
+                old.pause(now);
+                self.stats.outdated += 1;
+                return (false, vec![entry]);
             }
+            return (true, vec![std::mem::replace(old, entry)]);
+        }
+        let mut room = self.entries.make_room(self.max, |old| now >= old.dead_at);
+        if !room.is_there {
             // Nothing has expired where the hand looked: then whatever it finds.
-            Put::Full(entry) => {
-                self.stats.evicted += 1;
-                !matches!(self.entries.put(key, entry, self.max, |_| true), Put::Full(_))
-            }
+            room = self.entries.make_room(self.max, |_| true);
         }
+        let Room { is_there, mut gone } = room;
+        self.stats.evicted += gone.len() as u64;
+        if is_there {
+            self.entries.add(key, entry);
+        } else {
+            gone.push(entry);
+        }
+        (is_there, gone)
     }
 
     /// A load has come back with nothing to keep.
@@ -137,14 +162,13 @@ impl<V: Clone> Shard<V> {
         if self.end(key, lease)
             && let Some(entry) = self.entries.get_mut(key)
         {
-            // What is still there is handed out a while longer, and asked for again after a pause.
-            entry.refresh_at = now + REFRESH_PAUSE;
+            entry.pause(now);
         }
     }
 
     /// Ends a load; says whether its lease still stood.
     fn end(&mut self, key: &str, lease: Lease) -> bool {
-        let stands = self.loads.get(key).is_some_and(|load| load.lease == lease.0);
+        let stands = self.loads.get(key).is_some_and(|load| load.lease == lease.number);
         if stands {
             self.loads.remove(key);
         }
@@ -152,16 +176,24 @@ impl<V: Clone> Shard<V> {
     }
 
     /// Forgets a key. Loads under way go on for those who wait for them, and are not kept; who comes now loads anew.
-    pub(crate) fn invalidate(&mut self, key: &str) {
-        self.entries.remove(key);
-        self.loads.remove(key);
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn invalidate(&mut self, key: &str) -> Option<Entry<V>> {
         self.stats.invalidated += 1;
+        self.forget(key)
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// As [`invalidate`](Shard::invalidate), for a key that is counted already.
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn forget(&mut self, key: &str) -> Option<Entry<V>> {
+        self.loads.remove(key);
+        self.entries.remove(key)
+    }
+
+    #[must_use = "it is to be dropped after the lock"]
+    pub(crate) fn clear(&mut self) -> Slots<Entry<V>> {
         self.stats.invalidated += self.entries.len() as u64;
-        self.entries.clear();
         self.loads.clear();
+        std::mem::replace(&mut self.entries, Slots::new())
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -108,7 +108,7 @@ proptest! {
                             fresh_until: now + secs(10),
                             dead_at: now + secs(10),
                         };
-                        let kept = shard.store(&load.key.to_string(), load.lease, entry, now);
+                        let (kept, _) = shard.store(&load.key.to_string(), load.lease, entry, now);
                         let floor = *invalidated_at.get(&load.key).unwrap_or(&0);
                         prop_assert!(!kept || version >= floor, "a load from before an invalidation was kept");
                     }
@@ -122,7 +122,7 @@ proptest! {
                     let truth = database.entry(key).or_insert(1);
                     *truth += 1;
                     invalidated_at.insert(key, *truth);
-                    shard.invalidate(&key.to_string());
+                    drop(shard.invalidate(&key.to_string()));
                 }
                 Step::WriteInSecret { key } => *database.entry(key).or_insert(1) += 1,
                 Step::Wait => now = now + secs(4),

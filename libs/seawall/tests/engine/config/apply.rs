@@ -96,6 +96,27 @@ fn eng_12_health_lists_what_the_file_says() {
     assert_eq!(health, expected);
 }
 
+/// ENG-13: while one guard becomes a family and a family one guard, there is always something under the name.
+#[test]
+fn eng_13_a_name_that_stays_is_never_without_a_guard() {
+    let registry = Registry::new();
+    let both = [yaml("guards: {hosts: {}}"), yaml("guards: {hosts: {keys_max: 10}}")];
+    registry.apply(&both[0]).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(registry.names(), ["hosts"]);
+            }
+        });
+        for turn in 0..2_000 {
+            registry.apply(&both[turn % 2]).unwrap();
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        looking.join().expect("there was always one");
+    });
+}
+
 /// ENG-12: a file is followed: a change is applied and told, a broken one is told and changes nothing, and the same again is
 /// no news.
 #[tokio::test(start_paused = true)]
@@ -133,6 +154,13 @@ async fn eng_12_a_file_is_followed() {
     let changes = heard.recv().await.unwrap().unwrap();
     assert_eq!(changes.to_string(), "payments.breaker.cooldown: 10s → 20s");
     assert_eq!(payments.breaker().unwrap().state(), State::ForcedOpen);
+
+    // Written in place, and looked at when it was just emptied.
+    write("");
+    assert!(heard.recv().await.unwrap().unwrap_err().to_string().contains("there is none any more"));
+    write("guards: {payments: {breaker: {cooldown: 30s}}}");
+    assert_eq!(heard.recv().await.unwrap().unwrap().to_string(), "payments.breaker.cooldown: 20s → 30s");
+    assert!(payments.explain().contains("for 30s"), "it is the same guard");
 
     std::fs::remove_file(&file).unwrap();
     assert!(heard.recv().await.unwrap().unwrap_err().to_string().contains("seawall.yaml"));

@@ -109,3 +109,29 @@ fn eng_12_a_variable_that_means_two_guards_is_refused() {
         "APP_GUARDS__PAYMENT__HEALTH: it means `pay-ment` as well as `payment`; give one of them another name"
     );
 }
+
+/// ENG-12: a variable that changes one number of a breaker that flat keys brought along changes that number and nothing else;
+/// a breaker in a base, under the flat keys, is the one that was meant.
+#[test]
+fn eng_12_a_variable_keeps_what_flat_keys_brought_along() {
+    let text = "
+configs: {own: {breaker: {failure_rate: 30%}}}
+guards: {payments: {max_retries: 3}, search: {extends: own, max_retries: 3}}
+";
+    let config = Config::loader()
+        .text("hub.yaml", text, Format::Yaml)
+        .env_from("SEAWALL", [("SEAWALL_GUARDS__PAYMENTS__BREAKER__COOLDOWN", "60s")])
+        .load()
+        .unwrap();
+    let value = |guard: &str, path: &str| {
+        let found = config.plan(guard).unwrap().settings().find(|setting| setting.path() == path);
+        found.map_or_else(|| "nothing".to_owned(), |setting| setting.value().to_owned())
+    };
+    assert_eq!(value("payments", "breaker.cooldown"), "60s");
+    assert_eq!(value("payments", "breaker.scope"), "call", "as it was");
+    assert_eq!(value("payments", "breaker.consecutive_failures"), "5");
+    assert_eq!(
+        (value("search", "breaker.failure_rate"), value("search", "breaker.scope")),
+        ("30%".into(), "attempt".into())
+    );
+}

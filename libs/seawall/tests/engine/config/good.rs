@@ -128,6 +128,69 @@ guard `a`, from outside in
     );
 }
 
+/// ENG-12: what lies under an instance is what lies under it in resilience4j 2 (`createRetryConfig` and its kind): `default` is
+/// under bases too, but not under those of a circuit breaker, which has a base of its own name instead.
+#[test]
+fn eng_12_defaults_lie_under_bases_as_in_resilience4j() {
+    let config = yaml(
+        "
+resilience4j:
+  retry:
+    configs:
+      default: {maxAttempts: 7, waitDuration: 2s}
+      shared: {maxAttempts: 4}
+    instances:
+      plain: {}
+      based: {baseConfig: shared}
+  ratelimiter:
+    configs: {default: {limitForPeriod: 10, limitRefreshPeriod: 1s, timeoutDuration: 0}}
+    limiters: {plain: {limitForPeriod: 20}}
+  circuitbreaker:
+    configs:
+      default: {slidingWindowSize: 30, waitDurationInOpenState: 5s}
+      shared: {slidingWindowSize: 40}
+      own: {slidingWindowSize: 50}
+    instances:
+      plain: {}
+      based: {baseConfig: shared}
+      own: {}
+",
+    );
+    let both =
+        |guard: &str, one: &str, other: &str| (value(&config, guard, one), value(&config, guard, other));
+    let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+    let (attempts, wait) = ("retry.max_attempts", "retry.backoff.base");
+    assert_eq!(both("plain", attempts, wait), pair("7", "2s"));
+    assert_eq!(both("based", attempts, wait), pair("4", "2s"), "`default` lies under `shared`");
+    assert_eq!(both("plain", "rate_limit.calls", "rate_limit.per"), pair("20", "1s"));
+    let (window, cooldown) = ("breaker.over_calls", "breaker.cooldown");
+    assert_eq!(both("plain", window, cooldown), pair("30", "5s"));
+    assert_eq!(both("based", window, cooldown), pair("40", "60s"), "but not here");
+    assert_eq!(both("own", window, cooldown), pair("50", "60s"), "nor where a base has the instance's name");
+}
+
+/// ENG-12: `max_retries: 5` is six attempts, and `critical` tries long before it gives up: the usual call timeout of 10 s does
+/// not cut off the waits of up to 62 s that both have. Whoever sets a timeout has said how long.
+#[test]
+fn eng_12_promised_attempts_have_the_time_to_take_place() {
+    let config = yaml(
+        "
+guards:
+  flat: {max_retries: 5, retry_backoff: 2}
+  breaker: {cb_cooldown: 30}
+  critical: {preset: critical}
+  bounded: {preset: critical, call_timeout: 20s}
+  timed: {max_retries: 5, retry_backoff: 2, timeout: 3}
+  own: {retry: {max_attempts: 6, backoff: {base: 2s}}}
+",
+    );
+    let call_timeout = |guard| value(&config, guard, "call_timeout");
+    assert_eq!((call_timeout("flat"), call_timeout("breaker")), ("72s".into(), "17s".into()));
+    assert_eq!((call_timeout("critical"), call_timeout("bounded")), ("72s".into(), "20s".into()));
+    assert!(explain(&config, "timed").contains("80.1s (all attempts and waits)"));
+    assert!(explain(&config, "own").contains("10s (the default)"), "in our own words, our own rule");
+}
+
 /// ENG-12: windows over time, growing cooldowns, chance, and what is not quite the same.
 #[test]
 fn eng_12_the_finer_keys_of_resilience4j_keep_their_meaning() {

@@ -1,11 +1,13 @@
 //! Files for resilience4j in Spring Boot: `resilience4j:` with its modules, their `configs` and `instances`.
 //!
-//! They keep the meaning that they have there: bare numbers are milliseconds, `configs.default` lies under every
-//! instance that names no base, and where a key is absent the default of resilience4j holds, not ours. All instances of
+//! They keep the meaning that they have there: bare numbers are milliseconds, `configs.default` lies under what names no
+//! base, and where a key is absent the default of resilience4j holds, not ours. All instances of
 //! one name make one guard.
 
 mod keys;
 mod translate;
+
+use std::collections::HashMap;
 
 use keys::{Kind, Known, MODULES, Module};
 
@@ -23,6 +25,8 @@ const DIALECT: &str = "resilience4j";
 #[derive(Debug, Default)]
 pub(in crate::config) struct Resilience4j<'a> {
     sections: Vec<Section<'a>>,
+    /// Where each stands: its module, whether it is an instance, and its name.
+    places: HashMap<(&'static str, bool, &'a str), usize>,
 }
 
 /// One base or one instance of one module.
@@ -78,7 +82,7 @@ impl<'a> Resilience4j<'a> {
         for part in entries_of(&entry.value, path, report) {
             let path = join(path, &part.key);
             match squash(&part.key).as_str() {
-                "instances" | "backends" => self.sections(module, true, part, &path, report),
+                "instances" | "backends" | "limiters" => self.sections(module, true, part, &path, report),
                 "configs" => self.sections(module, false, part, &path, report),
                 key if key.ends_with("aspectorder") || matches!(key, "metrics" | "tags") => {
                     let reason = "not read: it is about Spring; the order of a guard's policies is fixed";
@@ -106,11 +110,7 @@ impl<'a> Resilience4j<'a> {
         for entry in entries.iter().take(NAMES_MAX) {
             refuse_name(entry, path, report);
             let path = join(path, &entry.key);
-            let known = self.sections.iter().position(|section| {
-                (section.module.name, section.is_instance, section.name)
-                    == (module.name, is_instance, &entry.key)
-            });
-            let at = known.unwrap_or_else(|| {
+            let at = *self.places.entry((module.name, is_instance, &entry.key)).or_insert_with(|| {
                 self.sections.push(Section {
                     module,
                     is_instance,
@@ -130,9 +130,18 @@ impl<'a> Resilience4j<'a> {
     }
 
     fn config(&self, module: &Module, name: &str) -> Option<&Section<'a>> {
-        let mut configs =
-            self.sections.iter().filter(|section| !section.is_instance && section.module.name == module.name);
-        configs.find(|section| section.name == name)
+        self.places.get(&(module.name, false, name)).map(|at| &self.sections[*at])
+    }
+
+    /// What lies under a section that names no base, as resilience4j 2 has it. A circuit breaker is the exception: its
+    /// instance takes the base of its own name before `default`, and its bases take nothing.
+    fn unsaid_base(&self, section: &Section<'a>) -> Option<&Section<'a>> {
+        let default = || self.config(section.module, "default");
+        if section.module.policy == "breaker" {
+            let own = || self.config(section.module, section.name).or_else(default);
+            return if section.is_instance { own() } else { None };
+        }
+        if section.name == "default" { None } else { default() }
     }
 
     /// The settings of an instance over those of its bases.
@@ -152,9 +161,7 @@ impl<'a> Resilience4j<'a> {
                     }
                     base
                 }
-                // As in Spring Boot.
-                None if section.is_instance => self.config(section.module, "default"),
-                None => None,
+                None => self.unsaid_base(section),
             };
             let Some(base) = base else { break };
             if chain.len() > LAYERS_MAX {
@@ -188,19 +195,23 @@ impl<'a> Resilience4j<'a> {
     pub(in crate::config) fn translate(&self, book: &mut Book, report: &mut Report) {
         let mut instances: Vec<_> = self.sections.iter().filter(|section| section.is_instance).collect();
         instances.sort_by(|a, b| a.place.cmp(&b.place));
-        let mut names: Vec<(&str, &Place)> = Vec::new();
-        for instance in &instances {
-            if !names.iter().any(|(name, _)| *name == instance.name) {
-                names.push((instance.name, &instance.place));
-            }
+        // In the order of the file, those of one name together.
+        let mut groups: Vec<Vec<&Section<'a>>> = Vec::new();
+        let mut group_of = HashMap::new();
+        for instance in instances {
+            let at = *group_of.entry(instance.name).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[at].push(instance);
         }
-        for (name, place) in names {
-            let parts: Vec<_> = instances.iter().filter(|instance| instance.name == name).collect();
+        for parts in groups {
+            let Some(first) = parts.first() else { continue };
             let resolved: Vec<_> = parts
                 .iter()
                 .map(|part| (part.module.name, part.place.clone(), self.resolved(part, report)))
                 .collect();
-            let guard = entry(&mut book.guards, "guards", name, place);
+            let guard = entry(&mut book.guards, "guards", first.name, &first.place);
             let mut layer = translate::layer(&resolved, guard, report);
             let tainted = parts.iter().filter(|part| part.tainted).map(|part| part.module.policy);
             layer.tainted.extend(tainted);
@@ -224,6 +235,13 @@ impl Section<'_> {
             };
             return report.wrong(&entry.place, path, Wrong::new("no such key", remedy));
         };
+        // The same key in the same letters has been found before, as a mistake of the format.
+        let other = |setting: &&Setting| setting.name == known.name && setting.place.is_beside(&entry.place);
+        if let Some(first) = self.settings.iter().find(other).filter(|first| first.path != path) {
+            let line = first.place.line().unwrap_or_default();
+            let reason = format!("this is `{}` of line {line} once more", known.name);
+            return report.wrong(&entry.place, path, Wrong::new(reason, "take one of them out"));
+        }
         match read(known, &entry.value) {
             Ok(Some(value)) => {
                 // A later file replaces what an earlier one said.

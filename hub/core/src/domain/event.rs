@@ -1,0 +1,26 @@
+//! What has happened somewhere, as it was told to the hub.
+
+use super::event_type::EventType;
+use super::time::Millis;
+
+/// An event that the hub accepts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Who sent it calls it so; the same id is the same event.
+    pub id: String,
+    /// Its kind.
+    pub kind: EventType,
+    /// Where it comes from.
+    pub source: String,
+    /// As it came: JSON.
+    pub payload: Vec<u8>,
+    /// Of what was sent: the same id with another one is a mistake.
+    pub fingerprint: [u8; 32],
+    /// When it was accepted.
+    pub accepted: Millis,
+    /// The trace that it belongs to, if it said so.
+    pub trace: Option<String>,
+}
+
+/// The longest id.
+pub const EVENT_ID_MAX: usize = 200;

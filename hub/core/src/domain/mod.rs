@@ -1,0 +1,9 @@
+//! Plain types and rules.
+
+pub mod delivery;
+pub mod event;
+pub mod event_type;
+pub mod rule;
+pub mod service;
+pub mod slug;
+pub mod time;

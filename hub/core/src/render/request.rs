@@ -1,0 +1,221 @@
+//! The exact request that a rule makes of an event.
+
+use serde_json::Value as Json;
+
+use super::engine::Mistake;
+use super::filter::Filter;
+use super::template::Template;
+use super::text::Text;
+use super::{OUTPUT_BYTES_MAX, TEMPLATE_BYTES_MAX, View};
+
+/// A rule as somebody has written it.
+#[derive(Clone, Debug)]
+pub struct RuleText<'a> {
+    /// A condition, or nothing for all events of the kind.
+    pub filter: Option<&'a str>,
+    /// `POST`, `PUT`, …
+    pub method: &'a str,
+    /// Below the address of the service: `/invoices/{{ data.id }}?by={{ source }}`.
+    pub path: &'a str,
+    /// Names and values.
+    pub headers: &'a [(String, String)],
+    /// What is sent; nothing for an event as it came.
+    pub body: Option<&'a Json>,
+}
+
+/// A rule, compiled.
+#[derive(Debug)]
+pub struct Program {
+    filter: Option<Filter>,
+    method: Box<str>,
+    path: Text,
+    headers: Vec<HeaderTemplate>,
+    body: Option<Template>,
+}
+
+/// A header whose value may hold expressions.
+#[derive(Debug)]
+pub struct HeaderTemplate {
+    name: Box<str>,
+    value: Text,
+}
+
+/// A request, ready to be sent below the address of a service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// The path with its query, percent-encoded.
+    pub path: String,
+    /// Names in small letters, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body, if there is one.
+    pub body: Option<Vec<u8>>,
+}
+
+impl Request {
+    /// As it is kept: JSON.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = self.body.as_ref().map(|body| String::from_utf8_lossy(body));
+        serde_json::json!([self.method, self.path, self.headers, body]).to_string().into_bytes()
+    }
+
+    /// Back from what is kept.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let kept: Json = serde_json::from_slice(bytes).ok()?;
+        let text = |value: &Json| value.as_str().map(ToOwned::to_owned);
+        let header = |pair: &Json| Some((text(&pair[0])?, text(&pair[1])?));
+        Some(Request {
+            method: text(&kept[0])?,
+            path: text(&kept[1])?,
+            headers: kept[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
+            body: text(&kept[3]).map(String::into_bytes),
+        })
+    }
+}
+
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
+
+/// Headers that say where a message ends and who talks to whom: never a rule's.
+const FORBIDDEN: [&str; 11] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "upgrade",
+];
+
+impl Program {
+    /// Compiles a rule; every mistake in it at once.
+    pub fn new(rule: &RuleText<'_>) -> Result<Self, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let size = rule.body.map_or(0, |body| body.to_string().len()) + rule.path.len();
+        if size > TEMPLATE_BYTES_MAX {
+            return Err(vec![Mistake::new(
+                "body",
+                format!("templates may be {TEMPLATE_BYTES_MAX} bytes, not {size}"),
+            )]);
+        }
+        let filter = rule.filter.and_then(|text| keep(Filter::new(text), &mut mistakes));
+        let method = rule.method.to_ascii_uppercase();
+        if !METHODS.contains(&&*method) {
+            mistakes
+                .push(Mistake::new("method", format!("`{}` is none of {}", rule.method, METHODS.join(", "))));
+        }
+        if !rule.path.starts_with('/') {
+            mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
+        }
+        let path = keep(Text::new(rule.path, "path"), &mut mistakes);
+        let headers =
+            rule.headers.iter().filter_map(|(name, value)| header(name, value, &mut mistakes)).collect();
+        let body = match rule.body.map(|body| Template::new(body, "body")) {
+            Some(Err(more)) => {
+                mistakes.extend(more);
+                None
+            }
+            Some(Ok(body)) => Some(body),
+            None => None,
+        };
+        match path {
+            Some(path) if mistakes.is_empty() => {
+                Ok(Program { filter, method: method.into(), path, headers, body })
+            }
+            _ => Err(mistakes),
+        }
+    }
+
+    /// Its condition, if it has one.
+    #[must_use]
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
+    /// The request for this event. `event` is the event as it came, for rules without a body of their own.
+    pub fn render(&self, view: &View, event: &Json) -> Result<Request, Mistake> {
+        let path = self.path.render(view, "path", percent_encode)?;
+        check_path(&path)?;
+        let mut headers = Vec::with_capacity(self.headers.len() + 1);
+        for HeaderTemplate { name, value } in &self.headers {
+            let place = format!("headers.{name}");
+            let value = value.render(view, &place, |value, out| out.push_str(value))?;
+            check_value(&value, &place)?;
+            headers.push((name.to_string(), value));
+        }
+        let body = match (&self.body, &*self.method) {
+            (Some(template), _) => Some(template.render(view, "body")?),
+            (None, "GET" | "HEAD" | "DELETE") => None,
+            (None, _) => Some(event.clone()),
+        };
+        let body = body.map(|body| body.to_string().into_bytes());
+        if body.as_ref().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
+            return Err(super::text::too_large("body"));
+        }
+        if body.is_some() && !headers.iter().any(|(name, _)| name == "content-type") {
+            headers.push(("content-type".into(), "application/json".into()));
+        }
+        Ok(Request { method: self.method.to_string(), path, headers, body })
+    }
+}
+
+fn keep<T>(made: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> Option<T> {
+    made.map_err(|mistake| mistakes.push(mistake)).ok()
+}
+
+fn header(name: &str, value: &str, mistakes: &mut Vec<Mistake>) -> Option<HeaderTemplate> {
+    let place = format!("headers.{}", name.escape_debug());
+    let small = name.to_ascii_lowercase();
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        mistakes.push(Mistake::new(&place, "a header's name may hold letters, digits and hyphens"));
+        return None;
+    }
+    if FORBIDDEN.contains(&&*small) {
+        mistakes.push(Mistake::new(&place, "this header belongs to the connection, and the hub sets it"));
+        return None;
+    }
+    let value = keep(Text::new(value, &place), mistakes)?;
+    Some(HeaderTemplate { name: small.into(), value })
+}
+
+/// What an expression yields can't leave its place in a path: no slash, no question mark, no dots that climb.
+fn percent_encode(value: &str, out: &mut String) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) || (byte == b'.' && value.len() > 2) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+fn check_path(path: &str) -> Result<(), Mistake> {
+    let visible = |byte: u8| byte.is_ascii_graphic();
+    if !path.bytes().all(visible) {
+        return Err(Mistake::new("path", "it holds a space or a character that has to be percent-encoded"));
+    }
+    let before_query = path.split(['?', '#']).next().unwrap_or_default();
+    if before_query.split('/').any(|part| part == ".." || part == ".") {
+        return Err(Mistake::new("path", "`..` would leave the address of the service"));
+    }
+    if path.starts_with("//") {
+        return Err(Mistake::new("path", "two slashes in front would name another host"));
+    }
+    Ok(())
+}
+
+fn check_value(value: &str, place: &str) -> Result<(), Mistake> {
+    let fine = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7F);
+    if value.bytes().all(fine) {
+        Ok(())
+    } else {
+        Err(Mistake::new(place, "a header's value may not hold line breaks or other control characters"))
+    }
+}

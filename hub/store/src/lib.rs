@@ -1,0 +1,5 @@
+//! Where the hub keeps everything: the port [`Store`](seawall_hub_core::port::store::Store) on SQLite.
+
+pub mod sqlite;
+
+pub use sqlite::{OpenError, Sqlite};

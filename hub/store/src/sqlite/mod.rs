@@ -1,0 +1,202 @@
+//! One file, one writer.
+//!
+//! # Why one writer thread?
+//! SQLite lets one connection write at a time, and what costs is not the writing but the wait for the disk. So one thread
+//! writes, takes everything that has queued up while it waited for the last commit, and commits it together: the more comes
+//! at once, the more share one wait. There is no delay to gather more, so that a single event is as quick as the disk is.
+//!
+//! # What a power cut leaves
+//! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
+
+mod changes;
+mod queue;
+mod reads;
+mod rows;
+mod schema;
+mod unit_of_work;
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Lane, Room, Store, StoreError, Unit};
+use tokio::sync::oneshot;
+
+use self::queue::{Queue, Work};
+use self::unit_of_work::Writer;
+
+/// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
+#[derive(Clone)]
+pub struct Sqlite {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    queue: Arc<Queue>,
+    /// Connections that only read, for as many as read at once.
+    readers: Mutex<Vec<Connection>>,
+    path: PathBuf,
+    /// Of this start. What other starts had in hand is void.
+    epoch: u64,
+    writer: Option<thread::JoinHandle<()>>,
+    /// Held for as long as the store is open, so that two processes never share a folder.
+    _lock: File,
+}
+
+impl Sqlite {
+    /// Opens the database in this folder, or makes one.
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        let failed = |what: &str, error: &dyn fmt::Display| {
+            OpenError(format!("{what} `{}`: {error}", folder.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed("can't make the folder", &error))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
+        let lock = lock.map_err(|error| failed("can't write to the folder", &error))?;
+        if !is_ours(&lock) {
+            let held = "another process uses it; stop that one, or choose another folder";
+            return Err(failed("can't use the folder", &held));
+        }
+        let path = folder.join("seawall.db");
+        let mut connection =
+            Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
+        let start = schema::prepare(&mut connection)?;
+        let queue = Arc::new(Queue::new());
+        let writer = Writer::new(connection, start, queue.clone());
+        let writer = thread::Builder::new().name("seawall store".into()).spawn(move || writer.run());
+        let inner = Inner {
+            queue,
+            readers: Mutex::default(),
+            path,
+            epoch: start.epoch,
+            writer: Some(writer.map_err(|error| failed("can't start the writer for", &error))?),
+            _lock: lock,
+        };
+        Ok(Sqlite { inner: Arc::new(inner) })
+    }
+
+    /// How often this database has been opened.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Work,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = oneshot::channel();
+        self.inner.queue.put(lane, work(sender))?;
+        receiver.await.unwrap_or_else(|_| Err(StoreError::Fatal("the writer has ended".into())))
+    }
+
+    /// Reads on a connection of its own, beside whatever is being written.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = self.inner.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let connection = inner.reader()?;
+            let answer = read(&connection);
+            inner.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            answer
+        });
+        match done.await {
+            Ok(answer) => answer.map_err(|error| StoreError::Failed(error.to_string())),
+            Err(error) => Err(StoreError::Failed(error.to_string())),
+        }
+    }
+}
+
+/// Takes the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
+/// thread is about to start, so it is asked for more than once.
+fn is_ours(lock: &File) -> bool {
+    (0..10).any(|turn| {
+        if turn > 0 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "at the start of the process, before anything runs"
+            )]
+            thread::sleep(Duration::from_millis(50));
+        }
+        lock.try_lock().is_ok()
+    })
+}
+
+impl Inner {
+    fn reader(&self) -> rusqlite::Result<Connection> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY), Ok)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(writer) = self.writer.take() {
+            // It ends when the queue is empty. A panic in it was told to those who waited.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Store for Sqlite {
+    async fn commit(&self, lane: Lane, unit: Unit) -> Result<Committed, StoreError> {
+        self.ask(lane, |reply| Work::Commit(unit, reply)).await
+    }
+
+    async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
+        self.ask(Lane::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+    }
+
+    async fn next_due(&self) -> Result<Vec<(Slug, Millis)>, StoreError> {
+        self.read(reads::next_due).await
+    }
+
+    async fn services(&self) -> Result<Vec<Service>, StoreError> {
+        self.read(reads::services).await
+    }
+
+    async fn rules(&self) -> Result<Vec<Rule>, StoreError> {
+        self.read(reads::rules).await
+    }
+
+    async fn event(&self, id: &str) -> Result<Option<Event>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| reads::event(connection, &id)).await
+    }
+
+    async fn delivery(&self, id: DeliveryId) -> Result<Option<(Kept, Vec<AttemptRecord>)>, StoreError> {
+        self.read(move |connection| reads::delivery(connection, id)).await
+    }
+}
+
+/// Why a database could not be opened, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenError(pub(crate) String);
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { path, epoch, .. } = &*self.inner;
+        f.debug_struct("Sqlite").field("path", path).field("epoch", epoch).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,53 @@
+//! The tables, and bringing a database to them.
+
+use rusqlite::Connection;
+
+use super::OpenError;
+use super::unit_of_work::at_start;
+
+/// What holds for one start of the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    /// How often the database has been opened.
+    pub(super) epoch: u64,
+    /// The higher half of the names of its deliveries.
+    pub(super) era: u64,
+}
+
+/// The steps from an empty database to today's, one for each version. Never changed, only added to.
+const STEPS: [&str; 1] = [include_str!("step_1.sql")];
+
+/// Brings the database to today's tables, and begins a new epoch.
+pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
+    let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    // Big enough that the log is folded back now and then, small enough that it stays small.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(failed)?;
+    connection.pragma_update(None, "cache_size", -32_000).map_err(failed)?;
+    let version: u32 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if version as usize > STEPS.len() {
+        return Err(OpenError(format!(
+            "the database was written by a newer Seawall (its version is {version}, this one knows {}); start that one, \
+             or restore a backup from before",
+            STEPS.len()
+        )));
+    }
+    let start = at_start(connection, |connection| {
+        for (step, sql) in (1_u32..).zip(STEPS).skip(version as usize) {
+            connection.execute_batch(sql)?;
+            connection.pragma_update(None, "user_version", step)?;
+        }
+        connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
+        // What the start before had in hand is due at once.
+        connection.execute("UPDATE deliveries SET state = 1, due = 0 WHERE state = 0", [])?;
+        connection.query_row("SELECT epoch, era FROM meta", [], |row| {
+            Ok(Start {
+                epoch: row.get::<_, i64>(0)?.cast_unsigned(),
+                era: row.get::<_, i64>(1)?.cast_unsigned(),
+            })
+        })
+    });
+    start.map_err(failed)
+}

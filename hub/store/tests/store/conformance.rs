@@ -1,0 +1,373 @@
+//! What every store must do. Each test takes a store that was just made; another backend runs the same ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::event_type::{EventType, Pattern};
+use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::domain::service::{Sealed, Service};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{
+    AttemptRecord, Change, Committed, Following, Kept, Lane, NewDelivery, Room, Settlement, Store,
+    StoreError, Unit,
+};
+use seawall_hub_store::Sqlite;
+use tempfile::TempDir;
+
+pub(crate) const NOW: Millis = Millis(1_700_000_000_000);
+
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Place { folder: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn open(&self) -> Sqlite {
+        Sqlite::open(self.folder.path()).unwrap()
+    }
+}
+
+pub(crate) fn slug(name: &str) -> Slug {
+    Slug::new(name).unwrap()
+}
+
+pub(crate) fn service(name: &str, version: u64) -> Service {
+    Service {
+        name: slug(name),
+        version,
+        address: "https://billing.example/api".into(),
+        headers: vec![("x-team".into(), "shop \"7\"".into())],
+        auth: Some(Sealed(vec![0, 159, 146, 150])),
+        policy: "{\"preset\":\"critical\"}".into(),
+        paused: version.is_multiple_of(2),
+        changed: NOW,
+    }
+}
+
+pub(crate) fn rule(name: &str, version: u64) -> Rule {
+    Rule {
+        name: slug(name),
+        version,
+        events: Pattern::new("order.*").unwrap(),
+        filter: Some("data.total > 100".into()),
+        service: slug("billing"),
+        method: "POST".into(),
+        path: "/invoices/{{ data.id }}".into(),
+        headers: vec![],
+        body: Some("{\"order\":\"{{ data.id }}\"}".into()),
+        schedule: Schedule { count: Count::All, attempts: 7, ..Schedule::default() },
+        enabled: true,
+        changed: NOW,
+    }
+}
+
+pub(crate) fn event(id: &str) -> Arc<Event> {
+    Arc::new(Event {
+        id: id.into(),
+        kind: EventType::new("order.created").unwrap(),
+        source: "shop".into(),
+        payload: format!("{{\"id\":\"{id}\"}}").into_bytes(),
+        fingerprint: [7; 32],
+        accepted: NOW,
+        trace: Some("00-1-1-01".into()),
+    })
+}
+
+fn to(service: &str) -> NewDelivery {
+    NewDelivery {
+        rule: (slug("invoices"), 3),
+        service: slug(service),
+        request: format!("to {service}").into_bytes(),
+        stillborn: None,
+    }
+}
+
+fn unit(changes: impl IntoIterator<Item = Change>) -> Unit {
+    Unit { changes: changes.into_iter().collect() }
+}
+
+async fn add(store: &Sqlite, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
+    let deliveries = deliveries.iter().map(|service| to(service)).collect();
+    store.commit(Lane::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
+}
+
+async fn settle(store: &Sqlite, delivery: DeliveryId, next: Following) -> Result<Committed, StoreError> {
+    let attempt = AttemptRecord {
+        at: NOW,
+        took_micros: 1_234,
+        status: Some(500),
+        error: Some("down".into()),
+        answer: vec![1, 2],
+    };
+    let settlement = Settlement { delivery, next, attempt: Some(attempt) };
+    store.commit(Lane::Outcomes, unit([Change::Settle(settlement)])).await
+}
+
+/// What is due of all services, up to so many of each.
+async fn due(store: &Sqlite, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
+    let room = |service: &str| Room { service: slug(service), most };
+    store.take_due(now, ["billing", "mail", "search"].map(room).into()).await
+}
+
+async fn kept(store: &Sqlite, id: DeliveryId) -> Kept {
+    store.delivery(id).await.unwrap().unwrap().0
+}
+
+/// HUB-1, HUB-4: services and rules come back as they were put in; versions go up one by one, and a stale one is refused.
+#[tokio::test]
+async fn hub_1_services_and_rules_are_kept_by_version() {
+    let place = Place::new();
+    let store = place.open();
+    let put = |change| store.commit(Lane::Admin, unit([change]));
+    put(Change::PutService(service("billing", 1))).await.unwrap();
+    put(Change::PutService(service("billing", 2))).await.unwrap();
+    let stale = StoreError::Stale { found: Some(2) };
+    assert_eq!(put(Change::PutService(service("billing", 2))).await, Err(stale.clone()));
+    assert_eq!(put(Change::PutService(service("billing", 4))).await, Err(stale));
+    assert_eq!(put(Change::PutService(service("other", 2))).await, Err(StoreError::Stale { found: None }));
+    put(Change::PutRule(rule("invoices", 1))).await.unwrap();
+    assert_eq!(store.services().await.unwrap(), [service("billing", 2)]);
+    assert_eq!(store.rules().await.unwrap(), [rule("invoices", 1)]);
+    put(Change::DeleteRule(slug("invoices"))).await.unwrap();
+    assert_eq!(put(Change::DeleteRule(slug("invoices"))).await, Err(StoreError::Stale { found: None }));
+    put(Change::DeleteService(slug("billing"))).await.unwrap();
+    assert!(store.services().await.unwrap().is_empty() && store.rules().await.unwrap().is_empty());
+}
+
+/// HUB-14: a unit is true as a whole or not at all, whatever becomes of those that share its commit.
+#[tokio::test]
+async fn hub_14_a_unit_is_committed_as_a_whole_or_not_at_all() {
+    let place = Place::new();
+    let store = place.open();
+    let half = unit([Change::PutService(service("billing", 1)), Change::PutService(service("other", 5))]);
+    let (half, whole) = tokio::join!(
+        store.commit(Lane::Admin, half),
+        store.commit(Lane::Admin, unit([Change::PutService(service("third", 1))])),
+    );
+    assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(Committed::default())));
+    assert_eq!(store.services().await.unwrap(), [service("third", 1)]);
+}
+
+/// HUB-3: event, deliveries and idempotency record are one commit; the same id is stored once, however many send it at once,
+/// and whoever comes second learns what it led to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hub_3_the_same_event_is_stored_once() {
+    let place = Place::new();
+    let store = place.open();
+    let mut senders = tokio::task::JoinSet::new();
+    for n in 0..200 {
+        let store = store.clone();
+        senders
+            .spawn(async move { (n, add(&store, &format!("evt-{}", n % 10), &["billing", "mail"]).await) });
+    }
+    let (mut first, mut again) = (BTreeSet::new(), 0);
+    let mut led_to = BTreeMap::new();
+    for (n, answer) in senders.join_all().await {
+        match answer {
+            Ok(committed) => {
+                assert!(first.insert(n % 10), "stored twice");
+                led_to.insert(n % 10, committed.deliveries);
+            }
+            Err(StoreError::EventExists { fingerprint, deliveries }) => {
+                assert_eq!((fingerprint, deliveries.len()), ([7; 32], 2));
+                again += 1;
+            }
+            Err(other) => unreachable!("{other}"),
+        }
+    }
+    assert_eq!((first.len(), again), (10, 190));
+    let names: BTreeSet<DeliveryId> = led_to.values().flatten().copied().collect();
+    assert_eq!(names.len(), 20, "names are given out once");
+    assert_eq!(store.event("evt-3").await.unwrap().unwrap(), *event("evt-3"));
+    assert_eq!(store.event("nope").await.unwrap(), None);
+}
+
+/// HUB-5: a delivery waits, is taken when it is due, and ends; each try is remembered.
+#[tokio::test]
+async fn hub_5_a_delivery_waits_is_taken_and_ends() {
+    let place = Place::new();
+    let store = place.open();
+    let ids = add(&store, "evt-1", &["billing", "mail", "search"]).await.unwrap().deliveries;
+    assert!(due(&store, NOW, 10).await.unwrap().is_empty(), "they are born in this process's hand");
+
+    let progress = Progress { accepted: NOW, counted: 1, failures: 2 };
+    let until = NOW + Duration::from_secs(30);
+    settle(&store, ids[0], Following::Waits { until, progress }).await.unwrap();
+    settle(&store, ids[1], Following::Delivered).await.unwrap();
+    settle(&store, ids[2], Following::DeadLetter(Reason::Attempts)).await.unwrap();
+    assert_eq!(
+        settle(&store, ids[1], Following::Delivered).await,
+        Err(StoreError::NotOurs(ids[1])),
+        "it has ended"
+    );
+    assert!(due(&store, NOW + Duration::from_secs(29), 10).await.unwrap().is_empty());
+    let taken = due(&store, until, 10).await.unwrap();
+    assert_eq!(taken.len(), 1);
+    assert_eq!((taken[0].id, &taken[0].event, taken[0].progress), (ids[0], &"evt-1".to_owned(), progress));
+    assert_eq!((&*taken[0].request, taken[0].state), (&b"to billing"[..], State::Leased));
+    assert!(due(&store, until, 10).await.unwrap().is_empty(), "taken once");
+
+    settle(&store, ids[0], Following::Delivered).await.unwrap();
+    let (done, attempts) = store.delivery(ids[0]).await.unwrap().unwrap();
+    assert_eq!((done.state, attempts.len(), attempts[0].status), (State::Delivered, 2, Some(500)));
+    let dead = kept(&store, ids[2]).await;
+    assert_eq!((dead.state, dead.reason), (State::DeadLettered, Some(Reason::Attempts)));
+    let foreign = DeliveryId { era: ids[0].era ^ 1, ..ids[0] };
+    assert_eq!(store.delivery(foreign).await.unwrap(), None, "a name of another database");
+    assert_eq!(DeliveryId::parse(&ids[0].to_string()), Some(ids[0]));
+}
+
+/// PRM-2, HUB-5: after a restart, what was in hand is due at once, under the same name; what the old process says of it counts
+/// no more.
+#[tokio::test]
+async fn prm_2_a_restart_takes_up_what_was_in_hand() {
+    let place = Place::new();
+    let ids = {
+        let store = place.open();
+        let ids = add(&store, "evt-1", &["billing", "mail"]).await.unwrap().deliveries;
+        settle(&store, ids[1], Following::Delivered).await.unwrap();
+        ids
+    };
+    let store = place.open();
+    assert_eq!(store.epoch(), 2);
+    assert_eq!(
+        settle(&store, ids[0], Following::Delivered).await,
+        Err(StoreError::NotOurs(ids[0])),
+        "not in hand yet"
+    );
+    let taken = due(&store, NOW, 10).await.unwrap();
+    assert_eq!(taken.iter().map(|kept| kept.id).collect::<Vec<_>>(), [ids[0]]);
+    settle(&store, ids[0], Following::Delivered).await.unwrap();
+    let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().deliveries;
+    assert!(fresh[0] > ids[1], "names go on");
+}
+
+/// HUB-5: so many are taken at a time, the longest due first.
+#[tokio::test]
+async fn hub_5_the_longest_due_come_first() {
+    let place = Place::new();
+    let store = place.open();
+    let mut expected = Vec::new();
+    for n in 0..20_u64 {
+        let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().deliveries;
+        let until = NOW + Duration::from_secs((n * 7) % 20);
+        let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
+        settle(&store, ids[0], Following::Waits { until, progress }).await.unwrap();
+        expected.push((until, ids[0]));
+    }
+    expected.sort_unstable();
+    assert_eq!(store.next_due().await.unwrap(), [(slug("billing"), NOW)]);
+    let taken = due(&store, NOW + Duration::from_secs(60), 5).await.unwrap();
+    assert_eq!(
+        taken.iter().map(|kept| kept.id).collect::<Vec<_>>(),
+        expected[..5].iter().map(|(_, id)| *id).collect::<Vec<_>>()
+    );
+}
+
+/// PRM-1: one folder, one process; a database from the future is refused with a word.
+#[tokio::test]
+async fn prm_1_a_folder_is_used_by_one_process() {
+    let place = Place::new();
+    let store = place.open();
+    let second = Sqlite::open(place.folder.path()).unwrap_err().to_string();
+    assert!(second.contains("another process uses it; stop that one"), "{second}");
+    drop(store);
+    let connection = rusqlite::Connection::open(place.folder.path().join("seawall.db")).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let newer = Sqlite::open(place.folder.path()).unwrap_err().to_string();
+    assert!(newer.contains("newer Seawall (its version is 99"), "{newer}");
+}
+
+/// PRM-1: what is queued when the last handle goes is still written.
+#[tokio::test]
+async fn prm_1_what_is_queued_at_the_end_is_written() {
+    let place = Place::new();
+    let store = place.open();
+    for n in 0..100 {
+        let id = format!("evt-{n}");
+        let mut commit = Box::pin(add(&store, &id, &["billing"]));
+        // Polled once and dropped: it is queued, and nobody waits for it.
+        std::future::poll_fn(|cx| {
+            let _: () = drop(commit.as_mut().poll(cx));
+            Poll::Ready(())
+        })
+        .await;
+    }
+    drop(store);
+    let store = place.open();
+    assert_eq!(due(&store, NOW, 1_000).await.unwrap().len(), 100);
+}
+
+/// PRM-1: what was acknowledged is there after `kill -9`, at whatever moment: another process writes as fast as it can and
+/// says what it was told is written; this one kills it, opens the database and looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_what_was_acknowledged_survives_a_kill() {
+    const FOLDER: &str = "SEAWALL_TEST_FOLDER";
+    if let Ok(folder) = std::env::var(FOLDER) {
+        return write_for_ever(&folder).await;
+    }
+    let place = Place::new();
+    let (mut acknowledged, mut events) = (BTreeSet::new(), 0);
+    for round in 0..10_u64 {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "conformance::prm_1_what_was_acknowledged_survives_a_kill", "--nocapture"])
+            .env(FOLDER, place.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+        // Once it writes, it gets so many lines more.
+        let most = 200 + round * 97;
+        for line in
+            lines.by_ref().map_while(Result::ok).filter(|line| line.starts_with("evt-")).take(most as usize)
+        {
+            acknowledged.insert(line);
+        }
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        // What it said before it died counts too.
+        acknowledged.extend(
+            lines.map_while(Result::ok).filter(|line| line.starts_with("evt-") && line.ends_with('.')),
+        );
+        let store = place.open();
+        for line in &acknowledged {
+            let id = line.trim_end_matches('.');
+            assert!(store.event(id).await.unwrap().is_some(), "{id} was acknowledged and is lost");
+        }
+        events = due(&store, NOW, usize::MAX).await.unwrap().len();
+        assert!(events >= acknowledged.len(), "each has its delivery");
+    }
+    assert!(acknowledged.len() > 5_000, "{} of {events}", acknowledged.len());
+}
+
+/// Writes events, and a line for each that is said to be written.
+async fn write_for_ever(folder: &str) {
+    let store = Sqlite::open(std::path::Path::new(folder)).unwrap();
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..16 {
+        let store = store.clone();
+        writers.spawn(async move {
+            for n in 0.. {
+                let id = format!("evt-{}-{writer}-{n}", store.epoch());
+                add(&store, &id, &["billing"]).await.unwrap();
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "{id}.").unwrap();
+                out.flush().unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+}

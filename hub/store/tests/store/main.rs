@@ -1,0 +1,7 @@
+//! The store, and what the hub does with it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod accept;
+mod conformance;
+mod deliver;

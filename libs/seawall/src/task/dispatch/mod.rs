@@ -1,0 +1,14 @@
+//! A pool of workers over a batch or a stream of items.
+#![doc = ""]
+#![doc = include_str!("../../../docs/dispatcher.md")]
+
+mod bits;
+mod config;
+mod pool;
+mod results;
+mod wake;
+mod work;
+
+pub use config::{Dispatcher, KEYED_BUFFER, WORKERS_MAX};
+pub use results::{Finished, Items, Results};
+pub use work::{InPlace, OnTasks, Work};
