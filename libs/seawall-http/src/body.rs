@@ -1,0 +1,203 @@
+//! Bodies: of requests, to be sent once or again, and of answers, bounded in size and time.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+
+use crate::error::{BadRequest, BoxError, Cause, HttpError};
+
+/// The body of a request.
+pub struct Body(Kind);
+
+enum Kind {
+    Bytes(Bytes),
+    /// Taken by the first attempt.
+    Stream(Mutex<Option<UnsyncBoxBody<Bytes, BoxError>>>),
+}
+
+impl Body {
+    /// No body.
+    #[must_use]
+    pub fn empty() -> Self {
+        Body(Kind::Bytes(Bytes::new()))
+    }
+
+    /// A body that is sent while it is made. It can be sent once: a call with it has one attempt.
+    #[must_use]
+    pub fn stream<B>(body: B) -> Self
+    where
+        B: HttpBody + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let body = body.map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
+        let body = body.map_err(|error| BoxError::from(SourceBroke(error.into())));
+        Body(Kind::Stream(Mutex::new(Some(body.boxed_unsync()))))
+    }
+
+    /// Reads a stream into memory, so that it can be sent again, if it has at most so many bytes. A longer one stays a stream:
+    /// it is sent whole, and once.
+    pub async fn buffered<B>(mut body: B, bytes_max: usize) -> Result<Self, B::Error>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn StdError + Send + Sync>> + Send,
+    {
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            read.extend_from_slice(&data);
+            if read.len() > bytes_max {
+                return Ok(Body::stream(After { first: Some(read.freeze()), rest: body }));
+            }
+        }
+        Ok(read.freeze().into())
+    }
+
+    /// The bytes, unless it is a stream.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Kind::Bytes(bytes) => Some(bytes),
+            Kind::Stream(_) => None,
+        }
+    }
+
+    /// What one attempt sends.
+    pub(crate) fn outgoing(&self) -> Result<Outgoing, HttpError> {
+        match &self.0 {
+            Kind::Bytes(bytes) => Ok(Outgoing::Bytes(Full::new(bytes.clone()))),
+            Kind::Stream(stream) => {
+                let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+                // A second attempt with nothing in it would be worse than none.
+                stream.map(Outgoing::Stream).ok_or_else(|| Cause::Request(BadRequest::BodyGone).into())
+            }
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        Body(Kind::Bytes(bytes.into()))
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bytes() {
+            Some(bytes) => write!(f, "{} bytes", bytes.len()),
+            None => f.write_str("a stream"),
+        }
+    }
+}
+
+/// A body that could not be made: our own trouble, and no fault of the peer.
+#[derive(Debug)]
+pub(crate) struct SourceBroke(BoxError);
+
+impl fmt::Display for SourceBroke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body could not be made")
+    }
+}
+
+impl StdError for SourceBroke {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// A stream of which the beginning was read already.
+struct After<B> {
+    first: Option<Bytes>,
+    rest: B,
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for After<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+}
+
+/// What goes to the connection.
+pub(crate) enum Outgoing {
+    Bytes(Full<Bytes>),
+    Stream(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+impl HttpBody for Outgoing {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            Outgoing::Bytes(full) => Poll::Ready(
+                ready!(Pin::new(full).poll_frame(cx)).map(|frame| frame.map_err(|never| match never {})),
+            ),
+            Outgoing::Stream(stream) => Pin::new(stream).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Outgoing::Bytes(full) => full.is_end_stream(),
+            Outgoing::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Outgoing::Bytes(full) => full.size_hint(),
+            Outgoing::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
+
+/// Reads a whole answer, as long as it is no larger than `limit`. It is counted while it is read: what is too large is never
+/// held, and never cut short.
+pub(crate) async fn collect(mut body: Incoming, limit: u64) -> Result<Bytes, HttpError> {
+    let too_large = || HttpError::from(Cause::TooLarge { limit });
+    if body.size_hint().lower() > limit {
+        return Err(too_large());
+    }
+    // Most answers come in one piece, which then needs no copy.
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| Cause::Body(error.into()))?.into_data() else { continue };
+        let read = if all.is_empty() { first.len() } else { all.len() };
+        if (read + data.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            // What the peer announces is checked against the limit above, but it is still only an announcement.
+            let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(1 << 20);
+            all.reserve(first.len() + data.len() + announced);
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}

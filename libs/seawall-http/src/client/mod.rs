@@ -1,0 +1,162 @@
+//! The client.
+
+mod builder;
+mod exchange;
+mod reply;
+
+pub use builder::{BadClient, HttpClientBuilder};
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use hyper_util::client::legacy::Client;
+use seawall::{Attempt, Clock, Error, Guard};
+
+use crate::body::Outgoing;
+use crate::dial::Dialer;
+use crate::error::HttpError;
+use crate::fault::ByStatus;
+use crate::request::Request;
+use crate::response::{Opened, Response};
+use exchange::Resend;
+
+/// A pool of connections, and the rules for opening them. A handle: clones share everything.
+///
+/// What it sends goes through a [`Guard`], which has the timeouts and the retries. Redirects are not followed, and proxies of
+/// the environment are not used.
+///
+/// ```no_run
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// use seawall::{Guard, Retry, secs};
+/// use seawall_http::{HttpClient, Request};
+///
+/// let client = HttpClient::builder().build()?;
+/// let guard = Guard::builder("inventory").call_timeout(secs(5)).retry(Retry::attempts(3)).build()?;
+/// let stock = client.send(&guard, Request::get("https://inventory.example/stock/A-7")?).await?.good()?;
+/// println!("{} bytes in {:?}", stock.body().len(), stock.timings().total);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct HttpClient {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pool: Client<Dialer, Outgoing>,
+    clock: Clock,
+    response_bytes_max: u64,
+}
+
+impl HttpClient {
+    /// Begins a client.
+    pub fn builder() -> HttpClientBuilder {
+        HttpClientBuilder::default()
+    }
+
+    /// Sends a request through a guard, and reads the whole answer within the attempt's time.
+    ///
+    /// `through` is a guard, or what you say about the call to one: `guard.operation("charge").about("order 4711")`. How often
+    /// the request may be sent is said by the request. An answer with a status that is a fault is retried if the guard does
+    /// that, and is the result if it was the last: see [`Response::good`].
+    pub async fn send<'g>(
+        &self,
+        through: impl Through<'g>,
+        request: impl Borrow<Request>,
+    ) -> Result<Response, Error<HttpError>> {
+        let request = request.borrow();
+        let operation = |attempt| self.whole(request, Some(attempt), Resend::Once);
+        terms(through, request).call(operation).await
+    }
+
+    /// Sends a request once: one attempt, and one send on the wire. For those who have a schedule of their own.
+    pub async fn attempt<'g>(
+        &self,
+        through: impl Through<'g>,
+        request: impl Borrow<Request>,
+    ) -> Result<Response, Error<HttpError>> {
+        let request = request.borrow();
+        let operation = |attempt| self.whole(request, Some(attempt), Resend::Never);
+        terms(through, request).single_attempt().call(operation).await
+    }
+
+    /// As [`send`](HttpClient::send), but the body of the answer is left to be read. The guard's call is over with the headers,
+    /// and so is its place in a bulkhead; the attempt's deadline goes on.
+    pub async fn open<'g>(
+        &self,
+        through: impl Through<'g>,
+        request: impl Borrow<Request>,
+    ) -> Result<Opened, Error<HttpError>> {
+        let request = request.borrow();
+        let operation = |attempt| self.opened(request, attempt);
+        terms(through, request).call(operation).await
+    }
+
+    /// One attempt of a call that you guard yourself, with hedges, fallbacks or another guard to fall back on:
+    ///
+    /// ```no_run
+    /// # async fn f(client: &seawall_http::HttpClient, guard: seawall::Guard, request: seawall_http::Request) {
+    /// use seawall_http::ByStatus;
+    /// let terms = guard.idempotent().classify(ByStatus);
+    /// let answer = terms.hedged().call(|attempt| client.exchange(&request, attempt)).await;
+    /// # }
+    /// ```
+    ///
+    /// What the request says about its safety is up to you here, and its time is only what the guard around it allows.
+    pub async fn exchange(&self, request: &Request, attempt: Attempt) -> Result<Response, HttpError> {
+        self.whole(request, Some(attempt), Resend::Once).await
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+}
+
+fn terms<'g>(through: impl Through<'g>, request: &Request) -> seawall::Request<'g, ByStatus> {
+    let terms = through.by_status().safety(request.safety);
+    // A body that can't be sent again is sent once.
+    if request.is_replayable() { terms } else { terms.single_attempt() }
+}
+
+/// What a request is sent through: a guard, or a call to one in the making.
+pub trait Through<'g> {
+    /// The call, judged by status.
+    fn by_status(self) -> seawall::Request<'g, ByStatus>;
+}
+
+impl<'g> Through<'g> for &'g Guard {
+    fn by_status(self) -> seawall::Request<'g, ByStatus> {
+        self.classify(ByStatus)
+    }
+}
+
+impl<'g, C> Through<'g> for seawall::Request<'g, C> {
+    fn by_status(self) -> seawall::Request<'g, ByStatus> {
+        self.classify(ByStatus)
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient")
+            .field("response_bytes_max", &self.inner.response_bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As a service, for stacks of tower layers: `GuardLayer::new(guard).classify(ByStatus)` around it guards it.
+#[cfg(feature = "tower")]
+impl tower_service::Service<Request> for HttpClient {
+    type Response = Response;
+    type Error = HttpError;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response, HttpError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), HttpError>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let client = self.clone();
+        Box::pin(async move { client.whole(&request, None, Resend::Once).await })
+    }
+}

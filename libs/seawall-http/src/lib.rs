@@ -1,0 +1,30 @@
+//! An HTTP client behind Seawall's guards.
+#![doc = ""]
+#![doc = include_str!("../docs/http.md")]
+
+pub mod auth;
+mod body;
+mod client;
+mod dial;
+pub mod egress;
+mod error;
+mod fault;
+pub mod header;
+mod host;
+mod request;
+mod response;
+
+pub use auth::{Auth, Secret};
+pub use body::Body;
+pub use client::{BadClient, HttpClient, HttpClientBuilder, Through};
+#[cfg(feature = "tls")]
+pub use dial::{BadTls, Tls};
+pub use dial::{Proxy, Resolve, Resolving};
+pub use egress::Egress;
+pub use error::{BadRequest, Cause, HttpError};
+pub use fault::ByStatus;
+pub use request::{Evidence, Request};
+pub use response::{BodyStream, Opened, Response, Timings};
+
+pub use bytes::Bytes;
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};

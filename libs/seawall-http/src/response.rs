@@ -1,0 +1,259 @@
+//! Answers.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use seawall::{Deadline, Fault};
+use tokio::time::Sleep;
+
+use crate::error::{Cause, HttpError};
+use crate::fault::of_status;
+
+/// An answer, read whole.
+///
+/// A status that is a fault is still an answer: a guard counts it and retries it, and who called gets the last one.
+/// [`good`](Response::good) makes an error of it.
+#[derive(Clone)]
+pub struct Response {
+    pub(crate) head: Head,
+    pub(crate) body: Bytes,
+}
+
+/// What is known when the headers have come.
+#[derive(Clone)]
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) timings: Timings,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) only_success: bool,
+    pub(crate) attempt: u32,
+    /// The credentials that were refused have been thrown away, and there will be others.
+    pub(crate) stale_credentials: bool,
+}
+
+/// How long an attempt took, for its record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Timings {
+    /// Name, connection and TLS, if this attempt opened a connection.
+    pub connect: Option<Duration>,
+    /// From the start to the headers of the answer.
+    pub first_byte: Duration,
+    /// From the start to the end of the answer.
+    pub total: Duration,
+    /// How often the request was written: twice if it was sent again at once with a new token.
+    pub sends: u32,
+}
+
+impl Head {
+    fn fault(&self) -> Option<Fault> {
+        let fault = of_status(self.status, self.wait, self.only_success)?;
+        // Another token may be welcome where this one was not, and the request was not served.
+        let stale = Fault::unreachable().code(fault.protocol_code());
+        Some(if self.stale_credentials { stale } else { fault })
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>, name: &str, bytes: Option<usize>) -> fmt::Result {
+        let names: Vec<_> = self.headers.keys().collect();
+        f.debug_struct(name)
+            .field("status", &self.status)
+            .field("headers", &names)
+            .field("body_bytes", &bytes)
+            .field("timings", &self.timings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Response {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The body, by value.
+    #[must_use]
+    pub fn into_body(self) -> Bytes {
+        self.body
+    }
+
+    /// The address that was connected to: of the peer, or of the proxy.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.head.peer
+    }
+
+    /// How long the attempt took.
+    #[must_use]
+    pub fn timings(&self) -> Timings {
+        self.head.timings
+    }
+
+    /// The number of the attempt that this is the answer to, counted from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.head.attempt
+    }
+
+    /// What the status means, or `None` for a success.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        self.head.fault()
+    }
+
+    /// Itself if its status is no fault, else an error.
+    pub fn good(self) -> Result<Self, HttpError> {
+        if self.fault().is_none() { Ok(self) } else { Err(Cause::Status(Box::new(self)).into()) }
+    }
+}
+
+/// Shows no values of headers and no body: that is where secrets are.
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head.show(f, "Response", Some(self.body.len()))
+    }
+}
+
+/// An answer whose body is still to be read.
+pub struct Opened {
+    pub(crate) head: Head,
+    pub(crate) body: BodyStream,
+}
+
+impl Opened {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// How long the attempt took so far.
+    #[must_use]
+    pub fn timings(&self) -> Timings {
+        self.head.timings
+    }
+
+    /// What the status means, or `None` for a success.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        self.head.fault()
+    }
+
+    /// The body, to be read piece by piece.
+    pub fn body(&mut self) -> &mut BodyStream {
+        &mut self.body
+    }
+
+    /// The body, by value.
+    #[must_use]
+    pub fn into_body(self) -> BodyStream {
+        self.body
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head.show(f, "Opened", None)
+    }
+}
+
+/// The body of an answer. Its size and the time for it are bounded as those of a whole answer are: it ends with an error when
+/// the attempt's deadline passes, however it trickles.
+pub struct BodyStream {
+    body: Incoming,
+    read: u64,
+    limit: u64,
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+impl BodyStream {
+    pub(crate) fn new(body: Incoming, limit: u64, left: Option<Duration>) -> Self {
+        BodyStream { body, read: 0, limit, late: left.map(|left| Box::pin(tokio::time::sleep(left))) }
+    }
+
+    /// The next piece; `None` at the end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        while let Some(frame) = self.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(crate) fn time_left(deadline: Option<Deadline>, clock: &seawall::Clock) -> Option<Duration> {
+    deadline.map(|deadline| deadline.remaining_on(clock))
+}
+
+impl HttpBody for BodyStream {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let this = self.get_mut();
+        // Asked first: a peer that always has another byte must not keep us from looking at the time.
+        if let Some(late) = &mut this.late
+            && late.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Some(Err(Cause::Late.into())));
+        }
+        let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            None => return Poll::Ready(None),
+            Some(frame) => frame.map_err(|error| HttpError::from(Cause::Body(error.into())))?,
+        };
+        this.read += frame.data_ref().map_or(0, |data| data.len() as u64);
+        if this.read > this.limit {
+            return Poll::Ready(Some(Err(Cause::TooLarge { limit: this.limit }.into())));
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl fmt::Debug for BodyStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyStream")
+            .field("read", &self.read)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
