@@ -1,9 +1,8 @@
 //! How a request gets to a peer.
 
 use std::future::Future;
-use std::time::Duration;
 
-use seawall::Fault;
+use seawall::{Attempt, Fault};
 
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
@@ -33,13 +32,13 @@ pub struct NoAnswer {
 
 /// How a request gets to a peer: one send, and nothing else. Who may send when is decided elsewhere.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends a request once. `attempt` counts from 1; `time` is what is left for it.
+    /// Sends a request once. `number` counts the sends of this delivery from 1; `attempt` is what the guard says of this one.
     fn send(
         &self,
         service: &Service,
         request: &Request,
         delivery: DeliveryId,
-        attempt: u32,
-        time: Option<Duration>,
+        number: u32,
+        attempt: Attempt,
     ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
 }

@@ -233,17 +233,9 @@ impl<S: Store, T: Transport> Shared<S, T> {
     async fn send(&self, lane: Arc<Lane>, delivery: InHand) -> Result<(), StoreError> {
         let (service, began) = (lane.service(), self.clock.precise());
         let at = self.now();
-        let attempt = delivery.progress.failures + 1;
-        let sent = lane.guard.classify(judge).single_attempt().call(|attempt_of_guard| {
-            self.transport.send(
-                &service,
-                &delivery.request,
-                delivery.id,
-                attempt,
-                attempt_of_guard.time_allowed(),
-            )
-        });
-        let sent = sent.await;
+        let number = delivery.progress.failures + 1;
+        let send = |attempt| self.transport.send(&service, &delivery.request, delivery.id, number, attempt);
+        let sent = lane.guard.classify(judge).single_attempt().call(send).await;
         let (outcome, mut record) = outcome_of(sent);
         record.at = at;
         record.took_micros = u64::try_from(self.clock.precise().since(began).as_micros()).unwrap_or(u64::MAX);

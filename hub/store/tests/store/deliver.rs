@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use seawall::breaker::State as Circuit;
-use seawall::{Breaker, Bulkhead, Clock, Fault, Guard, GuardBuilder, Registry, millis, secs};
+use seawall::{Attempt, Breaker, Bulkhead, Clock, Fault, Guard, GuardBuilder, Registry, millis, secs};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
@@ -60,7 +59,7 @@ impl Transport for Peer {
         request: &Request,
         delivery: DeliveryId,
         _: u32,
-        _: Option<Duration>,
+        _: Attempt,
     ) -> Result<Answer, NoAnswer> {
         assert_eq!(request.path, "/hook");
         let mood = *self.mood.lock().unwrap();

@@ -1,0 +1,3 @@
+//! The hub to the outside.
+
+pub mod transport;

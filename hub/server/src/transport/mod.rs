@@ -1,0 +1,5 @@
+//! How deliveries reach their peers: one adapter for each type of service.
+
+mod http;
+
+pub use http::{ANSWER_KEPT, Http};
