@@ -1,3 +1,8 @@
-//! The hub to the outside.
+//! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
+pub mod http;
+mod hub;
+pub mod seal;
 pub mod transport;
+
+pub use hub::{CannotOpen, Hub, Refused};

@@ -15,6 +15,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
 use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook};
+use seawall_hub_server::seal::Keyring;
 use seawall_hub_server::transport::Http;
 use seawall_hub_store::Sqlite;
 use serde_json::{Value, json};
@@ -97,7 +98,12 @@ impl Hub {
         let folder = TempDir::new().unwrap();
         let store = Sqlite::open(folder.path()).unwrap();
         let client = HttpClient::builder().egress(egress).build().unwrap();
-        let deliver = Deliver::new(store.clone(), Http::new(client), Registry::new(), Clock::system());
+        let deliver = Deliver::new(
+            store.clone(),
+            Http::new(client, Keyring::open(folder.path()).unwrap()),
+            Registry::new(),
+            Clock::system(),
+        );
         let service = Service {
             name: slug("billing"),
             version: 1,
@@ -137,7 +143,7 @@ impl Hub {
         let (source, time) = ("shop".to_owned(), "now".to_owned());
         let incoming = Incoming { id: id.into(), kind, source, time, data, trace: None };
         let accepted = self.accept.accept(incoming, now).await.unwrap();
-        let in_hand = accepted.begun.into_iter().map(|(id, service, request)| {
+        let in_hand = accepted.begun.into_iter().map(|(id, _, service, request)| {
             let progress = Progress { accepted: now, counted: 0, failures: 0 };
             (service, InHand { id, request, schedule: schedule(), progress })
         });

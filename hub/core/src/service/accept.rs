@@ -46,8 +46,8 @@ pub struct Accepted {
     pub deliveries: Vec<DeliveryId>,
     /// Whether it was there before, with the same content.
     pub deduplicated: bool,
-    /// What is to be sent now, if it is new.
-    pub begun: Vec<(DeliveryId, Slug, Request)>,
+    /// What is to be sent now, if it is new: by which rule, to whom, what.
+    pub begun: Vec<(DeliveryId, Slug, Slug, Request)>,
     /// How many rules said what.
     pub tally: Tally,
 }
@@ -106,12 +106,8 @@ impl<S: Store> Accept<S> {
         let change = Change::AddEvent(event, deliveries);
         match self.store.commit(Lane::Ingest, Unit { changes: vec![change] }).await {
             Ok(committed) => {
-                let sent = requests.into_iter().map(|(_, _, service, request)| (service, request));
-                let begun = committed
-                    .deliveries
-                    .iter()
-                    .zip(sent)
-                    .map(|(id, (service, request))| (*id, service, request));
+                let begun = committed.deliveries.iter().zip(requests);
+                let begun = begun.map(|(id, (rule, _, service, request))| (*id, rule, service, request));
                 Ok(Accepted {
                     begun: begun.collect(),
                     deliveries: committed.deliveries,

@@ -1,11 +1,13 @@
 //! Deliveries over HTTP.
 
 use seawall::{Attempt, Fault};
-use seawall_http::{Bytes, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, Bytes, HttpClient, HttpError, Method, Request as HttpRequest, Secret};
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::port::transport::{Answer, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
+
+use crate::seal::Keyring;
 
 /// So much of an answer is kept as evidence.
 pub const ANSWER_KEPT: usize = 4 * 1024;
@@ -14,13 +16,14 @@ pub const ANSWER_KEPT: usize = 4 * 1024;
 #[derive(Clone, Debug)]
 pub struct Http {
     client: HttpClient,
+    keyring: Keyring,
 }
 
 impl Http {
-    /// By this client.
+    /// By this client, with secrets that this keyring opens.
     #[must_use]
-    pub fn new(client: HttpClient) -> Self {
-        Http { client }
+    pub fn new(client: HttpClient, keyring: Keyring) -> Self {
+        Http { client, keyring }
     }
 }
 
@@ -33,11 +36,10 @@ impl Transport for Http {
         number: u32,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
-        let request = outgoing(service, request, delivery, number).map_err(|error| NoAnswer {
-            fault: Fault::business(),
-            error,
-            impossible: true,
-        })?;
+        let request = outgoing(service, request, delivery, number);
+        let request = request.and_then(|request| self.with_auth(service, request));
+        let request =
+            request.map_err(|error| NoAnswer { fault: Fault::business(), error, impossible: true })?;
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
                 let kept = response.body().len().min(ANSWER_KEPT);
@@ -49,6 +51,18 @@ impl Transport for Http {
             }
             Err(error) => Err(no_answer(&error)),
         }
+    }
+}
+
+impl Http {
+    /// Applied last, so that what is kept of a request has no secret in it.
+    fn with_auth(&self, service: &Service, request: HttpRequest) -> Result<HttpRequest, String> {
+        let Some(sealed) = &service.auth else { return Ok(request) };
+        let secret = self.keyring.unseal(sealed, service.name.as_str());
+        let secret = secret.and_then(|secret| String::from_utf8(secret).ok());
+        let secret = secret.ok_or("its secret can't be opened; was `secret.key` changed?")?;
+        let auth = Auth::bearer(&Secret::new(secret)).map_err(|error| error.to_string())?;
+        Ok(request.auth(auth))
     }
 }
 

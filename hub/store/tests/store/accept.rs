@@ -46,7 +46,7 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
     let accepted = accept.accept(order("evt-1", json!({"id": "A-7", "total": 120.5})), NOW).await.unwrap();
     assert_eq!((accepted.deliveries.len(), accepted.deduplicated), (2, false));
     assert_eq!(accepted.tally, Tally { considered: 2, filtered: 0, unclear: 0 });
-    let (id, service, request) = &accepted.begun[0];
+    let (id, _, service, request) = &accepted.begun[0];
     assert_eq!((service, request.path.as_str()), (&slug("billing"), "/invoices/A-7"));
     assert_eq!(request.body.as_deref(), Some(&br#"{"order":"A-7"}"#[..]));
     let (kept, _) = store.delivery(*id).await.unwrap().unwrap();

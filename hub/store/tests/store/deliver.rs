@@ -135,7 +135,7 @@ impl Scene {
             };
             let now = self.now();
             let accepted = self.accept.accept(incoming, now).await.unwrap();
-            let in_hand = accepted.begun.into_iter().map(|(id, service, request)| {
+            let in_hand = accepted.begun.into_iter().map(|(id, _, service, request)| {
                 let progress = Progress { accepted: now, counted: 0, failures: 0 };
                 (service, InHand { id, request, schedule: everything().schedule, progress })
             });

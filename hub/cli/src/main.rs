@@ -1,0 +1,24 @@
+//! The binary `seawall`.
+
+mod serve;
+
+use clap::{Parser, Subcommand};
+
+/// Keeps a system standing when what it depends on breaks.
+#[derive(Parser)]
+#[command(name = "seawall", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the hub: takes events in, and delivers them.
+    Serve(serve::Serve),
+}
+
+fn main() -> anyhow::Result<std::process::ExitCode> {
+    let Command::Serve(serve) = Cli::parse().command;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve.run())
+}

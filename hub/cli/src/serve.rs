@@ -1,0 +1,90 @@
+//! `seawall serve`.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use ring::rand::{SecureRandom, SystemRandom};
+use seawall::task::shutdown::{Phase, Shutdown};
+use seawall_hub_server::{Hub, http};
+use tokio::net::TcpListener;
+
+/// Runs the hub.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Where it listens. Beyond this machine comes with full authentication.
+    #[arg(long, default_value = "127.0.0.1:8480")]
+    listen: SocketAddr,
+
+    /// Where it keeps everything.
+    #[arg(long, default_value = "seawall-data")]
+    data_dir: PathBuf,
+
+    /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
+    #[arg(long, value_name = "CIDR")]
+    allow_egress: Vec<String>,
+
+    /// The admin key. Without it one is made and printed.
+    #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
+    admin_key: Option<String>,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        if !self.listen.ip().is_loopback() {
+            bail!(
+                "`--listen {}` is not on this machine only; so far it listens on loopback, like 127.0.0.1:8480",
+                self.listen
+            );
+        }
+        let hub = Arc::new(Hub::open(&self.data_dir, &self.allow_egress).await?);
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .with_context(|| format!("can't listen on {}", self.listen))?;
+        let address = listener.local_addr()?;
+        let key = match self.admin_key {
+            Some(key) if key.len() < 16 => {
+                bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
+            }
+            Some(key) => key,
+            None => {
+                let key = fresh_key()?;
+                say(&format!("admin key for this start: {key}"));
+                key
+            }
+        };
+        say(&format!("listening on http://{address}, data in `{}`", self.data_dir.display()));
+
+        let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
+        let stopping = shutdown.token(Phase::Accepting, "api");
+        let api = http::api(hub.clone(), &key);
+        let serving = async move {
+            let graceful =
+                axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
+            graceful.await
+        };
+        tokio::select! {
+            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(ExitCode::from(report?.exit_code())),
+            error = hub.run() => bail!("{error}"),
+        }
+    }
+}
+
+fn fresh_key() -> anyhow::Result<String> {
+    let mut bytes = [0_u8; 32];
+    SystemRandom::new().fill(&mut bytes).ok().context("no randomness to be had")?;
+    let mut key = String::from("swk_");
+    for byte in bytes {
+        write!(key, "{byte:02x}")?;
+    }
+    Ok(key)
+}
+
+#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
+fn say(line: &str) {
+    println!("seawall: {line}");
+}
