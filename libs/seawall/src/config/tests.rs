@@ -136,10 +136,12 @@ fn durations_are_exact_and_written_as_people_do() {
 
 #[test]
 fn shares_are_percent_with_or_without_the_sign() {
-    for (text, percent) in [("10%", 10.0), ("10 %", 10.0), ("10", 10.0), ("0.5", 0.5), ("100%", 100.0)] {
+    for (text, percent) in
+        [("10%", 10.0), ("10 %", 10.0), ("10", 10.0), ("0.5%", 0.5), ("0", 0.0), ("100%", 100.0)]
+    {
         assert_eq!(value::share(text), Ok(percent));
     }
-    for wrong in ["", "%", "101%", "-1", "half", "1e1", "NaN", "10%%"] {
+    for wrong in ["", "%", "101%", "0.5", "1", "-1", "half", "1e1", "NaN", "10%%"] {
         assert!(value::share(wrong).is_err(), "{wrong}");
     }
 }

@@ -110,6 +110,12 @@ pub(super) fn share(text: &str) -> Result<f64, Wrong> {
     let shown = shortened(text);
     let bare = text.strip_suffix('%').map_or(text, str::trim_end);
     match plain_number(bare) {
+        // A half, or half a percent? Nobody knows.
+        Some(percent) if bare.len() == text.len() && percent > 0.0 && percent <= 1.0 => {
+            let half = percent * 100.0;
+            let reason = format!("`{shown}` may be a share of one or a percentage");
+            Err(Wrong::new(reason, format!("write `{half}%` or `{shown}%`")))
+        }
         Some(percent) if percent <= 100.0 => Ok(percent),
         Some(_) => Err(Wrong::new(format!("`{shown}` is more than 100 %"), "write a share like `10%`")),
         None => Err(Wrong::new(format!("`{shown}` is not a share"), "write percent, like `10%` or `0.5%`")),

@@ -20,6 +20,10 @@ use crate::error::Error;
 /// assert!(by_status.classify(&Ok(Answer { status: 200 })).is_none());
 /// assert!(by_status.classify(&Ok(Answer { status: 500 })).unwrap().is_transient());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't judge a `Result<{T}, {E}>`",
+    note = "by itself a guard judges errors that are `std::error::Error`; for others say what a failure is with `.classify(|result: &Result<_, _>| ..)`"
+)]
 pub trait Classify<T, E> {
     /// The fault, or `None` for a success.
     fn classify(&self, result: &Result<T, E>) -> Option<Fault>;

@@ -49,7 +49,12 @@ pub(super) fn explain(guard: &Inner) -> String {
         let state = if chaos.is_on() { "on" } else { "off" };
         lines.push(("chaos", format!("{state}: {}", chaos.explain())));
     }
-    lines.push(("operation", "retried only as far as the call declares it safe".into()));
+    let operation = if settings.retry.is_some() {
+        "retried only as far as the call declares it safe"
+    } else {
+        "never retried"
+    };
+    lines.push(("operation", operation.into()));
 
     let mut text = format!("guard `{}`, from outside in\n", guard.watch.name);
     for (name, what) in lines {

@@ -176,6 +176,16 @@ impl Guard {
         self.request().key(key)
     }
 
+    /// What the operation is called in logs and events, like `charge`. Says nothing about running it twice.
+    pub fn operation<'g>(&'g self, operation: &'g str) -> Request<'g> {
+        self.request().operation(operation)
+    }
+
+    /// What the call is about, for logs and events: the order's number, the customer.
+    pub fn about<'g>(&'g self, business_key: &'g str) -> Request<'g> {
+        self.request().about(business_key)
+    }
+
     /// Judges results by `classify` instead of by their causes.
     pub fn classify<C>(&self, classify: C) -> Request<'_, C> {
         self.request().classify(classify)

@@ -60,10 +60,14 @@ impl Recipe {
     /// Finds everything that is wrong, and what the timeouts are if nothing is.
     pub(super) fn check(&self, problems: &mut Problems) -> Timeouts {
         let attempts = self.attempts();
-        let waits = self
+        let between = self
             .retry
             .as_ref()
             .map_or(Duration::ZERO, |retry| retry.settings.backoff.longest_total(attempts.saturating_sub(1)));
+        // Each attempt may have to wait for its turn and for its place.
+        let turn = self.rate_limit.map_or(Duration::ZERO, |limit| limit.max_wait);
+        let place = self.bulkhead.map_or(Duration::ZERO, |bulkhead| bulkhead.max_wait);
+        let waits = between.saturating_add(turn.saturating_add(place).saturating_mul(attempts));
         let timeouts = Timeouts::new(self.call_timeout, self.attempt_timeout, attempts, waits, problems);
         if let Some(retry) = &self.retry {
             retry.check(problems);

@@ -141,7 +141,7 @@ impl Registry {
         let mut entries = self.write();
         let mut problems = Problems::default();
         problems.refuse_if(entries.contains_key(name), "name", || {
-            "there is one of this name already; take it with `registry.guard(..)`, or choose another name"
+            "there is one of this name already; take it with `guard(..)` or `keyed(..)`, or choose another name"
                 .into()
         });
         problems.into_result(format!("guard `{name}`"), ())?;

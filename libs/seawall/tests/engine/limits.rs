@@ -259,3 +259,17 @@ fn eng_11_the_whole_guard_is_explained_in_order() {
     assert!(text.contains("rate limit      100 calls per 1s, 20 at once, waits up to 500ms\n"), "{text}");
     assert!(text.contains("bulkhead        20 calls at once, 20 wait up to 1s\n"), "{text}");
 }
+
+/// ENG-7: a call timeout that is derived leaves time for the waits in front of each attempt; else they could never be used.
+#[test]
+fn eng_7_a_derived_timeout_covers_the_waits_for_turn_and_place() {
+    let guard = Guard::builder("peer")
+        .attempt_timeout(secs(1))
+        .retry(Retry::attempts(2).backoff(Backoff::constant(secs(1)).no_jitter()))
+        .rate_limit(RateLimit::calls(10).wait_up_to(secs(3)))
+        .bulkhead(Bulkhead::calls(1).wait_up_to(secs(5)))
+        .build()
+        .unwrap();
+    // Twice (one second of its own, three for its turn, five for its place), and one between.
+    assert!(guard.explain().contains("call timeout    19.1s"), "{}", guard.explain());
+}

@@ -72,7 +72,7 @@ fn eng_12_the_four_services_of_5_6_load_as_they_stand() {
         explain(&config, "paymentService"),
         "\
 guard `paymentService`, from outside in
-  call timeout    48.1s (all attempts and waits)
+  call timeout    63.1s (all attempts and waits)
   retry           3 attempts, exponential back-off from 1s times 2, at most 60s, no jitter
     budget        none: an outage is hit by every attempt
   breaker         opens at 60 % failures or 100 % calls of 60s or more among the last 10 calls (at least 5), for 30s; \
@@ -111,7 +111,7 @@ resilience4j:
         explain(&config, "a"),
         "\
 guard `a`, from outside in
-  call timeout    19.1s
+  call timeout    19.1s (all attempts and waits)
   retry           3 attempts, constant back-off of 500ms, no jitter
     budget        none: an outage is hit by every attempt
   breaker         opens at 50 % failures or 100 % calls of 60s or more among the last 100 calls (at least 100), for \

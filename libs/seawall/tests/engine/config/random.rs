@@ -20,7 +20,7 @@ fn section(name: &'static str, lines: Vec<BoxedStrategy<String>>) -> BoxedStrate
 }
 
 const TIMES: &[&str] = &["1ms", "250ms", "1s", "1m30s", "90s", "0.1s", "1.0005ms", "2h", "123456789ns"];
-const SHARES: &[&str] = &["1%", "0.5", "33.3%", "100%", "50 %"];
+const SHARES: &[&str] = &["1%", "0.5%", "33.3%", "100%", "50 %"];
 const COUNTS: &[&str] = &["1", "2", "17", "1_000"];
 
 fn guard() -> impl Strategy<Value = String> {

@@ -8,8 +8,6 @@ use super::super::super::tree::join;
 use super::super::super::value::Value;
 use super::super::super::{Origin, Place};
 use super::{DIALECT, Setting};
-use crate::backoff::Backoff;
-use crate::timeout::DERIVED_SLACK;
 use crate::{millis, secs};
 
 /// The line before a bulkhead has no bound there; this is the largest that we have.
@@ -61,25 +59,8 @@ fn bound_calls(
                 "no `timelimiter` has an instance of this name, so its calls may take for ever; add one";
             report.warn(&guard.place, guard.path.clone(), reason.into());
         }
-        return layer.items.push(implied(Value::None));
+        layer.items.push(implied(Value::None));
     }
-    // Each attempt may first wait for its turn; a derived timeout knows only the waits between attempts.
-    let turn: Duration = value(layer, "rate_limit.max_wait").unwrap_or_default();
-    if !turn.is_zero() {
-        let attempts = value(layer, "retry.max_attempts").unwrap_or(1_u32);
-        let attempt = value(layer, "attempt_timeout").unwrap_or(Duration::ZERO);
-        let base = value(layer, "retry.backoff.base").unwrap_or(Duration::ZERO);
-        let multiplier = value(layer, "retry.backoff.multiplier").unwrap_or(1.0);
-        let cap = value(layer, "retry.backoff.cap").unwrap_or(Duration::ZERO);
-        let backoff = Backoff::exponential(base).multiplier(multiplier).cap(cap).no_jitter();
-        let waits = backoff.longest_total(attempts.saturating_sub(1));
-        let all = attempt.saturating_add(turn).saturating_mul(attempts).saturating_add(waits);
-        layer.items.push(implied(Value::Time(all.saturating_add(DERIVED_SLACK).min(GROWTH_MAX))));
-    }
-}
-
-fn value<T: Known>(layer: &Layer, path: &str) -> Option<T> {
-    layer.items.iter().find(|item| item.key.path == path).and_then(|item| T::of(&item.value))
 }
 
 struct Translation<'a> {
