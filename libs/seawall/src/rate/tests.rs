@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::machine::{Rules, Turn, give_back, take};
+use super::machine::{Rules, Turn, convert, give_back, take};
 use super::*;
 use crate::clock::Clock;
 use crate::{millis, secs};
@@ -244,5 +244,27 @@ mod counter {
         let turn = limiter.reserve().expect("a turn");
         let wait = turn.at().expect("it is in the future").since(before);
         assert!(wait > secs(95) && wait < secs(105), "{wait:?}");
+    }
+}
+
+/// ENG-8, ENG-12: what is spent is counted in calls when the rules change, at whatever time that is.
+#[test]
+fn eng_8_what_is_spent_stays_spent_in_calls() {
+    let old = Rules::new(10, secs(10), 10);
+    let new = Rules::new(20, secs(10), 20);
+    for now in [0, 5_000_000_000, 1_000_000_000_000_000_u64] {
+        let mut due = 0;
+        for _ in 0..3 {
+            let (next, turn) = take(due, now, &old);
+            assert_eq!(turn, Turn::Now);
+            due = next;
+        }
+        let mut due = convert(due, now, &old, &new);
+        let mut left = 0;
+        while let (next, Turn::Now) = take(due, now, &new) {
+            (due, left) = (next, left + 1);
+        }
+        assert_eq!(left, 17, "three of twenty are spent at {now}");
+        assert_eq!(convert(0, now, &old, &new), now << 4, "nothing spent stays nothing spent");
     }
 }
