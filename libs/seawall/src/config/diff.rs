@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Config, Plan};
+use super::{Config, Plan, Problem};
 
 /// The difference between two configurations, setting by setting as they are in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -14,6 +14,8 @@ pub struct Changes {
     pub removed: Vec<String>,
     /// Settings that change in guards that stay.
     pub changed: Vec<Change>,
+    /// What is said about the newer configuration, changed or not.
+    pub warnings: Vec<Problem>,
 }
 
 /// One setting that changes.
@@ -30,7 +32,7 @@ pub struct Change {
 }
 
 impl Changes {
-    /// Whether nothing changes.
+    /// Whether nothing changes. Warnings are no change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
@@ -47,6 +49,7 @@ pub(super) fn changes(old: &Config, new: &Config) -> Changes {
         added: missing_in(old, new.plans()),
         removed: missing_in(new, old.plans()),
         changed: pairs.flat_map(|(old, new)| of_plan(old, new)).collect(),
+        warnings: new.warnings().to_vec(),
     }
 }
 

@@ -105,6 +105,8 @@ pub enum What {
     Abandoned {
         /// How long it had been under way.
         took: Duration,
+        /// Whether it was a panic that dropped it.
+        panicked: bool,
     },
     /// The operation panicked.
     Panicked,
@@ -226,7 +228,8 @@ impl fmt::Display for What {
             What::GivenUp { by, attempts, fault, took, .. } => {
                 write!(f, "given up by the {by} after {took:?} and {attempts} attempts: {fault}")
             }
-            What::Abandoned { took } => write!(f, "abandoned by its caller after {took:?}"),
+            What::Abandoned { took, panicked: false } => write!(f, "abandoned by its caller after {took:?}"),
+            What::Abandoned { took, panicked: true } => write!(f, "ended by a panic after {took:?}"),
             What::Fallback { fault } => write!(f, "a fallback answered: {fault}"),
             What::Opened { cooldown: Some(cooldown) } => write!(f, "circuit opened for {cooldown:?}"),
             What::Opened { cooldown: None } => f.write_str("circuit forced open"),

@@ -85,11 +85,20 @@ pub struct Fault {
 
 /// The wait that was asked for, in nanoseconds, or the largest number for none. A fault travels with every error,
 /// and so it is 16 bytes, where an `Option<Duration>` alone would be 16.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Wait(u64);
 
 impl Wait {
     const NONE: Wait = Wait(u64::MAX);
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Wait::NONE => f.write_str("None"),
+            Wait(nanos) => Duration::from_nanos(nanos).fmt(f),
+        }
+    }
 }
 
 impl Fault {

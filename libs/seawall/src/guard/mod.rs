@@ -266,7 +266,7 @@ impl Guard {
         Ok(changed)
     }
 
-    /// Listens to what happens in it. At most `capacity` events wait to be taken; what comes then is dropped and counted,
+    /// Listens to what happens in it. At most `capacity` events (at least one) wait to be taken; what comes then is dropped and counted,
     /// because a guard never waits for whoever listens.
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {

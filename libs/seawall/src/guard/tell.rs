@@ -85,10 +85,11 @@ impl Run<'_> {
 
     #[cold]
     pub(super) fn tell_dropped(&mut self) {
-        if self.ticket.has_panicked() {
+        let panicked = self.ticket.has_panicked();
+        if panicked {
             self.tell(What::Panicked);
         }
-        self.tell_end(What::Abandoned { took: self.took() });
+        self.tell_end(What::Abandoned { took: self.took(), panicked });
     }
 
     /// Written down whether anybody listens or not, so that a person can ask afterwards.

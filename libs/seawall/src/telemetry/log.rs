@@ -142,7 +142,7 @@ impl Listener for GuardLog {
                 line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault);
             }
             What::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
-            What::Abandoned { took } => {
+            What::Abandoned { took, panicked: false } => {
                 let (duration, cause) = (Millis(took), "abandoned by its caller");
                 line!(warn at WARN, self.abandoned, labels, "Failed!", %duration, cause);
             }

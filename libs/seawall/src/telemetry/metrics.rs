@@ -194,7 +194,7 @@ impl Listener for GuardMetrics {
             What::TimedOut { by } => increment(&self.timeouts, by),
             What::Succeeded { took, .. } => self.ended(Outcome::Success, took),
             What::GivenUp { kind, took, .. } => self.ended(Outcome::Error(kind), took),
-            What::Abandoned { took } => self.ended(Outcome::Abandoned, took),
+            What::Abandoned { took, .. } => self.ended(Outcome::Abandoned, took),
             What::Panicked => self.panics.increment(1),
             What::Fallback { .. } => self.fallbacks.increment(1),
             What::Hedged => self.hedges.increment(1),

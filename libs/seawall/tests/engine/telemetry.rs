@@ -123,6 +123,7 @@ fn obs_1_the_level_says_whether_a_person_is_needed() {
         assert!(unwound.is_err());
         let lines = paper.read();
         assert_eq!(lines[0], "ERROR seawall: [payments][charge] Failed! key=\"A-7\" cause=\"panic\"");
+        assert_eq!(lines.len(), 1, "and nobody abandoned it: {lines:?}");
         let answer = run(&hands, guard.call(async |_| Err::<u32, _>(Fault::io())));
         assert!(answer.is_err());
         assert!(
