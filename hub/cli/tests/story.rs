@@ -146,7 +146,7 @@ fn order(id: &str, total: f64) -> Value {
     json!({"id": id, "type": "order.created", "data": {"id": id, "total": total}})
 }
 
-/// HUB-1, HUB-3, HUB-4, HUB-5, PRM-1, PRM-9: register, send, deliver; an outage waits and comes forward; a refusal is a dead
+/// HUB-1, HUB-3, HUB-4, HUB-5, HUB-10, PRM-1, PRM-9: register, send, deliver; an outage waits and comes forward; a refusal is a dead
 /// letter; `kill -9` loses nothing that was acknowledged; the secret is nowhere but on the wire.
 #[test]
 fn hub_5_the_story_from_outside() {
@@ -203,6 +203,15 @@ fn hub_5_the_story_from_outside() {
     for id in &ids {
         hub.wait_for(id, "delivered");
     }
+
+    // A change that does not name the secret keeps it.
+    let mut again = billing(&peer);
+    again.as_object_mut().unwrap().remove("auth");
+    let (status, answer) = hub.post("/api/v1/registry/services", &again);
+    assert_eq!(
+        (status, &answer["data"]["version"], &answer["data"]["auth"]["type"]),
+        (200, &json!(2), &json!("bearer"))
+    );
 
     // A refusal is a dead letter with what the peer said.
     *peer.status.lock().unwrap() = 422;

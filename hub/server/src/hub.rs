@@ -112,8 +112,7 @@ impl Hub {
             let schedule = self.deliver.schedule_of(&rule);
             (service, InHand { id, request, schedule, progress })
         });
-        // It is kept already: what can't be taken in hand now comes again from the store.
-        let _ = self.deliver.offer(begun.collect()).await;
+        self.deliver.offer(begun);
         Ok(accepted)
     }
 
@@ -200,8 +199,7 @@ impl Hub {
     }
 
     pub(crate) fn now(&self) -> Millis {
-        let since = self.clock.wall().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Millis::of(self.clock.wall())
     }
 }
 

@@ -136,9 +136,7 @@ impl Hub {
     }
 
     async fn send(&self, id: &str, data: Value) -> DeliveryId {
-        let clock = Clock::system();
-        let since = clock.wall().duration_since(std::time::UNIX_EPOCH).unwrap();
-        let now = Millis(i64::try_from(since.as_millis()).unwrap());
+        let now = Millis::of(Clock::system().wall());
         let kind = EventType::new("order.created").unwrap();
         let (source, time) = ("shop".to_owned(), "now".to_owned());
         let incoming = Incoming { id: id.into(), kind, source, time, data, trace: None };
@@ -147,7 +145,7 @@ impl Hub {
             let progress = Progress { accepted: now, counted: 0, failures: 0 };
             (service, InHand { id, request, schedule: schedule(), progress })
         });
-        self.deliver.offer(in_hand.collect()).await.unwrap();
+        self.deliver.offer(in_hand);
         accepted.deliveries[0]
     }
 

@@ -3,8 +3,8 @@
 //! One send is one attempt of the guard; the rule's schedule retries, not the guard. A closed gate (circuit open, rate limit,
 //! bulkhead full, paused) parks the service's lane and touches nothing in the store.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::{Clock, Error, Fault, GuardBuilder, Kind, Policy, Registry};
@@ -40,6 +40,8 @@ struct Shared<S, T> {
     clock: Clock,
     lanes: RwLock<HashMap<Slug, Arc<Lane>>>,
     schedules: RwLock<HashMap<Slug, Schedule>>,
+    /// Leased to this process, and no room in hand: they go back to the store with the next look at it.
+    overflow: Mutex<Vec<InHand>>,
     /// Rung when a lane comes.
     bell: tokio::sync::Notify,
 }
@@ -54,6 +56,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             clock,
             lanes: RwLock::default(),
             schedules: RwLock::default(),
+            overflow: Mutex::default(),
             bell: tokio::sync::Notify::new(),
         };
         Deliver { shared: Arc::new(shared) }
@@ -83,25 +86,10 @@ impl<S: Store, T: Transport> Deliver<S, T> {
 
     /// Takes deliveries in hand that this process has just accepted. Those for which there is no room go back to the store,
     /// and come again when there is.
-    pub async fn offer(&self, deliveries: Vec<(Slug, InHand)>) -> Result<(), StoreError> {
-        let mut left = Vec::new();
+    pub fn offer(&self, deliveries: impl IntoIterator<Item = (Slug, InHand)>) {
         for (service, delivery) in deliveries {
-            match self.shared.lane(&service) {
-                Some(lane) => left.extend(lane.offer([delivery])),
-                // Nobody to send it to yet: it waits in the store.
-                None => left.push(delivery),
-            }
+            self.shared.take_in_hand(&service, delivery);
         }
-        let now = self.shared.now();
-        let release = |delivery: InHand| {
-            let next = Following::Waits { until: now, progress: delivery.progress };
-            Change::Settle(Settlement { delivery: delivery.id, next, attempt: None })
-        };
-        let changes: Vec<Change> = left.into_iter().map(release).collect();
-        if !changes.is_empty() {
-            self.shared.store.commit(Urgency::Outcomes, Unit { changes }).await?;
-        }
-        Ok(())
     }
 
     /// The schedule of a rule.
@@ -121,11 +109,11 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let mut tasks = JoinSet::new();
         let shared = self.shared.clone();
         tasks.spawn(async move { shared.load_for_ever().await });
-        let mut started: HashMap<Slug, ()> = HashMap::new();
+        let mut started = HashSet::new();
         loop {
             for lane in self.shared.all_lanes() {
                 let name = lane.service().name.clone();
-                if started.insert(name, ()).is_none() {
+                if started.insert(name) {
                     let shared = self.shared.clone();
                     tasks.spawn(async move { shared.run_lane(lane).await });
                 }
@@ -150,8 +138,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
     }
 
     fn now(&self) -> Millis {
-        let since = self.clock.wall().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Millis::of(self.clock.wall())
     }
 
     /// Fills lanes that have room from the store.
@@ -166,6 +153,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     async fn load(&self) -> Result<(), StoreError> {
         let now = self.now();
+        self.release_overflow(now).await?;
         let due = self.store.next_due().await?.into_iter().filter(|(_, due)| *due <= now);
         let room = due.filter_map(|(service, _)| {
             let most = self.lane(&service)?.room();
@@ -176,11 +164,33 @@ impl<S: Store, T: Transport> Shared<S, T> {
             return Ok(());
         }
         for kept in self.store.take_due(now, room).await? {
-            let Some(lane) = self.lane(&kept.service) else { continue };
             match self.in_hand(&kept) {
-                Ok(delivery) => drop(lane.offer([delivery])),
+                Ok(delivery) => self.take_in_hand(&kept.service, delivery),
                 Err(settlement) => self.settle(settlement).await?,
             }
+        }
+        Ok(())
+    }
+
+    /// Nothing that is leased to this process may be in nobody's hand.
+    fn take_in_hand(&self, service: &Slug, delivery: InHand) {
+        let left = match self.lane(service) {
+            Some(lane) => lane.offer(delivery),
+            // Nobody to send it to yet.
+            None => Some(delivery),
+        };
+        self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+    }
+
+    async fn release_overflow(&self, now: Millis) -> Result<(), StoreError> {
+        let left = std::mem::take(&mut *self.overflow.lock().unwrap_or_else(PoisonError::into_inner));
+        for InHand { id, progress, .. } in left {
+            self.settle(Settlement {
+                delivery: id,
+                next: Following::Waits { until: now, progress },
+                attempt: None,
+            })
+            .await?;
         }
         Ok(())
     }

@@ -71,20 +71,16 @@ impl Lane {
         self.bell.notify_one();
     }
 
-    /// Takes deliveries in hand; those for which there is no room come back.
-    pub(super) fn offer(&self, deliveries: impl IntoIterator<Item = InHand>) -> Vec<InHand> {
+    /// Takes a delivery in hand; gives it back, if there is no room.
+    pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
         let mut state = self.lock();
-        let mut left = Vec::new();
-        for delivery in deliveries {
-            if state.waiting.len() + state.under_way < IN_HAND_MAX {
-                state.waiting.push_back(delivery);
-            } else {
-                left.push(delivery);
-            }
+        if state.waiting.len() + state.under_way >= IN_HAND_MAX {
+            return Some(delivery);
         }
+        state.waiting.push_back(delivery);
         drop(state);
         self.bell.notify_one();
-        left
+        None
     }
 
     /// How many more it can take.

@@ -36,6 +36,11 @@ impl Fields {
         self.map.remove(field).filter(|value| !value.is_null())
     }
 
+    /// Whether it is named at all, be it with null.
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.map.contains_key(field)
+    }
+
     pub(super) fn text(&mut self, field: &str) -> Option<String> {
         match self.any(field)? {
             Value::String(text) => Some(text),

@@ -55,7 +55,7 @@ async fn authorise(
     if known {
         return next.run(request).await;
     }
-    let word = "a key is needed: `Authorization: Bearer KEY`; the admin key was printed at the first start";
+    let word = "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at the start";
     problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false)
 }
 

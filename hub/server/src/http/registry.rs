@@ -34,11 +34,18 @@ pub(super) async fn put_service(State(hub): State<Arc<Hub>>, body: Bytes) -> Res
     let headers = fields.pairs("headers");
     let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
     let paused = fields.switch("paused", false);
+    let names_auth = fields.has("auth");
     let secret = bearer(&mut fields);
     let problems = fields.end("name, type, address, auth, headers, policy, paused");
     let Some(name) = name.filter(|_| problems.is_empty()) else { return wrong_fields(&problems) };
-    let auth = secret.and_then(|secret| hub.keyring().seal(secret.as_bytes(), name.as_str()));
-    let version = hub.service(&name).map_or(1, |service| service.version + 1);
+    let before = hub.service(&name);
+    let version = before.as_ref().map_or(1, |service| service.version + 1);
+    let auth = match secret {
+        Some(secret) => hub.keyring().seal(secret.as_bytes(), name.as_str()),
+        // A secret can't be read back, so whoever changes something else does not have to know it; null takes it away.
+        None if names_auth => None,
+        None => before.and_then(|service| service.auth),
+    };
     let service = Service { name, version, address, headers, auth, policy, paused, changed: hub.now() };
     let answer = shown_service(&service);
     refused_or(

@@ -117,8 +117,7 @@ impl Scene {
     }
 
     fn now(&self) -> Millis {
-        let since = self.clock.wall().duration_since(std::time::UNIX_EPOCH).unwrap();
-        Millis(i64::try_from(since.as_millis()).unwrap())
+        Millis::of(self.clock.wall())
     }
 
     /// Accepts so many events and takes their deliveries in hand, as the hub does.
@@ -139,7 +138,7 @@ impl Scene {
                 let progress = Progress { accepted: now, counted: 0, failures: 0 };
                 (service, InHand { id, request, schedule: everything().schedule, progress })
             });
-            self.deliver.offer(in_hand.collect()).await.unwrap();
+            self.deliver.offer(in_hand);
             ids.extend(accepted.deliveries);
         }
         ids
@@ -303,6 +302,22 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
         .play(async {
             scene.until(&ids, State::Delivered).await;
             scene.until(&added.deliveries, State::DeadLettered).await;
+        })
+        .await;
+}
+
+/// HUB-5, PRM-1: what does not fit in hand goes back to the store and comes again by itself, without a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_what_does_not_fit_comes_again_by_itself() {
+    let place = Place::new();
+    let scene = Scene::new(&place, Mood::Healthy, usual());
+    scene
+        .play(async {
+            scene.deliver.put_service(Service { paused: true, ..service("billing", 1) }, usual()).unwrap();
+            let ids = scene.send("evt", 1_200).await;
+            scene.deliver.put_service(Service { paused: false, ..service("billing", 1) }, usual()).unwrap();
+            scene.until(&ids, State::Delivered).await;
+            assert_eq!(scene.peer.reached(), 1_200, "each once");
         })
         .await;
 }

@@ -252,19 +252,19 @@ mod counter {
 fn eng_8_what_is_spent_stays_spent_in_calls() {
     let old = Rules::new(10, secs(10), 10);
     let new = Rules::new(20, secs(10), 20);
-    for now in [0, 5_000_000_000, 1_000_000_000_000_000_u64] {
+    for at in [0, 5_000_000_000, 1_000_000_000_000_000_u64] {
         let mut due = 0;
         for _ in 0..3 {
-            let (next, turn) = take(due, now, &old);
+            let (next, turn) = take(due, at, &old);
             assert_eq!(turn, Turn::Now);
             due = next;
         }
-        let mut due = convert(due, now, &old, &new);
+        let mut due = convert(due, at, &old, &new);
         let mut left = 0;
-        while let (next, Turn::Now) = take(due, now, &new) {
+        while let (next, Turn::Now) = take(due, at, &new) {
             (due, left) = (next, left + 1);
         }
-        assert_eq!(left, 17, "three of twenty are spent at {now}");
-        assert_eq!(convert(0, now, &old, &new), now << 4, "nothing spent stays nothing spent");
+        assert_eq!(left, 17, "three of twenty are spent at {at}");
+        assert_eq!(convert(0, at, &old, &new), at << 4, "nothing spent stays nothing spent");
     }
 }
