@@ -14,7 +14,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{AttemptRecord, Change, Kept, Lane, Store, StoreError, Unit};
+use seawall_hub_core::port::store::{AttemptRecord, Change, Kept, Store, StoreError, Unit, Urgency};
 use seawall_hub_core::service::{
     Accept, Accepted, Deliver, InHand, Incoming, NotAccepted, Rulebook, compile,
 };
@@ -137,7 +137,7 @@ impl Hub {
 
     async fn commit(&self, change: Change) -> Result<(), Refused> {
         let unit = Unit { changes: vec![change] };
-        self.store.commit(Lane::Admin, unit).await.map(drop).map_err(Refused::Store)
+        self.store.commit(Urgency::Admin, unit).await.map(drop).map_err(Refused::Store)
     }
 
     fn use_service(&self, service: Service) -> Result<(), Refused> {

@@ -125,9 +125,9 @@ pub struct Kept {
     pub request: Vec<u8>,
 }
 
-/// How urgent a unit is: a lane that is full answers "busy", and does not hold up the others.
+/// How urgent a unit is. Each has a queue of its own: one that is full answers "busy", and does not hold up the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Lane {
+pub enum Urgency {
     /// Events that come in.
     Ingest,
     /// What came of tries.
@@ -153,7 +153,7 @@ pub enum StoreError {
     },
     /// Somebody else has the delivery now, or it has ended.
     NotOurs(DeliveryId),
-    /// The lane is full.
+    /// Too much waits already.
     Busy,
     /// There is no room on the disk; nothing was changed.
     Full,
@@ -185,7 +185,11 @@ impl std::error::Error for StoreError {}
 /// Where everything is kept.
 pub trait Store: Send + Sync + 'static {
     /// Commits a unit, together with others that wait.
-    fn commit(&self, lane: Lane, unit: Unit) -> impl Future<Output = Result<Committed, StoreError>> + Send;
+    fn commit(
+        &self,
+        urgency: Urgency,
+        unit: Unit,
+    ) -> impl Future<Output = Result<Committed, StoreError>> + Send;
 
     /// All services.
     fn services(&self) -> impl Future<Output = Result<Vec<Service>, StoreError>> + Send;

@@ -12,7 +12,7 @@ use crate::domain::event::{EVENT_ID_MAX, Event};
 use crate::domain::event_type::EventType;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, Lane, NewDelivery, Store, StoreError, Unit};
+use crate::port::store::{Change, NewDelivery, Store, StoreError, Unit, Urgency};
 use crate::render::{Request, View};
 
 /// Accepts events.
@@ -104,7 +104,7 @@ impl<S: Store> Accept<S> {
             });
         }
         let change = Change::AddEvent(event, deliveries);
-        match self.store.commit(Lane::Ingest, Unit { changes: vec![change] }).await {
+        match self.store.commit(Urgency::Ingest, Unit { changes: vec![change] }).await {
             Ok(committed) => {
                 let begun = committed.deliveries.iter().zip(requests);
                 let begun = begun.map(|(id, (rule, _, service, request))| (*id, rule, service, request));

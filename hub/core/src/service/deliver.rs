@@ -16,7 +16,7 @@ use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{
-    AttemptRecord, Change, Following, Kept, Lane as Urgency, Room, Settlement, Store, StoreError, Unit,
+    AttemptRecord, Change, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency,
 };
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;

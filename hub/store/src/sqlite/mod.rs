@@ -29,7 +29,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Lane, Room, Store, StoreError, Unit};
+use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Room, Store, StoreError, Unit, Urgency};
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
@@ -92,7 +92,7 @@ impl Sqlite {
 
     async fn ask<T: Send + 'static>(
         &self,
-        lane: Lane,
+        lane: Urgency,
         work: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Work,
     ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
@@ -152,12 +152,12 @@ impl Drop for Inner {
 }
 
 impl Store for Sqlite {
-    async fn commit(&self, lane: Lane, unit: Unit) -> Result<Committed, StoreError> {
+    async fn commit(&self, lane: Urgency, unit: Unit) -> Result<Committed, StoreError> {
         self.ask(lane, |reply| Work::Commit(unit, reply)).await
     }
 
     async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Lane::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+        self.ask(Urgency::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
     }
 
     async fn next_due(&self) -> Result<Vec<(Slug, Millis)>, StoreError> {

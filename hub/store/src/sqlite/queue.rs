@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Committed, Kept, Lane, Room, StoreError, Unit};
+use seawall_hub_core::port::store::{Committed, Kept, Room, StoreError, Unit, Urgency};
 use tokio::sync::oneshot::Sender;
 
 /// Something for the writer.
@@ -36,7 +36,7 @@ impl Queue {
         Queue { state: Mutex::default(), filled: Condvar::new() }
     }
 
-    pub(super) fn put(&self, lane: Lane, work: Work) -> Result<(), StoreError> {
+    pub(super) fn put(&self, lane: Urgency, work: Work) -> Result<(), StoreError> {
         let mut state = self.lock();
         if let Some(reason) = &state.broken {
             return Err(StoreError::Fatal(reason.clone()));

@@ -1,4 +1,5 @@
-//! What every store must do. Each test takes a store that was just made; another backend runs the same ones.
+//! What every store must do. Only `Place` knows which one it is; that another backend can run the same tests needs no other
+//! change here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,8 +17,8 @@ use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    AttemptRecord, Change, Committed, Following, Kept, Lane, NewDelivery, Room, Settlement, Store,
-    StoreError, Unit,
+    AttemptRecord, Change, Committed, Following, Kept, NewDelivery, Room, Settlement, Store, StoreError,
+    Unit, Urgency,
 };
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
@@ -97,12 +98,12 @@ fn unit(changes: impl IntoIterator<Item = Change>) -> Unit {
     Unit { changes: changes.into_iter().collect() }
 }
 
-async fn add(store: &Sqlite, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
+async fn add(store: &impl Store, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
     let deliveries = deliveries.iter().map(|service| to(service)).collect();
-    store.commit(Lane::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
+    store.commit(Urgency::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
 }
 
-async fn settle(store: &Sqlite, delivery: DeliveryId, next: Following) -> Result<Committed, StoreError> {
+async fn settle(store: &impl Store, delivery: DeliveryId, next: Following) -> Result<Committed, StoreError> {
     let attempt = AttemptRecord {
         at: NOW,
         took_micros: 1_234,
@@ -111,16 +112,16 @@ async fn settle(store: &Sqlite, delivery: DeliveryId, next: Following) -> Result
         answer: vec![1, 2],
     };
     let settlement = Settlement { delivery, next, attempt: Some(attempt) };
-    store.commit(Lane::Outcomes, unit([Change::Settle(settlement)])).await
+    store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await
 }
 
 /// What is due of all services, up to so many of each.
-async fn due(store: &Sqlite, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
+async fn due(store: &impl Store, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
     let room = |service: &str| Room { service: slug(service), most };
     store.take_due(now, ["billing", "mail", "search"].map(room).into()).await
 }
 
-async fn kept(store: &Sqlite, id: DeliveryId) -> Kept {
+async fn kept(store: &impl Store, id: DeliveryId) -> Kept {
     store.delivery(id).await.unwrap().unwrap().0
 }
 
@@ -129,7 +130,7 @@ async fn kept(store: &Sqlite, id: DeliveryId) -> Kept {
 async fn hub_1_services_and_rules_are_kept_by_version() {
     let place = Place::new();
     let store = place.open();
-    let put = |change| store.commit(Lane::Admin, unit([change]));
+    let put = |change| store.commit(Urgency::Admin, unit([change]));
     put(Change::PutService(service("billing", 1))).await.unwrap();
     put(Change::PutService(service("billing", 2))).await.unwrap();
     let stale = StoreError::Stale { found: Some(2) };
@@ -152,8 +153,8 @@ async fn hub_14_a_unit_is_committed_as_a_whole_or_not_at_all() {
     let store = place.open();
     let half = unit([Change::PutService(service("billing", 1)), Change::PutService(service("other", 5))]);
     let (half, whole) = tokio::join!(
-        store.commit(Lane::Admin, half),
-        store.commit(Lane::Admin, unit([Change::PutService(service("third", 1))])),
+        store.commit(Urgency::Admin, half),
+        store.commit(Urgency::Admin, unit([Change::PutService(service("third", 1))])),
     );
     assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(Committed::default())));
     assert_eq!(store.services().await.unwrap(), [service("third", 1)]);

@@ -11,7 +11,7 @@ use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Change, Lane, NewDelivery, Store, Unit};
+use seawall_hub_core::port::store::{Change, NewDelivery, Store, Unit, Urgency};
 use seawall_hub_core::port::transport::{Answer, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook};
@@ -293,7 +293,7 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
     };
     let added = scene
         .store
-        .commit(Lane::Ingest, Unit { changes: vec![Change::AddEvent(event("strange"), vec![strange])] })
+        .commit(Urgency::Ingest, Unit { changes: vec![Change::AddEvent(event("strange"), vec![strange])] })
         .await
         .unwrap();
     drop(scene);

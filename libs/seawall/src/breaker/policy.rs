@@ -16,7 +16,7 @@ use super::ticket::{OnPanic, Outcome, Slot, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
-use crate::clock::{Clock, Tick, Unit, from_units};
+use crate::clock::{Clock, Tick, Unit, millis_of_units};
 use crate::stats::{Tally, spread};
 use crate::sync::{AtomicU64, Ordering};
 use crate::versions::Versions;
@@ -260,10 +260,10 @@ impl CircuitBreaker {
     #[inline(never)]
     pub(super) fn tell_move(&self, from: Word, word: Word, now: Unit, version: &Version) {
         if let Some(witness) = &self.witness {
-            // What is left of it, where a circuit is restored; to the millisecond, because units are not round.
+            // What is left of it, where a circuit is restored.
             let cooldown = || {
                 let units = opens_until(word, &version.settings.rules).saturating_sub(now);
-                Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
+                millis_of_units(units)
             };
             Sign::of_move(from.place(), word.place(), cooldown)
                 .into_iter()

@@ -17,7 +17,7 @@ mod tokio_time;
 mod tsc;
 
 pub use tick::Tick;
-pub(crate) use tick::{Unit, from_units, units};
+pub(crate) use tick::{Unit, from_units, millis_of_units, units};
 
 use std::fmt;
 use std::future::Future;

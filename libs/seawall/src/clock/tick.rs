@@ -71,6 +71,11 @@ pub(crate) const fn units(duration: Duration) -> Unit {
     nanos(duration) >> UNIT_SHIFT
 }
 
+/// Back from units to a duration that a person reads: to the millisecond, because units are not round.
+pub(crate) fn millis_of_units(units: Unit) -> Duration {
+    Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
+}
+
 /// Back from units to a duration.
 pub(crate) const fn from_units(units: Unit) -> Duration {
     Duration::from_nanos(units.saturating_mul(1 << UNIT_SHIFT))

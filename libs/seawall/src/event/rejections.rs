@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::clock::{Tick, Unit, from_units, units};
+use crate::clock::{Tick, millis_of_units, units};
 use crate::error::Policy;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -90,18 +90,13 @@ impl Rejections {
             let time = word >> (WAIT_BITS + POLICY_BITS);
             let wait = word & UNKNOWN;
             Rejection {
-                ago: to_the_millisecond(now.saturating_sub(time)),
+                ago: millis_of_units(now.saturating_sub(time)),
                 by: policy_of(word >> WAIT_BITS & ((1 << POLICY_BITS) - 1)),
-                retry_after: (wait != UNKNOWN).then(|| to_the_millisecond(wait)),
+                retry_after: (wait != UNKNOWN).then(|| millis_of_units(wait)),
             }
         };
         words.into_iter().map(rejection).collect()
     }
-}
-
-/// Units are not round.
-fn to_the_millisecond(units: Unit) -> Duration {
-    Duration::from_millis((from_units(units).as_secs_f64() * 1e3).round() as u64)
 }
 
 /// Only these refuse.

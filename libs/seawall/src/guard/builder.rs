@@ -140,7 +140,7 @@ impl GuardBuilder {
         self
     }
 
-    pub(crate) fn the_clock(&self) -> &Clock {
+    pub(crate) fn goes_by(&self) -> &Clock {
         &self.clock
     }
 

@@ -57,7 +57,7 @@ impl Keyed {
         let overflow = template.clone().named(format!("{name}[*]")).without_breaker().build()?;
         // The template is checked once, with the breaker that the overflow has not.
         template.clone().build()?;
-        let clock = template.the_clock().clone();
+        let clock = template.goes_by().clone();
         let family = Family { template, max, guards: Slots::new() };
         let inner = Inner {
             name,
