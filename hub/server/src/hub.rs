@@ -16,7 +16,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{AttemptRecord, Change, Kept, Store, StoreError, Unit, Urgency};
 use seawall_hub_core::service::{
-    Accept, Accepted, Deliver, InHand, Incoming, NotAccepted, Rulebook, compile,
+    Accept, Accepted, Deliver, InHand, Incoming, NotAccepted, Rulebook, compile, wall_time,
 };
 use seawall_hub_store::Sqlite;
 
@@ -199,7 +199,7 @@ impl Hub {
     }
 
     pub(crate) fn now(&self) -> Millis {
-        Millis::of(self.clock.wall())
+        wall_time(&self.clock)
     }
 }
 

@@ -14,7 +14,7 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
-use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook};
+use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook, wall_time};
 use seawall_hub_server::seal::Keyring;
 use seawall_hub_server::transport::Http;
 use seawall_hub_store::Sqlite;
@@ -136,7 +136,7 @@ impl Hub {
     }
 
     async fn send(&self, id: &str, data: Value) -> DeliveryId {
-        let now = Millis::of(Clock::system().wall());
+        let now = wall_time(&Clock::system());
         let kind = EventType::new("order.created").unwrap();
         let (source, time) = ("shop".to_owned(), "now".to_owned());
         let incoming = Incoming { id: id.into(), kind, source, time, data, trace: None };

@@ -1,20 +1,13 @@
 //! Points in time that outlive a process.
 
 use std::ops::Add;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Milliseconds since 1970, by the wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// This wall time.
-    #[must_use]
-    pub fn of(wall: SystemTime) -> Self {
-        let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    }
-
     /// How long after `earlier`; zero if it is not.
     #[must_use]
     pub fn since(self, earlier: Millis) -> Duration {

@@ -138,7 +138,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
     }
 
     fn now(&self) -> Millis {
-        Millis::of(self.clock.wall())
+        super::wall_time(&self.clock)
     }
 
     /// Fills lanes that have room from the store.

@@ -14,7 +14,7 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Change, NewDelivery, Store, Unit, Urgency};
 use seawall_hub_core::port::transport::{Answer, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook};
+use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook, wall_time};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
@@ -117,7 +117,7 @@ impl Scene {
     }
 
     fn now(&self) -> Millis {
-        Millis::of(self.clock.wall())
+        wall_time(&self.clock)
     }
 
     /// Accepts so many events and takes their deliveries in hand, as the hub does.
