@@ -3,6 +3,7 @@
 pub mod http;
 mod hub;
 pub mod seal;
+pub mod source;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub, Refused};
