@@ -12,6 +12,7 @@
 //!    ever.
 //! 3. The event is stored. If that fails, [`Replays::forget`], so that a sender that repeats the same bytes is heard.
 
+pub mod cloudevents;
 mod replay;
 pub mod verify;
 
