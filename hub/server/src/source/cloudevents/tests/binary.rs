@@ -60,6 +60,11 @@ fn hub_3_the_type_says_what_the_body_becomes() {
     let bytes = |text: &str| (Value::Null, Some(text.to_owned()));
     assert_eq!(data("text/plain; charset=iso-8859-1", b"gr\xf6\xdfe"), bytes("Z3L232U="));
     assert_eq!(
+        data("text/plain; charset=utf-16le", b"a\0"),
+        bytes("YQA="),
+        "although it would pass for UTF-8"
+    );
+    assert_eq!(
         data("text/plain", b"gr\xf6\xdfe"),
         bytes("Z3L232U="),
         "it says too little, and nothing is lost"

@@ -145,6 +145,7 @@ fn hub_3_each_mistake_has_its_words() {
         ("subject", json!(false), "a text is expected"),
         ("dataschema", json!("/relative"), "it is no URI"),
         ("dataschema", json!("1a:b"), "it is no URI"),
+        ("dataschema", json!("https://shop.com/my order"), "it is no URI"),
         ("datacontenttype", json!("json"), "it is no media type"),
         ("datacontenttype", json!("a/b/c"), "it is no media type"),
         ("data_base64", json!("AA=="), "an event has `data` or `data_base64`, not both"),

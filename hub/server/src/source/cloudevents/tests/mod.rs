@@ -52,6 +52,7 @@ fn hub_3_the_mode_is_told_from_the_headers() {
     assert_eq!(mode("Application/CloudEvents+JSON; charset=UTF-8"), Some(Mode::Structured));
     assert_eq!(mode("application/cloudevents+avro"), Some(Mode::Structured), "refused when it is read");
     assert_eq!(mode("application/cloudevents-batch+json"), Some(Mode::Batched));
+    assert_eq!(mode("application/cloudevents-batch+avro"), Some(Mode::Batched));
     assert_eq!(mode("application/json"), None);
     assert_eq!(Mode::of(&HeaderMap::new()), None);
     assert_eq!(Mode::of(&headers(&[("ce-id", "1")])), None, "one header of that kind makes no event");

@@ -197,6 +197,14 @@ fn hub_3_a_time_that_is_none_is_refused() {
             );
         }
     }
+    let good = proof(&Scheme::Stripe, SECRET, STAMP, BODY);
+    for value in [format!("{good},t={STAMP}"), format!("t=1,{good}"), format!("{good},t=")] {
+        let reason = refusal(&Scheme::Stripe, &with(&Scheme::Stripe, value.as_bytes()).unwrap());
+        assert!(
+            reason.contains("is not written as `t=` and a time"),
+            "which of the times is signed? {reason}"
+        );
+    }
     for value in ["v1=00", "t=1700000000", "t=1700000000,t=1700000000,v1=00", "t=,v1=00", ""] {
         assert!(
             check(&Scheme::Stripe, &with(&Scheme::Stripe, value.as_bytes()).unwrap()).is_err(),

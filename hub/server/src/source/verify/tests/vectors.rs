@@ -157,6 +157,8 @@ fn hub_3_a_replay_in_another_spelling_has_the_same_key() {
     assert_eq!(key(&first), key(&other));
     let later = request_at(&Scheme::StandardWebhooks, SECRET, "1700000005");
     assert_ne!(key(&first), key(&later), "an honest second attempt has another time");
+    // Trap: "Concatenation ambiguity (`a:b` + `c`) → length-prefixed hash input."
+    assert_ne!(super::key(&[b"a", b"bc"]), super::key(&[b"ab", b"c"]));
     let keys: Vec<_> =
         timed().iter().map(|scheme| check(scheme, &request(scheme)).unwrap().replay_key).collect();
     assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
