@@ -20,6 +20,10 @@ pub struct Event {
     pub accepted: Millis,
     /// The trace that it belongs to, if it said so.
     pub trace: Option<String>,
+    /// How many rules are for its kind.
+    pub considered: u32,
+    /// And how many of them had a filter that did not take it.
+    pub filtered: u32,
 }
 
 /// The longest id.

@@ -21,6 +21,8 @@ pub struct RuleText<'a> {
     pub headers: &'a [(String, String)],
     /// What is sent; nothing for an event as it came.
     pub body: Option<&'a Json>,
+    /// What belongs together, if it is delivered one after the other.
+    pub order: Option<&'a str>,
 }
 
 /// A rule, compiled.
@@ -31,7 +33,11 @@ pub struct Program {
     path: Text,
     headers: Vec<HeaderTemplate>,
     body: Option<Template>,
+    order: Option<Text>,
 }
+
+/// The longest key of an order.
+const ORDER_BYTES_MAX: usize = 200;
 
 /// A header whose value may hold expressions.
 #[derive(Debug)]
@@ -124,9 +130,10 @@ impl Program {
             Some(Ok(body)) => Some(body),
             None => None,
         };
+        let order = rule.order.and_then(|text| keep(Text::new(text, "ordering.key"), &mut mistakes));
         match path {
             Some(path) if mistakes.is_empty() => {
-                Ok(Program { filter, method: method.into(), path, headers, body })
+                Ok(Program { filter, method: method.into(), path, headers, body, order })
             }
             _ => Err(mistakes),
         }
@@ -138,8 +145,18 @@ impl Program {
         self.filter.as_ref()
     }
 
+    /// What the delivery of this event belongs together with, if the rule keeps an order.
+    pub fn order(&self, view: &View) -> Result<Option<String>, Mistake> {
+        let Some(order) = &self.order else { return Ok(None) };
+        let key = order.render(view, "ordering.key", |value, out| out.push_str(value))?;
+        if key.len() > ORDER_BYTES_MAX {
+            return Err(Mistake::new("ordering.key", format!("a key may have {ORDER_BYTES_MAX} bytes")));
+        }
+        Ok(Some(key))
+    }
+
     /// The request for this event. `event` is the event as it came, for rules without a body of their own.
-    pub fn render(&self, view: &View, event: &Json) -> Result<Request, Mistake> {
+    pub fn render(&self, view: &View, event: &[u8]) -> Result<Request, Mistake> {
         let path = self.path.render(view, "path", percent_encode)?;
         check_path(&path)?;
         let mut headers = Vec::with_capacity(self.headers.len() + 1);
@@ -150,11 +167,10 @@ impl Program {
             headers.push((name.to_string(), value));
         }
         let body = match (&self.body, &*self.method) {
-            (Some(template), _) => Some(template.render(view, "body")?),
+            (Some(template), _) => Some(template.render(view, "body")?.to_string().into_bytes()),
             (None, "GET" | "HEAD" | "DELETE") => None,
-            (None, _) => Some(event.clone()),
+            (None, _) => Some(event.to_vec()),
         };
-        let body = body.map(|body| body.to_string().into_bytes());
         if body.as_ref().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
             return Err(super::text::too_large("body"));
         }

@@ -78,13 +78,13 @@ impl Writer {
     }
 
     /// Applies one unit: as a whole, or not at all, whatever becomes of the others beside it.
-    fn alone<T>(&self, apply: impl FnOnce(&Changes<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn alone<T>(&self, apply: impl FnOnce(Changes<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let run = |sql| {
             let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
             done.map_err(|error| translate(&error))
         };
         run("SAVEPOINT unit")?;
-        let made = apply(&Changes { connection: &self.connection, start: self.start });
+        let made = apply(Changes::new(&self.connection, self.start));
         if made.is_err() {
             run("ROLLBACK TO unit")?;
         }
