@@ -1,0 +1,3 @@
+//! The hub from outside: the real binary, over HTTP.
+
+mod story;
