@@ -1,3 +1,4 @@
 //! The hub from outside: the real binary, over HTTP.
 
+mod harness;
 mod story;
