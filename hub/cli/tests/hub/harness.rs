@@ -136,7 +136,8 @@ pub(crate) fn read_message(stream: &mut impl BufRead) -> io::Result<(String, Vec
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    let mut body = vec![0; header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0)];
+    let mut body =
+        vec![0; header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0)];
     stream.read_exact(&mut body)?;
     Ok((head, body))
 }
