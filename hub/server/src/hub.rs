@@ -103,6 +103,11 @@ impl Hub {
         self.deliver.run().await
     }
 
+    /// Waits until the store can't be trusted any more, also while nothing is delivered.
+    pub async fn broken(&self) -> StoreError {
+        self.store.broken().await
+    }
+
     /// Keeps an event, and takes in hand what it leads to.
     pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
         let now = self.now();

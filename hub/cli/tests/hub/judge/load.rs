@@ -201,7 +201,7 @@ pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 3] {
     // The secret is there because the key to it lies in a file beside the database, and must live as long.
     let service = json!({
         "name": "sink", "type": "http", "address": format!("http://{sink}"),
-        "auth": {"type": "bearer", "secret": "a-secret-of-the-sink"}, "policy": {"attempt_timeout": "1s"},
+        "auth": {"type": "bearer", "secret": "a-secret-of-the-sink"}, "policy": {"attempt_timeout": "2s"},
     });
     [
         ("/api/v1/registry/services", service),

@@ -7,6 +7,9 @@
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod chance;
+mod fsync;
+mod full;
+mod judged;
 mod load;
 mod log;
 mod power;
@@ -53,7 +56,7 @@ fn prm_1_nothing_is_lost_when_it_is_killed_50_times() {
 fn prm_1_nothing_is_lost_when_the_power_is_cut_20_times() {
     let _alone = alone();
     let plan = Plan::new(chance::seed(), times("SEAWALL_JUDGE_CUTS", 20));
-    let report = trial::run(&plan, &mut Disk::new());
+    let report = trial::run(&plan, &mut Disk::new(256));
     eprintln!("power cut: {report}");
     assert!(report.faults.is_empty(), "{report}");
 }

@@ -18,9 +18,6 @@ use tempfile::TempDir;
 
 use super::trial::Ground;
 
-/// Room for some minutes of load.
-const DISK_MEGABYTES: u64 = 256;
-
 pub(crate) struct Disk {
     folder: TempDir,
     number: u32,
@@ -28,49 +25,72 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(megabytes: u64) -> Self {
         let folder = TempDir::new().unwrap();
         let image = folder.path().join("disk-0");
-        fs::File::create(&image).unwrap().set_len(DISK_MEGABYTES * 1024 * 1024).unwrap();
+        fs::File::create(&image).unwrap().set_len(megabytes * 1024 * 1024).unwrap();
         need("mkfs.ext4", Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
         let mounted = Mounted::new(&image, &folder.path().join("mount-0"));
         Disk { folder, number: 0, mounted: Some(mounted) }
     }
 
+    /// Where it is mounted.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.mounted().at.clone()
+    }
+
     fn mounted(&self) -> &Mounted {
         self.mounted.as_ref().expect("there is always one")
+    }
+
+    /// What is on the disk, and nothing that only the system knows of, is what there is from now on. Nobody may write.
+    pub(crate) fn cut(&mut self) {
+        self.copy();
+        self.go_on_from_copy();
+    }
+
+    fn next(&self, what: &str) -> PathBuf {
+        self.folder.path().join(format!("{what}-{}", self.number + 1))
+    }
+
+    fn copy(&self) {
+        let (before, copy) = (self.mounted(), self.next("disk"));
+        loop {
+            let writes = before.writes();
+            fs::copy(&before.image, &copy).unwrap();
+            if writes == before.writes() {
+                return;
+            }
+        }
+    }
+
+    fn go_on_from_copy(&mut self) {
+        // What was in the cache goes into the old file now, and with it into nothing.
+        drop(self.mounted.take());
+        self.mounted = Some(Mounted::new(&self.next("disk"), &self.next("mount")));
+        self.number += 1;
     }
 }
 
 impl Ground for Disk {
     fn folder(&self) -> PathBuf {
-        self.mounted().at.join("data")
+        self.root().join("data")
     }
 
     fn crash(&mut self, process: &mut Child) {
         let stopped = Command::new("kill").args(["-STOP", &process.id().to_string()]).status().unwrap();
         assert!(stopped.success(), "the hub can't be stopped");
-        self.number += 1;
-        let before = self.mounted();
-        let copy = self.folder.path().join(format!("disk-{}", self.number));
-        while {
-            let writes = before.writes();
-            fs::copy(&before.image, &copy).unwrap();
-            writes != before.writes()
-        } {}
+        self.copy();
         process.kill().unwrap();
         process.wait().unwrap();
-        // What was in the cache goes into the old file now, and with it into nothing.
-        drop(self.mounted.take());
-        let at = self.folder.path().join(format!("mount-{}", self.number));
-        self.mounted = Some(Mounted::new(&copy, &at));
+        self.go_on_from_copy();
     }
 }
 
 /// A file system in a file, for as long as it is mounted.
-struct Mounted {
+pub(crate) struct Mounted {
     image: PathBuf,
-    at: PathBuf,
+    pub(crate) at: PathBuf,
     /// Where the system counts what the loop device does.
     counts: PathBuf,
 }
@@ -85,6 +105,14 @@ impl Mounted {
         );
         let counts = Path::new("/sys/block").join(device.trim().trim_start_matches("/dev/")).join("stat");
         Mounted { image: image.to_owned(), at: at.to_owned(), counts }
+    }
+
+    /// A file system that is in memory only.
+    pub(crate) fn in_memory(at: &Path, megabytes: u64) -> Self {
+        fs::create_dir(at).unwrap();
+        let size = format!("size={megabytes}m");
+        need("mount", Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at));
+        Mounted { image: PathBuf::new(), at: at.to_owned(), counts: PathBuf::new() }
     }
 
     /// How often and how much was written, and what is under way.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::chance::Chance;
 use super::load::{Load, Pressure};
 use super::log::Log;
-use super::sink::{Mood, Sink};
+use super::sink::{Arrival, Mood, Sink};
 use super::verdict::{self, Fault};
 use crate::harness::{Hub, SEAWALL};
 
@@ -124,10 +124,11 @@ pub(crate) fn run(plan: &Plan, ground: &mut impl Ground) -> Report {
     for _ in 0..plan.crashes {
         trial.crash_once();
         if plan.until_first_fault && !trial.report.faults.is_empty() {
-            return trial.report;
+            return trial.report();
         }
     }
-    trial.end()
+    trial.end();
+    trial.report()
 }
 
 struct Trial<'t, G> {
@@ -271,23 +272,25 @@ impl<'t, G: Ground> Trial<'t, G> {
     }
 
     /// The last life is a whole one: everything ends.
-    fn end(mut self) -> Report {
+    fn end(&mut self) {
         self.await_sent_again();
         self.note_sent_again(self.ready.elapsed());
         self.sink.be(Mood::Kind);
         self.load.finish();
-        let acks = self.log.read();
-        self.report.faults.extend(verdict::of(&acks, || self.sink.seen(), &self.hub.address, self.plan.seed));
+        let faults = verdict::of(&self.log.read(), || self.sink.seen(), &self.hub.address, self.plan.seed);
+        self.report.faults.extend(faults);
         for ((status, code), count) in self.load.answers() {
             self.report.faults.push(Fault::Strange(format!("{count} times {status} {code}")));
         }
+    }
+
+    fn report(mut self) -> Report {
         let seen = self.sink.seen();
-        let taken =
-            |all: &&Vec<_>| all.iter().filter(|one: &&super::sink::Arrival| one.settled()).count() > 1;
+        let taken = |all: &&Vec<Arrival>| all.iter().filter(|one| one.settled()).count() > 1;
         self.report.repeated = seen.values().filter(taken).count();
         self.report.arrivals = seen.values().map(Vec::len).sum();
         self.report.deliveries = seen.len();
-        self.report.acks = acks.len();
+        self.report.acks = self.log.len();
         self.report.took = self.began.elapsed();
         std::mem::take(&mut self.report)
     }
