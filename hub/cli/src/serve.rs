@@ -1,6 +1,6 @@
 //! `seawall serve`.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,9 +75,15 @@ impl Serve {
         };
         tokio::select! {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(ExitCode::from(report?.exit_code())),
-            error = hub.run() => bail!("{error}"),
+            error = hub.run() => bail!(last_words(&error)),
+            error = hub.broken() => bail!(last_words(&error)),
         }
     }
+}
+
+/// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
+fn last_words(error: &impl Display) -> String {
+    format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
 }
 
 fn fresh_key() -> anyhow::Result<String> {

@@ -80,6 +80,11 @@ impl Hub {
         Ok(Some(hash))
     }
 
+    /// Waits until the store can't be trusted any more, also while nothing is delivered.
+    pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
+        self.store().broken().await
+    }
+
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.keyring
     }

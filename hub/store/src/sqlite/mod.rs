@@ -16,6 +16,8 @@ mod once;
 mod queue;
 mod reads;
 mod rows;
+#[cfg(seawall_sabotage)]
+mod sabotage;
 mod schema;
 mod unit_of_work;
 
@@ -96,6 +98,11 @@ impl Sqlite {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.inner.epoch
+    }
+
+    /// Waits until the store can't be trusted any more, also while nobody writes.
+    pub async fn broken(&self) -> StoreError {
+        StoreError::Fatal(self.inner.queue.broken().await)
     }
 
     async fn ask<T: Send + 'static>(

@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Committed, Kept, Room, StoreError, Unit, Urgency};
+use tokio::sync::Notify;
 use tokio::sync::oneshot::Sender;
 
 /// Something for the writer.
@@ -21,6 +22,7 @@ const TOGETHER: [usize; 3] = [160, 80, 16];
 pub(super) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
+    broke: Notify,
 }
 
 #[derive(Default)]
@@ -33,7 +35,7 @@ struct State {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Queue { state: Mutex::default(), filled: Condvar::new() }
+        Queue { state: Mutex::default(), filled: Condvar::new(), broke: Notify::new() }
     }
 
     pub(super) fn put(&self, lane: Urgency, work: Work) -> Result<(), StoreError> {
@@ -80,6 +82,19 @@ impl Queue {
         let waiting = std::mem::take(&mut state.lanes);
         drop(state);
         drop(waiting);
+        self.broke.notify_waiters();
+    }
+
+    /// Waits until nothing is written any more, and says why.
+    pub(super) async fn broken(&self) -> String {
+        loop {
+            // Before the look, so that nothing is missed between the two.
+            let told = self.broke.notified();
+            if let Some(reason) = self.lock().broken.clone() {
+                return reason;
+            }
+            told.await;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,9 +1,11 @@
 //! The tables, and bringing a database to them.
 
-use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ErrorCode};
+use seawall_hub_core::port::store::StoreError;
 
 use super::OpenError;
-use super::unit_of_work::at_start;
+use super::unit_of_work::{at_start, translate};
 
 /// What holds for one start of the process.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +19,33 @@ pub(super) struct Start {
 /// The steps from an empty database to today's, one for each version. Never changed, only added to.
 const STEPS: [&str; 1] = [include_str!("step_1.sql")];
 
+/// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
+const LOG_PAGES: i32 = 4_000;
+
+/// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that there is no room
+/// is no harm, since the log is there still and goes on growing; that the disk fails is.
+fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
+    if pages < LOG_PAGES {
+        return Ok(());
+    }
+    match log.checkpoint() {
+        Err(error) if translate(&error) == StoreError::Full => Ok(()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
+        done => done,
+    }
+}
+
 /// Brings the database to today's tables, and begins a new epoch.
 pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
-    // Big enough that the log is folded back now and then, small enough that it stays small.
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(failed)?;
+    let synchronous = "FULL";
+    #[cfg(seawall_sabotage)]
+    let synchronous = super::sabotage::synchronous(synchronous);
+    connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    connection.wal_hook(Some(fold_back));
+    // What a unit may have to take back is kept in memory: no other disk than that of the folder can fill up.
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
     connection.pragma_update(None, "cache_size", -32_000).map_err(failed)?;
     let version: u32 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;

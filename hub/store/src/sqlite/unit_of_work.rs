@@ -1,8 +1,9 @@
 //! The one thread that writes, and the one place that begins and ends units of work.
 
 use std::sync::Arc;
+use std::thread;
 
-use rusqlite::{Connection, Error, ErrorCode};
+use rusqlite::{Connection, Error, ffi};
 use seawall_hub_core::port::store::{Committed, Kept, StoreError};
 
 use super::changes::Changes;
@@ -16,7 +17,7 @@ pub(super) struct Writer {
 }
 
 /// Tells somebody what came of it, when it is on the disk and not before.
-type Reply = Box<dyn FnOnce(Result<(), StoreError>)>;
+pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 impl Writer {
     pub(super) fn new(connection: Connection, start: Start, queue: Arc<Queue>) -> Self {
@@ -24,6 +25,7 @@ impl Writer {
     }
 
     pub(super) fn run(self) {
+        let _last = LastWord(&self.queue);
         loop {
             let together = self.queue.take();
             if together.is_empty() {
@@ -40,23 +42,14 @@ impl Writer {
 
     /// Commits everything in hand. An error means that nothing can be trusted any more.
     fn commit(&self, together: Vec<Work>) -> Result<(), String> {
-        if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
-            let error = translate(&error);
-            together.into_iter().for_each(|work| refuse(work, &error));
-            return Ok(());
-        }
-        let replies: Vec<Reply> = together.into_iter().map(|work| self.apply(work)).collect();
-        let outcome = match self.connection.execute_batch("COMMIT") {
-            Ok(()) => Ok(()),
-            Err(error) if is_full(&error) => {
-                // Nothing of it was written, and the next one may find room again.
-                let _ = self.connection.execute_batch("ROLLBACK");
-                Err(StoreError::Full)
-            }
-            Err(error) => Err(StoreError::Fatal(format!("a commit failed: {error}"))),
-        };
-        for reply in replies {
-            reply(outcome.clone());
+        let (mut work, mut replies) = (together.into_iter(), Vec::new());
+        let outcome = self.begin().and_then(|()| work.try_for_each(|work| self.apply(work, &mut replies)));
+        #[cfg(seawall_sabotage)]
+        let mut replies = super::sabotage::tell_early(replies);
+        let outcome = outcome.and_then(|()| self.end());
+        replies.drain(..).for_each(|reply| reply(outcome.clone()));
+        if let Err(error) = &outcome {
+            work.for_each(|work| refuse(work, error));
         }
         match outcome {
             Err(StoreError::Fatal(reason)) => Err(reason),
@@ -64,15 +57,38 @@ impl Writer {
         }
     }
 
-    fn apply(&self, work: Work) -> Reply {
+    fn begin(&self) -> Result<(), StoreError> {
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| translate(&error))
+    }
+
+    fn end(&self) -> Result<(), StoreError> {
+        let Err(error) = self.connection.execute_batch("COMMIT") else { return Ok(()) };
+        match translate(&error) {
+            // Nothing of it counts, and the next one may find room again.
+            StoreError::Full if self.take_back() => Err(StoreError::Full),
+            _ => Err(fatal(&error)),
+        }
+    }
+
+    /// Takes back the whole transaction, unless SQLite has done so by itself. Says whether it is gone.
+    fn take_back(&self) -> bool {
+        self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok()
+    }
+
+    /// Applies one unit. An error means that the whole transaction is gone, with those before it.
+    fn apply(&self, work: Work, replies: &mut Vec<Reply>) -> Result<(), StoreError> {
         match work {
             Work::Commit(unit, reply) => {
                 let made = self.alone(|changes| changes.unit(&unit));
-                Box::new(move |committed| drop(reply.send(committed.and(made))))
+                let stands = self.stands(&made);
+                replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
+                stands
             }
             Work::TakeDue(now, room, reply) => {
                 let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
-                Box::new(move |committed| drop(reply.send(committed.and(taken))))
+                let stands = self.stands(&taken);
+                replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
+                stands
             }
         }
     }
@@ -85,11 +101,36 @@ impl Writer {
         };
         run("SAVEPOINT unit")?;
         let made = apply(Changes::new(&self.connection, self.start));
-        if made.is_err() {
-            run("ROLLBACK TO unit")?;
+        if self.connection.is_autocommit() {
+            return made;
         }
-        run("RELEASE unit")?;
+        let undone = if made.is_err() { run("ROLLBACK TO unit").map(drop) } else { Ok(()) };
+        if let Err(error) = undone.and_then(|()| run("RELEASE unit")) {
+            // Half of a unit must not be committed with the others.
+            return Err(if self.take_back() { error } else { StoreError::Fatal(error.to_string()) });
+        }
         made
+    }
+
+    /// When the disk is full or fails in the middle, SQLite may take back the whole transaction and not only the statement.
+    /// What follows would then each be a transaction of its own, and what went before would be acknowledged and not there.
+    fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
+        match made {
+            Err(error @ StoreError::Fatal(_)) => Err(error.clone()),
+            Err(error) if self.connection.is_autocommit() => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A writer that panics is gone like any other: nobody may wait for it.
+struct LastWord<'q>(&'q Queue);
+
+impl Drop for LastWord<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.break_off("the writer has panicked");
+        }
     }
 }
 
@@ -111,10 +152,104 @@ fn refuse(work: Work, error: &StoreError) {
     }
 }
 
-fn is_full(error: &Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+pub(super) fn translate(error: &Error) -> StoreError {
+    match error.sqlite_error().map(|error| error.extended_code) {
+        // The second is what a full disk looks like to the index of the log, which is a file too.
+        Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
+        // What the disk has is not known: the system may have thrown away what it could not write, and a second try that
+        // goes well says nothing about it.
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => fatal(error),
+        _ => StoreError::Failed(error.to_string()),
+    }
 }
 
-pub(super) fn translate(error: &Error) -> StoreError {
-    if is_full(error) { StoreError::Full } else { StoreError::Failed(error.to_string()) }
+fn fatal(error: &Error) -> StoreError {
+    let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+    StoreError::Fatal(format!("what was written may not be on the disk: {error} (SQLite's code {code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use seawall_hub_core::domain::event::Event;
+    use seawall_hub_core::domain::event_type::EventType;
+    use seawall_hub_core::domain::time::Millis;
+    use seawall_hub_core::port::store::{Change, Unit};
+    use tempfile::TempDir;
+    use tokio::sync::oneshot::{self, Receiver};
+
+    use super::super::schema;
+    use super::*;
+
+    type Answer = Receiver<Result<Committed, StoreError>>;
+
+    fn writer(folder: &TempDir) -> Writer {
+        let mut connection = Connection::open(folder.path().join("seawall.db")).unwrap();
+        let start = schema::prepare(&mut connection).unwrap();
+        Writer::new(connection, start, Arc::new(Queue::new()))
+    }
+
+    fn event(id: &str, bytes: usize) -> (Work, Answer) {
+        let event = Event {
+            id: id.into(),
+            kind: EventType::new("a").unwrap(),
+            source: "test".into(),
+            payload: vec![b'x'; bytes],
+            fingerprint: [0; 32],
+            accepted: Millis(0),
+            trace: None,
+            considered: 0,
+            filtered: 0,
+        };
+        let (sender, receiver) = oneshot::channel();
+        let unit = Unit { changes: vec![Change::AddEvent(Arc::new(event), Vec::new())] };
+        (Work::Commit(unit, sender), receiver)
+    }
+
+    /// PRM-8. When there is no room in the middle of a transaction, SQLite takes back all of it. Then those before and after
+    /// are refused too: what came after used to be a transaction of its own, and the end of the first one a fatal error.
+    #[test]
+    fn prm_8_a_transaction_that_is_taken_back_in_the_middle_is_refused_as_a_whole() {
+        let folder = TempDir::new().unwrap();
+        let writer = writer(&folder);
+        let pages = |most: u32| {
+            writer.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(())).unwrap();
+        };
+        let kept = || {
+            let count = "SELECT count(*) FROM events";
+            writer.connection.query_row(count, [], |row| row.get::<_, u32>(0)).unwrap()
+        };
+        pages(60);
+        let (works, answers): (Vec<Work>, Vec<Answer>) =
+            [event("before", 10), event("huge", 400_000), event("after", 10)].into_iter().unzip();
+        assert_eq!(writer.commit(works), Ok(()));
+        for mut answer in answers {
+            assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Full));
+        }
+        assert_eq!(kept(), 0);
+
+        // With room it goes on.
+        pages(10_000);
+        let (work, mut answer) = event("huge", 400_000);
+        assert_eq!(writer.commit(vec![work]), Ok(()));
+        assert!(answer.try_recv().unwrap().is_ok());
+        assert_eq!(kept(), 1);
+    }
+
+    /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.
+    #[test]
+    fn prm_8_nobody_waits_for_a_writer_that_has_panicked() {
+        let folder = TempDir::new().unwrap();
+        let writer = writer(&folder);
+        let queue = writer.queue.clone();
+        let gone = thread::spawn(move || {
+            let _last = LastWord(&writer.queue);
+            panic!("a bug");
+        });
+        assert!(gone.join().is_err());
+        let (work, _answer) = event("a", 1);
+        let refused = queue.put(seawall_hub_core::port::store::Urgency::Ingest, work);
+        assert_eq!(refused, Err(StoreError::Fatal("the writer has panicked".into())));
+    }
 }

@@ -3,129 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const KEY: &str = "a-key-that-is-long-enough";
-
-struct Hub {
-    process: Child,
-    address: String,
-}
-
-impl Hub {
-    fn start(folder: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_seawall"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--allow-egress", "127.0.0.0/8", "--data-dir"])
-            .arg(folder)
-            .env("SEAWALL_ADMIN_KEY", KEY)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
-        Hub { process, address }
-    }
-
-    fn ask(&self, method: &str, path: &str, key: &str, body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\
-             connection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let status = text.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = text.split_once("\r\n\r\n").unwrap().1;
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
-    }
-
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        self.ask("POST", path, KEY, &body.to_string())
-    }
-
-    fn delivery(&self, id: &Value) -> Value {
-        self.ask("GET", &format!("/api/v1/bridge/deliveries/{}", id.as_str().unwrap()), KEY, "").1["data"]
-            .clone()
-    }
-
-    fn wait_for(&self, id: &Value, state: &str) -> Value {
-        let began = Instant::now();
-        loop {
-            let delivery = self.delivery(id);
-            if delivery["state"] == state {
-                return delivery;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "it is {delivery}, not {state}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A peer that answers with this status, and writes down what it gets.
-#[derive(Clone)]
-struct Peer {
-    address: String,
-    status: Arc<Mutex<u16>>,
-    got: Arc<Mutex<Vec<String>>>,
-}
-
-impl Peer {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let peer = Peer {
-            address: format!("http://{}", listener.local_addr().unwrap()),
-            status: Arc::new(Mutex::new(200)),
-            got: Arc::default(),
-        };
-        let this = peer.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let peer = this.clone();
-                std::thread::spawn(move || peer.serve(stream));
-            }
-        });
-        peer
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
-        while let Ok(read) = stream.read(&mut chunk) {
-            if read == 0 {
-                return;
-            }
-            bytes.extend_from_slice(&chunk[..read]);
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            if body.len() < length.unwrap_or(0) {
-                continue;
-            }
-            self.got.lock().unwrap().push(text);
-            bytes.clear();
-            let status = *self.status.lock().unwrap();
-            write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: 2\r\n\r\nok").unwrap();
-        }
-    }
-}
+use crate::harness::{Hub, KEY, Peer};
 
 fn billing(peer: &Peer) -> Value {
     json!({

@@ -1,0 +1,126 @@
+//! A disk that is full, and later is not.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::load::{Load, Pressure};
+use super::log::Log;
+use super::power::{Disk, Mounted};
+use super::sink::{Mood, Sink};
+use super::{alone, chance, register, verdict};
+use crate::harness::{Client, Hub};
+
+/// A file that takes all the room there is.
+struct Ballast(PathBuf);
+
+impl Ballast {
+    fn fill(path: PathBuf) -> Self {
+        let ballast = Ballast(path);
+        ballast.refill();
+        ballast
+    }
+
+    /// Whatever has become free since, down to the last block.
+    fn refill(&self) {
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.0).unwrap();
+        for size in [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+        let _ = file.sync_all();
+    }
+
+    fn throw_out(self) {
+        fs::remove_file(self.0).unwrap();
+    }
+}
+
+struct Case {
+    /// So much is acknowledged before the disk is full.
+    before: usize,
+    pressure: Pressure,
+}
+
+fn survives(case: &Case, root: PathBuf) {
+    let (seed, notes) = (chance::seed(), TempDir::new().unwrap());
+    let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
+    let data = root.join("data");
+    let mut hub = Hub::start(&data);
+    register(&hub, &sink);
+    let mut load = Load::start(seed, case.pressure, &log);
+    load.up(&hub.address);
+    wait_until("it takes events", || log.len() >= case.before);
+
+    // Deliveries are under way when the disk fills up, and end while it is full: what came of them can't be written.
+    sink.be(Mood::Silent);
+    let ballast = Ballast::fill(root.join("ballast"));
+    wait_until("it says that there is no room", || load.answers().values().sum::<u64>() > 0);
+    sink.be(Mood::Kind);
+    let (began, mut client) = (Instant::now(), Client::connect(&hub.address).unwrap());
+    while began.elapsed() < Duration::from_secs(2) {
+        ballast.refill();
+        assert_eq!(client.ask("GET", "/actuator/health", "").unwrap().0, 200);
+        thread::sleep(Duration::from_millis(50));
+    }
+    let (acked, refused) = (log.len(), load.answers().values().sum::<u64>());
+    assert!(refused >= 10, "{refused} were refused");
+    assert!(hub.process.try_wait().unwrap().is_none(), "it has ended");
+    assert_eq!(verdict::lost(&log.since(acked.saturating_sub(100)), &hub.address), []);
+
+    // Room again, and it goes on by itself.
+    ballast.throw_out();
+    wait_until("it takes events again", || log.len() >= acked + 20);
+    load.finish();
+    let faults = verdict::of(&log.read(), || sink.seen(), &hub.address, seed);
+    let answers = load.answers();
+    assert!(faults.is_empty(), "seed {seed}, {answers:?}: {faults:?}");
+    assert!(answers.keys().all(|(status, code)| (*status, code.as_str()) == (507, "full")), "{answers:?}");
+
+    // What is on the disk is whole.
+    drop(hub);
+    let database = rusqlite::Connection::open(data.join("seawall.db")).unwrap();
+    let sound: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+    drop(database);
+    let hub = Hub::start(&data);
+    assert_eq!(verdict::lost(&log.since(0), &hub.address), []);
+}
+
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}: not within 30 s");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn small(bytes_max: u64) -> Pressure {
+    Pressure { clients: 6, pause: Duration::from_millis(2), bytes_max }
+}
+
+/// PRM-8. Trap "full disk": 507, nothing half written, and it goes on by itself when there is room: the log can't grow.
+#[test]
+fn prm_8_a_full_disk_is_survived_when_the_log_cannot_grow() {
+    let _alone = alone();
+    survives(&Case { before: 100, pressure: small(3_000) }, Disk::new(48).root());
+}
+
+/// PRM-8: the same in the middle of folding the log back: the log has room of its own, and the database can't grow.
+#[test]
+fn prm_8_a_full_disk_is_survived_when_the_database_cannot_grow() {
+    let _alone = alone();
+    survives(&Case { before: 500, pressure: small(60_000) }, Disk::new(128).root());
+}
+
+/// PRM-8: the same in memory, where a page that is missing under a mapped file would kill the process.
+#[test]
+fn prm_8_a_full_disk_in_memory_is_survived() {
+    let _alone = alone();
+    let folder = TempDir::new().unwrap();
+    let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
+    survives(&Case { before: 100, pressure: small(20_000) }, mounted.at.clone());
+}

@@ -1,0 +1,5 @@
+//! The hub from outside: the real binary, over HTTP.
+
+mod harness;
+mod judge;
+mod story;

@@ -1,0 +1,37 @@
+//! Two mistakes that a store must not make, for the judges that have to find them.
+//!
+//! Only a build with `--cfg seawall_sabotage` has this file, and only the test of the judges makes one. It is no feature of
+//! the crate, because features add up: `--all-features` would put it into every hub that is tested.
+
+use std::thread;
+use std::time::Duration;
+
+use super::unit_of_work::Reply;
+
+/// Which mistake is made.
+const VARIABLE: &str = "SEAWALL_SABOTAGE";
+
+fn is(mistake: &str) -> bool {
+    std::env::var(VARIABLE).is_ok_and(|value| value == mistake)
+}
+
+/// A commit does not wait for the disk.
+pub(super) fn synchronous(right: &str) -> &str {
+    if is("synchronous-normal") { "NORMAL" } else { right }
+}
+
+/// Whoever waits is told before the commit. It comes a little later, as on a disk that is busy.
+pub(super) fn tell_early(replies: Vec<Reply>) -> Vec<Reply> {
+    if !is("acknowledge-before-commit") {
+        return replies;
+    }
+    for reply in replies {
+        reply(Ok(()));
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the writer has a thread of its own, and this is a bad one"
+    )]
+    thread::sleep(Duration::from_millis(5));
+    Vec::new()
+}
