@@ -151,7 +151,8 @@ fn settlement(
     at: crate::domain::time::Millis,
     attempt: Option<Attempt>,
 ) -> Settlement {
-    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt }
+    let number = delivery.progress.failures + 1;
+    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number }
 }
 
 /// The transport has judged already.
