@@ -148,7 +148,7 @@ pub(super) fn read(written: &[u8], named: bool) -> Result<Incoming, Unread> {
     };
     let source = fields.text("source").unwrap_or_else(|| "api".into());
     let (time, subject) = (fields.text("time"), fields.text("subject"));
-    let data = Data::of_text(fields.raw("data").unwrap_or("null").to_owned());
+    let data = Data::of_text(fields.nested("data").unwrap_or("null").to_owned());
     let problems = fields.end("id, type, source, time, subject, data");
     match kind {
         Some(kind) if problems.is_empty() => Ok(Incoming {

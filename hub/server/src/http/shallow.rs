@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 
 use super::fields::FieldProblem;
 
+/// Nothing is nested deeper.
+const DEPTH_MAX: usize = 100;
+
 /// The fields of an object, as they are written. Every one of them is JSON.
 pub(super) struct Shallow<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -31,6 +34,15 @@ impl<'a> Shallow<'a> {
     pub(super) fn raw(&mut self, field: &str) -> Option<&'a str> {
         let at = self.fields.iter().position(|(name, _)| name == field)?;
         Some(self.fields.swap_remove(at).1.get()).filter(|text| *text != "null")
+    }
+
+    /// A field as it is written, if it is nested no deeper than whoever takes it apart later can follow.
+    pub(super) fn nested(&mut self, field: &str) -> Option<&'a str> {
+        let text = self.raw(field)?;
+        if is_deep(text) {
+            self.wrong(field, format!("it is nested deeper than {DEPTH_MAX}"));
+        }
+        Some(text)
     }
 
     pub(super) fn text(&mut self, field: &str) -> Option<String> {
@@ -55,6 +67,30 @@ impl<'a> Shallow<'a> {
         }
         self.problems
     }
+}
+
+/// Whether JSON is nested deeper than allowed.
+fn is_deep(json: &str) -> bool {
+    let opens = |byte: &u8| matches!(byte, b'[' | b'{');
+    // Mostly there are not even so many brackets.
+    if json.as_bytes().iter().filter(|byte| opens(byte)).count() <= DEPTH_MAX {
+        return false;
+    }
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return true;
+        }
+    }
+    false
 }
 
 impl<'de> Deserialize<'de> for Shallow<'de> {
@@ -144,6 +180,11 @@ mod tests {
         }
         assert!(Shallow::read(b"{\"a\":\"\xff\"}").is_err(), "no UTF-8");
         let deep = format!(r#"{{"data":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert!(Shallow::read(deep.as_bytes()).is_err(), "an error, and no stack overflow");
+        let mut deep = Shallow::read(deep.as_bytes()).unwrap();
+        deep.nested("data");
+        assert_eq!(deep.end("")[0].reason, "it is nested deeper than 100");
+        assert!(!is_deep(&format!("{}{}", "[".repeat(100), "]".repeat(100))));
+        assert!(is_deep(&format!("{}{}", "[".repeat(101), "]".repeat(101))));
+        assert!(!is_deep(&format!("[{:?},{}]", "[".repeat(500), "[],".repeat(500))), "wide is not deep");
     }
 }
