@@ -2,18 +2,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::load::{Load, Pressure};
 use super::log::Log;
 use super::power::{Disk, Mounted};
-use super::sink::{Mood, Sink};
+use super::sink::{Arrival, Mood, Sink};
 use super::{alone, chance, register, verdict};
-use crate::harness::{Client, Hub};
+use crate::harness::{Client, Hub, SEAWALL};
 
 /// A file that takes all the room there is.
 struct Ballast(PathBuf);
@@ -69,6 +70,12 @@ fn survives(case: &Case, root: PathBuf) {
     let (acked, refused) = (log.len(), load.answers().values().sum::<u64>());
     assert!(refused >= 10, "{refused} were refused");
     assert!(hub.process.try_wait().unwrap().is_none(), "it has ended");
+    let unwritten = sink.seen().into_iter().filter(|(delivery, all)| {
+        all.iter().any(Arrival::settled) && !verdict::has_ended(&hub.address, delivery)
+    });
+    let unwritten = unwritten.count();
+    assert!(unwritten > 0, "the outcome of every delivery could be written");
+    eprintln!("{acked} acknowledged, {refused} refused, {unwritten} outcomes wait for room");
     assert_eq!(verdict::lost(&log.since(acked.saturating_sub(100)), &hub.address), []);
 
     // Room again, and it goes on by itself.
@@ -88,6 +95,24 @@ fn survives(case: &Case, root: PathBuf) {
     drop(database);
     let hub = Hub::start(&data);
     assert_eq!(verdict::lost(&log.since(0), &hub.address), []);
+}
+
+/// PRM-8: a start without room says so and ends; what was acknowledged is there when there is room.
+#[test]
+fn prm_8_a_start_on_a_full_disk_says_so_and_loses_nothing() {
+    let disk = Disk::new(16);
+    let data = disk.root().join("data");
+    let hub = Hub::start(&data);
+    assert_eq!(hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"})).0, 202);
+    drop(hub);
+    let ballast = Ballast::fill(disk.root().join("ballast"));
+    let output = Hub::command(Path::new(SEAWALL), &data).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("disk is full"), "{said}");
+    ballast.throw_out();
+    let hub = Hub::start(&data);
+    let (_, again) = hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"}));
+    assert_eq!(again["data"]["deduplicated"], json!(true));
 }
 
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {

@@ -14,6 +14,7 @@ mod load;
 mod log;
 mod power;
 mod sink;
+mod start;
 mod trial;
 mod verdict;
 
