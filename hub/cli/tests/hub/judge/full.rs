@@ -46,7 +46,7 @@ struct Case {
     pressure: Pressure,
 }
 
-fn survives(case: &Case, root: PathBuf) {
+fn survives(case: &Case, root: &Path) {
     let (seed, notes) = (chance::seed(), TempDir::new().unwrap());
     let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
     let data = root.join("data");
@@ -75,7 +75,6 @@ fn survives(case: &Case, root: PathBuf) {
     });
     let unwritten = unwritten.count();
     assert!(unwritten > 0, "the outcome of every delivery could be written");
-    eprintln!("{acked} acknowledged, {refused} refused, {unwritten} outcomes wait for room");
     assert_eq!(verdict::lost(&log.since(acked.saturating_sub(100)), &hub.address), []);
 
     // Room again, and it goes on by itself.
@@ -131,14 +130,16 @@ fn small(bytes_max: u64) -> Pressure {
 #[test]
 fn prm_8_a_full_disk_is_survived_when_the_log_cannot_grow() {
     let _alone = alone();
-    survives(&Case { before: 100, pressure: small(3_000) }, Disk::new(48).root());
+    let disk = Disk::new(48);
+    survives(&Case { before: 100, pressure: small(3_000) }, &disk.root());
 }
 
 /// PRM-8: the same in the middle of folding the log back: the log has room of its own, and the database can't grow.
 #[test]
 fn prm_8_a_full_disk_is_survived_when_the_database_cannot_grow() {
     let _alone = alone();
-    survives(&Case { before: 500, pressure: small(60_000) }, Disk::new(128).root());
+    let disk = Disk::new(128);
+    survives(&Case { before: 500, pressure: small(60_000) }, &disk.root());
 }
 
 /// PRM-8: the same in memory, where a page that is missing under a mapped file would kill the process.
@@ -147,5 +148,5 @@ fn prm_8_a_full_disk_in_memory_is_survived() {
     let _alone = alone();
     let folder = TempDir::new().unwrap();
     let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
-    survives(&Case { before: 100, pressure: small(20_000) }, mounted.at.clone());
+    survives(&Case { before: 100, pressure: small(20_000) }, &mounted.at);
 }

@@ -4,6 +4,7 @@
 //! that writes down each delivery. See `docs/judges.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod chance;

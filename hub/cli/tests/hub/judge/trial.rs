@@ -240,7 +240,7 @@ impl<'t, G: Ground> Trial<'t, G> {
         let acks = self.log.since(0);
         let promised = acks.iter().flat_map(|ack| &ack.deliveries).chain(seen.keys());
         let settled =
-            |delivery: &String| seen.get(delivery).is_some_and(|all| all.iter().any(|one| one.settled()));
+            |delivery: &String| seen.get(delivery).is_some_and(|all| all.iter().any(Arrival::settled));
         self.owed = promised.filter(|delivery| !settled(delivery)).cloned().collect();
         self.report.owed += self.owed.len();
         // Until it is ready again nothing is late.
