@@ -28,7 +28,7 @@ use self::load::{Load, Pressure, registrations};
 use self::log::Log;
 use self::power::Disk;
 use self::sink::{Mood, Sink};
-use self::trial::{Folder, Ground, Plan};
+use self::trial::{Asked, Folder, Ground, Plan};
 use crate::harness::Hub;
 
 /// Two judges at once would measure each other.
@@ -50,6 +50,16 @@ fn prm_1_nothing_is_lost_when_it_is_killed_50_times() {
     let plan = Plan::new(chance::seed(), times("SEAWALL_JUDGE_KILLS", 50));
     let report = trial::run(&plan, &mut Folder::new());
     eprintln!("kill -9: {report}");
+    assert!(report.faults.is_empty(), "{report}");
+}
+
+/// PRM-1, PRM-2: asked to stop under load, again and again, it stops, and it is the same.
+#[test]
+fn prm_1_nothing_is_lost_when_it_is_asked_to_stop() {
+    let _alone = alone();
+    let plan = Plan::new(chance::seed(), times("SEAWALL_JUDGE_STOPS", 10));
+    let report = trial::run(&plan, &mut Asked(Folder::new()));
+    eprintln!("asked to stop: {report}");
     assert!(report.faults.is_empty(), "{report}");
 }
 
