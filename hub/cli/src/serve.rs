@@ -28,7 +28,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "CIDR")]
     allow_egress: Vec<String>,
 
-    /// The admin key. Without it one is made and printed.
+    /// The admin key. Without it one is made and printed at the first start.
     #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
     admin_key: Option<String>,
 }
@@ -46,22 +46,28 @@ impl Serve {
             .await
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let address = listener.local_addr()?;
-        let key = match self.admin_key {
+        let given = match self.admin_key {
             Some(key) if key.len() < 16 => {
                 bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
             }
+            given => given,
+        };
+        let key = match hub.admin_key(given.as_deref().map(http::key_hash)).await? {
             Some(key) => key,
             None => {
-                let key = fresh_key()?;
-                say(&format!("admin key for this start: {key}"));
-                key
+                let fresh = fresh_key()?;
+                say(&format!("admin key: {fresh}"));
+                say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start");
+                let hash = http::key_hash(&fresh);
+                hub.admin_key(Some(hash)).await?;
+                hash
             }
         };
         say(&format!("listening on http://{address}, data in `{}`", self.data_dir.display()));
 
         let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
         let stopping = shutdown.token(Phase::Accepting, "api");
-        let api = http::api(hub.clone(), &key);
+        let api = http::api(hub.clone(), key);
         let serving = async move {
             let graceful =
                 axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });

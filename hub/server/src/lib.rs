@@ -1,8 +1,10 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
+mod credentials;
 pub mod http;
 mod hub;
 pub mod seal;
+pub mod source;
 pub mod transport;
 
-pub use hub::{CannotOpen, Hub, Refused};
+pub use hub::{CannotOpen, Hub};

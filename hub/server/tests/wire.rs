@@ -2,19 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use seawall::{Breaker, Bulkhead, Clock, Guard, GuardBuilder, Registry, millis, secs};
 use seawall_http::{Egress, HttpClient};
-use seawall_hub_core::domain::delivery::{DeliveryId, Progress, Reason, Schedule, State};
+use seawall_hub_core::domain::delivery::{ATTEMPTS, DeliveryId, Reason, Schedule, State};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
-use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook, wall_time};
+use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
 use seawall_hub_server::seal::Keyring;
 use seawall_hub_server::transport::Http;
 use seawall_hub_store::Sqlite;
@@ -114,7 +113,7 @@ impl Hub {
             paused: false,
             changed: Millis(0),
         };
-        deliver.put_service(service, guard()).unwrap();
+        deliver.put_service(service, guard(), ATTEMPTS).unwrap();
         let rule = Rule {
             name: slug("invoices"),
             version: 1,
@@ -126,10 +125,12 @@ impl Hub {
             headers: vec![("x-kind".into(), "{{ type }}".into())],
             body: Some(r#"{"order":"{{ data.id }}","amount":"{{ data.total }}"}"#.into()),
             schedule: schedule(),
+            ordering: None,
             enabled: true,
+            note: None,
             changed: Millis(0),
         };
-        deliver.put_schedules(HashMap::from([(rule.name.clone(), rule.schedule)]));
+        deliver.put_rules(std::slice::from_ref(&rule));
         let (book, bad) = Rulebook::new(&[rule]);
         assert!(bad.is_empty());
         Hub { _folder: folder, accept: Accept::new(store.clone(), book), store, deliver }
@@ -138,14 +139,19 @@ impl Hub {
     async fn send(&self, id: &str, data: Value) -> DeliveryId {
         let now = wall_time(&Clock::system());
         let kind = EventType::new("order.created").unwrap();
-        let (source, time) = ("shop".to_owned(), "now".to_owned());
-        let incoming = Incoming { id: id.into(), kind, source, time, data, trace: None };
-        let accepted = self.accept.accept(incoming, now).await.unwrap();
-        let in_hand = accepted.begun.into_iter().map(|(id, _, service, request)| {
-            let progress = Progress { accepted: now, counted: 0, failures: 0 };
-            (service, InHand { id, request, schedule: schedule(), progress })
-        });
-        self.deliver.offer(in_hand);
+        let incoming = Incoming {
+            id: id.into(),
+            kind,
+            source: "shop".into(),
+            time: None,
+            subject: None,
+            extensions: Vec::new(),
+            data: Data::from(&data),
+            trace: None,
+            key: None,
+        };
+        let accepted = self.accept.accept(incoming, now, |_| true).await.unwrap();
+        self.deliver.begin(accepted.begun);
         accepted.deliveries[0]
     }
 
@@ -190,8 +196,12 @@ async fn hub_5_a_delivery_is_on_the_wire_as_its_rule_says() {
         assert_eq!(serde_json::from_str::<Value>(body).unwrap(), json!({"order": "A/7", "amount": 120.5}));
     }
     let (_, attempts) = hub.store.delivery(id).await.unwrap().unwrap();
-    let seen: Vec<_> = attempts.iter().map(|attempt| (attempt.status, &*attempt.answer)).collect();
-    assert_eq!(seen, [(Some(503), &b"hello"[..]), (Some(200), &b"hello"[..])]);
+    let answers = attempts.iter().map(|attempt| attempt.answer.as_ref().unwrap());
+    let seen: Vec<_> = answers.map(|answer| (answer.status, &*answer.body)).collect();
+    assert_eq!(seen, [(503, &b"hello"[..]), (200, &b"hello"[..])]);
+    let sent = attempts[0].sent.as_ref().unwrap();
+    assert_eq!(sent.line, format!("PUT {}invoices/A%2F7", peer.address));
+    assert!(sent.headers.contains(&("x-team".into(), "shop".into())), "{sent:?}");
 }
 
 /// HUB-5: a 4xx is a dead letter at once, with what the peer said.
@@ -203,10 +213,8 @@ async fn hub_5_a_refusal_is_a_dead_letter_with_its_evidence() {
     let id = hub.send("evt-1", json!({"id": "A-7", "total": 1})).await;
     hub.until(id, State::DeadLettered).await;
     let (kept, attempts) = hub.store.delivery(id).await.unwrap().unwrap();
-    assert_eq!(
-        (kept.reason, attempts[0].status, &*attempts[0].answer),
-        (Some(Reason::Refused), Some(422), &b"hello"[..])
-    );
+    let answer = attempts[0].answer.as_ref().unwrap();
+    assert_eq!((kept.reason, answer.status, &*answer.body), (Some(Reason::Refused), 422, &b"hello"[..]));
 }
 
 /// PRM-10, SEC-3: what the egress rules forbid is never connected to, and is a dead letter that says why.

@@ -100,7 +100,7 @@ fn hub_5_the_story_from_outside() {
     *peer.status.lock().unwrap() = 422;
     let (_, answer) = hub.post("/api/v1/bridge/events", &order("C-1", 200.0));
     let dead = hub.wait_for(&answer["data"]["deliveries"][0], "deadLettered");
-    assert_eq!((&dead["reason"], &dead["attempts"][0]["answer"]), (&json!("Refused"), &json!("ok")));
+    assert_eq!((&dead["reason"], &dead["attempts"][0]["answer"]), (&json!("refused"), &json!("ok")));
 
     // The secret stands in no file of the folder.
     drop(hub);

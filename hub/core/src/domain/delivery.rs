@@ -52,8 +52,16 @@ impl fmt::Debug for DeliveryId {
 pub enum State {
     /// This process has it in hand, or will take it up.
     Leased,
+    /// It was never tried, and there is no room in hand yet.
+    Queued,
     /// It waits for its time.
     Waiting,
+    /// It waits for its peer to come back: it comes forward when the circuit closes, and is tried at its time anyway.
+    Stalled,
+    /// It waits for those before it in its order.
+    Blocked,
+    /// It waits for its rule, which is disabled.
+    Held,
     /// The peer has it.
     Delivered,
     /// It was given up.
@@ -98,8 +106,8 @@ pub enum Count {
 /// How often and how long a delivery is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// So many failures that count.
-    pub attempts: u32,
+    /// So many failures that count; none for as many as is usual.
+    pub attempts: Option<u32>,
     /// And so long since it was accepted.
     pub age_max: Duration,
     /// The wait after the first failure; twice as long after each further one.
@@ -113,7 +121,7 @@ pub struct Schedule {
 impl Default for Schedule {
     fn default() -> Self {
         Schedule {
-            attempts: 5,
+            attempts: None,
             age_max: Duration::from_secs(3 * 86_400),
             base: Duration::from_secs(1),
             cap: Duration::from_secs(3_600),
@@ -121,6 +129,11 @@ impl Default for Schedule {
         }
     }
 }
+
+/// So many attempts, unless a rule says otherwise.
+pub const ATTEMPTS: u32 = 5;
+/// And so many for a service whose preset is `critical`.
+pub const ATTEMPTS_CRITICAL: u32 = 6;
 
 /// Where a delivery stands before a try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +157,8 @@ pub enum Next {
         at: Millis,
         /// Where it stands then.
         progress: Progress,
+        /// Whether it is the peer that has to come back.
+        stalled: bool,
     },
     /// It is given up.
     GiveUp(Reason),
@@ -162,6 +177,33 @@ pub enum Reason {
     Attempts,
     /// It has become too old.
     Age,
+    /// Its service or its rule was deleted.
+    Deleted,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 6] =
+        [Reason::Refused, Reason::Gone, Reason::Impossible, Reason::Attempts, Reason::Age, Reason::Deleted];
+
+    /// In one word that does not change.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Reason::Refused => "refused",
+            Reason::Gone => "gone",
+            Reason::Impossible => "impossible",
+            Reason::Attempts => "attempts",
+            Reason::Age => "age",
+            Reason::Deleted => "deleted",
+        }
+    }
+
+    /// The other way round.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
+    }
 }
 
 /// A deferral without a time to come back is looked at again after this long.
@@ -181,7 +223,11 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
         Outcome::Deferred { retry_after } => {
             // Costs nothing but age: the peer has not even been asked.
             let at = now + retry_after.unwrap_or(DEFERRED);
-            return if too_old(now) { Next::GiveUp(Reason::Age) } else { Next::Later { at, progress } };
+            return if too_old(now) {
+                Next::GiveUp(Reason::Age)
+            } else {
+                Next::Later { at, progress, stalled: false }
+            };
         }
         Outcome::Answered { retry_after, .. } => retry_after,
         Outcome::Unreachable | Outcome::TimedOut => None,
@@ -192,12 +238,16 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
         failures: progress.failures + 1,
         ..progress
     };
-    if progress.counted >= schedule.attempts {
+    if progress.counted >= schedule.attempts.unwrap_or(ATTEMPTS) {
         return Next::GiveUp(Reason::Attempts);
     }
     let at = now
         + asked.map_or_else(|| wait(schedule, progress.failures, chance), |asked| asked.min(RETRY_AFTER_MAX));
-    if too_old(at) { Next::GiveUp(Reason::Age) } else { Next::Later { at, progress } }
+    if too_old(at) {
+        return Next::GiveUp(Reason::Age);
+    }
+    // Who was told when to come back does so then, circuit or not.
+    Next::Later { at, progress, stalled: asked.is_none() && is_outage(outcome) }
 }
 
 /// Whether a failure with this status may pass by itself.
@@ -208,6 +258,16 @@ fn may_pass(status: u16) -> bool {
 /// Whether the peer itself has answered. Gateways in front of it speak 502 to 504, and 429 is about us.
 fn counts_when_answered(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Answered { status, .. } if !matches!(status, 429 | 502..=504))
+}
+
+/// Whether it says that the peer is away, rather than something about this delivery.
+#[must_use]
+pub fn is_outage(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Unreachable | Outcome::TimedOut => true,
+        Outcome::Answered { status, .. } => matches!(status, 502..=504),
+        _ => false,
+    }
 }
 
 /// The wait after so many failures: doubled each time up to the cap, and half of it left to chance.
@@ -235,7 +295,7 @@ mod tests {
         let (mut progress, mut now) = (FRESH, START);
         for tries in 1.. {
             match after(outcome, progress, schedule, now, 1 << 63) {
-                Next::Later { at, progress: next } => (now, progress) = (at, next),
+                Next::Later { at, progress: next, .. } => (now, progress) = (at, next),
                 Next::GiveUp(reason) => return (tries, reason),
                 Next::Done => unreachable!("it never succeeds"),
             }
@@ -281,7 +341,7 @@ mod tests {
         let progress = Progress { counted: 4, failures: 4, ..FRESH };
         let deferred = Outcome::Deferred { retry_after: Some(Duration::from_secs(30)) };
         let later = after(deferred, progress, &Schedule::default(), START, 0);
-        assert_eq!(later, Next::Later { at: START + Duration::from_secs(30), progress });
+        assert_eq!(later, Next::Later { at: START + Duration::from_secs(30), progress, stalled: false });
         let old = START + Duration::from_secs(4 * 86_400);
         assert_eq!(after(deferred, progress, &Schedule::default(), old, 0), Next::GiveUp(Reason::Age));
     }
@@ -298,13 +358,29 @@ mod tests {
         assert_eq!((at(7), at(100_000)), (7, 3_600));
     }
 
+    /// HUB-5: what fails because the peer is away waits for the peer; what was told when to come back, or was answered, does
+    /// not.
+    #[test]
+    fn hub_5_an_outage_stalls() {
+        let stalls = |outcome| match after(outcome, FRESH, &Schedule::default(), START, 0) {
+            Next::Later { stalled, .. } => stalled,
+            other => unreachable!("{other:?}"),
+        };
+        assert!(stalls(Outcome::Unreachable) && stalls(Outcome::TimedOut) && stalls(answered(503)));
+        assert!(!stalls(answered(500)) && !stalls(answered(429)));
+        assert!(!stalls(Outcome::Answered { status: 503, retry_after: Some(Duration::from_secs(7)) }));
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_word(reason.word()), Some(reason));
+        }
+    }
+
     proptest! {
         /// HUB-5: whatever is answered in which order, it ends; counted never passes the attempts; time never runs back.
         #[test]
         fn hub_5_every_delivery_ends(
             outcomes in proptest::collection::vec(0_u8..6, 1..50), attempts in 1_u32..8, chance: u64,
         ) {
-            let schedule = Schedule { attempts, ..Schedule::default() };
+            let schedule = Schedule { attempts: Some(attempts), ..Schedule::default() };
             let (mut progress, mut now) = (FRESH, START);
             for turn in outcomes.iter().cycle().take(100_000) {
                 let outcome = match turn {
@@ -316,7 +392,7 @@ mod tests {
                     _ => Outcome::Deferred { retry_after: Some(Duration::from_secs(60)) },
                 };
                 match after(outcome, progress, &schedule, now, chance) {
-                    Next::Later { at, progress: next } => {
+                    Next::Later { at, progress: next, .. } => {
                         prop_assert!(at > now, "time stands still");
                         prop_assert!(next.counted < attempts && next.counted <= next.failures);
                         (now, progress) = (at, next);

@@ -1,5 +1,7 @@
 //! What has happened somewhere, as it was told to the hub.
 
+use bytes::Bytes;
+
 use super::event_type::EventType;
 use super::time::Millis;
 
@@ -13,13 +15,17 @@ pub struct Event {
     /// Where it comes from.
     pub source: String,
     /// As it came: JSON.
-    pub payload: Vec<u8>,
+    pub payload: Bytes,
     /// Of what was sent: the same id with another one is a mistake.
     pub fingerprint: [u8; 32],
     /// When it was accepted.
     pub accepted: Millis,
     /// The trace that it belongs to, if it said so.
     pub trace: Option<String>,
+    /// How many rules are for its kind.
+    pub considered: u32,
+    /// And how many of them had a filter that did not take it.
+    pub filtered: u32,
 }
 
 /// The longest id.

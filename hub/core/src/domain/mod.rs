@@ -1,9 +1,11 @@
 //! Plain types and rules.
 
+pub mod circuit;
 pub mod delivery;
 pub mod event;
 pub mod event_type;
 pub mod rule;
 pub mod service;
 pub mod slug;
+pub mod source;
 pub mod time;

@@ -28,8 +28,21 @@ pub struct Rule {
     pub body: Option<String>,
     /// How often and how long it is tried.
     pub schedule: Schedule,
-    /// Whether it is at work.
+    /// Whether what belongs together is delivered one after the other.
+    pub ordering: Option<Ordering>,
+    /// Whether it is at work. If not, what it matches is held.
     pub enabled: bool,
+    /// Why it is not, if the hub itself has said so.
+    pub note: Option<String>,
     /// When it was last changed.
     pub changed: Millis,
+}
+
+/// Deliveries with the same key go out one after the other, in the order of their events.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ordering {
+    /// What belongs together: `{{ data.customer }}`.
+    pub key: String,
+    /// After a dead letter: whether those behind it wait until somebody has dealt with it.
+    pub hold: bool,
 }

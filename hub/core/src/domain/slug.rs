@@ -1,11 +1,12 @@
 //! Names that stand in paths.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The name of a service, a source, a rule: small letters, digits and hyphens, so that it can stand in a path, a metric and
 /// a file name without being escaped.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Slug(Box<str>);
+pub struct Slug(Arc<str>);
 
 /// The longest name.
 pub const SLUG_MAX: usize = 63;

@@ -1,4 +1,5 @@
-//! What the hub needs from outside: traits, and the words in which it speaks to them.
+//! What the hub needs from outside.
 
 pub mod store;
 pub mod transport;
+mod unit;

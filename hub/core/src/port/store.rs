@@ -7,100 +7,22 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 
+use bytes::Bytes;
+use seawall_dist::deadletter::Attempt;
+
+use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
+use crate::domain::source::Source;
 use crate::domain::time::Millis;
 
-/// Changes that become true together or not at all.
-#[derive(Clone, Debug, Default)]
-pub struct Unit {
-    /// In this order.
-    pub changes: Vec<Change>,
-}
-
-/// One change.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// A new service, or a new version of one: its version must be one more than what is there.
-    PutService(Service),
-    /// A service goes.
-    DeleteService(Slug),
-    /// A new rule, or a new version of one.
-    PutRule(Rule),
-    /// A rule goes.
-    DeleteRule(Slug),
-    /// An event, with what it leads to. Its deliveries are born leased to this process.
-    AddEvent(Arc<Event>, Vec<NewDelivery>),
-    /// What came of a try.
-    Settle(Settlement),
-}
-
-/// A delivery that begins.
-#[derive(Clone, Debug)]
-pub struct NewDelivery {
-    /// The rule that asks for it, and its version.
-    pub rule: (Slug, u64),
-    /// To whom.
-    pub service: Slug,
-    /// The request as it was rendered, in bytes of the sender's own making.
-    pub request: Vec<u8>,
-    /// Why it is a dead letter from the beginning, if it is: no request could be made of the event.
-    pub stillborn: Option<String>,
-}
-
-/// What came of a try, and what follows.
-#[derive(Clone, Debug)]
-pub struct Settlement {
-    /// Of which delivery. Only if this process still has it.
-    pub delivery: DeliveryId,
-    /// What follows.
-    pub next: Following,
-    /// What is remembered of the try, if it was one.
-    pub attempt: Option<AttemptRecord>,
-}
-
-/// What follows a try.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Following {
-    /// It is delivered.
-    Delivered,
-    /// It waits.
-    Waits {
-        /// Until.
-        until: Millis,
-        /// Where it stands.
-        progress: Progress,
-    },
-    /// It is a dead letter.
-    DeadLetter(Reason),
-}
-
-/// What is remembered of a try.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AttemptRecord {
-    /// When it began.
-    pub at: Millis,
-    /// How long it took, in microseconds.
-    pub took_micros: u64,
-    /// The status, if there was an answer.
-    pub status: Option<u16>,
-    /// What went wrong, in words.
-    pub error: Option<String>,
-    /// The beginning of the answer.
-    pub answer: Vec<u8>,
-}
-
-/// What a commit has made.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Committed {
-    /// The deliveries that began, in the order of the unit.
-    pub deliveries: Vec<DeliveryId>,
-}
+pub use super::unit::{
+    Birth, Change, Committed, Following, NewDelivery, Once, Replay, Settlement, Unit, Whose,
+};
 
 /// A delivery as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,6 +31,8 @@ pub struct Kept {
     pub id: DeliveryId,
     /// The event that it is about.
     pub event: String,
+    /// When that was accepted.
+    pub event_accepted: Millis,
     /// The rule and its version.
     pub rule: (Slug, u64),
     /// To whom.
@@ -121,8 +45,73 @@ pub struct Kept {
     pub due: Millis,
     /// What it has cost so far.
     pub progress: Progress,
-    /// The request as it was rendered.
+    /// Those with the same key go out one after the other.
+    pub order: Option<String>,
+    /// The dead letter that it replays, if it does.
+    pub replay_of: Option<DeliveryId>,
+    /// The request as it was rendered. Not in lists.
     pub request: Vec<u8>,
+    /// The event, if the request says that its body is that.
+    pub payload: Bytes,
+}
+
+/// A dead letter as it is kept, beside its delivery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dead {
+    /// The delivery that was given up.
+    pub delivery: Kept,
+    /// When.
+    pub at: Millis,
+    /// What the last try said.
+    pub error: Option<String>,
+    /// The last status, if there was one.
+    pub status: Option<u16>,
+    /// What it was last replayed as, and where that stands.
+    pub replayed: Option<(DeliveryId, State, Millis)>,
+}
+
+/// A page of something, the newest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next one begins, if there may be one.
+    pub next: Option<u64>,
+}
+
+/// Which page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageAt {
+    /// What a page before said is next; the newest, if nothing.
+    pub from: Option<u64>,
+    /// So many at most.
+    pub size: usize,
+}
+
+/// Which events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EventFilter {
+    /// Of this kind, or of a kind that begins so if it ends with `.*`.
+    pub kind: Option<crate::domain::event_type::Pattern>,
+    /// From there.
+    pub source: Option<String>,
+    /// That no rule was for.
+    pub unmatched: bool,
+}
+
+/// Which deliveries.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeliveryFilter {
+    /// To this service.
+    pub service: Option<Slug>,
+    /// Of this rule.
+    pub rule: Option<Slug>,
+    /// About this event.
+    pub event: Option<String>,
+    /// In one of these states; in any, if there are none.
+    pub states: Vec<State>,
+    /// Given up for this reason.
+    pub reason: Option<Reason>,
 }
 
 /// How urgent a unit is. Each has a queue of its own: one that is full answers "busy", and does not hold up the others.
@@ -151,8 +140,21 @@ pub enum StoreError {
         /// What it led to.
         deliveries: Vec<DeliveryId>,
     },
+    /// The unit has happened before, under its key.
+    Happened {
+        /// Of what was sent then.
+        fingerprint: [u8; 32],
+        /// What whoever repeats it is to be told.
+        note: String,
+        /// The deliveries that began then.
+        deliveries: Vec<DeliveryId>,
+    },
     /// Somebody else has the delivery now, or it has ended.
     NotOurs(DeliveryId),
+    /// It is no dead letter, or not any more.
+    NotDead(DeliveryId),
+    /// The dead letter has been replayed as this, which is under way or went well.
+    Replayed(DeliveryId, State),
     /// Too much waits already.
     Busy,
     /// There is no room on the disk; nothing was changed.
@@ -171,7 +173,10 @@ impl fmt::Display for StoreError {
             }
             StoreError::Stale { found: None } => f.write_str("it is not there"),
             StoreError::EventExists { .. } => f.write_str("there is an event of this id already"),
+            StoreError::Happened { .. } => f.write_str("it has happened before under this key"),
             StoreError::NotOurs(id) => write!(f, "{id} is in other hands, or has ended"),
+            StoreError::NotDead(id) => write!(f, "{id} is no dead letter"),
+            StoreError::Replayed(id, _) => write!(f, "it has been replayed as {id}"),
             StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
             StoreError::Full => f.write_str("there is no room on the disk"),
             StoreError::Fatal(reason) => write!(f, "the store can't be trusted any more: {reason}"),
@@ -182,6 +187,21 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+/// What is kept of the registry, all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Registered {
+    /// All services.
+    pub services: Vec<Service>,
+    /// All rules, as they are today.
+    pub rules: Vec<Rule>,
+    /// All sources.
+    pub sources: Vec<Source>,
+    /// All circuits that have ever moved.
+    pub circuits: Vec<Circuit>,
+    /// The hash of the admin key, if one was ever kept.
+    pub admin_key: Option<[u8; 32]>,
+}
+
 /// Where everything is kept.
 pub trait Store: Send + Sync + 'static {
     /// Commits a unit, together with others that wait.
@@ -191,20 +211,64 @@ pub trait Store: Send + Sync + 'static {
         unit: Unit,
     ) -> impl Future<Output = Result<Committed, StoreError>> + Send;
 
-    /// All services.
-    fn services(&self) -> impl Future<Output = Result<Vec<Service>, StoreError>> + Send;
+    /// Commits several units, each for itself, in as few commits as can be. The answers are in the same order.
+    fn commit_all(
+        &self,
+        urgency: Urgency,
+        units: Vec<Unit>,
+    ) -> impl Future<Output = Vec<Result<Committed, StoreError>>> + Send;
 
-    /// All rules.
-    fn rules(&self) -> impl Future<Output = Result<Vec<Rule>, StoreError>> + Send;
+    /// What is registered.
+    fn registered(&self) -> impl Future<Output = Result<Registered, StoreError>> + Send;
+
+    /// Every version of a rule, the newest first.
+    fn rule_versions(&self, name: &Slug) -> impl Future<Output = Result<Vec<Rule>, StoreError>> + Send;
+
+    /// What a circuit went through, the newest first, up to so many.
+    fn circuit_history(
+        &self,
+        service: &Slug,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Circuit>, StoreError>> + Send;
 
     /// An event.
     fn event(&self, id: &str) -> impl Future<Output = Result<Option<Event>, StoreError>> + Send;
+
+    /// Events.
+    fn events(
+        &self,
+        filter: EventFilter,
+        page: PageAt,
+    ) -> impl Future<Output = Result<Page<Event>, StoreError>> + Send;
 
     /// A delivery with the tries that were made.
     fn delivery(
         &self,
         id: DeliveryId,
-    ) -> impl Future<Output = Result<Option<(Kept, Vec<AttemptRecord>)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<(Kept, Vec<Attempt>)>, StoreError>> + Send;
+
+    /// Deliveries, without their requests.
+    fn deliveries(
+        &self,
+        filter: DeliveryFilter,
+        page: PageAt,
+    ) -> impl Future<Output = Result<Page<Kept>, StoreError>> + Send;
+
+    /// A dead letter with the tries that were made and the event that it is about.
+    fn dead_letter(
+        &self,
+        id: DeliveryId,
+    ) -> impl Future<Output = Result<Option<(Dead, Vec<Attempt>, Event)>, StoreError>> + Send;
+
+    /// Dead letters that nobody has discarded.
+    fn dead_letters(
+        &self,
+        filter: DeliveryFilter,
+        page: PageAt,
+    ) -> impl Future<Output = Result<Page<Dead>, StoreError>> + Send;
+
+    /// How many deliveries to a service have not ended, or wait for a rule. Counts no further than `most`.
+    fn pending(&self, whose: Whose, most: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
 
     /// Takes deliveries that are due, the longest due first: of each service up to so many. They are this process's from now
     /// on. What a process that is gone had in hand is due at once.
@@ -215,7 +279,18 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
 
     /// When the next delivery of each service is due, for those that have one.
-    fn next_due(&self) -> impl Future<Output = Result<Vec<(Slug, Millis)>, StoreError>> + Send;
+    fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
+}
+
+/// When the next deliveries of a service are due.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// Of which service.
+    pub service: Slug,
+    /// The next one that was never tried.
+    pub fresh: Option<Millis>,
+    /// The next one that was.
+    pub again: Option<Millis>,
 }
 
 /// Room for deliveries of a service.
@@ -223,6 +298,10 @@ pub trait Store: Send + Sync + 'static {
 pub struct Room {
     /// Of which service.
     pub service: Slug,
-    /// For how many.
-    pub most: usize,
+    /// For how many that were never tried.
+    pub fresh: usize,
+    /// For how many that were.
+    pub again: usize,
+    /// Its circuit closed then: what has stalled before that is due, whatever its time.
+    pub forward: Option<Millis>,
 }

@@ -3,9 +3,11 @@
 use std::future::Future;
 
 use seawall::{Attempt, Fault};
+use seawall_dist::deadletter::Sent;
 
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
+use crate::domain::time::Millis;
 use crate::render::Request;
 
 /// What a peer answered.
@@ -15,8 +17,12 @@ pub struct Answer {
     pub status: u16,
     /// How the answer is judged: nothing, if it is a good one.
     pub fault: Option<Fault>,
+    /// Those headers that may be kept.
+    pub headers: Vec<(String, String)>,
     /// The beginning of its body.
     pub body: Vec<u8>,
+    /// What was sent, without credentials, if the answer is not a good one.
+    pub sent: Option<Sent>,
 }
 
 /// Why there was no answer.
@@ -28,17 +34,34 @@ pub struct NoAnswer {
     pub error: String,
     /// Whether it can never be sent: forbidden, or no request at all.
     pub impossible: bool,
+    /// What was sent, without credentials.
+    pub sent: Option<Sent>,
+}
+
+/// What a peer is told of a delivery, so that it can tell a repetition and a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter<'a> {
+    /// The delivery: the same for all its tries.
+    pub delivery: DeliveryId,
+    /// The event that it is about.
+    pub event: &'a str,
+    /// When that was accepted.
+    pub event_accepted: Millis,
+    /// The sends of this delivery, counted from 1.
+    pub number: u32,
+    /// The dead letter that it replays, if it does.
+    pub replay_of: Option<DeliveryId>,
 }
 
 /// How a request gets to a peer: one send, and nothing else. Who may send when is decided elsewhere.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends a request once. `number` counts the sends of this delivery from 1; `attempt` is what the guard says of this one.
+    /// Sends a request once. `letter` is what it is about, unless it is about nothing but a test; `attempt` is what the guard
+    /// says of this send.
     fn send(
         &self,
         service: &Service,
         request: &Request,
-        delivery: DeliveryId,
-        number: u32,
+        letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
 }

@@ -127,8 +127,10 @@ const TESTS: [&str; 14] = [
     "le",
 ];
 
-/// The names that an expression may begin with.
-const ROOTS: [&str; 5] = ["id", "type", "source", "time", "data"];
+/// The names that an expression over an event may begin with.
+pub(super) const EVENT: [&str; 7] = ["id", "type", "source", "time", "data", "subject", "extensions"];
+/// And those of one over a webhook, which is no event yet.
+pub(super) const WEBHOOK: [&str; 2] = ["data", "headers"];
 
 /// A compiled expression.
 pub(super) struct Code {
@@ -150,7 +152,8 @@ pub(super) enum Gap {
 }
 
 impl Code {
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    /// `roots` are the names that it may begin with.
+    pub(super) fn new(text: &str, roots: &[&str]) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
             return Err("there is nothing between the braces".into());
@@ -167,10 +170,8 @@ impl Code {
         let reads: BTreeSet<String> = expression.undeclared_variables(true).into_iter().collect();
         for read in &reads {
             let root = read.split('.').next().unwrap_or_default();
-            if !ROOTS.contains(&root) {
-                return Err(format!(
-                    "there is no `{root}`; an event has `id`, `type`, `source`, `time` and `data`"
-                ));
+            if !roots.contains(&root) {
+                return Err(format!("there is no `{root}`; there are {}", roots.join(", ")));
             }
         }
         let minds_the_gap = text.contains("default") || text.contains("defined");

@@ -1,7 +1,7 @@
 //! Which events a rule takes.
 
 use super::View;
-use super::engine::{Code, Gap, Mistake};
+use super::engine::{Code, EVENT, Gap, Mistake};
 
 /// A condition on events, like `data.total > 100`.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Filter {
     /// Compiles a condition. Without braces: it is an expression as a whole.
     pub fn new(text: &str) -> Result<Self, Mistake> {
         let inner = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).unwrap_or(text);
-        Code::new(inner).map(Filter).map_err(|reason| Mistake::new("filter", reason))
+        Code::new(inner, &EVENT).map(Filter).map_err(|reason| Mistake::new("filter", reason))
     }
 
     /// Whether the rule takes this event.

@@ -14,11 +14,13 @@ mod filter;
 mod request;
 mod template;
 mod text;
+mod webhook;
 
 pub use engine::Mistake;
 pub use filter::{Filter, Verdict};
-pub use request::{HeaderTemplate, Program, Request, RuleText};
+pub use request::{BODY_IS_EVENT, Body, HeaderTemplate, Program, Request, RuleText};
 pub use template::Template;
+pub use webhook::{Naming, Webhook};
 
 use minijinja::Value;
 
@@ -26,12 +28,37 @@ use minijinja::Value;
 #[derive(Clone, Debug)]
 pub struct View(Value);
 
+/// What an event says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// What the sender calls it.
+    pub id: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Where it comes from.
+    pub source: &'a str,
+    /// When it happened.
+    pub time: &'a str,
+    /// What of the source it is about.
+    pub subject: Option<&'a str>,
+    /// Anything else that the sender said about it.
+    pub extensions: &'a [(String, serde_json::Value)],
+    /// What it is about.
+    pub data: &'a serde_json::Value,
+}
+
 impl View {
-    /// `id`, `type`, `source`, `time` and `data`, under these names.
+    /// `id`, `type`, `source`, `time`, `subject`, `extensions` and `data`, under these names. A subject that is not there is
+    /// missing, and not null.
     #[must_use]
-    pub fn new(id: &str, kind: &str, source: &str, time: &str, data: &serde_json::Value) -> Self {
+    pub fn new(said: &Said<'_>) -> Self {
+        let Said { id, kind, source, time, subject, extensions, data } = *said;
         let data = convert::value_of(data);
-        View(minijinja::context! { id, type => kind, source, time, data })
+        let extensions = Value::from_pairs(
+            extensions.iter().map(|(name, value)| (name.clone(), convert::value_of(value))),
+        );
+        let subject = subject.map_or(Value::UNDEFINED, Value::from);
+        View(minijinja::context! { id, type => kind, source, time, subject, extensions, data })
     }
 }
 

@@ -11,7 +11,15 @@ fn order() -> Json {
 }
 
 fn view(data: &Json) -> View {
-    View::new("evt-1", "order.created", "shop", "2026-11-15T12:00:00Z", data)
+    View::new(&Said {
+        id: "evt-1",
+        kind: "order.created",
+        source: "shop",
+        time: "2026-11-15T12:00:00Z",
+        subject: None,
+        extensions: &[],
+        data,
+    })
 }
 
 fn body(template: &Json) -> Result<Json, String> {
@@ -20,12 +28,15 @@ fn body(template: &Json) -> Result<Json, String> {
 }
 
 fn rule<'a>(path: &'a str, headers: &'a [(String, String)], body: Option<&'a Json>) -> RuleText<'a> {
-    RuleText { filter: None, method: "post", path, headers, body }
+    RuleText { filter: None, method: "post", path, headers, body, order: None }
 }
 
 fn path_of(path: &str, data: &Json) -> Result<String, String> {
     let program = Program::new(&rule(path, &[], None)).map_err(|mistakes| mistakes[0].to_string())?;
-    program.render(&view(data), data).map(|request| request.path).map_err(|mistake| mistake.to_string())
+    program
+        .render(&view(data), &data.to_string().into())
+        .map(|request| request.path)
+        .map_err(|mistake| mistake.to_string())
 }
 
 /// HUB-4: a string that is one whole expression yields a typed value; within a text it is text.
@@ -97,6 +108,7 @@ fn hub_4_a_wrong_rule_is_refused_with_all_its_mistakes() {
         path: "invoices",
         headers: &headers,
         body: Some(&template),
+        order: None,
     };
     let mistakes: Vec<String> = Program::new(&text).unwrap_err().iter().map(ToString::to_string).collect();
     let expected = [
@@ -106,7 +118,7 @@ fn hub_4_a_wrong_rule_is_refused_with_all_its_mistakes() {
         "headers.X Bad: a header's name may hold",
         "headers.Host: this header belongs to the connection",
         "headers.x-ok: an expression that begins with `{{` does not end",
-        "body.a: there is no `nope`; an event has `id`, `type`, `source`, `time` and `data`",
+        "body.a: there is no `nope`; there are id, type, source, time, data, subject, extensions",
         "body.b[0]: `1 +` is no expression",
         "body.b[1]: there is nothing between the braces",
         "body.c: there is no filter `sha1`; there are default, upper",
@@ -157,7 +169,7 @@ fn hub_4_a_header_can_not_be_split() {
     let program = Program::new(&rule("/", &headers, None)).unwrap();
     let value = |text: &str| {
         let data = json!({"v": text});
-        program.render(&view(&data), &data).map(|request| request.headers[0].clone())
+        program.render(&view(&data), &data.to_string().into()).map(|request| request.headers[0].clone())
     };
     assert_eq!(value("A-7").unwrap(), ("x-order".into(), "order A-7".into()));
     for evil in ["a\r\nx-admin: 1", "a\nb", "a\0b", "a\u{7f}"] {
@@ -171,14 +183,14 @@ fn hub_4_without_a_body_the_event_is_sent() {
     let event = json!({"id": "evt-1", "type": "order.created", "data": order()});
     let send = |method| {
         let text = RuleText { method, ..rule("/", &[], None) };
-        Program::new(&text).unwrap().render(&view(&order()), &event).unwrap()
+        Program::new(&text).unwrap().render(&view(&order()), &event.to_string().into()).unwrap()
     };
     let request = send("PUT");
-    assert_eq!((request.method.as_str(), request.body.unwrap()), ("PUT", event.to_string().into_bytes()));
+    assert_eq!((request.method.as_str(), request.body), ("PUT", Body::Event(event.to_string().into())));
     assert_eq!(request.headers, [("content-type".to_owned(), "application/json".to_owned())]);
     for method in ["GET", "HEAD", "DELETE"] {
         let request = send(method);
-        assert_eq!((request.method.as_str(), request.body, request.headers.len()), (method, None, 0));
+        assert_eq!((request.method.as_str(), request.body, request.headers.len()), (method, Body::Empty, 0));
     }
 }
 
@@ -230,7 +242,7 @@ proptest! {
         let headers = [("x".to_owned(), text.clone())];
         let path = format!("/{text}");
         if let Ok(program) = Program::new(&rule(&path, &headers, None))
-            && let Ok(request) = program.render(&view(&data), &data)
+            && let Ok(request) = program.render(&view(&data), &data.to_string().into())
         {
             prop_assert!(request.path.bytes().all(|byte| byte.is_ascii_graphic()));
         }

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-use super::engine::{Code, Gap, Mistake};
+use super::engine::{Code, EVENT, Gap, Mistake};
 use super::{OUTPUT_BYTES_MAX, View};
 
 /// A string, taken apart.
@@ -17,8 +17,13 @@ enum Piece {
 }
 
 impl Text {
-    /// Takes a string apart. `{{` begins an expression, `}}` ends it; two braces that are meant as such are `{{ '{{' }}`.
+    /// A string over an event.
     pub(super) fn new(text: &str, place: &str) -> Result<Self, Mistake> {
+        Text::over(text, place, &EVENT)
+    }
+
+    /// Takes a string apart. `{{` begins an expression, `}}` ends it; two braces that are meant as such are `{{ '{{' }}`.
+    pub(super) fn over(text: &str, place: &str, roots: &[&str]) -> Result<Self, Mistake> {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find("{{") {
             let inside = &rest[start + 2..];
@@ -31,8 +36,8 @@ impl Text {
             if start > 0 {
                 pieces.push(Piece::Literal(rest[..start].into()));
             }
-            pieces
-                .push(Piece::Code(Code::new(&inside[..end]).map_err(|reason| Mistake::new(place, reason))?));
+            let code = Code::new(&inside[..end], roots).map_err(|reason| Mistake::new(place, reason))?;
+            pieces.push(Piece::Code(code));
             rest = &inside[end + 2..];
         }
         if rest.contains("}}") {

@@ -3,17 +3,18 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bytes::Bytes;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use super::rulebook::{Matched, Rulebook, Tally};
-use crate::domain::delivery::DeliveryId;
+use super::rulebook::{Made, Matched, Rulebook, Tally};
+use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::{EVENT_ID_MAX, Event};
 use crate::domain::event_type::EventType;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, NewDelivery, Store, StoreError, Unit, Urgency};
-use crate::render::{Request, View};
+use crate::port::store::{Birth, Change, Committed, NewDelivery, Once, Store, StoreError, Unit, Urgency};
+use crate::render::{Request, Said, View};
 
 /// Accepts events.
 #[derive(Debug)]
@@ -32,24 +33,73 @@ pub struct Incoming {
     /// Where it comes from.
     pub source: String,
     /// When it happened, as the sender says.
-    pub time: String,
+    pub time: Option<String>,
+    /// What of the source it is about.
+    pub subject: Option<String>,
+    /// Anything else that the sender said about it.
+    pub extensions: Vec<(String, Json)>,
     /// What it is about.
-    pub data: Json,
+    pub data: Data,
     /// The trace that it belongs to.
     pub trace: Option<String>,
+    /// Whoever sends it again under this key means the same.
+    pub key: Option<String>,
+}
+
+/// What an event is about: JSON, as a text. It is taken apart only if a rule wants to look into it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data(String);
+
+impl Data {
+    /// A text that is known to be JSON.
+    #[must_use]
+    pub fn of_text(text: String) -> Self {
+        Data(text)
+    }
+
+    fn value(&self) -> Json {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Json> for Data {
+    fn from(value: &Json) -> Self {
+        Data(value.to_string())
+    }
 }
 
 /// An event that is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accepted {
+    /// Its id: that of the first, if it was there before under the same key.
+    pub id: String,
     /// What it led to.
     pub deliveries: Vec<DeliveryId>,
     /// Whether it was there before, with the same content.
     pub deduplicated: bool,
-    /// What is to be sent now, if it is new: by which rule, to whom, what.
-    pub begun: Vec<(DeliveryId, Slug, Slug, Request)>,
+    /// What is to be sent now, if it is new.
+    pub begun: Vec<Begun>,
     /// How many rules said what.
     pub tally: Tally,
+    /// How many deliveries are held, because their rule is disabled.
+    pub held: u32,
+}
+
+/// A delivery that begins, in this process's hand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Begun {
+    /// Its name.
+    pub id: DeliveryId,
+    /// The rule.
+    pub rule: Slug,
+    /// To whom.
+    pub service: Slug,
+    /// What is sent.
+    pub request: Request,
+    /// The event that it is about.
+    pub event: Arc<Event>,
+    /// Whether others wait behind it.
+    pub ordered: bool,
 }
 
 /// Why an event is not kept.
@@ -57,10 +107,18 @@ pub struct Accepted {
 pub enum NotAccepted {
     /// Its id can't be one.
     BadId(&'static str),
-    /// There is one of this id with another content.
+    /// There is one of this id with another content, or the key was used for another one.
     OtherContent,
     /// The store did not take it.
     Store(StoreError),
+}
+
+/// An event that is matched and rendered, before it is kept.
+struct Prepared {
+    event: Arc<Event>,
+    made: Vec<Made>,
+    tally: Tally,
+    fingerprint: [u8; 32],
 }
 
 impl<S: Store> Accept<S> {
@@ -74,53 +132,181 @@ impl<S: Store> Accept<S> {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
-    /// Keeps an event with all that it leads to. When this returns well, it is on the disk.
-    pub async fn accept(&self, incoming: Incoming, now: Millis) -> Result<Accepted, NotAccepted> {
+    /// The rules as they are now.
+    pub fn rules(&self) -> Arc<Rulebook> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps an event with all that it leads to. When this returns well, it is on the disk. `has_room` says whether there is
+    /// room in hand for a delivery to a service; if not, it begins in the store.
+    pub async fn accept(
+        &self,
+        incoming: Incoming,
+        now: Millis,
+        has_room: impl Fn(&Slug) -> bool,
+    ) -> Result<Accepted, NotAccepted> {
+        let (prepared, unit) = self.prepare(incoming, now, has_room)?;
+        let committed = self.store.commit(Urgency::Ingest, unit).await;
+        self.judge(prepared, committed).await
+    }
+
+    /// Keeps several events, each for itself, in as few commits as can be.
+    pub async fn accept_all(
+        &self,
+        incoming: Vec<Incoming>,
+        now: Millis,
+        has_room: impl Fn(&Slug) -> bool,
+    ) -> Vec<Result<Accepted, NotAccepted>> {
+        let prepared: Vec<Result<(Prepared, Unit), NotAccepted>> =
+            incoming.into_iter().map(|event| self.prepare(event, now, &has_room)).collect();
+        let (mut units, mut kept) = (Vec::new(), Vec::with_capacity(prepared.len()));
+        for prepared in prepared {
+            kept.push(prepared.map(|(prepared, unit)| {
+                units.push(unit);
+                prepared
+            }));
+        }
+        let mut committed = self.store.commit_all(Urgency::Ingest, units).await.into_iter();
+        let missing = || Err(StoreError::Failed("the store said nothing of it".into()));
+        let mut answers = Vec::with_capacity(kept.len());
+        for prepared in kept {
+            answers.push(match prepared {
+                Ok(prepared) => self.judge(prepared, committed.next().unwrap_or_else(missing)).await,
+                Err(error) => Err(error),
+            });
+        }
+        answers
+    }
+
+    fn prepare(
+        &self,
+        incoming: Incoming,
+        now: Millis,
+        has_room: impl Fn(&Slug) -> bool,
+    ) -> Result<(Prepared, Unit), NotAccepted> {
         check_id(&incoming.id)?;
-        let Incoming { id, kind, source, time, data, trace } = incoming;
-        let view = View::new(&id, kind.as_str(), &source, &time, &data);
-        let whole = serde_json::json!({"id": id, "type": kind.as_str(), "source": source, "time": time, "data": data});
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Matched { requests, tally, unrendered } = rules.apply(kind.as_str(), &view, &whole);
-        let fingerprint = fingerprint(&kind, &source, &data);
-        let payload = whole.to_string().into_bytes();
-        let event = Arc::new(Event { id, kind, source, payload, fingerprint, accepted: now, trace });
-        let mut deliveries = Vec::with_capacity(requests.len() + unrendered.len());
-        for (rule, version, service, request) in &requests {
-            deliveries.push(NewDelivery {
-                rule: (rule.clone(), *version),
-                service: service.clone(),
-                request: request.to_bytes(),
-                stillborn: None,
-            });
-        }
-        // What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
-        for (rule, version, service, mistake) in unrendered {
-            deliveries.push(NewDelivery {
-                rule: (rule, version),
-                service,
-                request: Vec::new(),
-                stillborn: Some(mistake.to_string()),
-            });
-        }
-        let change = Change::AddEvent(event, deliveries);
-        match self.store.commit(Urgency::Ingest, Unit { changes: vec![change] }).await {
-            Ok(committed) => {
-                let begun = committed.deliveries.iter().zip(requests);
-                let begun = begun.map(|(id, (rule, _, service, request))| (*id, rule, service, request));
+        let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
+        let payload = payload(&incoming, &time);
+        let fingerprint = fingerprint(&incoming);
+        let view = || {
+            View::new(&Said {
+                id: &incoming.id,
+                kind: incoming.kind.as_str(),
+                source: &incoming.source,
+                time: &time,
+                subject: incoming.subject.as_deref(),
+                extensions: &incoming.extensions,
+                data: &incoming.data.value(),
+            })
+        };
+        let Matched { made, tally } = self.rules().apply(incoming.kind.as_str(), view, &payload);
+        let deliveries = made.iter().map(|made| new_delivery(made, &has_room)).collect();
+        let Incoming { id, kind, source, trace, key, .. } = incoming;
+        let Tally { considered, filtered, .. } = tally;
+        let event =
+            Event { id, kind, source, payload, fingerprint, accepted: now, trace, considered, filtered };
+        let event = Arc::new(event);
+        let once = key.map(|key| {
+            Change::Once(Once { scope: "events", key, fingerprint, note: event.id.clone(), at: now })
+        });
+        let changes = once.into_iter().chain([Change::AddEvent(event.clone(), deliveries)]).collect();
+        Ok((Prepared { event, made, tally, fingerprint }, Unit { changes }))
+    }
+}
+
+impl<S: Store> Accept<S> {
+    /// What the store's answer means.
+    async fn judge(
+        &self,
+        prepared: Prepared,
+        committed: Result<Committed, StoreError>,
+    ) -> Result<Accepted, NotAccepted> {
+        let Prepared { event, made, tally, fingerprint } = prepared;
+        let again = |id: String, deliveries| Accepted {
+            id,
+            deliveries,
+            deduplicated: true,
+            begun: Vec::new(),
+            tally: Tally::default(),
+            held: 0,
+        };
+        match committed {
+            Ok(Committed { deliveries, .. }) => {
+                let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
+                let begun = deliveries.iter().zip(made).filter_map(|(&(id, state), made)| {
+                    let request = made.request.ok().filter(|_| state == State::Leased)?;
+                    let (rule, service, ordered) = (made.rule.0, made.service, made.order.is_some());
+                    Some(Begun { id, rule, service, request, event: event.clone(), ordered })
+                });
                 Ok(Accepted {
                     begun: begun.collect(),
-                    deliveries: committed.deliveries,
+                    id: event.id.clone(),
+                    deliveries: deliveries.into_iter().map(|(id, _)| id).collect(),
                     deduplicated: false,
                     tally,
+                    held: u32::try_from(held).unwrap_or(u32::MAX),
                 })
             }
-            Err(StoreError::EventExists { fingerprint: there, deliveries }) if there == fingerprint => {
-                Ok(Accepted { deliveries, deduplicated: true, begun: Vec::new(), tally: Tally::default() })
+            Err(StoreError::EventExists { fingerprint: there, deliveries }) => {
+                let id = event.id.clone();
+                if there == fingerprint || self.says_the_same(&event, &id).await? {
+                    return Ok(again(id, deliveries));
+                }
+                Err(NotAccepted::OtherContent)
             }
-            Err(StoreError::EventExists { .. }) => Err(NotAccepted::OtherContent),
+            Err(StoreError::Happened { fingerprint: there, note, deliveries }) => {
+                if there == fingerprint || self.says_the_same(&event, &note).await? {
+                    return Ok(again(note, deliveries));
+                }
+                Err(NotAccepted::OtherContent)
+            }
             Err(error) => Err(NotAccepted::Store(error)),
         }
+    }
+}
+
+impl<S: Store> Accept<S> {
+    /// Whether the event that is kept under this id says the same in other words: fields in another order, other spaces.
+    async fn says_the_same(&self, event: &Event, id: &str) -> Result<bool, NotAccepted> {
+        let Some(kept) = self.store.event(id).await.map_err(NotAccepted::Store)? else { return Ok(false) };
+        let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
+        let (one, other) = (whole(event), whole(&kept));
+        let said = ["type", "source", "subject", "extensions", "data"];
+        Ok(said.iter().all(|field| one[field] == other[field]))
+    }
+}
+
+/// An event as it would be kept, for whoever only wants to see what becomes of it.
+#[must_use]
+pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
+    let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
+    Event {
+        id: incoming.id.clone(),
+        kind: incoming.kind.clone(),
+        source: incoming.source.clone(),
+        payload: payload(incoming, &time),
+        fingerprint: fingerprint(incoming),
+        accepted: now,
+        trace: incoming.trace.clone(),
+        considered: 0,
+        filtered: 0,
+    }
+}
+
+/// What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
+fn new_delivery(made: &Made, has_room: impl Fn(&Slug) -> bool) -> NewDelivery {
+    let (request, birth) = match &made.request {
+        Err(mistake) => (Vec::new(), Birth::Dead(mistake.to_string())),
+        Ok(request) if !made.enabled => (request.to_bytes(), Birth::Held),
+        Ok(request) if has_room(&made.service) => (request.to_bytes(), Birth::Leased),
+        Ok(request) => (request.to_bytes(), Birth::Queued),
+    };
+    NewDelivery {
+        rule: made.rule.clone(),
+        service: made.service.clone(),
+        request,
+        birth,
+        order: made.order.clone(),
     }
 }
 
@@ -137,14 +323,48 @@ fn check_id(id: &str) -> Result<(), NotAccepted> {
     Ok(())
 }
 
-/// Of what was sent, but for when: the same event sent again has the same.
-fn fingerprint(kind: &EventType, source: &str, data: &Json) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in [kind.as_str(), source] {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
+/// The event as it is kept and sent: put together from texts, because the data is one already.
+fn payload(event: &Incoming, time: &str) -> Bytes {
+    let data = &event.data.0;
+    let mut out = String::with_capacity(data.len() + 160);
+    let field = |out: &mut String, name: &str, value: &str| {
+        out.push_str(if out.is_empty() { "{\"" } else { ",\"" });
+        out.push_str(name);
+        out.push_str("\":");
+        out.push_str(value);
+    };
+    let text = |value: &str| Json::from(value).to_string();
+    field(&mut out, "id", &text(&event.id));
+    field(&mut out, "type", &text(event.kind.as_str()));
+    field(&mut out, "source", &text(&event.source));
+    field(&mut out, "time", &text(time));
+    if let Some(subject) = &event.subject {
+        field(&mut out, "subject", &text(subject));
     }
-    hash.update(data.to_string());
+    if !event.extensions.is_empty() {
+        let extensions: Json = event.extensions.iter().cloned().collect();
+        field(&mut out, "extensions", &extensions.to_string());
+    }
+    field(&mut out, "data", data);
+    out.push('}');
+    out.into_bytes().into()
+}
+
+/// Of what was sent, but for when and under which id: the same event sent again has the same.
+fn fingerprint(event: &Incoming) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut part = |text: &str| {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    };
+    part(event.kind.as_str());
+    part(&event.source);
+    part(event.subject.as_deref().unwrap_or_default());
+    for (name, value) in &event.extensions {
+        part(name);
+        part(&value.to_string());
+    }
+    part(&event.data.0);
     hash.finalize().into()
 }
 
@@ -152,7 +372,9 @@ impl fmt::Display for NotAccepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotAccepted::BadId(reason) => write!(f, "the event's id can't be one: {reason}"),
-            NotAccepted::OtherContent => f.write_str("there is an event of this id with another content"),
+            NotAccepted::OtherContent => {
+                f.write_str("there is an event of this id, or under this key, with another content")
+            }
             NotAccepted::Store(error) => error.fmt(f),
         }
     }

@@ -1,14 +1,24 @@
 //! What the hub does: one file for each verb.
 
 mod accept;
+mod circuits;
+mod dead_letters;
 mod deliver;
-mod lane;
+mod evaluate;
+mod hub;
 mod rulebook;
+mod rules;
+mod services;
+mod sources;
 
-pub use accept::{Accept, Accepted, Incoming, NotAccepted};
-pub use deliver::Deliver;
-pub use lane::{IN_HAND_MAX, InHand};
-pub use rulebook::{BadRule, Matched, Rulebook, Tally, compile};
+pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
+pub use circuits::Move;
+pub use dead_letters::{Again, Mode};
+pub use deliver::{Deliver, FRESH_MAX, InHand};
+pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
+pub use hub::{Hub, Refused};
+pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
+pub use services::Pending;
 
 /// The wall time now.
 #[must_use]

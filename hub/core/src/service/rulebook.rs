@@ -1,7 +1,9 @@
 //! The rules that are at work, compiled.
 
+use std::collections::HashMap;
 use std::fmt;
 
+use bytes::Bytes;
 use serde_json::Value as Json;
 
 use crate::domain::event_type::Pattern;
@@ -9,10 +11,16 @@ use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
 use crate::render::{Mistake, Program, Request, RuleText, Verdict, View};
 
-/// The rules that are at work, compiled: made anew when one changes, and shared by all who accept events.
+/// All rules, compiled: made anew when one changes, and shared by all who accept events.
+///
+/// They are found by the kind of the event and what is above it, so that an event costs as much with a thousand rules for
+/// other kinds as with none.
 #[derive(Debug, Default)]
 pub struct Rulebook {
     rules: Vec<Entry>,
+    exactly: HashMap<Box<str>, Vec<usize>>,
+    below: HashMap<Box<str>, Vec<usize>>,
+    everything: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -20,19 +28,32 @@ struct Entry {
     name: Slug,
     version: u64,
     service: Slug,
-    events: Pattern,
+    enabled: bool,
     program: Program,
 }
 
 /// What the rules make of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Matched {
-    /// The requests that are to be made.
-    pub requests: Vec<(Slug, u64, Slug, Request)>,
+    /// What each rule that takes it makes of it.
+    pub made: Vec<Made>,
     /// How many rules said what.
     pub tally: Tally,
-    /// Rules whose request could not be made of this event, and why. Nothing is dropped silently.
-    pub unrendered: Vec<(Slug, u64, Slug, Mistake)>,
+}
+
+/// What a rule makes of an event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Made {
+    /// The rule and its version.
+    pub rule: (Slug, u64),
+    /// To whom.
+    pub service: Slug,
+    /// Whether the rule is at work; if not, it is held.
+    pub enabled: bool,
+    /// The request, or why there is none. Nothing is dropped silently.
+    pub request: Result<Request, Mistake>,
+    /// What it belongs together with, if the rule keeps an order.
+    pub order: Option<String>,
 }
 
 /// How many rules said what of an event.
@@ -47,35 +68,57 @@ pub struct Tally {
 }
 
 impl Rulebook {
-    /// Compiles the rules that are enabled. One that can't be compiled is left out and told: it was checked when it was
-    /// written, so another version of the hub wrote it.
+    /// Compiles the rules. One that can't be compiled is left out and told: it was checked when it was written, so another
+    /// version of the hub wrote it.
     #[must_use]
     pub fn new(rules: &[Rule]) -> (Self, Vec<BadRule>) {
         let (mut book, mut bad) = (Rulebook::default(), Vec::new());
-        for rule in rules.iter().filter(|rule| rule.enabled) {
-            match compile(rule) {
-                Ok(program) => book.rules.push(Entry {
-                    name: rule.name.clone(),
-                    version: rule.version,
-                    service: rule.service.clone(),
-                    events: rule.events.clone(),
-                    program,
-                }),
-                Err(mistakes) => bad.push(BadRule { rule: rule.name.clone(), mistakes }),
+        for rule in rules {
+            let program = match compile(rule) {
+                Ok(program) => program,
+                Err(mistakes) => {
+                    bad.push(BadRule { rule: rule.name.clone(), mistakes });
+                    continue;
+                }
+            };
+            let at = book.rules.len();
+            match &rule.events {
+                Pattern::Exactly(kind) => book.exactly.entry(kind.as_str().into()).or_default().push(at),
+                Pattern::Below(above) => book.below.entry(above.as_str().into()).or_default().push(at),
+                Pattern::Everything => book.everything.push(at),
             }
+            book.rules.push(Entry {
+                name: rule.name.clone(),
+                version: rule.version,
+                service: rule.service.clone(),
+                enabled: rule.enabled,
+                program,
+            });
         }
         (book, bad)
     }
 
-    /// What the rules make of an event.
-    #[must_use]
-    pub fn apply(&self, kind: &str, view: &View, event: &Json) -> Matched {
-        let mut matched = Matched::default();
-        for Entry { name, version, service, program, .. } in
-            self.rules.iter().filter(|rule| rule.events.matches(kind))
+    /// The rules for this kind, in the order in which they were given.
+    fn for_kind(&self, kind: &str) -> Vec<usize> {
+        let mut found: Vec<usize> = self.everything.clone();
+        found.extend(self.exactly.get(kind).into_iter().flatten());
+        let dots = kind.match_indices('.').map(|(at, _)| &kind[..at]);
+        found.extend(dots.filter_map(|above| self.below.get(above)).flatten());
+        found.sort_unstable();
+        found
+    }
+
+    /// What the rules make of an event. `view` is asked for once at most; `event` is the event as it came.
+    pub fn apply(&self, kind: &str, view: impl FnOnce() -> View, event: &Bytes) -> Matched {
+        let (found, mut matched) = (self.for_kind(kind), Matched::default());
+        if found.is_empty() {
+            return matched;
+        }
+        let view = view();
+        for Entry { name, version, service, enabled, program } in found.into_iter().map(|at| &self.rules[at])
         {
             matched.tally.considered += 1;
-            match program.filter().map_or(Verdict::Match, |filter| filter.judge(view)) {
+            match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view)) {
                 Verdict::Match => {}
                 verdict => {
                     matched.tally.filtered += 1;
@@ -83,10 +126,17 @@ impl Rulebook {
                     continue;
                 }
             }
-            match program.render(view, event) {
-                Ok(request) => matched.requests.push((name.clone(), *version, service.clone(), request)),
-                Err(mistake) => matched.unrendered.push((name.clone(), *version, service.clone(), mistake)),
-            }
+            let (order, request) = match program.order(&view) {
+                Ok(order) => (order, program.render(&view, event)),
+                Err(mistake) => (None, Err(mistake)),
+            };
+            matched.made.push(Made {
+                rule: (name.clone(), *version),
+                service: service.clone(),
+                enabled: *enabled,
+                request,
+                order,
+            });
         }
         matched
     }
@@ -106,6 +156,7 @@ pub fn compile(rule: &Rule) -> Result<Program, Vec<Mistake>> {
         path: &rule.path,
         headers: &rule.headers,
         body: body.as_ref(),
+        order: rule.ordering.as_ref().map(|ordering| &*ordering.key),
     })
 }
 

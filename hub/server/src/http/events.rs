@@ -1,92 +1,305 @@
-//! Events in, and what became of them.
+//! Events in, one or many, as JSON of our own or as CloudEvents.
 
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use seawall_hub_core::domain::delivery::{self, DeliveryId};
-use seawall_hub_core::domain::event_type::EventType;
-use seawall_hub_core::service::{Incoming, NotAccepted};
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::event_type::{EventType, Pattern};
+use seawall_hub_core::port::store::{EventFilter, Store};
+use seawall_hub_core::service::{Accepted, Data, Incoming, NotAccepted};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::fields::Fields;
-use super::registry::store_problem;
-use super::{parse, problem, success, wrong_fields};
+use super::Caught;
+use super::fields::FieldProblem;
+use super::query::{Query, paged};
+use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
+use super::shallow::Shallow;
 use crate::hub::Hub;
+use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
 
-pub(super) async fn accept(State(hub): State<Arc<Hub>>, body: Bytes) -> Response {
-    let mut fields = match parse(&body) {
-        Ok(value) => Fields::new(value),
-        Err(response) => return *response,
+const KEY: &str = "idempotency-key";
+const KEY_MAX: usize = 200;
+
+pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+    let mut incoming = match Mode::of(&headers) {
+        None => {
+            let key = idempotency_key(&headers)?;
+            let named = key.is_none();
+            let mut incoming = read(&body, named).map_err(|unread| unread.response())?;
+            incoming.key = key;
+            incoming
+        }
+        Some(mode) => {
+            let mut events = cloud_events(mode, &headers, &body)?;
+            match events.pop() {
+                Some(event) if events.is_empty() => event,
+                event => return Ok(batch(&hub, events.into_iter().chain(event).collect()).await),
+            }
+        }
     };
-    let (id, kind) = (fields.needed("id"), fields.needed("type"));
-    let kind = fields.parsed("type", &kind, EventType::new);
+    incoming.trace = trace_of(&headers).or(incoming.trace);
+    Ok(match hub.accept(incoming).await {
+        Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
+        Err(error) => not_accepted(&error),
+    })
+}
+
+/// `POST …/events:batchCreate` with `{events: […]}`, or a batch of CloudEvents.
+pub(super) async fn accept_batch(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+    if let Some(mode) = Mode::of(&headers) {
+        return Ok(batch(&hub, cloud_events(mode, &headers, &body)?).await);
+    }
+    let mut fields = Shallow::read(&body).map_err(|error| not_json(&error))?;
+    let list = fields.raw("events").and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list).ok());
+    let mut incoming = Vec::new();
+    match list {
+        Some(list) if list.len() <= BATCH_MAX => {
+            for (at, event) in list.into_iter().enumerate() {
+                match read(event.get().as_bytes(), true) {
+                    Ok(event) => incoming.push(event),
+                    Err(unread) => {
+                        for FieldProblem { field, reason } in
+                            below(&format!("events[{at}]"), unread.problems())
+                        {
+                            fields.wrong(&field, reason);
+                        }
+                    }
+                }
+            }
+        }
+        Some(_) => fields.wrong("events", format!("a batch has {BATCH_MAX} events at most")),
+        None => fields.wrong("events", "a list of events is expected"),
+    }
+    let problems = fields.end("events");
+    if !problems.is_empty() {
+        // Nothing of a batch with mistakes is kept, so that it can be sent again as a whole.
+        return Ok(wrong_fields(&problems));
+    }
+    let trace = trace_of(&headers);
+    for event in &mut incoming {
+        event.trace.clone_from(&trace);
+    }
+    Ok(batch(&hub, incoming).await)
+}
+
+/// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
+async fn batch(hub: &Hub, incoming: Vec<Incoming>) -> Response {
+    let ids: Vec<String> = incoming.iter().map(|event| event.id.clone()).collect();
+    let answers = hub.accept_all(incoming).await;
+    if let Some(NotAccepted::Store(error)) = answers
+        .iter()
+        .filter_map(|answer| answer.as_ref().err())
+        .find(|error| matches!(error, NotAccepted::Store(_)))
+    {
+        return store_problem(error);
+    }
+    let results: Vec<String> = answers
+        .iter()
+        .zip(ids)
+        .map(|(answer, id)| match answer {
+            Ok(accepted) => shown(accepted),
+            Err(error) => {
+                let code = if *error == NotAccepted::OtherContent { "otherContent" } else { "invalid" };
+                json!({"id": id, "error": {"code": code, "message": error.to_string()}}).to_string()
+            }
+        })
+        .collect();
+    let refused = answers.iter().filter(|answer| answer.is_err()).count();
+    let data = format!(
+        r#"{{"accepted":{},"refused":{refused},"results":[{}]}}"#,
+        answers.len() - refused,
+        results.join(",")
+    );
+    success_text(StatusCode::ACCEPTED, &data)
+}
+
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+    let Some(value) = headers.get(KEY) else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
+    key.map(|key| Some(key.to_owned())).ok_or_else(|| {
+        let message = format!("`Idempotency-Key` has 1 to {KEY_MAX} visible characters");
+        Box::new(problem(StatusCode::BAD_REQUEST, "badKey", &message, false))
+    })
+}
+
+/// The trace that a request says it belongs to.
+pub(super) fn trace_of(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    super::is_traceparent(text).then(|| text.to_owned())
+}
+
+/// An event as somebody has written it. One without an id gets one, unless it has to have one.
+pub(super) fn read(written: &[u8], named: bool) -> Result<Incoming, Unread> {
+    let mut fields = Shallow::read(written)?;
+    let id =
+        if named { fields.needed("id") } else { fields.text("id").unwrap_or_else(super::fresh_event_id) };
+    let kind = fields.needed("type");
+    let kind = match EventType::new(&kind) {
+        _ if kind.is_empty() => None,
+        Ok(kind) => Some(kind),
+        Err(error) => {
+            fields.wrong("type", error.to_string());
+            None
+        }
+    };
     let source = fields.text("source").unwrap_or_else(|| "api".into());
-    let time = fields.text("time").unwrap_or_default();
-    let data = fields.any("data").unwrap_or(Value::Null);
-    let problems = fields.end("id, type, source, time, data");
-    let Some(kind) = kind.filter(|_| problems.is_empty()) else { return wrong_fields(&problems) };
-    match hub.accept(Incoming { id: id.clone(), kind, source, time, data, trace: None }).await {
-        Ok(accepted) => {
-            let deliveries: Vec<String> = accepted.deliveries.iter().map(ToString::to_string).collect();
-            let data = json!({
-                "id": id, "deliveries": deliveries, "deduplicated": accepted.deduplicated,
-                "filtered": accepted.tally.filtered,
-            });
-            success(StatusCode::ACCEPTED, &data)
+    let (time, subject) = (fields.text("time"), fields.text("subject"));
+    let data = Data::of_text(fields.raw("data").unwrap_or("null").to_owned());
+    let problems = fields.end("id, type, source, time, subject, data");
+    match kind {
+        Some(kind) if problems.is_empty() => Ok(Incoming {
+            id,
+            kind,
+            source,
+            time,
+            subject,
+            extensions: Vec::new(),
+            data,
+            trace: None,
+            key: None,
+        }),
+        _ => Err(Unread::Wrong(problems)),
+    }
+}
+
+/// Why an event could not be read.
+pub(super) enum Unread {
+    NotJson(serde_json::Error),
+    Wrong(Vec<FieldProblem>),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Unread::NotJson(error)
+    }
+}
+
+impl Unread {
+    fn response(&self) -> Response {
+        match self {
+            Unread::NotJson(error) => not_json(error),
+            Unread::Wrong(problems) => wrong_fields(problems),
         }
-        Err(NotAccepted::Store(error)) => store_problem(&error),
-        Err(error @ NotAccepted::OtherContent) => {
-            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", &error.to_string(), false)
-        }
-        Err(error @ NotAccepted::BadId(_)) => {
-            problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid", &error.to_string(), false)
+    }
+
+    /// Of an event within something that was read as JSON already.
+    pub(super) fn problems(self) -> Vec<FieldProblem> {
+        match self {
+            Unread::NotJson(error) => vec![FieldProblem { field: String::new(), reason: error.to_string() }],
+            Unread::Wrong(problems) => problems,
         }
     }
 }
 
-pub(super) async fn event(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
-    match hub.event(&id).await {
-        Ok(Some(event)) => {
-            let whole: Value = serde_json::from_slice(&event.payload).unwrap_or_default();
-            success(StatusCode::OK, &json!({"event": whole, "acceptedAt": event.accepted.0}))
+/// The same problems, below a field.
+pub(super) fn below(field: &str, problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
+    let below = |problem: FieldProblem| FieldProblem {
+        field: if problem.field.is_empty() { field.to_owned() } else { format!("{field}.{}", problem.field) },
+        reason: problem.reason,
+    };
+    problems.into_iter().map(below).collect()
+}
+
+fn cloud_events(mode: Mode, headers: &HeaderMap, body: &Bytes) -> Result<Vec<Incoming>, Box<Response>> {
+    let events = cloudevents::read(mode, headers, body).map_err(|unreadable| match unreadable {
+        Unreadable::Wrong(problems) => {
+            let problem = |one: cloudevents::Problem| FieldProblem { field: one.field, reason: one.reason };
+            wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
         }
-        Ok(None) => problem(StatusCode::NOT_FOUND, "notFound", "there is no event of this id", false),
+        other => problem(StatusCode::BAD_REQUEST, "notJson", &other.to_string(), false),
+    })?;
+    let (mut incoming, mut problems) = (Vec::new(), Vec::new());
+    for (at, event) in events.into_iter().enumerate() {
+        match from_cloud_event(event) {
+            Ok(event) => incoming.push(event),
+            Err(mut problem) => {
+                if mode == Mode::Batched {
+                    problem.field = format!("[{at}].{}", problem.field);
+                }
+                problems.push(problem);
+            }
+        }
+    }
+    if problems.is_empty() { Ok(incoming) } else { Err(Box::new(wrong_fields(&problems))) }
+}
+
+fn from_cloud_event(event: CloudEvent) -> Result<Incoming, FieldProblem> {
+    let kind = EventType::new(&event.kind)
+        .map_err(|error| FieldProblem { field: "type".into(), reason: error.to_string() })?;
+    let trace = event.extension("traceparent").and_then(|trace| trace.as_str().map(ToOwned::to_owned));
+    let mut extensions = event.extensions;
+    let more = [("dataschema", event.dataschema), ("datacontenttype", event.datacontenttype)];
+    extensions.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))));
+    extensions.extend(event.data_base64.map(|data| ("data_base64".to_owned(), json!(data))));
+    Ok(Incoming {
+        id: event.id,
+        kind,
+        source: event.source,
+        time: event.time,
+        subject: event.subject,
+        extensions,
+        data: Data::from(&event.data),
+        trace: trace.filter(|trace| super::is_traceparent(trace)),
+        key: None,
+    })
+}
+
+/// By hand, because it is the answer that the hub gives most often.
+pub(super) fn shown(accepted: &Accepted) -> String {
+    let deliveries: Vec<String> = accepted.deliveries.iter().map(|id| format!("\"{id}\"")).collect();
+    let Accepted { id, deduplicated, tally, held, .. } = accepted;
+    let unmatched = !deduplicated && tally.considered == 0;
+    format!(
+        r#"{{"id":{},"deliveries":[{}],"deduplicated":{deduplicated},"filtered":{},"unmatched":{unmatched},"held":{held}}}"#,
+        Value::from(id.as_str()),
+        deliveries.join(","),
+        tally.filtered,
+    )
+}
+
+pub(super) fn not_accepted(error: &NotAccepted) -> Response {
+    match error {
+        NotAccepted::Store(error) => store_problem(error),
+        NotAccepted::OtherContent => {
+            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", &error.to_string(), false)
+        }
+        NotAccepted::BadId(_) => {
+            wrong_fields(&[FieldProblem { field: "id".into(), reason: error.to_string() }])
+        }
+    }
+}
+
+fn shown_event(event: &Event) -> Value {
+    json!({
+        "event": serde_json::from_slice::<Value>(&event.payload).unwrap_or_default(),
+        "acceptedAt": event.accepted.to_string(), "trace": event.trace, "rulesConsidered": event.considered,
+        "rulesFiltered": event.filtered, "unmatched": event.considered == 0,
+    })
+}
+
+pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+    match hub.store().event(&id).await {
+        Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
+        Ok(None) => missing("event"),
         Err(error) => store_problem(&error),
     }
 }
 
-pub(super) async fn delivery(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
-    let missing = || problem(StatusCode::NOT_FOUND, "notFound", "there is no delivery of this id", false);
-    let Some(id) = DeliveryId::parse(&id) else { return missing() };
-    let (kept, attempts) = match hub.delivery(id).await {
-        Ok(Some(found)) => found,
-        Ok(None) => return missing(),
-        Err(error) => return store_problem(&error),
+pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let filter = EventFilter {
+        kind: query.parsed("type", Pattern::new),
+        source: query.text("source"),
+        unmatched: query.word("unmatched", &[("true", true), ("false", false)]).unwrap_or(false),
     };
-    let state = match kept.state {
-        delivery::State::Leased if hub.service(&kept.service).is_some_and(|service| service.paused) => "held",
-        delivery::State::Leased if attempts.is_empty() => "pending",
-        delivery::State::Leased => "inFlight",
-        delivery::State::Waiting => "waiting",
-        delivery::State::Delivered => "delivered",
-        delivery::State::DeadLettered => "deadLettered",
-    };
-    let attempts: Vec<Value> = attempts
-        .iter()
-        .map(|attempt| {
-            json!({
-                "at": attempt.at.0, "tookMicros": attempt.took_micros, "status": attempt.status,
-                "error": attempt.error, "answer": String::from_utf8_lossy(&attempt.answer),
-            })
-        })
-        .collect();
-    let data = json!({
-        "id": id.to_string(), "state": state, "event": kept.event, "rule": kept.rule.0.as_str(),
-        "ruleVersion": kept.rule.1, "service": kept.service.as_str(), "attempts": attempts,
-        "reason": kept.reason.map(|reason| format!("{reason:?}")),
-    });
-    success(StatusCode::OK, &data)
+    let page = query.page();
+    query.end("type, source, unmatched, page_size, page_token")?;
+    Ok(match hub.store().events(filter, page).await {
+        Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
+        Err(error) => store_problem(&error),
+    })
 }

@@ -3,20 +3,20 @@
 use serde_json::{Map, Value};
 
 /// The fields of an object, taken one by one. What is left at the end is unknown.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     map: Map<String, Value>,
     problems: Vec<FieldProblem>,
 }
 
 /// What is wrong with a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct FieldProblem {
-    pub(super) field: String,
-    pub(super) reason: String,
+pub(crate) struct FieldProblem {
+    pub(crate) field: String,
+    pub(crate) reason: String,
 }
 
 impl Fields {
-    pub(super) fn new(value: Value) -> Self {
+    pub(crate) fn new(value: Value) -> Self {
         match value {
             Value::Object(map) => Fields { map, problems: Vec::new() },
             _ => {
@@ -27,21 +27,26 @@ impl Fields {
         }
     }
 
-    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
+    pub(crate) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
         self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
+    /// Whether something is wrong already.
+    pub(crate) fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Any value, if there is one that is not null.
-    pub(super) fn any(&mut self, field: &str) -> Option<Value> {
+    pub(crate) fn any(&mut self, field: &str) -> Option<Value> {
         self.map.remove(field).filter(|value| !value.is_null())
     }
 
     /// Whether it is named at all, be it with null.
-    pub(super) fn has(&self, field: &str) -> bool {
+    pub(crate) fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
 
-    pub(super) fn text(&mut self, field: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, field: &str) -> Option<String> {
         match self.any(field)? {
             Value::String(text) => Some(text),
             _ => {
@@ -52,8 +57,8 @@ impl Fields {
     }
 
     /// A text that must be there.
-    pub(super) fn needed(&mut self, field: &str) -> String {
-        let there = self.map.contains_key(field);
+    pub(crate) fn needed(&mut self, field: &str) -> String {
+        let there = self.map.get(field).is_some_and(|value| !value.is_null());
         self.text(field).unwrap_or_else(|| {
             if !there {
                 self.wrong(field, "it is missing");
@@ -62,7 +67,7 @@ impl Fields {
         })
     }
 
-    pub(super) fn switch(&mut self, field: &str, default: bool) -> bool {
+    pub(crate) fn switch(&mut self, field: &str, default: bool) -> bool {
         match self.any(field) {
             None => default,
             Some(Value::Bool(on)) => on,
@@ -74,7 +79,7 @@ impl Fields {
     }
 
     /// Names and texts.
-    pub(super) fn pairs(&mut self, field: &str) -> Vec<(String, String)> {
+    pub(crate) fn pairs(&mut self, field: &str) -> Vec<(String, String)> {
         let Some(value) = self.any(field) else { return Vec::new() };
         let Value::Object(map) = value else {
             self.wrong(field, "an object of texts is expected");
@@ -90,8 +95,54 @@ impl Fields {
         pairs
     }
 
+    /// A whole number within these bounds.
+    pub(crate) fn number(&mut self, field: &str, least: u64, most: u64) -> Option<u64> {
+        let value = self.any(field)?;
+        let number = value.as_u64().filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            self.wrong(field, format!("a whole number from {least} to {most} is expected"));
+        }
+        number
+    }
+
+    /// A duration, like `30s`.
+    pub(crate) fn duration(&mut self, field: &str) -> Option<std::time::Duration> {
+        let text = self.text(field)?;
+        seawall::config::duration(&text).map_err(|reason| self.wrong(field, reason)).ok()
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
+        let Some(value) = self.any(field) else { return Vec::new() };
+        let texts = value.as_array().and_then(|items| {
+            items.iter().map(|item| item.as_str().map(ToOwned::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        texts.unwrap_or_else(|| {
+            self.wrong(field, "a list of texts is expected");
+            Vec::new()
+        })
+    }
+
+    /// The fields within a field; what is wrong with them is told when it [ends](Fields::within).
+    pub(crate) fn group(&mut self, field: &str) -> Option<Fields> {
+        self.any(field).map(Fields::new)
+    }
+
+    /// The end of a group.
+    pub(crate) fn within(&mut self, field: &str, group: Fields, known: &str) {
+        for problem in group.end(known) {
+            let dot = if problem.field.is_empty() { "" } else { "." };
+            self.wrong(&format!("{field}{dot}{}", problem.field), problem.reason);
+        }
+    }
+
+    /// Whatever else there is, nobody says anything about it.
+    pub(crate) fn forget(&mut self) {
+        self.map.clear();
+    }
+
     /// Turns a text into what it stands for, or says why it does not.
-    pub(super) fn parsed<T, E: std::fmt::Display>(
+    pub(crate) fn parsed<T, E: std::fmt::Display>(
         &mut self,
         field: &str,
         text: &str,
@@ -104,7 +155,7 @@ impl Fields {
         parse(text).map_err(|error| self.wrong(field, error.to_string())).ok()
     }
 
-    pub(super) fn end(mut self, known: &str) -> Vec<FieldProblem> {
+    pub(crate) fn end(mut self, known: &str) -> Vec<FieldProblem> {
         let unknown: Vec<String> = self.map.keys().cloned().collect();
         for field in unknown {
             self.wrong(&field, format!("no such field; there are {known}"));

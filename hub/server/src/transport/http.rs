@@ -1,29 +1,56 @@
 //! Deliveries over HTTP.
 
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use seawall::{Attempt, Fault};
-use seawall_http::{Auth, Bytes, HttpClient, HttpError, Method, Request as HttpRequest, Secret};
-use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_dist::deadletter::{Sent, kept_headers};
+use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
 use seawall_hub_core::domain::service::Service;
-use seawall_hub_core::port::transport::{Answer, NoAnswer, Transport};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
 
+use crate::credentials::Credentials;
 use crate::seal::Keyring;
 
-/// So much of an answer is kept as evidence.
-pub const ANSWER_KEPT: usize = 4 * 1024;
+/// So much of an answer that is a failure is kept as evidence,
+pub const FAILURE_KEPT: usize = 4 * 1024;
+/// and so much of one that is not.
+pub const SUCCESS_KEPT: usize = 256;
 
-/// Sends deliveries over HTTP, through one client with its egress guard.
+/// Sends deliveries over HTTP, through one client with its egress guard. A handle: clones share everything.
 #[derive(Clone, Debug)]
 pub struct Http {
     client: HttpClient,
     keyring: Keyring,
+    /// What was opened of the services' credentials, by version: opening costs, and a token is asked for once.
+    opened: Arc<RwLock<HashMap<Slug, (u64, Auth)>>>,
 }
 
 impl Http {
     /// By this client, with secrets that this keyring opens.
     #[must_use]
     pub fn new(client: HttpClient, keyring: Keyring) -> Self {
-        Http { client, keyring }
+        Http { client, keyring, opened: Arc::default() }
+    }
+
+    fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
+        let Some(sealed) = &service.auth else { return Ok(None) };
+        let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, auth)) = known.get(&service.name)
+            && *version == service.version
+        {
+            return Ok(Some(auth.clone()));
+        }
+        drop(known);
+        let opened = self.keyring.unseal(sealed, service.name.as_str());
+        let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
+        let credentials = credentials.ok_or("its secret can't be opened; was `secret.key` changed?")?;
+        let auth = credentials.auth()?;
+        let entry = (service.version, auth.clone());
+        self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
+        Ok(Some(auth))
     }
 }
 
@@ -32,72 +59,83 @@ impl Transport for Http {
         &self,
         service: &Service,
         request: &Request,
-        delivery: DeliveryId,
-        number: u32,
+        letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
-        let request = outgoing(service, request, delivery, number);
-        let request = request.and_then(|request| self.with_auth(service, request));
-        let request =
-            request.map_err(|error| NoAnswer { fault: Fault::business(), error, impossible: true })?;
+        let impossible = |error| NoAnswer { fault: Fault::business(), error, impossible: true, sent: None };
+        let bare = outgoing(service, request, letter).map_err(impossible)?;
+        // Credentials are added last, so that what is kept of a request has none in it.
+        let request = match self.auth(service).map_err(impossible)? {
+            Some(auth) => bare.auth(auth),
+            None => bare,
+        };
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
-                let kept = response.body().len().min(ANSWER_KEPT);
+                let fault = response.fault();
+                let most = if fault.is_some() { FAILURE_KEPT } else { SUCCESS_KEPT };
+                let headers =
+                    response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
                 Ok(Answer {
                     status: response.status().as_u16(),
-                    fault: response.fault(),
-                    body: response.body()[..kept].to_vec(),
+                    fault,
+                    headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
+                    body: response.body()[..response.body().len().min(most)].to_vec(),
+                    sent: fault.map(|_| evidence(&request)),
                 })
             }
-            Err(error) => Err(no_answer(&error)),
+            Err(error) => Err(no_answer(&error, &request)),
         }
     }
 }
 
-impl Http {
-    /// Applied last, so that what is kept of a request has no secret in it.
-    fn with_auth(&self, service: &Service, request: HttpRequest) -> Result<HttpRequest, String> {
-        let Some(sealed) = &service.auth else { return Ok(request) };
-        let secret = self.keyring.unseal(sealed, service.name.as_str());
-        let secret = secret.and_then(|secret| String::from_utf8(secret).ok());
-        let secret = secret.ok_or("its secret can't be opened; was `secret.key` changed?")?;
-        let auth = Auth::bearer(&Secret::new(secret)).map_err(|error| error.to_string())?;
-        Ok(request.auth(auth))
-    }
-}
-
-fn no_answer(error: &HttpError) -> NoAnswer {
+fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
     // A target that the egress rules forbid stays forbidden; the reason is for the operator.
     let refusal = error.refusal().map(|refused| format!("{refused}"));
     NoAnswer {
         fault: error.fault(),
         impossible: refusal.is_some(),
         error: refusal.unwrap_or_else(|| error.to_string()),
+        sent: Some(evidence(request)),
+    }
+}
+
+fn evidence(request: &HttpRequest) -> Sent {
+    let evidence = request.evidence();
+    let header = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    Sent {
+        line: format!("{} {}", evidence.method, evidence.url),
+        headers: evidence.headers.iter().map(header).collect(),
     }
 }
 
 /// The request on the wire: the service's headers, then the rule's, and the delivery's own name, so that a peer can tell a
-/// repetition.
-fn outgoing(
-    service: &Service,
-    request: &Request,
-    delivery: DeliveryId,
-    number: u32,
-) -> Result<HttpRequest, String> {
+/// repetition and a replay.
+fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) -> Result<HttpRequest, String> {
     let method = Method::from_bytes(request.method.as_bytes()).map_err(|error| error.to_string())?;
     let url = format!("{}{}", service.address.trim_end_matches('/'), request.path);
     let mut out = HttpRequest::new(method, url).map_err(|error| error.to_string())?;
-    let own = [
-        ("seawall-delivery".to_owned(), delivery.to_string()),
-        ("seawall-try".to_owned(), number.to_string()),
-    ];
     let overridden = |name: &str| request.headers.iter().any(|(rule, _)| rule.eq_ignore_ascii_case(name));
     let of_service = service.headers.iter().filter(|(name, _)| !overridden(name));
-    for (name, value) in of_service.chain(&request.headers).chain(&own) {
+    for (name, value) in of_service.chain(&request.headers) {
         out = out.header(name, value).map_err(|error| error.to_string())?;
     }
-    if let Some(body) = &request.body {
-        out = out.body(Bytes::copy_from_slice(body));
+    if let Some(letter) = letter {
+        let own = |out: HttpRequest, name, value: String| {
+            out.header(name, value).map_err(|error| error.to_string())
+        };
+        out = own(out, "seawall-delivery", letter.delivery.to_string())?;
+        out = own(out, "seawall-try", letter.number.to_string())?;
+        out = own(out, "seawall-event", letter.event.to_owned())?;
+        out = own(out, "seawall-event-time", letter.event_accepted.to_string())?;
+        if let Some(dead) = letter.replay_of {
+            out = own(out, "seawall-replayed", "true".into())?;
+            out = own(out, "seawall-replay-of", dead.to_string())?;
+        }
+    }
+    if let Some(body) = request.body.bytes() {
+        out = out.body(body.clone());
     }
     Ok(out)
 }

@@ -2,4 +2,4 @@
 
 mod http;
 
-pub use http::{ANSWER_KEPT, Http};
+pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};

@@ -9,6 +9,10 @@
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
 mod changes;
+mod deliveries;
+mod letters;
+mod lists;
+mod once;
 mod queue;
 mod reads;
 mod rows;
@@ -25,13 +29,17 @@ use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{AttemptRecord, Committed, Kept, Room, Store, StoreError, Unit, Urgency};
+use seawall_hub_core::port::store::{
+    Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
+    StoreError, Unit, Urgency, Whose,
+};
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
@@ -104,7 +112,7 @@ impl Sqlite {
     ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
-        receiver.await.unwrap_or_else(|_| Err(StoreError::Fatal("the writer has ended".into())))
+        receiver.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Reads on a connection of its own, beside whatever is being written.
@@ -163,30 +171,79 @@ impl Store for Sqlite {
         self.ask(lane, |reply| Work::Commit(unit, reply)).await
     }
 
-    async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Urgency::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+    async fn commit_all(&self, lane: Urgency, units: Vec<Unit>) -> Vec<Result<Committed, StoreError>> {
+        // All of them are queued before the first is waited for.
+        let asked: Vec<_> = units
+            .into_iter()
+            .map(|unit| {
+                let (sender, receiver) = oneshot::channel();
+                self.inner.queue.put(lane, Work::Commit(unit, sender)).map(|()| receiver)
+            })
+            .collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        for asked in asked {
+            answers.push(match asked {
+                Ok(receiver) => receiver.await.unwrap_or_else(|_| Err(ended())),
+                Err(error) => Err(error),
+            });
+        }
+        answers
     }
 
-    async fn next_due(&self) -> Result<Vec<(Slug, Millis)>, StoreError> {
-        self.read(reads::next_due).await
+    async fn registered(&self) -> Result<Registered, StoreError> {
+        self.read(reads::registered).await
     }
 
-    async fn services(&self) -> Result<Vec<Service>, StoreError> {
-        self.read(reads::services).await
+    async fn rule_versions(&self, name: &Slug) -> Result<Vec<Rule>, StoreError> {
+        let name = name.clone();
+        self.read(move |connection| reads::rule_versions(connection, &name)).await
     }
 
-    async fn rules(&self) -> Result<Vec<Rule>, StoreError> {
-        self.read(reads::rules).await
+    async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
+        let service = service.clone();
+        self.read(move |connection| reads::circuit_history(connection, &service, most)).await
     }
 
     async fn event(&self, id: &str) -> Result<Option<Event>, StoreError> {
         let id = id.to_owned();
-        self.read(move |connection| reads::event(connection, &id)).await
+        self.read(move |connection| lists::event(connection, &id)).await
     }
 
-    async fn delivery(&self, id: DeliveryId) -> Result<Option<(Kept, Vec<AttemptRecord>)>, StoreError> {
-        self.read(move |connection| reads::delivery(connection, id)).await
+    async fn events(&self, filter: EventFilter, page: PageAt) -> Result<Page<Event>, StoreError> {
+        self.read(move |connection| lists::events(connection, &filter, page)).await
     }
+
+    async fn delivery(&self, id: DeliveryId) -> Result<Option<(Kept, Vec<Attempt>)>, StoreError> {
+        self.read(move |connection| lists::delivery(connection, id)).await
+    }
+
+    async fn deliveries(&self, filter: DeliveryFilter, page: PageAt) -> Result<Page<Kept>, StoreError> {
+        self.read(move |connection| lists::deliveries(connection, &filter, page)).await
+    }
+
+    async fn dead_letter(&self, id: DeliveryId) -> Result<Option<(Dead, Vec<Attempt>, Event)>, StoreError> {
+        self.read(move |connection| lists::dead_letter(connection, id)).await
+    }
+
+    async fn dead_letters(&self, filter: DeliveryFilter, page: PageAt) -> Result<Page<Dead>, StoreError> {
+        self.read(move |connection| lists::dead_letters(connection, &filter, page)).await
+    }
+
+    async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {
+        self.read(move |connection| reads::pending(connection, &whose, most)).await
+    }
+
+    async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
+        self.ask(Urgency::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+    }
+
+    async fn next_due(&self) -> Result<Vec<Due>, StoreError> {
+        self.read(reads::next_due).await
+    }
+}
+
+fn ended() -> StoreError {
+    StoreError::Fatal("the writer has ended".into())
 }
 
 /// Why a database could not be opened, and what to do.
@@ -207,3 +264,6 @@ impl fmt::Debug for Sqlite {
         f.debug_struct("Sqlite").field("path", path).field("epoch", epoch).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

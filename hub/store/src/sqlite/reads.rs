@@ -1,115 +1,148 @@
-//! What is asked for, on connections that only read.
+//! What is asked for, on connections that only read: what is registered, and what is due.
 
-use rusqlite::{Connection, OptionalExtension, Row};
-use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::event_type::{EventType, Pattern};
-use seawall_hub_core::domain::rule::Rule;
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
+use seawall_hub_core::domain::event_type::Pattern;
+use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{AttemptRecord, Kept};
+use seawall_hub_core::port::store::{Due, Registered, Whose};
 
-use super::rows;
+use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
+use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
 
-pub(super) fn services(connection: &Connection) -> rusqlite::Result<Vec<Service>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT name, version, address, headers, auth, policy, paused, changed FROM services ORDER BY name",
-    )?;
-    let service = |row: &Row<'_>| {
-        Ok(Service {
-            name: rows::slug(row, 0)?,
-            version: row.get::<_, i64>(1)?.cast_unsigned(),
-            address: row.get(2)?,
-            headers: rows::pairs(row, 3)?,
-            auth: row.get::<_, Option<Vec<u8>>>(4)?.map(Sealed),
-            policy: row.get(5)?,
-            paused: row.get(6)?,
-            changed: Millis(row.get(7)?),
-        })
-    };
-    statement.query_map([], service)?.collect()
+pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered> {
+    let all = |sql: &str| connection.prepare_cached(sql);
+    Ok(Registered {
+        services: all(
+            "SELECT name, version, address, headers, auth, policy, paused, changed FROM services ORDER BY name",
+        )?
+        .query_map([], service)?
+        .collect::<rusqlite::Result<_>>()?,
+        rules: all(&format!("SELECT {RULE} FROM rules WHERE current = 1 ORDER BY name"))?
+            .query_map([], rule)?
+            .collect::<rusqlite::Result<_>>()?,
+        sources: all(
+            "SELECT name, version, proof, event_type, event_id, enabled, changed FROM sources ORDER BY name",
+        )?
+        .query_map([], source)?
+        .collect::<rusqlite::Result<_>>()?,
+        circuits: all(&format!(
+            "SELECT {CIRCUIT} FROM circuits WHERE number IN (SELECT max(number) FROM circuits GROUP BY service)"
+        ))?
+        .query_map([], circuit)?
+        .collect::<rusqlite::Result<_>>()?,
+        admin_key: connection.query_row("SELECT admin_key FROM meta", [], |row| row.get(0))?,
+    })
 }
 
-pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<Rule>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT name, version, events, filter, service, method, path, headers, body, schedule, enabled, changed
-         FROM rules ORDER BY name",
-    )?;
-    let rule = |row: &Row<'_>| {
-        Ok(Rule {
-            name: rows::slug(row, 0)?,
-            version: row.get::<_, i64>(1)?.cast_unsigned(),
-            events: Pattern::new(row.get_ref(2)?.as_str()?).map_err(|error| rows::strange(2, error))?,
-            filter: row.get(3)?,
-            service: rows::slug(row, 4)?,
-            method: row.get(5)?,
-            path: row.get(6)?,
-            headers: rows::pairs(row, 7)?,
-            body: row.get(8)?,
-            schedule: rows::schedule(row, 9)?,
-            enabled: row.get(10)?,
-            changed: Millis(row.get(11)?),
-        })
-    };
-    statement.query_map([], rule)?.collect()
+pub(super) fn rule_versions(connection: &Connection, name: &Slug) -> rusqlite::Result<Vec<Rule>> {
+    let sql = format!("SELECT {RULE} FROM rules WHERE name = ?1 ORDER BY version DESC");
+    connection.prepare_cached(&sql)?.query_map([name.as_str()], rule)?.collect()
 }
 
-pub(super) fn event(connection: &Connection, id: &str) -> rusqlite::Result<Option<Event>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, kind, source, payload, fingerprint, accepted, trace FROM events WHERE id = ?1",
-    )?;
-    let event = |row: &Row<'_>| {
-        Ok(Event {
-            id: row.get(0)?,
-            kind: EventType::new(row.get_ref(1)?.as_str()?).map_err(|error| rows::strange(1, error))?,
-            source: row.get(2)?,
-            payload: row.get(3)?,
-            fingerprint: row.get(4)?,
-            accepted: Millis(row.get(5)?),
-            trace: row.get(6)?,
-        })
-    };
-    statement.query_row([id], event).optional()
-}
-
-pub(super) fn delivery(
+pub(super) fn circuit_history(
     connection: &Connection,
-    id: DeliveryId,
-) -> rusqlite::Result<Option<(Kept, Vec<AttemptRecord>)>> {
-    let era: i64 = connection.query_row("SELECT era FROM meta", [], |row| row.get(0))?;
-    if era.cast_unsigned() != id.era {
-        return Ok(None);
-    }
-    let Some(kept) = rows::kept(connection, id)? else { return Ok(None) };
-    let mut statement = connection.prepare_cached(
-        "SELECT at, took, status, error, answer FROM attempts WHERE delivery = ?1 ORDER BY number",
-    )?;
-    let attempt = |row: &Row<'_>| {
-        Ok(AttemptRecord {
-            at: Millis(row.get(0)?),
-            took_micros: row.get::<_, i64>(1)?.cast_unsigned(),
-            status: row.get(2)?,
-            error: row.get(3)?,
-            answer: row.get(4)?,
-        })
-    };
-    let attempts =
-        statement.query_map([id.number.cast_signed()], attempt)?.collect::<rusqlite::Result<_>>()?;
-    Ok(Some((kept, attempts)))
+    service: &Slug,
+    most: usize,
+) -> rusqlite::Result<Vec<Circuit>> {
+    let sql = format!("SELECT {CIRCUIT} FROM circuits WHERE service = ?1 ORDER BY number DESC LIMIT ?2");
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    connection.prepare_cached(&sql)?.query_map(params![service.as_str(), most], circuit)?.collect()
 }
 
-pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<(Slug, Millis)>> {
-    // The index has the services in order, so each step is one look into it, however many wait.
-    let mut first = connection.prepare_cached(
-        "SELECT service, due FROM deliveries WHERE state = 1 AND service > ?1 ORDER BY service, due LIMIT 1",
-    )?;
-    let (mut found, mut after) = (Vec::new(), String::new());
-    while let Some((service, due)) =
-        first.query_row([&after], |row| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)))).optional()?
-    {
-        after = service.as_str().to_owned();
-        found.push((service, due));
+fn service(row: &Row<'_>) -> rusqlite::Result<Service> {
+    Ok(Service {
+        name: rows::slug(row, 0)?,
+        version: row.get::<_, i64>(1)?.cast_unsigned(),
+        address: row.get(2)?,
+        headers: rows::pairs(row, 3)?,
+        auth: row.get::<_, Option<Vec<u8>>>(4)?.map(Sealed),
+        policy: row.get(5)?,
+        paused: row.get(6)?,
+        changed: Millis(row.get(7)?),
+    })
+}
+
+const RULE: &str = "name, version, events, filter, service, method, path, headers, body, schedule, ordering, hold, enabled, \
+                    note, changed";
+
+fn rule(row: &Row<'_>) -> rusqlite::Result<Rule> {
+    let hold = row.get(11)?;
+    Ok(Rule {
+        name: rows::slug(row, 0)?,
+        version: row.get::<_, i64>(1)?.cast_unsigned(),
+        events: Pattern::new(row.get_ref(2)?.as_str()?).map_err(|error| rows::strange(2, error))?,
+        filter: row.get(3)?,
+        service: rows::slug(row, 4)?,
+        method: row.get(5)?,
+        path: row.get(6)?,
+        headers: rows::pairs(row, 7)?,
+        body: row.get(8)?,
+        schedule: rows::schedule(row, 9)?,
+        ordering: row.get::<_, Option<String>>(10)?.map(|key| Ordering { key, hold }),
+        enabled: row.get(12)?,
+        note: row.get(13)?,
+        changed: Millis(row.get(14)?),
+    })
+}
+
+fn source(row: &Row<'_>) -> rusqlite::Result<Source> {
+    Ok(Source {
+        name: rows::slug(row, 0)?,
+        version: row.get::<_, i64>(1)?.cast_unsigned(),
+        proof: Sealed(row.get(2)?),
+        event_type: row.get(3)?,
+        event_id: row.get(4)?,
+        enabled: row.get(5)?,
+        changed: Millis(row.get(6)?),
+    })
+}
+
+const CIRCUIT: &str = "service, state, until, trips, reason, changed";
+
+fn circuit(row: &Row<'_>) -> rusqlite::Result<Circuit> {
+    let word = row.get_ref(1)?.as_str()?;
+    Ok(Circuit {
+        service: rows::slug(row, 0)?,
+        state: CircuitState::from_word(word)
+            .ok_or_else(|| rows::strange(1, format!("`{word}` is no state")))?,
+        until: row.get::<_, Option<i64>>(2)?.map(Millis),
+        trips: row.get(3)?,
+        reason: row.get(4)?,
+        changed: Millis(row.get(5)?),
+    })
+}
+
+pub(super) fn pending(connection: &Connection, whose: &Whose, most: u32) -> rusqlite::Result<u32> {
+    let (sql, name) = match whose {
+        Whose::Service(name) => (PENDING_OF_SERVICE, name),
+        Whose::HeldBy(name) => (HELD_BY_RULE, name),
+    };
+    let sql = format!("SELECT count(*) FROM ({sql} LIMIT ?2)");
+    connection.prepare_cached(&sql)?.query_row(params![name.as_str(), most], |row| row.get(0))
+}
+
+pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<Due>> {
+    let mut found: BTreeMap<Slug, Due> = BTreeMap::new();
+    for state in [QUEUED, WAITING, STALLED] {
+        // The index has the services in order, so each step is one look into it, however many wait.
+        let mut first = connection.prepare_cached(&format!(
+            "SELECT service, due FROM deliveries
+             WHERE {WAITING_INDEX} AND state = {state} AND service > ?1 ORDER BY service, due LIMIT 1"
+        ))?;
+        let mut after = String::new();
+        let read = |row: &Row<'_>| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)));
+        while let Some((service, due)) = first.query_row([&after], read).optional()? {
+            after = service.as_str().to_owned();
+            let entry = found.entry(service.clone()).or_insert(Due { service, fresh: None, again: None });
+            let earliest = if state == QUEUED { &mut entry.fresh } else { &mut entry.again };
+            *earliest = Some(earliest.map_or(due, |before| before.min(due)));
+        }
     }
-    Ok(found)
+    Ok(found.into_values().collect())
 }

@@ -1,9 +1,11 @@
 //! Rows to domain and back.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row};
+use seawall_dist::deadletter::{Answer, Attempt, Sent};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
@@ -11,9 +13,45 @@ use seawall_hub_core::port::store::Kept;
 use serde_json::{Value, json};
 
 pub(super) const LEASED: i64 = 0;
-pub(super) const WAITING: i64 = 1;
-pub(super) const DELIVERED: i64 = 2;
-pub(super) const DEAD: i64 = 3;
+pub(super) const QUEUED: i64 = 1;
+pub(super) const WAITING: i64 = 2;
+pub(super) const STALLED: i64 = 3;
+pub(super) const BLOCKED: i64 = 4;
+pub(super) const HELD: i64 = 5;
+/// A dead letter that holds up those behind it in its order.
+pub(super) const HOLDING: i64 = 6;
+pub(super) const DELIVERED: i64 = 7;
+pub(super) const DEAD: i64 = 8;
+
+/// What a question must say to find the index of those that wait: SQLite does not see that `state = 2` says it already.
+pub(super) const WAITING_INDEX: &str = "state > 0 AND state < 6";
+
+pub(super) fn state_to_number(state: State) -> i64 {
+    match state {
+        State::Leased => LEASED,
+        State::Queued => QUEUED,
+        State::Waiting => WAITING,
+        State::Stalled => STALLED,
+        State::Blocked => BLOCKED,
+        State::Held => HELD,
+        State::Delivered => DELIVERED,
+        State::DeadLettered => DEAD,
+    }
+}
+
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+    Ok(match row.get(column)? {
+        LEASED => State::Leased,
+        QUEUED => State::Queued,
+        WAITING => State::Waiting,
+        STALLED => State::Stalled,
+        BLOCKED => State::Blocked,
+        HELD => State::Held,
+        DELIVERED => State::Delivered,
+        HOLDING | DEAD => State::DeadLettered,
+        other => return Err(strange(column, format!("{other} is no state"))),
+    })
+}
 
 /// A row that this program has not written.
 pub(super) fn strange(column: usize, what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
@@ -29,11 +67,44 @@ pub(super) fn pairs_to_text(pairs: &[(String, String)]) -> String {
 }
 
 pub(super) fn pairs(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(String, String)>> {
-    let text: Value =
-        serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))?;
+    let text = json(row, column)?;
+    pairs_of(&text).ok_or_else(|| strange(column, "no pairs of texts"))
+}
+
+fn pairs_of(json: &Value) -> Option<Vec<(String, String)>> {
     let pair = |pair: &Value| Some((pair[0].as_str()?.to_owned(), pair[1].as_str()?.to_owned()));
-    let pairs = text.as_array().and_then(|pairs| pairs.iter().map(pair).collect());
-    pairs.ok_or_else(|| strange(column, "no pairs of texts"))
+    json.as_array().and_then(|pairs| pairs.iter().map(pair).collect())
+}
+
+fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
+}
+
+pub(super) fn sent_to_text(sent: &Sent) -> String {
+    let headers: Vec<Value> = sent.headers.iter().map(|(name, value)| json!([name, value])).collect();
+    json!([sent.line, headers]).to_string()
+}
+
+/// What is remembered of a try; its columns from the first on.
+pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    let sent = match row.get_ref(4)? {
+        ValueRef::Null => None,
+        _ => {
+            let sent = json(row, 4)?;
+            let line = sent[0].as_str().unwrap_or_default().to_owned();
+            Some(Sent { line, headers: pairs_of(&sent[1]).unwrap_or_default() })
+        }
+    };
+    let headers = if row.get_ref(5)? == ValueRef::Null { Vec::new() } else { pairs(row, 5)? };
+    let status: Option<u16> = row.get(2)?;
+    let body = row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default();
+    Ok(Attempt {
+        at: Millis(row.get(0)?),
+        took: Duration::from_micros(row.get::<_, i64>(1)?.cast_unsigned()),
+        sent,
+        error: row.get(3)?,
+        answer: status.map(|status| Answer { status, headers, body }),
+    })
 }
 
 pub(super) fn schedule_to_text(schedule: &Schedule) -> String {
@@ -44,12 +115,11 @@ pub(super) fn schedule_to_text(schedule: &Schedule) -> String {
 }
 
 pub(super) fn schedule(row: &Row<'_>, column: usize) -> rusqlite::Result<Schedule> {
-    let text: Value =
-        serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))?;
+    let text = json(row, column)?;
     let read = || {
         let time = |name: &str| text[name].as_u64().map(Duration::from_millis);
         Some(Schedule {
-            attempts: u32::try_from(text["attempts"].as_u64()?).ok()?,
+            attempts: text["attempts"].as_u64().and_then(|attempts| u32::try_from(attempts).ok()),
             age_max: time("age")?,
             base: time("base")?,
             cap: time("cap")?,
@@ -66,46 +136,58 @@ pub(super) fn reason_to_number(reason: Reason) -> i64 {
         Reason::Impossible => 2,
         Reason::Attempts => 3,
         Reason::Age => 4,
+        Reason::Deleted => 5,
     }
 }
 
 fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
-    Ok(Some(match row.get::<_, Option<i64>>(column)? {
-        None => return Ok(None),
-        Some(0) => Reason::Refused,
-        Some(1) => Reason::Gone,
-        Some(2) => Reason::Impossible,
-        Some(3) => Reason::Attempts,
-        Some(4) => Reason::Age,
-        Some(other) => return Err(strange(column, format!("{other} is no reason"))),
-    }))
+    let Some(number) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
+    let reason = Reason::ALL.into_iter().find(|reason| reason_to_number(*reason) == number);
+    reason.map(Some).ok_or_else(|| strange(column, format!("{number} is no reason")))
 }
 
-/// A delivery, if it is there.
+/// The columns of a delivery, but for its request; `e` is its event.
+pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
+                               d.counted, d.failures, d.reason, d.ordering, d.replay_of";
+/// Its request, and the event if that is its body.
+pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
+/// So many columns has `KEPT`.
+pub(super) const KEPT_COLUMNS: usize = 14;
+
+/// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
+pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
+    let name = |number: i64| DeliveryId { era, number: number.cast_unsigned() };
+    Ok(Kept {
+        id: name(row.get(0)?),
+        event: row.get(1)?,
+        event_accepted: Millis(row.get(2)?),
+        rule: (slug(row, 3)?, row.get::<_, i64>(4)?.cast_unsigned()),
+        service: slug(row, 5)?,
+        state: state(row, 6)?,
+        reason: reason(row, 11)?,
+        due: Millis(row.get(7)?),
+        progress: Progress { accepted: Millis(row.get(8)?), counted: row.get(9)?, failures: row.get(10)? },
+        order: row.get(12)?,
+        replay_of: row.get::<_, Option<i64>>(13)?.map(name),
+        request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
+        payload: request
+            .map(|column| row.get::<_, Option<Vec<u8>>>(column + 1))
+            .transpose()?
+            .flatten()
+            .unwrap_or_default()
+            .into(),
+    })
+}
+
+/// A delivery with its request, if it is there.
 pub(super) fn kept(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<Kept>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT e.id, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, d.counted, d.failures, r.request, d.reason
-         FROM deliveries d JOIN events e ON e.number = d.event JOIN requests r ON r.delivery = d.number
-         WHERE d.number = ?1",
-    )?;
-    let kept = |row: &Row<'_>| {
-        Ok(Kept {
-            id,
-            event: row.get(0)?,
-            rule: (slug(row, 1)?, row.get::<_, i64>(2)?.cast_unsigned()),
-            service: slug(row, 3)?,
-            state: match row.get(4)? {
-                LEASED => State::Leased,
-                WAITING => State::Waiting,
-                DELIVERED => State::Delivered,
-                DEAD => State::DeadLettered,
-                other => return Err(strange(4, format!("{other} is no state"))),
-            },
-            reason: reason(row, 10)?,
-            due: Millis(row.get(5)?),
-            progress: Progress { accepted: Millis(row.get(6)?), counted: row.get(7)?, failures: row.get(8)? },
-            request: row.get(9)?,
-        })
-    };
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {KEPT}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
+             JOIN requests r ON r.delivery = d.number WHERE d.number = ?1"
+        )
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
+    let kept = |row: &Row<'_>| kept_row(row, id.era, Some(KEPT_COLUMNS));
     statement.query_row([id.number.cast_signed()], kept).optional()
 }

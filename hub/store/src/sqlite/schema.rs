@@ -63,7 +63,10 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
         }
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
         // What the start before had in hand is due at once.
-        connection.execute("UPDATE deliveries SET state = 1, due = 0 WHERE state = 0", [])?;
+        connection.execute(
+            "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN 1 ELSE 2 END, due = 0 WHERE state = 0",
+            [],
+        )?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
             Ok(Start {
                 epoch: row.get::<_, i64>(0)?.cast_unsigned(),

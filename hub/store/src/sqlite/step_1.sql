@@ -1,7 +1,8 @@
 -- One row: what holds for the whole database.
 CREATE TABLE meta (
-    epoch INTEGER NOT NULL,
-    era   INTEGER NOT NULL
+    epoch     INTEGER NOT NULL,
+    era       INTEGER NOT NULL,
+    admin_key BLOB
 ) STRICT;
 INSERT INTO meta (epoch, era) VALUES (0, random());
 
@@ -16,9 +17,11 @@ CREATE TABLE services (
     changed INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Every version of every rule. A rule that was deleted has its versions still; a new one of the same name goes on counting.
 CREATE TABLE rules (
-    name     TEXT PRIMARY KEY,
+    name     TEXT NOT NULL,
     version  INTEGER NOT NULL,
+    current  INTEGER NOT NULL,
     events   TEXT NOT NULL,
     filter   TEXT,
     service  TEXT NOT NULL,
@@ -27,9 +30,47 @@ CREATE TABLE rules (
     headers  TEXT NOT NULL,
     body     TEXT,
     schedule TEXT NOT NULL,
+    ordering TEXT,
+    hold     INTEGER NOT NULL,
     enabled  INTEGER NOT NULL,
-    changed  INTEGER NOT NULL
+    note     TEXT,
+    changed  INTEGER NOT NULL,
+    PRIMARY KEY (name, version)
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX rules_current ON rules (name) WHERE current = 1;
+
+CREATE TABLE sources (
+    name       TEXT PRIMARY KEY,
+    version    INTEGER NOT NULL,
+    proof      BLOB NOT NULL,
+    event_type TEXT NOT NULL,
+    event_id   TEXT,
+    enabled    INTEGER NOT NULL,
+    changed    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE circuits (
+    number  INTEGER PRIMARY KEY,
+    service TEXT NOT NULL,
+    state   TEXT NOT NULL,
+    until   INTEGER,
+    trips   INTEGER NOT NULL,
+    reason  TEXT,
+    changed INTEGER NOT NULL
+) STRICT;
+CREATE INDEX circuits_of_service ON circuits (service, number);
+
+-- Work that happens once under a key.
+CREATE TABLE once (
+    scope       TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    note        TEXT NOT NULL,
+    deliveries  TEXT NOT NULL,
+    until       INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX once_by_age ON once (until);
 
 -- The event is its own idempotency record: its id is unique. Rows are in the order of arrival, so that no payload lies under
 -- a random key.
@@ -38,30 +79,44 @@ CREATE TABLE events (
     id          TEXT NOT NULL UNIQUE,
     kind        TEXT NOT NULL,
     source      TEXT NOT NULL,
-    payload     BLOB NOT NULL,
     fingerprint BLOB NOT NULL,
     accepted    INTEGER NOT NULL,
-    trace       TEXT
+    considered  INTEGER NOT NULL,
+    filtered    INTEGER NOT NULL,
+    trace       TEXT,
+    payload     BLOB NOT NULL
 ) STRICT;
 
--- Narrow, because it changes with each try. Numbers are never given out twice.
+-- Narrow, because it changes with each try. Numbers are never given out twice: a new one is one more than the largest, so
+-- whoever deletes old rows leaves the newest. What the last try brought is in the row if it went well, and in `attempts` if not:
+-- most deliveries succeed at once, and then have nothing there.
+-- state: 0 leased, 1 queued, 2 waiting, 3 stalled, 4 blocked, 5 held, 6 a dead letter that holds up others, 7 delivered, 8 dead.
 CREATE TABLE deliveries (
-    number       INTEGER PRIMARY KEY AUTOINCREMENT,
+    number       INTEGER PRIMARY KEY,
     event        INTEGER NOT NULL,
-    rule         TEXT NOT NULL,
-    rule_version INTEGER NOT NULL,
-    service      TEXT NOT NULL,
     state        INTEGER NOT NULL,
     epoch        INTEGER NOT NULL,
     due          INTEGER NOT NULL,
+    touched      INTEGER NOT NULL,
     accepted     INTEGER NOT NULL,
     counted      INTEGER NOT NULL,
     failures     INTEGER NOT NULL,
-    reason       INTEGER
+    reason       INTEGER,
+    replay_of    INTEGER,
+    rule_version INTEGER NOT NULL,
+    rule         TEXT NOT NULL,
+    service      TEXT NOT NULL,
+    ordering     TEXT,
+    took         INTEGER,
+    status       INTEGER,
+    answer       BLOB
 ) STRICT;
 CREATE INDEX deliveries_of_event ON deliveries (event);
--- 0 is leased, 1 is waiting; what has ended is not in it.
-CREATE INDEX deliveries_open ON deliveries (state, service, due) WHERE state < 2;
+-- What has ended is in none of these. Most deliveries are only ever in the first, which is the smallest.
+CREATE INDEX deliveries_leased ON deliveries (state) WHERE state = 0;
+CREATE INDEX deliveries_waiting ON deliveries (state, service, due) WHERE state > 0 AND state < 6;
+CREATE INDEX deliveries_held ON deliveries (rule) WHERE state = 5;
+CREATE INDEX deliveries_ordered ON deliveries (rule, ordering, number) WHERE ordering IS NOT NULL AND state < 7;
 
 CREATE TABLE requests (
     delivery INTEGER PRIMARY KEY,
@@ -75,6 +130,19 @@ CREATE TABLE attempts (
     took     INTEGER NOT NULL,
     status   INTEGER,
     error    TEXT,
-    answer   BLOB NOT NULL,
+    sent     TEXT,
+    headers  TEXT,
+    answer   BLOB,
     PRIMARY KEY (delivery, number)
 ) STRICT, WITHOUT ROWID;
+
+-- A dead letter is its delivery, and what is known of it besides.
+CREATE TABLE dead_letters (
+    delivery    INTEGER PRIMARY KEY,
+    at          INTEGER NOT NULL,
+    status      INTEGER,
+    error       TEXT,
+    replayed    INTEGER,
+    replayed_at INTEGER,
+    discarded   INTEGER
+) STRICT;

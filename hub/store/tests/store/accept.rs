@@ -5,7 +5,7 @@ use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Incoming, NotAccepted, Rulebook, Tally};
+use seawall_hub_core::service::{Accept, Begun, Data, Incoming, NotAccepted, Rulebook, Tally};
 use serde_json::{Value, json};
 
 use crate::conformance::{NOW, Place, rule, slug};
@@ -15,9 +15,12 @@ fn order(id: &str, data: Value) -> Incoming {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),
         source: "shop".into(),
-        time: "2026-11-15T12:00:00Z".into(),
-        data,
+        time: Some("2026-11-15T12:00:00Z".into()),
+        subject: None,
+        extensions: Vec::new(),
+        data: Data::from(&data),
         trace: None,
+        key: None,
     }
 }
 
@@ -31,8 +34,7 @@ fn rules() -> Rulebook {
         ..rule("everything", 1)
     };
     let other = Rule { events: Pattern::new("invoice.*").unwrap(), ..rule("other", 1) };
-    let off = Rule { enabled: false, ..rule("off", 1) };
-    let (book, bad) = Rulebook::new(&[rule("invoices", 3), everything, other, off]);
+    let (book, bad) = Rulebook::new(&[rule("invoices", 3), everything, other]);
     assert_eq!(bad, []);
     book
 }
@@ -43,14 +45,15 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
     let place = Place::new();
     let store = place.open();
     let accept = Accept::new(store.clone(), rules());
-    let accepted = accept.accept(order("evt-1", json!({"id": "A-7", "total": 120.5})), NOW).await.unwrap();
+    let accepted =
+        accept.accept(order("evt-1", json!({"id": "A-7", "total": 120.5})), NOW, |_| true).await.unwrap();
     assert_eq!((accepted.deliveries.len(), accepted.deduplicated), (2, false));
     assert_eq!(accepted.tally, Tally { considered: 2, filtered: 0, unclear: 0 });
-    let (id, _, service, request) = &accepted.begun[0];
+    let Begun { id, service, request, .. } = &accepted.begun[0];
     assert_eq!((service, request.path.as_str()), (&slug("billing"), "/invoices/A-7"));
-    assert_eq!(request.body.as_deref(), Some(&br#"{"order":"A-7"}"#[..]));
+    assert_eq!(request.body.bytes().map(|body| &body[..]), Some(&br#"{"order":"A-7"}"#[..]));
     let (kept, _) = store.delivery(*id).await.unwrap().unwrap();
-    assert_eq!(Request::from_bytes(&kept.request).as_ref(), Some(request));
+    assert_eq!(Request::from_bytes(&kept.request, &kept.payload).as_ref(), Some(request));
     assert_eq!((kept.rule, kept.event.as_str(), kept.state), ((slug("invoices"), 3), "evt-1", State::Leased));
     let event = store.event("evt-1").await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event.payload).unwrap()["data"]["total"], json!(120.5));
@@ -61,9 +64,9 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
 async fn hub_5_what_is_filtered_is_counted() {
     let place = Place::new();
     let accept = Accept::new(place.open(), rules());
-    let small = accept.accept(order("evt-1", json!({"id": "A-7", "total": 5})), NOW).await.unwrap();
+    let small = accept.accept(order("evt-1", json!({"id": "A-7", "total": 5})), NOW, |_| true).await.unwrap();
     assert_eq!((small.deliveries.len(), small.tally), (1, Tally { considered: 2, filtered: 1, unclear: 0 }));
-    let unclear = accept.accept(order("evt-2", json!({"id": "A-8"})), NOW).await.unwrap();
+    let unclear = accept.accept(order("evt-2", json!({"id": "A-8"})), NOW, |_| true).await.unwrap();
     assert_eq!(unclear.tally, Tally { considered: 2, filtered: 1, unclear: 1 });
 }
 
@@ -73,9 +76,9 @@ async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once() {
     let place = Place::new();
     let store = place.open();
     let accept = Accept::new(store.clone(), rules());
-    let accepted = accept.accept(order("evt-1", json!({"total": 500})), NOW).await.unwrap();
+    let accepted = accept.accept(order("evt-1", json!({"total": 500})), NOW, |_| true).await.unwrap();
     assert_eq!((accepted.deliveries.len(), accepted.begun.len()), (2, 1));
-    let (dead, attempts) = store.delivery(accepted.deliveries[1]).await.unwrap().unwrap();
+    let (dead, attempts) = store.delivery(accepted.deliveries[0]).await.unwrap().unwrap();
     assert_eq!((dead.state, dead.reason), (State::DeadLettered, Some(Reason::Impossible)));
     let error = attempts[0].error.as_deref().unwrap();
     assert!(error.starts_with("path: the event has no `data.id`"), "{error}");
@@ -87,13 +90,69 @@ async fn hub_3_the_same_event_again_is_the_same_event() {
     let place = Place::new();
     let accept = Accept::new(place.open(), rules());
     let data = json!({"id": "A-7", "total": 120.5});
-    let first = accept.accept(order("evt-1", data.clone()), NOW).await.unwrap();
-    let again = accept.accept(Incoming { time: "later".into(), ..order("evt-1", data) }, NOW).await.unwrap();
+    let first = accept.accept(order("evt-1", data.clone()), NOW, |_| true).await.unwrap();
+    let again = accept.accept(Incoming { time: None, ..order("evt-1", data) }, NOW, |_| true).await.unwrap();
     assert_eq!((again.deduplicated, again.deliveries, again.begun), (true, first.deliveries, vec![]));
-    let other = accept.accept(order("evt-1", json!({"id": "A-8", "total": 1})), NOW).await;
+    let other = accept.accept(order("evt-1", json!({"id": "A-8", "total": 1})), NOW, |_| true).await;
     assert_eq!(other.unwrap_err(), NotAccepted::OtherContent);
     for (bad, why) in [("", "empty"), (&*"x".repeat(201), "200"), ("a b", "visible"), ("ä", "visible")] {
-        let error = accept.accept(order(bad, json!({})), NOW).await.unwrap_err().to_string();
+        let error = accept.accept(order(bad, json!({})), NOW, |_| true).await.unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// HUB-3, CRD-2: the same key is the same event, whatever its id; with another content it is a mistake; events of one batch
+/// are each for themselves.
+#[tokio::test]
+async fn hub_3_the_same_key_is_the_same_event() {
+    let place = Place::new();
+    let store = place.open();
+    let accept = Accept::new(store.clone(), rules());
+    let keyed = |id: &str, total: u32| Incoming {
+        key: Some("k-1".into()),
+        ..order(id, json!({"id": "A-7", "total": total}))
+    };
+    let first = accept.accept(keyed("evt-1", 200), NOW, |_| true).await.unwrap();
+    let again = accept.accept(keyed("evt-2", 200), NOW, |_| true).await.unwrap();
+    assert_eq!((&*again.id, again.deduplicated, &again.deliveries), ("evt-1", true, &first.deliveries));
+    assert_eq!(store.event("evt-2").await.unwrap(), None, "nothing of it was kept");
+    let other = accept.accept(keyed("evt-3", 300), NOW, |_| true).await;
+    assert_eq!(other.unwrap_err(), NotAccepted::OtherContent);
+    let next_day = NOW + std::time::Duration::from_secs(25 * 3_600);
+    let later = accept.accept(keyed("evt-4", 300), next_day, |_| true).await.unwrap();
+    assert!(!later.deduplicated, "a key is forgotten after a day");
+
+    let fine = |id: &str| order(id, json!({"id": id, "total": 200}));
+    let batch = vec![
+        fine("b-1"),
+        order("bad id", json!({})),
+        fine("b-2"),
+        fine("b-1"),
+        order("b-2", json!({"id": 1})),
+    ];
+    let answers = accept.accept_all(batch, NOW, |_| true).await;
+    let short: Vec<Result<bool, NotAccepted>> =
+        answers.into_iter().map(|answer| answer.map(|accepted| accepted.deduplicated)).collect();
+    assert!(matches!(
+        &short[..],
+        [Ok(false), Err(NotAccepted::BadId(_)), Ok(false), Ok(true), Err(NotAccepted::OtherContent)]
+    ));
+}
+
+/// HUB-5: what finds no room in hand begins in the store; a rule that is disabled holds what it matches. Trap "a disabled rule
+/// drops events silently".
+#[tokio::test]
+async fn hub_5_a_disabled_rule_holds_and_a_full_hand_queues() {
+    let place = Place::new();
+    let store = place.open();
+    let (book, _) = Rulebook::new(&[rule("invoices", 1), Rule { enabled: false, ..rule("off", 1) }]);
+    let accept = Accept::new(store.clone(), book);
+    let accepted =
+        accept.accept(order("evt-1", json!({"id": "A", "total": 200})), NOW, |_| false).await.unwrap();
+    assert_eq!((accepted.deliveries.len(), accepted.begun.len(), accepted.held), (2, 0, 1));
+    let mut states = Vec::new();
+    for id in accepted.deliveries {
+        states.push(store.delivery(id).await.unwrap().unwrap().0.state);
+    }
+    assert_eq!(states, [State::Queued, State::Held]);
 }

@@ -9,16 +9,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use seawall_dist::deadletter::{Answer, Attempt, Sent};
+use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
-use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    AttemptRecord, Change, Committed, Following, Kept, NewDelivery, Room, Settlement, Store, StoreError,
-    Unit, Urgency,
+    Birth, Change, Committed, Due, Following, Kept, NewDelivery, Registered, Room, Settlement, Store,
+    StoreError, Unit, Urgency,
 };
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
@@ -67,8 +70,10 @@ pub(crate) fn rule(name: &str, version: u64) -> Rule {
         path: "/invoices/{{ data.id }}".into(),
         headers: vec![],
         body: Some("{\"order\":\"{{ data.id }}\"}".into()),
-        schedule: Schedule { count: Count::All, attempts: 7, ..Schedule::default() },
+        schedule: Schedule { count: Count::All, attempts: Some(7), ..Schedule::default() },
+        ordering: None,
         enabled: true,
+        note: None,
         changed: NOW,
     }
 }
@@ -78,54 +83,104 @@ pub(crate) fn event(id: &str) -> Arc<Event> {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),
         source: "shop".into(),
-        payload: format!("{{\"id\":\"{id}\"}}").into_bytes(),
+        payload: format!("{{\"id\":\"{id}\"}}").into(),
         fingerprint: [7; 32],
         accepted: NOW,
         trace: Some("00-1-1-01".into()),
+        considered: 2,
+        filtered: 1,
     })
 }
 
-fn to(service: &str) -> NewDelivery {
+pub(crate) fn to(service: &str) -> NewDelivery {
     NewDelivery {
         rule: (slug("invoices"), 3),
         service: slug(service),
         request: format!("to {service}").into_bytes(),
-        stillborn: None,
+        birth: Birth::Leased,
+        order: None,
     }
 }
 
-fn unit(changes: impl IntoIterator<Item = Change>) -> Unit {
+pub(crate) fn unit(changes: impl IntoIterator<Item = Change>) -> Unit {
     Unit { changes: changes.into_iter().collect() }
 }
 
-async fn add(store: &impl Store, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
+pub(crate) async fn add(store: &impl Store, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
     let deliveries = deliveries.iter().map(|service| to(service)).collect();
     store.commit(Urgency::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
 }
 
-async fn settle(store: &impl Store, delivery: DeliveryId, next: Following) -> Result<Committed, StoreError> {
-    let attempt = AttemptRecord {
+pub(crate) fn attempt() -> Attempt {
+    Attempt {
         at: NOW,
-        took_micros: 1_234,
-        status: Some(500),
+        took: Duration::from_micros(1_234),
+        sent: Some(Sent { line: "POST https://x/y".into(), headers: vec![("x-team".into(), "7".into())] }),
         error: Some("down".into()),
-        answer: vec![1, 2],
-    };
-    let settlement = Settlement { delivery, next, attempt: Some(attempt) };
+        answer: Some(Answer {
+            status: 500,
+            headers: vec![("retry-after".into(), "7".into())],
+            body: vec![1, 2],
+        }),
+    }
+}
+
+pub(crate) const SPENT: Progress = Progress { accepted: NOW, counted: 5, failures: 5 };
+
+pub(crate) async fn settle(
+    store: &impl Store,
+    delivery: DeliveryId,
+    next: Following,
+) -> Result<Committed, StoreError> {
+    let settlement =
+        Settlement { delivery, next, ordered: false, at: NOW, attempt: Some(attempt()), number: 1 };
     store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await
 }
 
+pub(crate) trait Names {
+    fn names(&self) -> Vec<DeliveryId>;
+}
+
+impl Names for Committed {
+    fn names(&self) -> Vec<DeliveryId> {
+        self.deliveries.iter().map(|(id, _)| *id).collect()
+    }
+}
+
 /// What is due of all services, up to so many of each.
-async fn due(store: &impl Store, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
-    let room = |service: &str| Room { service: slug(service), most };
+pub(crate) async fn due(store: &impl Store, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
+    let room = |service: &str| Room { service: slug(service), fresh: most, again: most, forward: None };
     store.take_due(now, ["billing", "mail", "search"].map(room).into()).await
 }
 
-async fn kept(store: &impl Store, id: DeliveryId) -> Kept {
+pub(crate) async fn kept(store: &impl Store, id: DeliveryId) -> Kept {
     store.delivery(id).await.unwrap().unwrap().0
 }
 
-/// HUB-1, HUB-4: services and rules come back as they were put in; versions go up one by one, and a stale one is refused.
+fn source(version: u64) -> Source {
+    Source {
+        name: slug("github"),
+        version,
+        proof: Sealed(vec![1, 2, 3]),
+        event_type: "github.{{ headers['x-github-event'] }}".into(),
+        event_id: None,
+        enabled: true,
+        changed: NOW,
+    }
+}
+
+fn circuit(trips: u32) -> Circuit {
+    Circuit {
+        service: slug("billing"),
+        state: CircuitState::Open,
+        until: Some(NOW),
+        trips,
+        reason: Some("an outage".into()),
+        changed: NOW,
+    }
+}
+
+/// HUB-1, HUB-4, HUB-7: services and rules come back as they were put in; versions go up one by one, and a stale one is refused.
 #[tokio::test]
 async fn hub_1_services_and_rules_are_kept_by_version() {
     let place = Place::new();
@@ -138,12 +193,42 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
     assert_eq!(put(Change::PutService(service("billing", 4))).await, Err(stale));
     assert_eq!(put(Change::PutService(service("other", 2))).await, Err(StoreError::Stale { found: None }));
     put(Change::PutRule(rule("invoices", 1))).await.unwrap();
-    assert_eq!(store.services().await.unwrap(), [service("billing", 2)]);
-    assert_eq!(store.rules().await.unwrap(), [rule("invoices", 1)]);
-    put(Change::DeleteRule(slug("invoices"))).await.unwrap();
-    assert_eq!(put(Change::DeleteRule(slug("invoices"))).await, Err(StoreError::Stale { found: None }));
-    put(Change::DeleteService(slug("billing"))).await.unwrap();
-    assert!(store.services().await.unwrap().is_empty() && store.rules().await.unwrap().is_empty());
+    let ordered =
+        Rule { ordering: Some(Ordering { key: "{{ data.c }}".into(), hold: true }), ..rule("invoices", 2) };
+    put(Change::PutRule(ordered.clone())).await.unwrap();
+    put(Change::PutSource(source(1))).await.unwrap();
+    put(Change::PutSource(source(2))).await.unwrap();
+    put(Change::PutAdminKey([9; 32])).await.unwrap();
+    for trips in 1..300 {
+        put(Change::PutCircuit(circuit(trips))).await.unwrap();
+    }
+    let all = Registered {
+        services: vec![service("billing", 2)],
+        rules: vec![ordered.clone()],
+        sources: vec![source(2)],
+        circuits: vec![circuit(299)],
+        admin_key: Some([9; 32]),
+    };
+    assert_eq!(store.registered().await.unwrap(), all);
+    assert_eq!(store.rule_versions(&slug("invoices")).await.unwrap(), [ordered, rule("invoices", 1)]);
+    let history = store.circuit_history(&slug("billing"), 1_000).await.unwrap();
+    assert_eq!((history.len(), &history[0]), (200, &circuit(299)), "bounded, the newest first");
+
+    let gone = Err(StoreError::Stale { found: None });
+    assert_eq!(put(Change::DeleteRule(slug("invoices"), 1)).await, gone, "that is not its version");
+    put(Change::DeleteRule(slug("invoices"), 2)).await.unwrap();
+    assert_eq!(put(Change::DeleteRule(slug("invoices"), 2)).await, gone);
+    assert_eq!(
+        put(Change::PutRule(rule("invoices", 1))).await,
+        Err(StoreError::Stale { found: Some(2) }),
+        "a version never means two things"
+    );
+    put(Change::PutRule(rule("invoices", 3))).await.unwrap();
+    put(Change::DeleteSource(slug("github"), 2)).await.unwrap();
+    put(Change::DeleteService(slug("billing"), 2)).await.unwrap();
+    let left = store.registered().await.unwrap();
+    assert!(left.services.is_empty() && left.sources.is_empty());
+    assert_eq!(left.rules, [rule("invoices", 3)]);
 }
 
 /// HUB-14: a unit is true as a whole or not at all, whatever becomes of those that share its commit.
@@ -157,7 +242,7 @@ async fn hub_14_a_unit_is_committed_as_a_whole_or_not_at_all() {
         store.commit(Urgency::Admin, unit([Change::PutService(service("third", 1))])),
     );
     assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(Committed::default())));
-    assert_eq!(store.services().await.unwrap(), [service("third", 1)]);
+    assert_eq!(store.registered().await.unwrap().services, [service("third", 1)]);
 }
 
 /// HUB-3: event, deliveries and idempotency record are one commit; the same id is stored once, however many send it at once,
@@ -188,7 +273,7 @@ async fn hub_3_the_same_event_is_stored_once() {
         }
     }
     assert_eq!((first.len(), again), (10, 190));
-    let names: BTreeSet<DeliveryId> = led_to.values().flatten().copied().collect();
+    let names: BTreeSet<DeliveryId> = led_to.values().flatten().map(|(id, _)| *id).collect();
     assert_eq!(names.len(), 20, "names are given out once");
     assert_eq!(store.event("evt-3").await.unwrap().unwrap(), *event("evt-3"));
     assert_eq!(store.event("nope").await.unwrap(), None);
@@ -199,14 +284,16 @@ async fn hub_3_the_same_event_is_stored_once() {
 async fn hub_5_a_delivery_waits_is_taken_and_ends() {
     let place = Place::new();
     let store = place.open();
-    let ids = add(&store, "evt-1", &["billing", "mail", "search"]).await.unwrap().deliveries;
+    let ids = add(&store, "evt-1", &["billing", "mail", "search"]).await.unwrap().names();
     assert!(due(&store, NOW, 10).await.unwrap().is_empty(), "they are born in this process's hand");
 
     let progress = Progress { accepted: NOW, counted: 1, failures: 2 };
     let until = NOW + Duration::from_secs(30);
-    settle(&store, ids[0], Following::Waits { until, progress }).await.unwrap();
+    settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
     settle(&store, ids[1], Following::Delivered).await.unwrap();
-    settle(&store, ids[2], Following::DeadLetter(Reason::Attempts)).await.unwrap();
+    settle(&store, ids[2], Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false })
+        .await
+        .unwrap();
     assert_eq!(
         settle(&store, ids[1], Following::Delivered).await,
         Err(StoreError::NotOurs(ids[1])),
@@ -221,9 +308,18 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
 
     settle(&store, ids[0], Following::Delivered).await.unwrap();
     let (done, attempts) = store.delivery(ids[0]).await.unwrap().unwrap();
-    assert_eq!((done.state, attempts.len(), attempts[0].status), (State::Delivered, 2, Some(500)));
+    assert_eq!((done.state, attempts.len()), (State::Delivered, 2));
+    assert_eq!(attempts[0], attempt(), "of a failure everything is remembered");
+    let answer = attempts[1].answer.as_ref().unwrap();
+    assert_eq!(
+        (attempts[1].at, attempts[1].took, answer.status, &*answer.body),
+        (NOW, attempt().took, 500, &[1, 2][..])
+    );
     let dead = kept(&store, ids[2]).await;
-    assert_eq!((dead.state, dead.reason), (State::DeadLettered, Some(Reason::Attempts)));
+    assert_eq!(
+        (dead.state, dead.reason, dead.progress),
+        (State::DeadLettered, Some(Reason::Attempts), SPENT)
+    );
     let foreign = DeliveryId { era: ids[0].era ^ 1, ..ids[0] };
     assert_eq!(store.delivery(foreign).await.unwrap(), None, "a name of another database");
     assert_eq!(DeliveryId::parse(&ids[0].to_string()), Some(ids[0]));
@@ -236,7 +332,7 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
     let place = Place::new();
     let ids = {
         let store = place.open();
-        let ids = add(&store, "evt-1", &["billing", "mail"]).await.unwrap().deliveries;
+        let ids = add(&store, "evt-1", &["billing", "mail"]).await.unwrap().names();
         settle(&store, ids[1], Following::Delivered).await.unwrap();
         ids
     };
@@ -250,7 +346,7 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
     let taken = due(&store, NOW, 10).await.unwrap();
     assert_eq!(taken.iter().map(|kept| kept.id).collect::<Vec<_>>(), [ids[0]]);
     settle(&store, ids[0], Following::Delivered).await.unwrap();
-    let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().deliveries;
+    let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().names();
     assert!(fresh[0] > ids[1], "names go on");
 }
 
@@ -261,14 +357,17 @@ async fn hub_5_the_longest_due_come_first() {
     let store = place.open();
     let mut expected = Vec::new();
     for n in 0..20_u64 {
-        let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().deliveries;
+        let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().names();
         let until = NOW + Duration::from_secs((n * 7) % 20);
         let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
-        settle(&store, ids[0], Following::Waits { until, progress }).await.unwrap();
+        settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
         expected.push((until, ids[0]));
     }
     expected.sort_unstable();
-    assert_eq!(store.next_due().await.unwrap(), [(slug("billing"), NOW)]);
+    assert_eq!(
+        store.next_due().await.unwrap(),
+        [Due { service: slug("billing"), fresh: None, again: Some(NOW) }]
+    );
     let taken = due(&store, NOW + Duration::from_secs(60), 5).await.unwrap();
     assert_eq!(
         taken.iter().map(|kept| kept.id).collect::<Vec<_>>(),

@@ -1,24 +1,24 @@
 //! Deliveries on their way: a real store, and a peer that can be broken and healed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use seawall::breaker::State as Circuit;
 use seawall::{Attempt, Breaker, Bulkhead, Clock, Fault, Guard, GuardBuilder, Registry, millis, secs};
-use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
+use seawall_hub_core::domain::delivery::{ATTEMPTS, Count, DeliveryId, Reason, Schedule, State};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Change, NewDelivery, Store, Unit, Urgency};
-use seawall_hub_core::port::transport::{Answer, NoAnswer, Transport};
+use seawall_hub_core::port::store::{Birth, Change, NewDelivery, Store, Unit, Urgency};
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Deliver, InHand, Incoming, Rulebook, wall_time};
+use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{Place, event, rule, service, slug};
+use crate::conformance::{Names, Place, event, rule, service, slug};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
@@ -57,15 +57,20 @@ impl Transport for Peer {
         &self,
         _: &Service,
         request: &Request,
-        delivery: DeliveryId,
-        _: u32,
+        letter: Option<Letter<'_>>,
         _: Attempt,
     ) -> Result<Answer, NoAnswer> {
         assert_eq!(request.path, "/hook");
+        let delivery = letter.unwrap().delivery;
         let mood = *self.mood.lock().unwrap();
         if mood == Mood::Refuses {
             let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
-            return Err(NoAnswer { fault, error: "connection refused".into(), impossible: false });
+            return Err(NoAnswer {
+                fault,
+                error: "connection refused".into(),
+                impossible: false,
+                sent: None,
+            });
         }
         *self.seen.lock().unwrap().entry(delivery).or_default() += 1;
         let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -76,7 +81,13 @@ impl Transport for Peer {
         }
         self.at_once.fetch_sub(1, Ordering::SeqCst);
         let status = if let Mood::Says(status) = mood { status } else { 200 };
-        Ok(Answer { status, fault: Fault::of_http(status), body: b"{}".to_vec() })
+        Ok(Answer {
+            status,
+            fault: Fault::of_http(status),
+            headers: vec![],
+            body: b"{}".to_vec(),
+            sent: None,
+        })
     }
 }
 
@@ -111,8 +122,8 @@ impl Scene {
         let (book, _) = Rulebook::new(&[everything()]);
         let peer = Peer::new(mood);
         let deliver = Deliver::new(store.clone(), peer.clone(), registry.clone(), clock.clone());
-        deliver.put_service(service("billing", 1), guard).unwrap();
-        deliver.put_schedules(HashMap::from([(slug("everything"), everything().schedule)]));
+        deliver.put_service(service("billing", 1), guard, ATTEMPTS).unwrap();
+        deliver.put_rules(&[everything()]);
         Scene { accept: Accept::new(store.clone(), book), store, deliver, registry, peer, clock }
     }
 
@@ -128,17 +139,16 @@ impl Scene {
                 id: format!("{name}-{n}"),
                 kind: EventType::new("order.created").unwrap(),
                 source: "shop".into(),
-                time: "now".into(),
-                data: json!({"n": n}),
+                time: None,
+                subject: None,
+                extensions: Vec::new(),
+                data: Data::from(&json!({"n": n})),
                 trace: None,
+                key: None,
             };
-            let now = self.now();
-            let accepted = self.accept.accept(incoming, now).await.unwrap();
-            let in_hand = accepted.begun.into_iter().map(|(id, _, service, request)| {
-                let progress = Progress { accepted: now, counted: 0, failures: 0 };
-                (service, InHand { id, request, schedule: everything().schedule, progress })
-            });
-            self.deliver.offer(in_hand);
+            let has_room = |service: &_| self.deliver.has_room(service);
+            let accepted = self.accept.accept(incoming, self.now(), has_room).await.unwrap();
+            self.deliver.begin(accepted.begun);
             ids.extend(accepted.deliveries);
         }
         ids
@@ -182,10 +192,8 @@ async fn hub_5_what_is_accepted_is_delivered_once() {
             assert_eq!(scene.peer.reached(), 300, "each once");
             assert!(scene.peer.most_at_once.load(Ordering::SeqCst) <= 20);
             let (_, attempts) = scene.store.delivery(ids[0]).await.unwrap().unwrap();
-            assert_eq!(
-                (attempts.len(), attempts[0].status, &*attempts[0].answer),
-                (1, Some(200), &b"{}"[..])
-            );
+            let answer = attempts[0].answer.as_ref().unwrap();
+            assert_eq!((attempts.len(), answer.status, &*answer.body), (1, 200, &b"{}"[..]));
         })
         .await;
 }
@@ -239,7 +247,11 @@ async fn hub_5_refusals_end_as_dead_letters() {
             scene.until(&failing, State::DeadLettered).await;
             let look = async |id| {
                 let (kept, attempts) = scene.store.delivery(id).await.unwrap().unwrap();
-                (kept.reason, attempts.len(), attempts.last().unwrap().status)
+                (
+                    kept.reason,
+                    attempts.len(),
+                    attempts.last().unwrap().answer.as_ref().map(|answer| answer.status),
+                )
             };
             assert_eq!(look(refused[0]).await, (Some(Reason::Refused), 1, Some(422)));
             assert_eq!(look(failing[0]).await, (Some(Reason::Attempts), 5, Some(500)));
@@ -254,11 +266,17 @@ async fn hub_5_a_paused_service_holds() {
     let scene = Scene::new(&place, Mood::Healthy, usual());
     scene
         .play(async {
-            scene.deliver.put_service(Service { paused: true, ..service("billing", 1) }, usual()).unwrap();
+            scene
+                .deliver
+                .put_service(Service { paused: true, ..service("billing", 1) }, usual(), ATTEMPTS)
+                .unwrap();
             let ids = scene.send("evt", 20).await;
             tokio::time::sleep(millis(300)).await;
             assert_eq!(scene.peer.reached(), 0);
-            scene.deliver.put_service(Service { paused: false, ..service("billing", 1) }, usual()).unwrap();
+            scene
+                .deliver
+                .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
+                .unwrap();
             scene.until(&ids, State::Delivered).await;
         })
         .await;
@@ -289,7 +307,8 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
         rule: (slug("everything"), 1),
         service: slug("billing"),
         request: b"not ours".to_vec(),
-        stillborn: None,
+        birth: Birth::Leased,
+        order: None,
     };
     let added = scene
         .store
@@ -301,7 +320,7 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
     scene
         .play(async {
             scene.until(&ids, State::Delivered).await;
-            scene.until(&added.deliveries, State::DeadLettered).await;
+            scene.until(&added.names(), State::DeadLettered).await;
         })
         .await;
 }
@@ -313,9 +332,15 @@ async fn prm_1_what_does_not_fit_comes_again_by_itself() {
     let scene = Scene::new(&place, Mood::Healthy, usual());
     scene
         .play(async {
-            scene.deliver.put_service(Service { paused: true, ..service("billing", 1) }, usual()).unwrap();
+            scene
+                .deliver
+                .put_service(Service { paused: true, ..service("billing", 1) }, usual(), ATTEMPTS)
+                .unwrap();
             let ids = scene.send("evt", 1_200).await;
-            scene.deliver.put_service(Service { paused: false, ..service("billing", 1) }, usual()).unwrap();
+            scene
+                .deliver
+                .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
+                .unwrap();
             scene.until(&ids, State::Delivered).await;
             assert_eq!(scene.peer.reached(), 1_200, "each once");
         })

@@ -60,3 +60,5 @@ pub(crate) use problem::Problems;
 pub use problem::{ConfigError, Problem};
 #[cfg(feature = "config")]
 pub use reference::reference;
+#[cfg(feature = "config")]
+pub use time::duration;

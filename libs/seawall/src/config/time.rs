@@ -18,6 +18,11 @@ const TIME_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 const UNITS: &str = "write a number and a unit: ns, us, ms, s, m, h or d, like `30s` or `1m30s`";
 
+/// Reads a duration as it is written in a configuration: `30s`, `1m30s`, `1.5 h`. A wrong one says what to write instead.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    read(text, Bare::Refused).map_err(|Wrong { reason, remedy }| format!("{reason}; {remedy}"))
+}
+
 /// `30s`, `1m30s`, `1.5 h`.
 pub(super) fn read(text: &str, bare: Bare) -> Result<Duration, Wrong> {
     let shown = shortened(text);

@@ -1,0 +1,205 @@
+//! Units of work: what is changed together.
+
+use std::sync::Arc;
+
+use seawall_dist::deadletter::Attempt;
+
+use crate::domain::circuit::Circuit;
+use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
+use crate::domain::event::Event;
+use crate::domain::rule::Rule;
+use crate::domain::service::Service;
+use crate::domain::slug::Slug;
+use crate::domain::source::Source;
+use crate::domain::time::Millis;
+
+use super::store::Kept;
+
+/// Changes that become true together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Unit {
+    /// In this order.
+    pub changes: Vec<Change>,
+}
+
+impl Unit {
+    /// One change alone.
+    #[must_use]
+    pub fn of(change: Change) -> Self {
+        Unit { changes: vec![change] }
+    }
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A new service, or a new version of one: its version must be one more than what is there.
+    PutService(Service),
+    /// A service goes, if this is its version.
+    DeleteService(Slug, u64),
+    /// A new rule, or a new version of one. Versions before it stay readable.
+    PutRule(Rule),
+    /// A rule goes, if this is its version.
+    DeleteRule(Slug, u64),
+    /// A new source of webhooks, or a new version of one.
+    PutSource(Source),
+    /// A source goes, if this is its version.
+    DeleteSource(Slug, u64),
+    /// A circuit has moved.
+    PutCircuit(Circuit),
+    /// The hash of the admin key.
+    PutAdminKey([u8; 32]),
+    /// The unit happens once under this key: if it has happened before, nothing of it does.
+    Once(Once),
+    /// An event, with what it leads to.
+    AddEvent(Arc<Event>, Vec<NewDelivery>),
+    /// What came of a try.
+    Settle(Settlement),
+    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone.
+    PutBack(Vec<DeliveryId>),
+    /// A dead letter is sent again, as a new delivery that is linked to it.
+    Replay(Replay),
+    /// A dead letter is done with, and goes out of sight.
+    Discard {
+        /// Which.
+        dead: DeliveryId,
+        /// When.
+        at: Millis,
+    },
+    /// Deliveries that have not ended become dead letters, up to so many.
+    Bury {
+        /// Whose.
+        whose: Whose,
+        /// So many at most; [`Committed::touched`] says how many it was.
+        most: u32,
+        /// When.
+        at: Millis,
+    },
+    /// Deliveries that waited for their rule go on, up to so many.
+    Release {
+        /// The rule.
+        rule: Slug,
+        /// So many at most; [`Committed::touched`] says how many it was.
+        most: u32,
+    },
+}
+
+/// A key under which a unit happens once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// What kind of thing it is about, so that keys of different kinds never meet.
+    pub scope: &'static str,
+    /// As it was sent.
+    pub key: String,
+    /// Of what was sent.
+    pub fingerprint: [u8; 32],
+    /// What whoever repeats it is to be told, beside the deliveries that began.
+    pub note: String,
+    /// Now.
+    pub at: Millis,
+}
+
+/// Whose deliveries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// Those to this service.
+    Service(Slug),
+    /// Those that wait for this rule, which is disabled.
+    HeldBy(Slug),
+}
+
+/// A delivery that begins.
+#[derive(Clone, Debug)]
+pub struct NewDelivery {
+    /// The rule that asks for it, and its version.
+    pub rule: (Slug, u64),
+    /// To whom.
+    pub service: Slug,
+    /// The request as it was rendered, in bytes of the sender's own making.
+    pub request: Vec<u8>,
+    /// How it begins.
+    pub birth: Birth,
+    /// Those with the same key go out one after the other. One that is not the first of them is born blocked.
+    pub order: Option<String>,
+}
+
+/// How a delivery begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Birth {
+    /// In this process's hand.
+    Leased,
+    /// In the store: there is no room in hand.
+    Queued,
+    /// Its rule is disabled.
+    Held,
+    /// As a dead letter: no request could be made of the event, and this is why.
+    Dead(String),
+}
+
+/// What came of a try, and what follows.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Of which delivery. Only if this process still has it.
+    pub delivery: DeliveryId,
+    /// What follows.
+    pub next: Following,
+    /// Whether others wait behind it in an order.
+    pub ordered: bool,
+    /// When it was.
+    pub at: Millis,
+    /// What is remembered of the try, if it was one.
+    pub attempt: Option<Attempt>,
+    /// The sends of this delivery, counted from 1.
+    pub number: u32,
+}
+
+/// What follows a try.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Following {
+    /// It is delivered.
+    Delivered,
+    /// It waits.
+    Waits {
+        /// Until.
+        until: Millis,
+        /// Where it stands.
+        progress: Progress,
+        /// Whether it waits for its peer to come back.
+        stalled: bool,
+    },
+    /// It waits for its rule.
+    Held,
+    /// It is a dead letter.
+    DeadLetter {
+        /// Why.
+        reason: Reason,
+        /// Where it stands at the end.
+        progress: Progress,
+        /// Whether those behind it in its order wait until somebody has dealt with it.
+        hold: bool,
+    },
+}
+
+/// A dead letter is sent again.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Which. It stays, and is marked.
+    pub dead: DeliveryId,
+    /// What is sent.
+    pub new: NewDelivery,
+    /// When.
+    pub at: Millis,
+    /// Also if it has been replayed before, and that is under way or went well.
+    pub again: bool,
+}
+
+/// What a commit has made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Committed {
+    /// The deliveries that began, in the order of the unit, and how.
+    pub deliveries: Vec<(DeliveryId, State)>,
+    /// Deliveries whose turn it is now that others before them have ended. They are this process's.
+    pub ready: Vec<Kept>,
+    /// How many were buried or released.
+    pub touched: usize,
+}

@@ -1,0 +1,350 @@
+//! The deliveries of one service that are in hand.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, UNIX_EPOCH};
+
+use seawall::breaker::{Snapshot, State as GuardState};
+use seawall::{Guard, Tick};
+use tokio::sync::Notify;
+
+use super::is_closed;
+use crate::domain::circuit::{Circuit, CircuitState};
+use crate::domain::delivery::{DeliveryId, Progress};
+use crate::domain::service::Service;
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+use crate::render::Request;
+
+/// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
+pub const FRESH_MAX: usize = 1_000;
+/// And so many that were.
+const AGAIN_MAX: usize = 500;
+/// So many of one service are under way at once at most; its bulkhead may say fewer.
+const SENDING_MAX: usize = 256;
+/// So many fresh ones go out for one that is tried again.
+const FRESH_FOR_AGAIN: u32 = 4;
+
+/// A delivery in hand.
+#[derive(Clone, Debug)]
+pub struct InHand {
+    /// Its name.
+    pub id: DeliveryId,
+    /// The rule that asks for it.
+    pub rule: Slug,
+    /// What is sent.
+    pub request: Request,
+    /// The event that it is about.
+    pub event: String,
+    /// When that was accepted.
+    pub event_accepted: Millis,
+    /// What it has cost so far.
+    pub progress: Progress,
+    /// Whether others wait behind it.
+    pub ordered: bool,
+    /// The dead letter that it replays, if it does.
+    pub replay_of: Option<DeliveryId>,
+}
+
+/// One service and its deliveries in hand.
+pub(super) struct Lane {
+    service: RwLock<Arc<Service>>,
+    pub(super) guard: Guard,
+    paused: AtomicBool,
+    closed: AtomicBool,
+    /// So many has a delivery, unless its rule says otherwise.
+    attempts: AtomicU32,
+    state: Mutex<State>,
+    /// Rung when there may be something to do.
+    pub(super) bell: Notify,
+}
+
+struct State {
+    fresh: VecDeque<InHand>,
+    again: VecDeque<InHand>,
+    /// Fresh ones since the last that was tried again.
+    fresh_in_a_row: u32,
+    /// Under way.
+    sending: usize,
+    /// Sent, and not yet written down.
+    settling: usize,
+    /// So many may be under way. One after a closed gate, and one more with each that goes well: what has waited comes
+    /// forward in a ramp, and not as a wave.
+    allowed: usize,
+    /// Nothing is sent until then: the peer, or the hub's own policy, said so. The rows in the store are left alone.
+    parked_until: Option<Tick>,
+    /// Whether the store had more when it was last asked.
+    more: bool,
+    /// The circuit closed then, and what has stalled before that has not all come forward.
+    forward: Option<Millis>,
+    /// Where the circuit stood when somebody last looked.
+    circuit: GuardState,
+}
+
+/// What a lane does next.
+pub(super) enum Turn {
+    Send(Box<InHand>),
+    /// Nothing for so long, or until the bell rings.
+    Park(Duration),
+    /// Nothing until the bell rings.
+    Rest,
+    /// Nothing any more.
+    End,
+}
+
+/// How much there is room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Space {
+    pub(super) fresh: usize,
+    pub(super) again: usize,
+    pub(super) forward: Option<Millis>,
+}
+
+impl Lane {
+    pub(super) fn new(service: Service, guard: Guard, attempts: u32) -> Arc<Self> {
+        let state = State {
+            fresh: VecDeque::new(),
+            again: VecDeque::new(),
+            fresh_in_a_row: 0,
+            sending: 0,
+            settling: 0,
+            allowed: SENDING_MAX,
+            parked_until: None,
+            more: false,
+            forward: None,
+            circuit: GuardState::Closed,
+        };
+        Arc::new(Lane {
+            paused: AtomicBool::new(service.paused),
+            service: RwLock::new(Arc::new(service)),
+            guard,
+            closed: AtomicBool::new(false),
+            attempts: AtomicU32::new(attempts),
+            state: Mutex::new(state),
+            bell: Notify::new(),
+        })
+    }
+
+    pub(super) fn service(&self) -> Arc<Service> {
+        self.service.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many attempts a delivery has, unless its rule says so.
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// The service has been changed.
+    pub(super) fn change(&self, service: Service, attempts: u32) {
+        self.attempts.store(attempts, Ordering::Relaxed);
+        self.paused.store(service.paused, Ordering::Release);
+        *self.service.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(service);
+        self.bell.notify_one();
+    }
+
+    /// The service has been deleted.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+
+    /// Takes a delivery in hand; gives it back, if there is no room.
+    pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
+        let mut state = self.lock();
+        if delivery.progress.failures > 0 {
+            if state.again.len() >= AGAIN_MAX {
+                return Some(delivery);
+            }
+            state.again.push_back(delivery);
+        } else {
+            if state.fresh.len() >= FRESH_MAX {
+                state.more = true;
+                return Some(delivery);
+            }
+            state.fresh.push_back(delivery);
+        }
+        drop(state);
+        self.bell.notify_one();
+        None
+    }
+
+    /// Whether there is room for a fresh one. While the store has older ones, those come first.
+    pub(super) fn has_room(&self) -> bool {
+        let mut state = self.lock();
+        let room = state.fresh.len() < FRESH_MAX && !state.more;
+        // Who is told that there is none puts it into the store.
+        state.more |= !room;
+        room
+    }
+
+    /// How much there is room for.
+    pub(super) fn space(&self) -> Space {
+        let state = self.lock();
+        Space {
+            fresh: FRESH_MAX - state.fresh.len().min(FRESH_MAX),
+            again: AGAIN_MAX - state.again.len().min(AGAIN_MAX),
+            forward: state.forward,
+        }
+    }
+
+    /// The store was asked: `more` says whether it still has fresh ones, `forwarded` that all that had stalled when the circuit
+    /// closed then has come.
+    pub(super) fn more(&self, more: bool, forwarded: Option<Millis>) {
+        let mut state = self.lock();
+        state.more = more;
+        // Unless the circuit has closed anew in the meantime.
+        if state.forward == forwarded {
+            state.forward = None;
+        }
+    }
+
+    pub(super) fn in_hand(&self) -> usize {
+        let state = self.lock();
+        state.fresh.len() + state.again.len() + state.sending + state.settling
+    }
+
+    /// What to do next, and whether the store should be asked for more.
+    pub(super) fn turn(&self, now: Tick) -> (Turn, bool) {
+        if self.closed.load(Ordering::Acquire) {
+            return (Turn::End, false);
+        }
+        let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
+        let mut state = self.lock();
+        let full = state.sending >= state.allowed.min(most);
+        if full || self.paused.load(Ordering::Acquire) || (state.fresh.is_empty() && state.again.is_empty()) {
+            return (Turn::Rest, false);
+        }
+        if let Some(until) = state.parked_until.filter(|until| now < *until) {
+            return (Turn::Park(until.since(now)), false);
+        }
+        let Some(delivery) = state.next() else { return (Turn::Rest, false) };
+        state.sending += 1;
+        let hungry = (state.more && state.fresh.len() == FRESH_MAX / 2)
+            || (state.forward.is_some() && state.again.len() == AGAIN_MAX / 2);
+        (Turn::Send(Box::new(delivery)), hungry)
+    }
+
+    /// A send has ended, and is to be written down. One that went well shows that the gate is open again, whatever others
+    /// were told before.
+    pub(super) fn sent(&self, well: bool) {
+        let mut state = self.lock();
+        state.sending -= 1;
+        state.settling += 1;
+        if well {
+            state.parked_until = None;
+            state.allowed = (state.allowed + 1).min(SENDING_MAX);
+        }
+        drop(state);
+        self.bell.notify_one();
+    }
+
+    /// It is written down.
+    pub(super) fn settled(&self) {
+        self.lock().settling -= 1;
+    }
+
+    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then.
+    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
+        let mut state = self.lock();
+        state.sending -= 1;
+        if delivery.progress.failures > 0 {
+            state.again.push_front(delivery);
+        } else {
+            state.fresh.push_front(delivery);
+        }
+        state.parked_until = Some(until);
+        if gate_closed {
+            state.allowed = 1;
+        }
+        drop(state);
+        self.bell.notify_one();
+    }
+
+    /// Whatever it was told, it looks again.
+    pub(super) fn unpark(&self) {
+        self.lock().parked_until = None;
+        self.bell.notify_one();
+    }
+
+    /// Where the circuit stands, if it has moved since the last look. When it closes, what has stalled comes forward.
+    pub(super) fn moved(&self, now: Millis) -> Option<(Circuit, bool)> {
+        let breaker = self.guard.breaker()?;
+        let seen = breaker.state();
+        let mut state = self.lock();
+        // A circuit that opens again has another end, and that has to be kept too; it was half-open in between.
+        if state.circuit == seen || (is_plain(state.circuit) && is_plain(seen)) {
+            return None;
+        }
+        let closes = !is_closed(state.circuit) && is_closed(seen);
+        state.circuit = seen;
+        if closes {
+            state.forward = Some(now);
+            state.parked_until = None;
+        }
+        drop(state);
+        let Snapshot { until, trips, reason, .. } = breaker.snapshot();
+        let millis = |time: std::time::SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let circuit = Circuit {
+            service: self.service().name.clone(),
+            state: kept_as(seen),
+            until: until.map(|until| Millis(0) + millis(until)),
+            trips,
+            reason: reason.map(|reason| reason.to_string()),
+            changed: now,
+        };
+        Some((circuit, closes))
+    }
+
+    /// Goes on where another start stopped.
+    pub(super) fn restore(&self, circuit: &Circuit) {
+        let Some(breaker) = self.guard.breaker() else { return };
+        let millis =
+            |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
+        breaker.restore(&Snapshot {
+            state: match circuit.state {
+                CircuitState::Closed => GuardState::Closed,
+                CircuitState::Open => GuardState::Open,
+                CircuitState::HalfOpen => GuardState::HalfOpen,
+                CircuitState::ForcedOpen => GuardState::ForcedOpen,
+                CircuitState::ForcedClosed => GuardState::ForcedClosed,
+            },
+            until: circuit.until.map(millis),
+            trips: circuit.trips,
+            reason: circuit.reason.as_deref().map(Arc::from),
+        });
+        self.lock().circuit = breaker.state();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Option<InHand> {
+        let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
+        let taken = if again { self.again.pop_front() } else { None };
+        if taken.is_some() {
+            self.fresh_in_a_row = 0;
+            return taken;
+        }
+        self.fresh_in_a_row += 1;
+        self.fresh.pop_front().or_else(|| self.again.pop_front())
+    }
+}
+
+/// Closed, in one of the ways that are the same to a restart.
+fn is_plain(state: GuardState) -> bool {
+    matches!(state, GuardState::Closed | GuardState::Ramping)
+}
+
+fn kept_as(state: GuardState) -> CircuitState {
+    match state {
+        GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
+        GuardState::Open => CircuitState::Open,
+        GuardState::HalfOpen => CircuitState::HalfOpen,
+        GuardState::ForcedOpen => CircuitState::ForcedOpen,
+        GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+    }
+}

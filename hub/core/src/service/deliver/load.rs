@@ -1,0 +1,120 @@
+//! From the store into the lanes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::Shared;
+use super::lane::InHand;
+use crate::domain::delivery::Reason;
+use crate::domain::slug::Slug;
+use crate::port::store::{Change, Due, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency};
+use crate::port::transport::Transport;
+use crate::render::Request;
+
+/// How often the store is asked for what is due, if nobody is hungry before.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+impl<S: Store, T: Transport> Shared<S, T> {
+    /// Fills lanes that have room from the store.
+    pub(super) async fn load_for_ever(self: Arc<Self>) -> StoreError {
+        loop {
+            if let Err(error @ StoreError::Fatal(_)) = self.load().await {
+                return error;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.hungry.notified() => {}
+            }
+        }
+    }
+
+    async fn load(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        self.put_back().await?;
+        let due = self.store.next_due().await?;
+        let mut due: HashMap<Slug, Due> = due.into_iter().map(|due| (due.service.clone(), due)).collect();
+        let mut room = Vec::new();
+        for lane in self.all_lanes() {
+            let (service, space) = (lane.service().name.clone(), lane.space());
+            let (fresh, again) = due.remove(&service).map_or((None, None), |due| (due.fresh, due.again));
+            let is_due = |at: Option<_>| at.is_some_and(|at| at <= now);
+            lane.more(fresh.is_some(), space.forward.filter(|_| again.is_none()));
+            let asked = Room {
+                fresh: if is_due(fresh) { space.fresh } else { 0 },
+                again: if is_due(again) || (again.is_some() && space.forward.is_some()) {
+                    space.again
+                } else {
+                    0
+                },
+                forward: space.forward,
+                service,
+            };
+            if asked.fresh + asked.again > 0 {
+                room.push(asked);
+            }
+        }
+        if room.is_empty() {
+            return Ok(());
+        }
+        let taken = self.store.take_due(now, room.clone()).await?;
+        let mut counts: HashMap<Slug, (usize, usize)> = HashMap::new();
+        for kept in taken {
+            let (fresh, again) = counts.entry(kept.service.clone()).or_default();
+            *(if kept.progress.failures > 0 { again } else { fresh }) += 1;
+            self.take_kept(kept).await?;
+        }
+        for Room { service, fresh, again, forward } in room {
+            let (got_fresh, got_again) = counts.get(&service).copied().unwrap_or_default();
+            if let Some(lane) = self.lane(&service) {
+                lane.more(fresh == 0 || got_fresh == fresh, forward.filter(|_| got_again < again));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a delivery from the store in hand.
+    pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
+        let Some(request) = Request::from_bytes(&kept.request, &kept.payload) else {
+            let next =
+                Following::DeadLetter { reason: Reason::Impossible, progress: kept.progress, hold: false };
+            let ordered = kept.order.is_some();
+            return self
+                .settle(Settlement {
+                    delivery: kept.id,
+                    next,
+                    ordered,
+                    at: self.now(),
+                    attempt: None,
+                    number: 0,
+                })
+                .await;
+        };
+        let delivery = InHand {
+            id: kept.id,
+            rule: kept.rule.0,
+            request,
+            event: kept.event,
+            event_accepted: kept.event_accepted,
+            progress: kept.progress,
+            ordered: kept.order.is_some(),
+            replay_of: kept.replay_of,
+        };
+        self.take_in_hand(&kept.service, delivery);
+        Ok(())
+    }
+
+    /// What has no room in hand goes back to the store.
+    async fn put_back(&self) -> Result<(), StoreError> {
+        let left = std::mem::take(&mut *self.overflow.lock().unwrap_or_else(PoisonError::into_inner));
+        if left.is_empty() {
+            return Ok(());
+        }
+        let put = self.store.commit(Urgency::Outcomes, Unit::of(Change::PutBack(left.clone()))).await;
+        if put.is_err() {
+            // It is still in this process's hand, and goes back the next time.
+            self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+        }
+        put.map(drop)
+    }
+}

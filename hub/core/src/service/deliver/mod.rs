@@ -1,0 +1,285 @@
+//! Delivering: each delivery in hand is sent through its service's guard, and what came of it is written down.
+//!
+//! One send is one attempt of the guard; the rule's schedule retries, not the guard. A closed gate (circuit open, rate limit,
+//! bulkhead full, paused) parks the service's lane and touches nothing in the store.
+//!
+//! # Who waits for whom
+//! Each service has a [lane](lane) and a task of its own, so that one that hangs holds up nobody else. Within a lane, what was
+//! never tried and what is tried again have queues of their own, and four of the first go out for one of the second: a heap
+//! of retries delays fresh work by a fifth at most. A lane holds a bounded number in hand; the rest waits in the store, and
+//! the [loader](load) brings it when there is room.
+
+mod lane;
+mod load;
+mod send;
+
+pub use lane::{FRESH_MAX, InHand};
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use seawall::breaker::State as GuardState;
+use seawall::{Clock, Error, Guard, GuardBuilder, Registry};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use self::lane::Lane;
+use super::accept::Begun;
+use crate::domain::circuit::Circuit;
+use crate::domain::delivery::{DeliveryId, Progress, Schedule};
+use crate::domain::rule::Rule;
+use crate::domain::service::Service;
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+use crate::port::store::{Store, StoreError};
+use crate::port::transport::{Answer, NoAnswer, Transport};
+use crate::render::Request;
+
+/// Delivers. A handle: clones share everything.
+pub struct Deliver<S, T> {
+    shared: Arc<Shared<S, T>>,
+}
+
+struct Shared<S, T> {
+    store: S,
+    transport: T,
+    registry: Registry,
+    clock: Clock,
+    lanes: RwLock<HashMap<Slug, Arc<Lane>>>,
+    rules: RwLock<HashMap<Slug, Ways>>,
+    /// Leased to this process, and no room in hand: they go back to the store with the next look at it.
+    overflow: Mutex<Vec<DeliveryId>>,
+    /// Rung when a lane comes.
+    lanes_changed: Notify,
+    /// Rung when a lane has room for more than it has, or its circuit has closed.
+    hungry: Notify,
+    /// Rules whose peer says that it is gone for good.
+    gone: Mutex<Vec<Slug>>,
+    /// Rung when there is one.
+    gone_bell: Notify,
+}
+
+/// What a rule says of its deliveries.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    schedule: Schedule,
+    enabled: bool,
+    /// Whether a dead letter holds up those behind it in its order.
+    hold: bool,
+}
+
+impl<S: Store, T: Transport> Deliver<S, T> {
+    /// Delivers what is in this store by this transport; guards are made in this registry.
+    pub fn new(store: S, transport: T, registry: Registry, clock: Clock) -> Self {
+        let shared = Shared {
+            store,
+            transport,
+            registry,
+            clock,
+            lanes: RwLock::default(),
+            rules: RwLock::default(),
+            overflow: Mutex::default(),
+            lanes_changed: Notify::new(),
+            hungry: Notify::new(),
+            gone: Mutex::default(),
+            gone_bell: Notify::new(),
+        };
+        Deliver { shared: Arc::new(shared) }
+    }
+
+    /// A service has come or has been changed. Its guard is changed while it runs. Its deliveries have so many attempts,
+    /// unless their rule says otherwise.
+    pub fn put_service(
+        &self,
+        service: Service,
+        guard: GuardBuilder,
+        attempts: u32,
+    ) -> Result<(), seawall::ConfigError> {
+        let mut lanes = self.shared.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        match lanes.get(&service.name) {
+            Some(lane) => {
+                lane.guard.reconfigure(guard)?;
+                lane.change(service, attempts);
+            }
+            None => {
+                let name = service.name.clone();
+                let guard = self.shared.registry.register(guard)?;
+                lanes.insert(name, Lane::new(service, guard, attempts));
+                self.shared.lanes_changed.notify_one();
+            }
+        }
+        Ok(())
+    }
+
+    /// A service goes. What is in hand of it is let go; the store has it.
+    pub fn remove_service(&self, name: &Slug) {
+        let gone = self.shared.lanes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.shared.registry.remove(name.as_str());
+        if let Some(lane) = gone {
+            lane.close();
+            self.shared.lanes_changed.notify_one();
+        }
+    }
+
+    /// What the rules say of their deliveries.
+    pub fn put_rules(&self, rules: &[Rule]) {
+        let ways = rules.iter().map(|rule| {
+            let hold = rule.ordering.as_ref().is_some_and(|ordering| ordering.hold);
+            (rule.name.clone(), Ways { schedule: rule.schedule, enabled: rule.enabled, hold })
+        });
+        *self.shared.rules.write().unwrap_or_else(PoisonError::into_inner) = ways.collect();
+    }
+
+    /// Whether there is room in hand for one more delivery to this service.
+    #[must_use]
+    pub fn has_room(&self, service: &Slug) -> bool {
+        self.shared.lane(service).is_some_and(|lane| lane.has_room())
+    }
+
+    /// Takes deliveries in hand that this process has just accepted. Those for which there is no room go back to the store,
+    /// and come again when there is.
+    pub fn begin(&self, begun: Vec<Begun>) {
+        for Begun { id, rule, service, request, event, ordered } in begun {
+            let progress = Progress { accepted: event.accepted, counted: 0, failures: 0 };
+            let delivery = InHand {
+                id,
+                rule,
+                request,
+                event: event.id.clone(),
+                event_accepted: event.accepted,
+                progress,
+                ordered,
+                replay_of: None,
+            };
+            self.shared.take_in_hand(&service, delivery);
+        }
+    }
+
+    /// Something may have become due: a replay, a rule that goes on, a circuit that somebody has moved.
+    pub fn look_again(&self) {
+        self.shared.hungry.notify_one();
+        for lane in self.shared.all_lanes() {
+            lane.unpark();
+        }
+    }
+
+    /// The guard of a service.
+    #[must_use]
+    pub fn guard(&self, service: &Slug) -> Option<Guard> {
+        self.shared.lane(service).map(|lane| lane.guard.clone())
+    }
+
+    /// One request to a service, through its guard, about nothing but itself.
+    pub async fn test(&self, service: &Slug, request: &Request) -> Option<Result<Answer, Error<NoAnswer>>> {
+        let lane = self.shared.lane(service)?;
+        let to = lane.service();
+        let send = |attempt| self.shared.transport.send(&to, request, None, attempt);
+        let sent = lane.guard.classify(send::judge).single_attempt().call(send).await;
+        self.shared.observe(&lane).await;
+        Some(sent)
+    }
+
+    /// Writes down where a circuit stands, if it has moved.
+    pub async fn observe(&self, service: &Slug) {
+        if let Some(lane) = self.shared.lane(service) {
+            self.shared.observe(&lane).await;
+        }
+    }
+
+    /// Goes on where another start stopped: the circuit of a service stands as it was kept.
+    pub fn restore(&self, circuit: &Circuit) {
+        if let Some(lane) = self.shared.lane(&circuit.service) {
+            lane.restore(circuit);
+        }
+    }
+
+    /// How many deliveries of a service are in hand.
+    #[must_use]
+    pub fn in_hand(&self, service: &Slug) -> usize {
+        self.shared.lane(service).map_or(0, |lane| lane.in_hand())
+    }
+
+    /// Waits for a rule whose peer says that it is gone for good.
+    pub async fn gone(&self) -> Slug {
+        loop {
+            if let Some(rule) = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+                return rule;
+            }
+            self.shared.gone_bell.notified().await;
+        }
+    }
+
+    /// Delivers until it is dropped, or until the store can't be trusted any more. Nothing outlives it.
+    pub async fn run(&self) -> StoreError {
+        let mut tasks: JoinSet<Option<StoreError>> = JoinSet::new();
+        let shared = self.shared.clone();
+        tasks.spawn(async move { Some(shared.load_for_ever().await) });
+        let mut started = HashSet::new();
+        loop {
+            for lane in self.shared.all_lanes() {
+                // Of a lane and not of a name: a service may go and come again.
+                if started.insert(Arc::as_ptr(&lane).addr()) {
+                    let shared = self.shared.clone();
+                    tasks.spawn(async move { shared.run_lane(lane).await });
+                }
+            }
+            tokio::select! {
+                () = self.shared.lanes_changed.notified() => {}
+                Some(ended) = tasks.join_next() => match ended {
+                    // Its service was deleted.
+                    Ok(None) => started.retain(|at| self.shared.all_lanes().iter().any(|lane| Arc::as_ptr(lane).addr() == *at)),
+                    Ok(Some(error)) => return error,
+                    Err(error) => return StoreError::Fatal(format!("a lane has ended: {error}")),
+                },
+            }
+        }
+    }
+}
+
+impl<S: Store, T: Transport> Shared<S, T> {
+    fn lane(&self, service: &Slug) -> Option<Arc<Lane>> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(service).cloned()
+    }
+
+    fn all_lanes(&self) -> Vec<Arc<Lane>> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn now(&self) -> Millis {
+        super::wall_time(&self.clock)
+    }
+
+    /// What a rule says of its deliveries; what is usual, if it is gone.
+    fn ways(&self, rule: &Slug) -> Ways {
+        let usual = Ways { schedule: Schedule::default(), enabled: true, hold: false };
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).get(rule).copied().unwrap_or(usual)
+    }
+
+    /// Nothing that is leased to this process may be in nobody's hand.
+    fn take_in_hand(&self, service: &Slug, delivery: InHand) {
+        let left = match self.lane(service) {
+            Some(lane) => lane.offer(delivery),
+            // Nobody to send it to yet.
+            None => Some(delivery),
+        };
+        let left = left.map(|delivery| delivery.id);
+        self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+    }
+}
+
+/// Whether calls pass.
+fn is_closed(state: GuardState) -> bool {
+    !matches!(state, GuardState::Open | GuardState::HalfOpen | GuardState::ForcedOpen)
+}
+
+impl<S, T> Clone for Deliver<S, T> {
+    fn clone(&self) -> Self {
+        Deliver { shared: self.shared.clone() }
+    }
+}
+
+impl<S, T> std::fmt::Debug for Deliver<S, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Deliver")
+    }
+}

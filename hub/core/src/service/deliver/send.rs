@@ -1,0 +1,195 @@
+//! One send, and what came of it.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use seawall::{Error, Fault, Kind, Policy};
+use seawall_dist::deadletter::{Answer as Said, Attempt};
+use tokio::task::JoinSet;
+
+use super::lane::{InHand, Lane, Turn};
+use super::{Shared, is_closed};
+use crate::domain::delivery::{Next, Outcome, Reason, after};
+use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
+use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
+
+/// A lane that was refused looks again after this long at the soonest,
+const PARKED_MIN: Duration = Duration::from_millis(50);
+/// and at the latest: a half-open circuit says "when the probe's time is over", and is mostly closed long before.
+const PARKED_MAX: Duration = Duration::from_secs(1);
+/// A store that has no room is asked again after this long.
+const STORE_AGAIN: Duration = Duration::from_millis(100);
+
+impl<S: Store, T: Transport> Shared<S, T> {
+    /// Sends what is in a lane, as much at once as its guard allows. Nothing, when its service was deleted.
+    pub(super) async fn run_lane(self: Arc<Self>, lane: Arc<Lane>) -> Option<StoreError> {
+        let mut sends = JoinSet::new();
+        loop {
+            let (turn, hungry) = lane.turn(self.clock.precise());
+            if hungry {
+                self.hungry.notify_one();
+            }
+            let parked = match turn {
+                Turn::Send(delivery) => {
+                    let (shared, lane) = (self.clone(), lane.clone());
+                    sends.spawn(async move { shared.send(lane, *delivery).await });
+                    continue;
+                }
+                Turn::Park(time) => Some(time),
+                Turn::Rest => None,
+                Turn::End => return None,
+            };
+            let wait = async {
+                match parked {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = lane.bell.notified() => {}
+                () = wait => {}
+                Some(ended) = sends.join_next() => match ended {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return Some(error),
+                    Err(error) => return Some(StoreError::Fatal(format!("a send has ended: {error}"))),
+                },
+            }
+        }
+    }
+
+    /// One send, and what came of it. An error means that the store can't be trusted.
+    async fn send(&self, lane: Arc<Lane>, delivery: InHand) -> Result<(), StoreError> {
+        let ways = self.ways(&delivery.rule);
+        if !ways.enabled {
+            lane.sent(false);
+            let done = self.settle(settlement(&delivery, Following::Held, self.now(), None)).await;
+            lane.settled();
+            return done;
+        }
+        let (service, began) = (lane.service(), self.clock.precise());
+        let at = self.now();
+        let letter = Letter {
+            delivery: delivery.id,
+            event: &delivery.event,
+            event_accepted: delivery.event_accepted,
+            number: delivery.progress.failures + 1,
+            replay_of: delivery.replay_of,
+        };
+        let send = |attempt| self.transport.send(&service, &delivery.request, Some(letter), attempt);
+        let sent = lane.guard.classify(judge).single_attempt().call(send).await;
+        let (outcome, mut attempt) = outcome_of(sent);
+        (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
+        self.observe(&lane).await;
+
+        let now = self.now();
+        let chance =
+            delivery.id.number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ now.0.cast_unsigned().rotate_left(32);
+        let mut schedule = ways.schedule;
+        schedule.attempts = schedule.attempts.or_else(|| Some(lane.attempts()));
+        let next = match after(outcome, delivery.progress, &schedule, now, chance) {
+            Next::Later { .. } if let Outcome::Deferred { retry_after } = outcome => {
+                // Nothing was sent, so nothing is written: it stays in hand.
+                let until =
+                    self.clock.precise() + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
+                let gate = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
+                lane.park(delivery, until, gate);
+                return Ok(());
+            }
+            Next::Done => Following::Delivered,
+            Next::Later { at, progress, stalled } => Following::Waits { until: at, progress, stalled },
+            Next::GiveUp(reason) => {
+                if reason == Reason::Gone {
+                    self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(delivery.rule.clone());
+                    self.gone_bell.notify_one();
+                }
+                let mut progress = delivery.progress;
+                progress.failures += 1;
+                Following::DeadLetter { reason, progress, hold: ways.hold && delivery.ordered }
+            }
+        };
+        lane.sent(next == Following::Delivered);
+        let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;
+        lane.settled();
+        done
+    }
+
+    /// Writes down what came of a delivery, and takes up what has waited behind it. A store that is busy or full is asked
+    /// again: what happened has happened.
+    pub(super) async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
+        loop {
+            let unit = Unit::of(Change::Settle(settlement.clone()));
+            match self.store.commit(Urgency::Outcomes, unit).await {
+                Ok(committed) => {
+                    for kept in committed.ready {
+                        // Boxed, because taking one up may end in settling it.
+                        Box::pin(self.take_kept(kept)).await?;
+                    }
+                    return Ok(());
+                }
+                // In other hands: a restart has taken it up, and what it finds out counts.
+                Err(StoreError::NotOurs(_)) => return Ok(()),
+                Err(error @ StoreError::Fatal(_)) => return Err(error),
+                Err(_) => tokio::time::sleep(STORE_AGAIN).await,
+            }
+        }
+    }
+
+    /// Writes down where a circuit stands, if it has moved. If that fails, the next move is written; what is lost is how long
+    /// it has been so.
+    pub(super) async fn observe(&self, lane: &Lane) {
+        let Some((circuit, closes)) = lane.moved(self.now()) else { return };
+        if closes {
+            self.hungry.notify_one();
+        }
+        let _ = self.store.commit(Urgency::Admin, Unit::of(Change::PutCircuit(circuit))).await;
+    }
+}
+
+fn settlement(
+    delivery: &InHand,
+    next: Following,
+    at: crate::domain::time::Millis,
+    attempt: Option<Attempt>,
+) -> Settlement {
+    let number = delivery.progress.failures + 1;
+    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number }
+}
+
+/// The transport has judged already.
+pub(super) fn judge(sent: &Result<Answer, NoAnswer>) -> Option<Fault> {
+    match sent {
+        Ok(answer) => answer.fault,
+        Err(no_answer) => Some(no_answer.fault),
+    }
+}
+
+/// What a send means for its delivery.
+fn outcome_of(sent: Result<Answer, Error<NoAnswer>>) -> (Outcome, Attempt) {
+    let mut record = Attempt::default();
+    let outcome = match sent {
+        Ok(Answer { status, fault, headers, body, sent }) => {
+            (record.answer, record.sent) = (Some(Said { status, headers, body }), sent);
+            match fault {
+                None => Outcome::Delivered,
+                Some(fault) => {
+                    record.error = Some(fault.to_string());
+                    Outcome::Answered { status, retry_after: fault.retry_after() }
+                }
+            }
+        }
+        Err(error) => {
+            let impossible = error.last().is_some_and(|last| last.impossible);
+            let outcome = match error.kind() {
+                Kind::Rejected => Outcome::Deferred { retry_after: error.retry_after() },
+                Kind::TimedOut => Outcome::TimedOut,
+                _ if impossible => Outcome::Impossible,
+                _ if error.decided_by() == Policy::AttemptTimeout => Outcome::TimedOut,
+                _ => Outcome::Unreachable,
+            };
+            record.error = Some(error.last().map_or_else(|| error.to_string(), |last| last.error.clone()));
+            record.sent = error.last().and_then(|last| last.sent.clone());
+            outcome
+        }
+    };
+    (outcome, record)
+}

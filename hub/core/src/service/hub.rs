@@ -1,0 +1,171 @@
+//! The hub as one thing: what is registered, and who does what with it.
+//!
+//! What it can do is in the files beside this one, a verb each. Handlers call it and nothing else; it owns the units of work.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use seawall::{Clock, Registry};
+
+use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, wall_time};
+use crate::domain::rule::Rule;
+use crate::domain::service::Service;
+use crate::domain::slug::Slug;
+use crate::domain::source::Source;
+use crate::domain::time::Millis;
+use crate::port::store::{Change, Committed, Registered, Store, StoreError, Unit, Urgency};
+use crate::port::transport::Transport;
+
+/// The hub: takes events in, and delivers what they lead to.
+#[derive(Debug)]
+pub struct Hub<S, T> {
+    pub(super) store: S,
+    pub(super) accept: Accept<S>,
+    pub(super) deliver: Deliver<S, T>,
+    registry: Registry,
+    clock: Clock,
+    pub(super) services: RwLock<HashMap<Slug, Service>>,
+    pub(super) rules: RwLock<HashMap<Slug, Rule>>,
+    pub(super) sources: RwLock<HashMap<Slug, Source>>,
+    /// Those who change what is registered do so one after the other, so that what is in memory is what is kept.
+    pub(super) changing: tokio::sync::Mutex<()>,
+}
+
+/// Why a change is not made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// These fields are wrong, each with its reason.
+    Wrong(Vec<(String, String)>),
+    /// There is no such thing.
+    Missing,
+    /// It can't be done as things are; the reason says what to do first.
+    Conflict(String),
+    /// The store did not take it.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Stale { found: None } => Refused::Missing,
+            error => Refused::Store(error),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Wrong(problems) => {
+                f.write_str("some fields are wrong")?;
+                problems.iter().try_for_each(|(field, reason)| write!(f, "; {field}: {reason}"))
+            }
+            Refused::Missing => f.write_str("it is not there"),
+            Refused::Conflict(reason) => f.write_str(reason),
+            Refused::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Goes on with what is in this store.
+    pub async fn open(store: S, transport: T, registry: Registry, clock: Clock) -> Result<Self, Refused> {
+        let Registered { services, rules, sources, circuits, .. } = store.registered().await?;
+        let hub = Hub {
+            accept: Accept::new(store.clone(), Rulebook::default()),
+            deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
+            store,
+            registry,
+            clock,
+            services: RwLock::default(),
+            rules: RwLock::new(by_name(rules, |rule| &rule.name)),
+            sources: RwLock::new(by_name(sources, |source| &source.name)),
+            changing: tokio::sync::Mutex::new(()),
+        };
+        for service in services {
+            hub.use_service(service)?;
+        }
+        for circuit in circuits {
+            hub.deliver.restore(&circuit);
+        }
+        hub.use_rules();
+        Ok(hub)
+    }
+
+    /// Delivers until the store can't be trusted any more.
+    pub async fn run(&self) -> StoreError {
+        let pausing = async {
+            loop {
+                let rule = self.deliver.gone().await;
+                self.pause_gone(&rule).await;
+            }
+        };
+        tokio::select! {
+            error = self.deliver.run() => error,
+            () = pausing => unreachable!("it has no end"),
+        }
+    }
+
+    /// Keeps an event, and takes in hand what it leads to.
+    pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
+        let mut accepted =
+            self.accept.accept(incoming, self.now(), |service| self.deliver.has_room(service)).await?;
+        self.deliver.begin(std::mem::take(&mut accepted.begun));
+        Ok(accepted)
+    }
+
+    /// Keeps several events, each for itself.
+    pub async fn accept_all(&self, incoming: Vec<Incoming>) -> Vec<Result<Accepted, NotAccepted>> {
+        let mut all =
+            self.accept.accept_all(incoming, self.now(), |service| self.deliver.has_room(service)).await;
+        for accepted in all.iter_mut().flatten() {
+            self.deliver.begin(std::mem::take(&mut accepted.begun));
+        }
+        all
+    }
+
+    /// What is kept, for whoever only reads.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The guards of the services.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The wall time now.
+    pub fn now(&self) -> Millis {
+        wall_time(&self.clock)
+    }
+
+    /// How many deliveries of a service are in hand.
+    pub fn in_hand(&self, service: &Slug) -> usize {
+        self.deliver.in_hand(service)
+    }
+
+    pub(super) async fn commit(&self, change: Change) -> Result<Committed, Refused> {
+        Ok(self.store.commit(Urgency::Admin, Unit::of(change)).await?)
+    }
+}
+
+pub(super) fn by_name<T>(all: Vec<T>, name: impl Fn(&T) -> &Slug) -> HashMap<Slug, T> {
+    all.into_iter().map(|one| (name(&one).clone(), one)).collect()
+}
+
+pub(super) fn sorted<T: Clone>(map: &RwLock<HashMap<Slug, T>>, name: impl Fn(&T) -> &Slug) -> Vec<T> {
+    let mut all: Vec<T> = map.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    all.sort_by(|a, b| name(a).cmp(name(b)));
+    all
+}
+
+/// Whoever changes something says which version they have seen, or does not care.
+pub(super) fn check_version(expected: Option<u64>, found: u64) -> Result<(), Refused> {
+    match expected {
+        Some(expected) if expected != found => Err(Refused::Store(StoreError::Stale { found: Some(found) })),
+        _ => Ok(()),
+    }
+}

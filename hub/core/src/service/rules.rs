@@ -1,0 +1,128 @@
+//! Rules: keeping them with all their versions, enabling, rolling back and deleting them.
+
+use std::sync::PoisonError;
+
+use super::hub::{Hub, Refused, check_version, sorted};
+use super::rulebook::{Rulebook, compile};
+use super::services::{AT_ONCE, Pending};
+use crate::domain::rule::Rule;
+use crate::domain::slug::Slug;
+use crate::port::store::{Change, Store, StoreError, Whose};
+use crate::port::transport::Transport;
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Keeps a rule, new or changed, and goes by it from now on. `expected` is the version that whoever changes it has seen.
+    pub async fn put_rule(&self, mut rule: Rule, expected: Option<u64>) -> Result<Rule, Refused> {
+        let mut problems: Vec<(String, String)> = match compile(&rule) {
+            Ok(_) => Vec::new(),
+            Err(mistakes) => mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect(),
+        };
+        let _one_after_the_other = self.changing.lock().await;
+        if self.service(&rule.service).is_none() {
+            let reason = format!("there is no service `{}`; register it first", rule.service);
+            problems.push(("service".into(), reason));
+        }
+        if !problems.is_empty() {
+            return Err(Refused::Wrong(problems));
+        }
+        let before = self.rule(&rule.name);
+        let found = before.as_ref().map_or(0, |rule| rule.version);
+        check_version(expected, found)?;
+        // One that was deleted has left its versions behind: a version never means two things.
+        let last = match before {
+            Some(_) => found,
+            None => self.store.rule_versions(&rule.name).await?.first().map_or(0, |rule| rule.version),
+        };
+        (rule.version, rule.changed) = (last + 1, self.now());
+        self.commit(Change::PutRule(rule.clone())).await?;
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule.clone());
+        self.use_rules();
+        if rule.enabled && before.is_some_and(|rule| !rule.enabled) {
+            self.release(&rule.name).await?;
+        }
+        Ok(rule)
+    }
+
+    /// What was held for a rule goes on.
+    async fn release(&self, rule: &Slug) -> Result<(), Refused> {
+        while self.commit(Change::Release { rule: rule.clone(), most: AT_ONCE }).await?.touched > 0 {}
+        self.deliver.look_again();
+        Ok(())
+    }
+
+    /// Puts a rule to work, or holds what it matches.
+    pub async fn enable_rule(
+        &self,
+        name: &Slug,
+        enabled: bool,
+        note: Option<String>,
+    ) -> Result<Rule, Refused> {
+        let rule = self.rule(name).ok_or(Refused::Missing)?;
+        if rule.enabled == enabled {
+            return Ok(rule);
+        }
+        let version = rule.version;
+        self.put_rule(Rule { enabled, note, ..rule }, Some(version)).await
+    }
+
+    /// A peer says that it is gone for good: its rule is paused, and what comes is held until somebody has looked.
+    pub(super) async fn pause_gone(&self, name: &Slug) {
+        let note = "paused by the hub: the peer answered 410, gone for good; enable it when the peer is back";
+        loop {
+            match self.enable_rule(name, false, Some(note.into())).await {
+                // Somebody changed it at the same moment.
+                Err(Refused::Store(StoreError::Stale { .. })) => {}
+                // A rule that is gone needs no pausing; a store that does not take it says so elsewhere too.
+                _ => return,
+            }
+        }
+    }
+
+    /// A rule as it was at this version, as a new version.
+    pub async fn roll_back_rule(
+        &self,
+        name: &Slug,
+        version: u64,
+        expected: Option<u64>,
+    ) -> Result<Rule, Refused> {
+        let versions = self.store.rule_versions(name).await?;
+        let Some(before) = versions.into_iter().find(|rule| rule.version == version) else {
+            return Err(Refused::Missing);
+        };
+        self.put_rule(before, expected).await
+    }
+
+    /// Deletes a rule. Deliveries that it has asked for go on, unless they are held.
+    pub async fn delete_rule(
+        &self,
+        name: &Slug,
+        expected: Option<u64>,
+        pending: Pending,
+    ) -> Result<(), Refused> {
+        let _one_after_the_other = self.changing.lock().await;
+        let rule = self.rule(name).ok_or(Refused::Missing)?;
+        check_version(expected, rule.version)?;
+        self.bury(Whose::HeldBy(name.clone()), pending, || {}).await?;
+        self.commit(Change::DeleteRule(name.clone(), rule.version)).await?;
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.use_rules();
+        Ok(())
+    }
+
+    pub(super) fn use_rules(&self) {
+        let rules = self.rules();
+        self.deliver.put_rules(&rules);
+        let (book, _) = Rulebook::new(&rules);
+        self.accept.change_rules(book);
+    }
+
+    /// All rules, in the order of their names.
+    pub fn rules(&self) -> Vec<Rule> {
+        sorted(&self.rules, |rule| &rule.name)
+    }
+
+    /// A rule.
+    pub fn rule(&self, name: &Slug) -> Option<Rule> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}

@@ -1,0 +1,39 @@
+//! How the hub is.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use seawall_hub_core::port::store::Store;
+use serde_json::{Value, json};
+
+use super::reply::{problem, success};
+use crate::hub::Hub;
+
+/// For people: whether it is up, and which circuits are not closed.
+pub(super) async fn health(State(hub): State<Arc<Hub>>) -> Response {
+    let open: Vec<Value> = hub
+        .registry()
+        .troubled()
+        .into_iter()
+        .map(|(name, state)| json!({"service": name, "circuit": format!("{state:?}")}))
+        .collect();
+    success(StatusCode::OK, &json!({"state": "up", "circuitsNotClosed": open}))
+}
+
+/// Whether the process is worth keeping.
+pub(super) async fn liveness() -> Response {
+    success(StatusCode::OK, &json!({"state": "up"}))
+}
+
+/// Whether it can take work: whether the store answers.
+pub(super) async fn readiness(State(hub): State<Arc<Hub>>) -> Response {
+    match hub.store().next_due().await {
+        Ok(_) => success(StatusCode::OK, &json!({"state": "up"})),
+        Err(error) => {
+            let word = format!("the store does not answer: {error}");
+            problem(StatusCode::SERVICE_UNAVAILABLE, "notReady", &word, true)
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Deliveries and dead letters.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State as Stands};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::{Dead, DeliveryFilter, Kept, Store};
+use seawall_hub_core::render::Request;
+use seawall_hub_core::service::{Again, Mode};
+use serde_json::{Map, Value, json};
+
+use super::evaluate::shown_request;
+use super::fields::Fields;
+use super::query::{Query, paged};
+use super::reply::{missing, parse, refused, store_problem, success, wrong_fields};
+use super::services::merged;
+use super::{Caught, split_verb};
+use crate::hub::Hub;
+
+/// The words of the API, and the states that they mean.
+const STATES: [(&str, &[Stands]); 6] = [
+    ("pending", &[Stands::Queued, Stands::Blocked]),
+    ("inFlight", &[Stands::Leased]),
+    ("waiting", &[Stands::Waiting, Stands::Stalled]),
+    ("held", &[Stands::Held]),
+    ("delivered", &[Stands::Delivered]),
+    ("deadLettered", &[Stands::DeadLettered]),
+];
+
+/// A delivery of a service that is paused is held, wherever it is.
+fn word(hub: &Hub, kept: &Kept) -> &'static str {
+    let open = !matches!(kept.state, Stands::Delivered | Stands::DeadLettered);
+    if open && hub.service(&kept.service).is_some_and(|service| service.paused) {
+        return "held";
+    }
+    if kept.state == Stands::Leased && kept.progress.failures == 0 {
+        // In hand, and nobody has said yet that it went out.
+        return "pending";
+    }
+    STATES.iter().find(|(_, states)| states.contains(&kept.state)).map_or("pending", |(word, _)| word)
+}
+
+/// What it waits for, if it does.
+fn waits_for(hub: &Hub, kept: &Kept) -> Option<&'static str> {
+    let paused = hub.service(&kept.service).is_some_and(|service| service.paused);
+    match kept.state {
+        Stands::Delivered | Stands::DeadLettered => None,
+        _ if paused => Some("service"),
+        Stands::Held => Some("rule"),
+        Stands::Blocked => Some("order"),
+        Stands::Stalled => Some("peer"),
+        Stands::Waiting => Some("time"),
+        Stands::Leased | Stands::Queued => Some("turn"),
+    }
+}
+
+fn shown(hub: &Hub, kept: &Kept) -> Value {
+    json!({
+        "id": kept.id.to_string(), "state": word(hub, kept), "waitsFor": waits_for(hub, kept), "event": kept.event,
+        "rule": kept.rule.0.as_str(), "ruleVersion": kept.rule.1, "service": kept.service.as_str(),
+        "reason": kept.reason.map(Reason::word), "acceptedAt": kept.progress.accepted.to_string(),
+        "dueAt": matches!(kept.state, Stands::Waiting | Stands::Stalled).then(|| kept.due.to_string()),
+        "failures": kept.progress.failures, "counted": kept.progress.counted, "orderingKey": kept.order,
+        "replayOf": kept.replay_of.map(|id| id.to_string()),
+    })
+}
+
+fn shown_attempt(attempt: &Attempt) -> Value {
+    let pairs = |pairs: &[(String, String)]| -> Map<String, Value> {
+        pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+    };
+    let answer = attempt.answer.as_ref();
+    json!({
+        "at": attempt.at.to_string(), "tookMicros": u64::try_from(attempt.took.as_micros()).unwrap_or(u64::MAX),
+        "status": answer.map(|answer| answer.status), "error": attempt.error,
+        "sent": attempt.sent.as_ref().map(|sent| json!({"line": sent.line, "headers": pairs(&sent.headers)})),
+        "answerHeaders": answer.map(|answer| pairs(&answer.headers)),
+        "answer": answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()),
+    })
+}
+
+pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+    let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
+    match hub.store().delivery(id).await {
+        Ok(Some((kept, attempts))) => {
+            let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
+            success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
+        }
+        Ok(None) => missing("delivery"),
+        Err(error) => store_problem(&error),
+    }
+}
+
+const FILTERS: &str = "service, rule, event, state, reason, page_size, page_token";
+
+fn filter(query: &mut Query) -> DeliveryFilter {
+    let reasons: Vec<(&str, Reason)> = Reason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
+    DeliveryFilter {
+        service: query.parsed("service", Slug::new),
+        rule: query.parsed("rule", Slug::new),
+        event: query.text("event"),
+        states: query.word("state", &STATES).map(<[Stands]>::to_vec).unwrap_or_default(),
+        reason: query.word("reason", &reasons),
+    }
+}
+
+pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let (filter, page) = (filter(&mut query), query.page());
+    query.end(FILTERS)?;
+    Ok(match hub.store().deliveries(filter, page).await {
+        Ok(page) => success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept))),
+        Err(error) => store_problem(&error),
+    })
+}
+
+fn shown_dead(hub: &Hub, dead: &Dead) -> Value {
+    let replayed = dead.replayed.map(|(id, state, at)| {
+        let word = STATES.iter().find(|(_, states)| states.contains(&state)).map(|(word, _)| *word);
+        json!({"as": id.to_string(), "state": word, "at": at.to_string()})
+    });
+    let more = json!({
+        "deadAt": dead.at.to_string(), "status": dead.status, "error": dead.error, "replayed": replayed,
+    });
+    merged(shown(hub, &dead.delivery), more)
+}
+
+pub(super) async fn list_dead(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let (filter, page) = (filter(&mut query), query.page());
+    query.end(FILTERS)?;
+    Ok(match hub.store().dead_letters(filter, page).await {
+        Ok(page) => success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead))),
+        Err(error) => store_problem(&error),
+    })
+}
+
+/// Everything that is known of it: what happened, what was to be sent, and every try.
+pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+    let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
+    match hub.dead_letter(id).await {
+        Ok(Some((dead, record))) => {
+            let address = hub.service(&dead.delivery.service).map(|service| service.address);
+            let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
+            let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
+            let more = json!({
+                "rawEvent": serde_json::from_slice::<Value>(&record.payload).unwrap_or_default(),
+                "request": request.map(|request| shown_request(&request, address.as_deref())),
+                "attempts": record.attempts.iter().map(shown_attempt).collect::<Vec<_>>(),
+                "ruleVersionToday": today, "trace": record.trace,
+            });
+            success(StatusCode::OK, &merged(shown_dead(&hub, &dead), more))
+        }
+        Ok(None) => missing("dead letter"),
+        Err(error) => store_problem(&error),
+    }
+}
+
+pub(super) async fn discard(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+    let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
+    match hub.discard(id).await {
+        Ok(()) => success(StatusCode::OK, &json!({"id": id.to_string(), "deleted": true})),
+        Err(why) => refused(why, "dead letter"),
+    }
+}
+
+/// `POST …/deadLetters/{id}:replay` with `{mode, again}`.
+pub(super) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Path(id_verb): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let Some((id, verb)) = split_verb(&id_verb) else { return Ok(super::nothing_here()) };
+    if verb != "replay" {
+        return Ok(super::no_verb(verb, "replay"));
+    }
+    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
+    let mode = match fields.text("mode").as_deref() {
+        None | Some("render") => Mode::Render,
+        Some("same") => Mode::Same,
+        Some(_) => {
+            fields.wrong("mode", "it is `render`, again by today's rule, or `same`, the same bytes");
+            Mode::Render
+        }
+    };
+    let again = fields.switch("again", false);
+    let problems = fields.end("mode, again");
+    if !problems.is_empty() {
+        return Ok(wrong_fields(&problems));
+    }
+    let Some(dead) = DeliveryId::parse(id) else { return Ok(missing("dead letter")) };
+    let key = super::events::idempotency_key(&headers)?;
+    Ok(match hub.replay(&Again { dead, mode, again, key }).await {
+        Ok(delivery) => {
+            let data = json!({"delivery": delivery.to_string(), "replayOf": dead.to_string()});
+            success(StatusCode::ACCEPTED, &data)
+        }
+        Err(why) => refused(why, "dead letter"),
+    })
+}

@@ -1,0 +1,142 @@
+//! What stands after the question mark: filters and pages.
+
+use axum::response::Response;
+use seawall_hub_core::port::store::{Page, PageAt};
+use serde_json::{Value, json};
+
+use super::fields::FieldProblem;
+use super::reply::wrong_fields;
+
+/// A page has so many, unless somebody says otherwise,
+const PAGE_SIZE: usize = 50;
+/// and so many at most.
+const PAGE_SIZE_MAX: usize = 500;
+
+/// The parameters of a request, taken one by one. What is left at the end is unknown.
+pub(super) struct Query {
+    pairs: Vec<(String, String)>,
+    problems: Vec<FieldProblem>,
+}
+
+impl Query {
+    pub(super) fn new(query: Option<&str>) -> Self {
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name), decode(value))
+        };
+        Query { pairs: pairs.map(pair).collect(), problems: Vec::new() }
+    }
+
+    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
+        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        let at = self.pairs.iter().position(|(known, _)| known == name)?;
+        Some(self.pairs.remove(at).1).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn parsed<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        parse(&text).map_err(|error| self.wrong(name, error.to_string())).ok()
+    }
+
+    /// One of these words.
+    pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.wrong(name, format!("`{text}` is none of {}", known.join(", ")));
+        }
+        found
+    }
+
+    pub(super) fn page(&mut self) -> PageAt {
+        let size = self.parsed("page_size", |text| {
+            let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
+            size.ok_or(format!("a number from 1 to {PAGE_SIZE_MAX} is expected"))
+        });
+        let from = self.parsed("page_token", |text| {
+            u64::from_str_radix(text, 36).map_err(|_| "it is what a page before called `nextPageToken`")
+        });
+        PageAt { from, size: size.unwrap_or(PAGE_SIZE) }
+    }
+
+    pub(super) fn end(mut self, known: &str) -> Result<(), Box<Response>> {
+        let unknown: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
+        for name in unknown {
+            self.wrong(&name, format!("no such parameter; there are {known}"));
+        }
+        if self.problems.is_empty() { Ok(()) } else { Err(Box::new(wrong_fields(&self.problems))) }
+    }
+}
+
+/// A page as it is answered.
+pub(super) fn paged<T>(page: &Page<T>, name: &str, show: impl Fn(&T) -> Value) -> Value {
+    let items: Vec<Value> = page.items.iter().map(show).collect();
+    let next = page.next.map(base_36).unwrap_or_default();
+    json!({name: items, "nextPageToken": next})
+}
+
+fn base_36(mut number: u64) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.push(char::from_digit(u32::try_from(number % 36).unwrap_or(0), 36).unwrap_or('0'));
+        number /= 36;
+        if number == 0 {
+            return digits.iter().rev().collect();
+        }
+    }
+}
+
+/// Percent-encoding undone; a plus is a space.
+fn decode(text: &str) -> String {
+    let (mut bytes, mut out) = (text.bytes(), Vec::new());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' => out.push(b' '),
+            b'%' => {
+                let rest = bytes.clone().take(2).map(char::from).collect::<String>();
+                match u8::from_str_radix(&rest, 16) {
+                    Ok(decoded) if rest.len() == 2 => {
+                        out.push(decoded);
+                        bytes.nth(1);
+                    }
+                    _ => out.push(byte),
+                }
+            }
+            byte => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-1: parameters are decoded, pages are numbered, and what nobody knows is a mistake.
+    #[test]
+    fn api_1_parameters_are_taken_one_by_one() {
+        let mut query = Query::new(Some("type=order.%2A&source=a+b&page_size=7&page_token=zz&state=%zz%4"));
+        assert_eq!(query.text("type").as_deref(), Some("order.*"));
+        assert_eq!(query.text("source").as_deref(), Some("a b"));
+        assert_eq!(query.page(), PageAt { from: Some(35 * 36 + 35), size: 7 });
+        assert_eq!(query.text("state").as_deref(), Some("%zz%4"));
+        assert!(query.end("").is_ok());
+        for wrong in ["page_size=0", "page_size=501", "page_token=!", "tpye=a"] {
+            let mut query = Query::new(Some(wrong));
+            query.page();
+            assert!(query.end("type").is_err(), "{wrong}");
+        }
+        for number in [0, 35, 36, u64::MAX] {
+            assert_eq!(u64::from_str_radix(&base_36(number), 36), Ok(number));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Rules.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use seawall_hub_core::domain::delivery::{Count, Schedule};
+use seawall_hub_core::domain::event_type::Pattern;
+use seawall_hub_core::domain::rule::{Ordering, Rule};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::Store;
+use serde_json::{Map, Value, json};
+
+use super::fields::{FieldProblem, Fields};
+use super::query::Query;
+use super::reply::{expected, missing, parse, refused, store_problem, success, versioned, wrong_fields};
+use super::services::{merged, pending};
+use super::{Caught, split_verb};
+use crate::hub::Hub;
+
+const KNOWN: &str =
+    "name, eventType, filter, service, method, path, headers, body, delivery, ordering, enabled";
+
+pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+    keep(&hub, None, &headers, parse(&body)?).await
+}
+
+pub(super) async fn replace(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    keep(&hub, Some(&name), &headers, parse(&body)?).await
+}
+
+/// What is not named stays as it is.
+pub(super) async fn change(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let Some(rule) = find(&hub, &name) else { return Ok(missing("rule")) };
+    keep(&hub, Some(&name), &headers, merged(written(&rule), parse(&body)?)).await
+}
+
+async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+    let rule = match read(body, named) {
+        Ok(rule) => rule,
+        Err(problems) => return Ok(wrong_fields(&problems)),
+    };
+    let is_new = hub.rule(&rule.name).is_none();
+    Ok(match hub.put_rule(rule, expected(headers)?).await {
+        Ok(kept) => {
+            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+            versioned(status, kept.version, &shown(&kept))
+        }
+        Err(why) => refused(why, "rule"),
+    })
+}
+
+/// A rule as somebody has written it. `named` is what the path says.
+pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldProblem>> {
+    let mut fields = Fields::new(body);
+    let name = match named {
+        Some(named) => {
+            if fields.text("name").is_some_and(|name| name != named) {
+                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
+            }
+            named.to_owned()
+        }
+        None => fields.needed("name"),
+    };
+    let (events, service) = (fields.needed("eventType"), fields.needed("service"));
+    let name = fields.parsed("name", &name, Slug::new);
+    let events = fields.parsed("eventType", &events, Pattern::new);
+    let service = fields.parsed("service", &service, Slug::new);
+    let filter = fields.text("filter");
+    let method = fields.text("method").unwrap_or_else(|| "POST".into()).to_ascii_uppercase();
+    let path = fields.text("path").unwrap_or_else(|| "/".into());
+    let headers = fields.pairs("headers");
+    let body = fields.any("body").map(|body| body.to_string());
+    let schedule = schedule(&mut fields);
+    let ordering = ordering(&mut fields);
+    let enabled = fields.switch("enabled", true);
+    let problems = fields.end(KNOWN);
+    match (name, events, service) {
+        (Some(name), Some(events), Some(service)) if problems.is_empty() => Ok(Rule {
+            name,
+            version: 0,
+            events,
+            filter,
+            service,
+            method,
+            path,
+            headers,
+            body,
+            schedule,
+            ordering,
+            enabled,
+            note: None,
+            changed: Millis(0),
+        }),
+        _ => Err(problems),
+    }
+}
+
+fn schedule(fields: &mut Fields) -> Schedule {
+    let mut schedule = Schedule::default();
+    let Some(mut delivery) = fields.group("delivery") else { return schedule };
+    schedule.attempts =
+        delivery.number("maxAttempts", 1, 1_000).and_then(|attempts| u32::try_from(attempts).ok());
+    schedule.age_max = delivery.duration("maxAge").unwrap_or(schedule.age_max);
+    schedule.base = delivery.duration("base").unwrap_or(schedule.base);
+    schedule.cap = delivery.duration("cap").unwrap_or(schedule.cap);
+    if schedule.base.is_zero() || schedule.base > schedule.cap {
+        delivery.wrong("base", "it is more than zero, and no more than `cap`");
+    }
+    schedule.count = match delivery.text("count").as_deref() {
+        None | Some("answered") => Count::Answered,
+        Some("all") => Count::All,
+        Some(_) => {
+            delivery.wrong("count", "it is `answered` or `all`");
+            Count::Answered
+        }
+    };
+    fields.within("delivery", delivery, "maxAttempts, maxAge, base, cap, count");
+    schedule
+}
+
+fn ordering(fields: &mut Fields) -> Option<Ordering> {
+    let mut group = fields.group("ordering")?;
+    let key = group.needed("key");
+    let hold = match group.text("onDeadLetter").as_deref() {
+        None | Some("continue") => false,
+        Some("hold") => true,
+        Some(_) => {
+            group.wrong("onDeadLetter", "it is `continue` or `hold`");
+            false
+        }
+    };
+    fields.within("ordering", group, "key, onDeadLetter");
+    Some(Ordering { key, hold })
+}
+
+/// As somebody would write it.
+fn written(rule: &Rule) -> Value {
+    let headers: Map<String, Value> =
+        rule.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let Schedule { attempts, age_max, base, cap, count } = rule.schedule;
+    let millis = |time: std::time::Duration| format!("{}ms", time.as_millis());
+    let ordering = rule.ordering.as_ref().map(|ordering| {
+        let word = if ordering.hold { "hold" } else { "continue" };
+        json!({"key": ordering.key, "onDeadLetter": word})
+    });
+    json!({
+        "name": rule.name.as_str(), "eventType": rule.events.to_string(), "filter": rule.filter,
+        "service": rule.service.as_str(), "method": rule.method, "path": rule.path, "headers": headers,
+        "body": rule.body.as_deref().and_then(|body| serde_json::from_str::<Value>(body).ok()),
+        "delivery": {
+            "maxAttempts": attempts, "maxAge": millis(age_max), "base": millis(base), "cap": millis(cap),
+            "count": if count == Count::All { "all" } else { "answered" },
+        },
+        "ordering": ordering, "enabled": rule.enabled,
+    })
+}
+
+fn shown(rule: &Rule) -> Value {
+    let more = json!({"version": rule.version, "changedAt": rule.changed.to_string(), "note": rule.note});
+    merged(written(rule), more)
+}
+
+pub(super) fn find(hub: &Hub, name: &str) -> Option<Rule> {
+    hub.rule(&Slug::new(name).ok()?)
+}
+
+pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
+    success(StatusCode::OK, &hub.rules().iter().map(shown).collect())
+}
+
+pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+    match find(&hub, &name) {
+        Some(rule) => versioned(StatusCode::OK, rule.version, &shown(&rule)),
+        None => missing("rule"),
+    }
+}
+
+pub(super) async fn versions(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+    let Ok(name) = Slug::new(&name) else { return missing("rule") };
+    match hub.store().rule_versions(&name).await {
+        Ok(versions) if versions.is_empty() => missing("rule"),
+        Ok(versions) => success(StatusCode::OK, &versions.iter().map(shown).collect()),
+        Err(error) => store_problem(&error),
+    }
+}
+
+pub(super) async fn delete(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let pending = pending(&mut query);
+    query.end("pending")?;
+    let Ok(name) = Slug::new(&name) else { return Ok(missing("rule")) };
+    Ok(match hub.delete_rule(&name, expected(&headers)?, pending).await {
+        Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
+        Err(why) => refused(why, "rule"),
+    })
+}
+
+/// `POST …/rules/{id}:backtest`, `:enable`, `:disable`, `:rollback`.
+pub(super) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Path(name_verb): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+    let Ok(name) = Slug::new(name) else { return Ok(missing("rule")) };
+    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
+    let done = match verb {
+        "enable" => hub.enable_rule(&name, true, None).await,
+        "disable" => {
+            let note = fields.text("reason");
+            let problems = fields.end("reason");
+            if !problems.is_empty() {
+                return Ok(wrong_fields(&problems));
+            }
+            hub.enable_rule(&name, false, note).await
+        }
+        "rollback" => {
+            let version = fields.number("version", 1, u64::MAX);
+            if version.is_none() {
+                fields.wrong("version", "say which version it goes back to");
+            }
+            let problems = fields.end("version");
+            let Some(version) = version.filter(|_| problems.is_empty()) else {
+                return Ok(wrong_fields(&problems));
+            };
+            hub.roll_back_rule(&name, version, expected(&headers)?).await
+        }
+        "backtest" => return super::evaluate::backtest(&hub, &name, fields).await,
+        _ => return Ok(super::no_verb(verb, "backtest, enable, disable, rollback")),
+    };
+    Ok(match done {
+        Ok(rule) => versioned(StatusCode::OK, rule.version, &shown(&rule)),
+        Err(why) => refused(why, "rule"),
+    })
+}

@@ -1,0 +1,317 @@
+//! Services and their circuits.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use seawall::breaker::State as GuardState;
+use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::Store;
+use seawall_hub_core::render::{Body, Request};
+use seawall_hub_core::service::{Move, Pending};
+use serde_json::{Map, Value, json};
+
+use super::fields::Fields;
+use super::query::Query;
+use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
+use super::{Caught, split_verb};
+use crate::credentials::Credentials;
+use crate::hub::Hub;
+
+const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
+
+pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+    keep(&hub, None, &headers, parse(&body)?).await
+}
+
+pub(super) async fn replace(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    keep(&hub, Some(&name), &headers, parse(&body)?).await
+}
+
+/// What is not named stays as it is.
+pub(super) async fn change(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
+    let changed = merged(written(&service), parse(&body)?);
+    keep(&hub, Some(&name), &headers, changed).await
+}
+
+/// One object over another, field by field.
+pub(super) fn merged(before: Value, over: Value) -> Value {
+    match (before, over) {
+        (Value::Object(mut before), Value::Object(over)) => {
+            before.extend(over);
+            Value::Object(before)
+        }
+        (_, over) => over,
+    }
+}
+
+async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+    let mut fields = Fields::new(body);
+    let name = match named {
+        // The path says it; if the body does too, it says the same.
+        Some(named) => {
+            if fields.text("name").is_some_and(|name| name != named) {
+                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
+            }
+            named.to_owned()
+        }
+        None => fields.needed("name"),
+    };
+    let name = fields.parsed("name", &name, Slug::new);
+    if fields.text("type").is_some_and(|kind| kind != "http") {
+        fields.wrong("type", "there is only `http` so far");
+    }
+    let address = fields.needed("address");
+    check_address(&address, &mut fields);
+    let service_headers = fields.pairs("headers");
+    check_headers(&service_headers, &mut fields);
+    let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
+    let paused = fields.switch("paused", false);
+    let names_auth = fields.has("auth");
+    let credentials = fields.any("auth").and_then(|auth| Credentials::read(auth, &mut fields));
+    let problems = fields.end(KNOWN);
+    let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
+    let auth = match credentials {
+        Some(credentials) => match hub.keyring().seal(&credentials.to_bytes(), name.as_str()) {
+            Some(sealed) => Some(sealed),
+            None => {
+                let word = "the secret could not be sealed, so it was not kept";
+                return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
+            }
+        },
+        // A secret can't be read back, so whoever changes something else does not have to know it; null takes it away.
+        None if names_auth => None,
+        None => hub.service(&name).and_then(|service| service.auth),
+    };
+    let (version, changed) = (0, Millis(0));
+    let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
+    Ok(match hub.put_service(service, expected(headers)?).await {
+        Ok(kept) => {
+            let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+            versioned(status, kept.version, &shown(hub, &kept))
+        }
+        Err(why) => refused(why, "service"),
+    })
+}
+
+/// What a service gets that says nothing about its policy.
+const DEFAULT_POLICY: &str = r#"{"attempt_timeout":"3s","retry":{"max_attempts":3},"breaker":{"consecutive_failures":5,"cooldown":"30s"},"bulkhead":{"max_calls":20}}"#;
+
+fn check_address(address: &str, fields: &mut Fields) {
+    if address.is_empty() {
+        return;
+    }
+    if !address.starts_with("http://") && !address.starts_with("https://") {
+        fields.wrong("address", "it begins with `http://` or `https://`");
+    } else if let Err(error) = seawall_http::Request::get(address) {
+        fields.wrong("address", error.to_string());
+    } else if address.contains(['?', '#']) {
+        fields.wrong("address", "it ends before the query; a rule's path may have one");
+    }
+}
+
+fn check_headers(headers: &[(String, String)], fields: &mut Fields) {
+    for (name, value) in headers {
+        let request =
+            seawall_http::Request::get("http://service").and_then(|request| request.header(name, value));
+        if let Err(error) = request {
+            fields.wrong(&format!("headers.{name}"), error.to_string());
+        }
+    }
+}
+
+/// As somebody would write it, but for what is secret.
+fn written(service: &Service) -> Value {
+    let headers: Map<String, Value> =
+        service.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    json!({
+        "name": service.name.as_str(), "type": "http", "address": service.address, "headers": headers,
+        "policy": serde_json::from_str::<Value>(&service.policy).unwrap_or_default(), "paused": service.paused,
+    })
+}
+
+fn shown(hub: &Hub, service: &Service) -> Value {
+    let auth = service.auth.as_ref().map(|sealed| {
+        let opened = hub.keyring().unseal(sealed, service.name.as_str());
+        let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
+        credentials.map_or(json!({"type": "unreadable"}), |credentials| credentials.shown())
+    });
+    let more = json!({
+        "version": service.version, "auth": auth, "changedAt": service.changed.to_string(),
+        "circuit": circuit_word(hub, &service.name), "inHand": hub.in_hand(&service.name),
+    });
+    merged(written(service), more)
+}
+
+fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
+    let guard = hub.guard(name)?;
+    Some(match guard.breaker()?.state() {
+        GuardState::Closed | GuardState::Ramping => "closed",
+        GuardState::Open => "open",
+        GuardState::HalfOpen => "halfOpen",
+        GuardState::ForcedOpen => "forcedOpen",
+        GuardState::ForcedClosed | GuardState::Disabled => "forcedClosed",
+    })
+}
+
+fn find(hub: &Hub, name: &str) -> Option<Service> {
+    hub.service(&Slug::new(name).ok()?)
+}
+
+pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
+    success(StatusCode::OK, &hub.services().iter().map(|service| shown(&hub, service)).collect())
+}
+
+pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+    match find(&hub, &name) {
+        Some(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
+        None => missing("service"),
+    }
+}
+
+pub(super) fn pending(query: &mut Query) -> Pending {
+    let words = [("refuse", Pending::Refuse), ("deadLetter", Pending::DeadLetter)];
+    query.word("pending", &words).unwrap_or_default()
+}
+
+pub(super) async fn delete(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let pending = pending(&mut query);
+    query.end("pending")?;
+    let Ok(name) = Slug::new(&name) else { return Ok(missing("service")) };
+    Ok(match hub.delete_service(&name, expected(&headers)?, pending).await {
+        Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
+        Err(why) => refused(why, "service"),
+    })
+}
+
+/// `POST …/services/{name}:test`, `:pause`, `:resume`.
+pub(super) async fn act(State(hub): State<Arc<Hub>>, Path(name_verb): Path<String>, body: Bytes) -> Caught {
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+    let Ok(name) = Slug::new(name) else { return Ok(missing("service")) };
+    let paused = match verb {
+        "test" => return test(&hub, &name, &body).await,
+        "pause" => true,
+        "resume" => false,
+        _ => return Ok(super::no_verb(verb, "test, pause, resume")),
+    };
+    Ok(match hub.pause_service(&name, paused).await {
+        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
+        Err(why) => refused(why, "service"),
+    })
+}
+
+/// One request, through the service's guard: what somebody wants to know before they rely on it.
+async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
+    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(body)? });
+    let method = fields.text("method").unwrap_or_else(|| "GET".into());
+    let path = fields.text("path").unwrap_or_else(|| "/".into());
+    if !path.starts_with('/') {
+        fields.wrong("path", "it begins with a slash, below the address of the service");
+    }
+    let headers = fields.pairs("headers");
+    let content = fields.any("body");
+    let problems = fields.end("method, path, headers, body");
+    if !problems.is_empty() {
+        return Ok(wrong_fields(&problems));
+    }
+    let content = content.map_or(Body::Empty, |content| Body::Own(content.to_string().into()));
+    let began = hub.now();
+    let sent = hub.test_service(name, &Request { method, path, headers, body: content }).await;
+    let took = hub.now().since(began).as_millis();
+    Ok(match sent {
+        Err(why) => refused(why, "service"),
+        Ok(Ok(answer)) => {
+            let data = json!({
+                "reached": true, "httpStatus": answer.status, "good": answer.fault.is_none(), "latencyMs": took,
+                "body": String::from_utf8_lossy(&answer.body), "circuit": circuit_word(hub, name),
+            });
+            success(StatusCode::OK, &data)
+        }
+        Ok(Err(error)) => {
+            let why = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
+            let data = json!({
+                "reached": false, "error": why, "decidedBy": error.decided_by().to_string(), "latencyMs": took,
+                "circuit": circuit_word(hub, name),
+            });
+            success(StatusCode::OK, &data)
+        }
+    })
+}
+
+pub(super) async fn circuit(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Caught {
+    let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
+    let history = match hub.store().circuit_history(&service.name, 50).await {
+        Ok(history) => history,
+        Err(error) => return Ok(super::reply::store_problem(&error)),
+    };
+    let guard = hub.guard(&service.name);
+    let Some(breaker) = guard.as_ref().and_then(|guard| guard.breaker()) else {
+        return Ok(success(StatusCode::OK, &json!({"state": null, "note": "its policy has no breaker"})));
+    };
+    let (counts, window) = (breaker.counts(), breaker.window());
+    let moves: Vec<Value> = history
+        .iter()
+        .map(|circuit| {
+            json!({
+                "state": circuit.state.word(), "at": circuit.changed.to_string(), "reason": circuit.reason,
+                "until": circuit.until.map(|until| until.to_string()),
+            })
+        })
+        .collect();
+    let data = json!({
+        "state": circuit_word(&hub, &service.name), "reason": breaker.reason().as_deref(),
+        "policy": breaker.explain(), "opened": counts.opened, "refused": counts.refused,
+        "window": {"calls": window.calls, "failures": window.failures, "slow": window.slow}, "history": moves,
+    });
+    Ok(success(StatusCode::OK, &data))
+}
+
+/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason.
+pub(super) async fn move_circuit(
+    State(hub): State<Arc<Hub>>,
+    Path((name, verb)): Path<(String, String)>,
+    body: Bytes,
+) -> Caught {
+    let how = match verb.strip_prefix("circuit:") {
+        Some("reset") => Move::Reset,
+        Some("forceOpen") => Move::ForceOpen,
+        Some("forceClosed") => Move::ForceClosed,
+        Some(other) => return Ok(super::no_verb(other, "reset, forceOpen, forceClosed")),
+        None => return Ok(super::nothing_here()),
+    };
+    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
+    let reason = fields.text("reason").unwrap_or_default();
+    if how != Move::Reset && reason.trim().is_empty() {
+        fields.wrong("reason", "whoever forces a circuit says why; the next one on duty will ask");
+    }
+    let problems = fields.end("reason");
+    if !problems.is_empty() {
+        return Ok(wrong_fields(&problems));
+    }
+    let Ok(name) = Slug::new(&name) else { return Ok(missing("service")) };
+    Ok(match hub.move_circuit(&name, how, &reason).await {
+        Ok(()) => success(StatusCode::OK, &json!({"state": circuit_word(&hub, &name), "reason": reason})),
+        Err(why) => refused(why, "service"),
+    })
+}

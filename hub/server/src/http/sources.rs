@@ -1,0 +1,245 @@
+//! Sources of webhooks, and the webhooks that they send.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use seawall_http::Secret;
+use seawall_hub_core::domain::event_type::EventType;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::source::Source;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::render::{Naming, Webhook};
+use seawall_hub_core::service::{Data, Incoming};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Caught;
+use super::events::{not_accepted, shown as shown_accepted};
+use super::fields::{FieldProblem, Fields};
+use super::reply::{
+    expected, missing, parse, problem, refused, success, success_text, versioned, wrong_fields,
+};
+use super::services::merged;
+use crate::hub::{Gate, Hub};
+use crate::source::Replays;
+use crate::source::verify::{Presented, Scheme, Settings, Verifier};
+
+const KNOWN: &str = "name, verify, eventType, eventId, enabled";
+/// So many webhooks are remembered for each source, to see a replay.
+const REPLAYS: NonZeroUsize = NonZeroUsize::new(100_000).expect("it is not zero");
+
+pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+    keep(&hub, None, &headers, parse(&body)?).await
+}
+
+pub(super) async fn replace(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    keep(&hub, Some(&name), &headers, parse(&body)?).await
+}
+
+async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+    let mut fields = Fields::new(body);
+    let name = match named {
+        Some(named) => {
+            let _ = fields.text("name");
+            named.to_owned()
+        }
+        None => fields.needed("name"),
+    };
+    let name = fields.parsed("name", &name, Slug::new);
+    let event_type = fields.needed("eventType");
+    let event_id = fields.text("eventId");
+    let enabled = fields.switch("enabled", true);
+    let proof = match fields.any("verify") {
+        Some(proof) => verifier(&proof, &mut fields).map(|_| proof),
+        // What is secret can't be read back, so whoever changes something else does not have to know it.
+        None => None,
+    };
+    let before = name.as_ref().and_then(|name| hub.source(name));
+    if proof.is_none() && before.is_none() && !fields.has_problems() {
+        fields.wrong("verify", "say how it shows who it is: `{type: bearer | hmac | …, secrets: […]}`");
+    }
+    let problems = fields.end(KNOWN);
+    let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
+    let sealed = match &proof {
+        Some(proof) => hub.keyring().seal(proof.to_string().as_bytes(), &owner(&name)),
+        None => before.map(|source| source.proof),
+    };
+    let Some(proof) = sealed else {
+        let word = "the secret could not be sealed, so it was not kept";
+        return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
+    };
+    let (version, changed) = (0, Millis(0));
+    let source = Source { name, version, proof, event_type, event_id, enabled, changed };
+    Ok(match hub.put_source(source, expected(headers)?).await {
+        Ok(kept) => {
+            let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+            versioned(status, kept.version, &shown(hub, &kept))
+        }
+        Err(why) => refused(why, "source"),
+    })
+}
+
+/// Whose secret it is: a source and a service may have the same name.
+fn owner(name: &Slug) -> String {
+    format!("source {name}")
+}
+
+/// `{type, secrets, header, prefix, encoding}`. What is wrong is told to `fields`, under `verify.`.
+fn verifier(proof: &Value, fields: &mut Fields) -> Option<Verifier> {
+    let mut group = Fields::new(proof.clone());
+    let kind = group.needed("type");
+    let settings = Settings {
+        header: group.text("header"),
+        prefix: group.text("prefix"),
+        encoding: group.text("encoding"),
+    };
+    let secrets: Vec<Secret> = group.texts("secrets").into_iter().map(Secret::new).collect();
+    let made = if kind.is_empty() {
+        None
+    } else {
+        let scheme =
+            Scheme::named(&kind, &settings).map_err(|wrong| group.wrong("type", wrong.to_string())).ok();
+        scheme.and_then(|scheme| {
+            Verifier::new(scheme, secrets).map_err(|wrong| group.wrong("secrets", wrong.to_string())).ok()
+        })
+    };
+    fields.within("verify", group, "type, secrets, header, prefix, encoding");
+    made
+}
+
+fn shown(hub: &Hub, source: &Source) -> Value {
+    let opened = hub.keyring().unseal(&source.proof, &owner(&source.name));
+    let proof: Option<Value> = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let count = proof.as_ref().and_then(|proof| proof["secrets"].as_array().map(Vec::len)).unwrap_or(0);
+    let proof = merged(proof.unwrap_or(json!({})), json!({"secrets": vec!["…"; count]}));
+    json!({
+        "name": source.name.as_str(), "version": source.version, "verify": proof, "eventType": source.event_type,
+        "eventId": source.event_id, "enabled": source.enabled, "changedAt": source.changed.to_string(),
+        "path": format!("/in/{}", source.name),
+    })
+}
+
+pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
+    success(StatusCode::OK, &hub.sources().iter().map(|source| shown(&hub, source)).collect())
+}
+
+pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+    match Slug::new(&name).ok().and_then(|name| hub.source(&name)) {
+        Some(source) => versioned(StatusCode::OK, source.version, &shown(&hub, &source)),
+        None => missing("source"),
+    }
+}
+
+pub(super) async fn delete(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Caught {
+    let Ok(name) = Slug::new(&name) else { return Ok(missing("source")) };
+    Ok(match hub.delete_source(&name, expected(&headers)?).await {
+        Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
+        Err(why) => refused(why, "source"),
+    })
+}
+
+/// A webhook. Whoever can't show who they are learns nothing: not whether there is such a source, nor what was wrong.
+pub(super) async fn webhook(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let stranger = || {
+        let word = "the request does not prove that it comes from this source";
+        problem(StatusCode::UNAUTHORIZED, "unverified", word, false)
+    };
+    let source = Slug::new(&name).ok().and_then(|name| hub.source(&name)).filter(|source| source.enabled);
+    let Some(source) = source else { return Ok(stranger()) };
+    let Some(gate) = gate(&hub, &source) else { return Ok(stranger()) };
+    let presented = Presented { headers: &headers, body: &body };
+    let Ok(verified) = gate.verifier.check(&presented, hub.now()) else { return Ok(stranger()) };
+    let incoming = match incoming(&source, &gate.naming, &headers, &body, verified.message) {
+        Ok(incoming) => incoming,
+        Err(problem) => return Ok(wrong_fields(&[problem])),
+    };
+    if let Some(key) = verified.replay_key
+        && !gate.replays.first_time(key, hub.now())
+    {
+        // It was accepted the first time. Answered like a failure, its sender would try for ever.
+        let data = json!({"id": incoming.id, "deliveries": [], "deduplicated": true});
+        return Ok(success(StatusCode::ACCEPTED, &data));
+    }
+    match hub.accept(incoming).await {
+        Ok(accepted) => Ok(success_text(StatusCode::ACCEPTED, &shown_accepted(&accepted))),
+        Err(error) => {
+            if let Some(key) = verified.replay_key {
+                gate.replays.forget(&key);
+            }
+            Ok(not_accepted(&error))
+        }
+    }
+}
+
+/// What checks the webhooks of a source: made once for each version of it.
+fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
+    let known = hub.gates.read().unwrap_or_else(PoisonError::into_inner).get(&source.name).cloned();
+    if let Some(gate) = known.filter(|gate| gate.version == source.version) {
+        return Some(gate);
+    }
+    let opened = hub.keyring().unseal(&source.proof, &owner(&source.name))?;
+    let proof: Value = serde_json::from_slice(&opened).ok()?;
+    let gate = Arc::new(Gate {
+        version: source.version,
+        verifier: verifier(&proof, &mut Fields::new(json!({})))?,
+        naming: Naming::new(&source.event_type, source.event_id.as_deref()).ok()?,
+        replays: Replays::new(REPLAYS),
+    });
+    hub.gates.write().unwrap_or_else(PoisonError::into_inner).insert(source.name.clone(), gate.clone());
+    Some(gate)
+}
+
+/// Headers that show who sent it, and so are for nobody else.
+const HIDDEN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+
+fn incoming(
+    source: &Source,
+    naming: &Naming,
+    headers: &HeaderMap,
+    body: &Bytes,
+    message: Option<String>,
+) -> Result<Incoming, FieldProblem> {
+    let wrong = |field: &str, reason: String| FieldProblem { field: field.into(), reason };
+    // What is no JSON is a text: forms and plain texts come as webhooks too.
+    let data = serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)));
+    let plain: Vec<(String, String)> = headers
+        .iter()
+        .filter(|(name, _)| !HIDDEN.contains(&name.as_str()) && !name.as_str().contains("signature"))
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .collect();
+    let (kind, id) = naming
+        .name(&Webhook { headers: &plain, data: &data })
+        .map_err(|mistake| wrong(&mistake.place, mistake.reason))?;
+    let kind = EventType::new(&kind).map_err(|error| wrong("eventType", error.to_string()))?;
+    // The sender's own name for it; else the same bytes are the same event.
+    let id = id.or(message).unwrap_or_else(|| super::hex(&Sha256::digest(body)[..16]));
+    Ok(Incoming {
+        id: format!("{}:{id}", source.name),
+        kind,
+        source: source.name.to_string(),
+        time: None,
+        subject: None,
+        extensions: Vec::new(),
+        data: Data::from(&data),
+        trace: super::events::trace_of(headers),
+        key: None,
+    })
+}

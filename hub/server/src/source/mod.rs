@@ -1,0 +1,19 @@
+//! How events come in from others: whether a webhook is from whom it says, whether it was seen before, and what
+//! events a request holds that is written as CloudEvents.
+//!
+//! Nothing here reads a clock, a socket or a store: a request goes in with the time, and a verdict or events come out.
+//! So what a sender can do wrong is tested without a server, and the routes that use it only translate.
+//!
+//! The order for an inbound webhook:
+//! 1. [`verify::Verifier::check`]. If it refuses, the caller gets [`Refused`](verify::Refused) as text, which is the
+//!    same for every cause, and the log gets its [`reason`](verify::Refused::reason).
+//! 2. [`Replays::first_time`] with the [`replay_key`](verify::Verified::replay_key), if the scheme has one. What is
+//!    not new was accepted already: it is answered like a duplicate, not like a failure, or its sender would try for
+//!    ever.
+//! 3. The event is stored. If that fails, [`Replays::forget`], so that a sender that repeats the same bytes is heard.
+
+pub mod cloudevents;
+mod replay;
+pub mod verify;
+
+pub use replay::Replays;

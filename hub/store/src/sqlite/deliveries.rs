@@ -1,0 +1,288 @@
+//! Changes of events and deliveries.
+
+use rusqlite::params;
+use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, Settlement, StoreError};
+
+use super::changes::Changes;
+use super::rows::{self, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::unit_of_work::translate;
+
+/// A delivery that is about to be written.
+pub(super) struct Birthplace<'a> {
+    /// The event's row.
+    pub(super) event: i64,
+    pub(super) new: &'a NewDelivery,
+    pub(super) at: Millis,
+    pub(super) replay_of: Option<i64>,
+}
+
+impl Changes<'_> {
+    pub(super) fn add_event(&mut self, event: &Event, deliveries: &[NewDelivery]) -> Result<(), StoreError> {
+        let added = self.run(
+            "INSERT INTO events (id, kind, source, payload, fingerprint, accepted, trace, considered, filtered)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+            params![
+                event.id,
+                event.kind.as_str(),
+                event.source,
+                &event.payload[..],
+                &event.fingerprint[..],
+                event.accepted.0,
+                event.trace,
+                event.considered,
+                event.filtered
+            ],
+        )?;
+        if added == 0 {
+            return Err(self.existing(&event.id).unwrap_or_else(|error| translate(&error)));
+        }
+        let number = self.connection.last_insert_rowid();
+        for new in deliveries {
+            self.add_delivery(&Birthplace { event: number, new, at: event.accepted, replay_of: None })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
+        let Birthplace { event, new, at, replay_of } = born;
+        let state = match &new.birth {
+            Birth::Dead(_) => State::DeadLettered,
+            Birth::Held => State::Held,
+            _ if self.is_behind_others(new)? => State::Blocked,
+            Birth::Leased => State::Leased,
+            Birth::Queued => State::Queued,
+        };
+        let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(Reason::Impossible));
+        self.run(
+            "INSERT INTO deliveries
+             (event, state, epoch, due, touched, accepted, counted, failures, reason, replay_of, rule_version, rule, service,
+              ordering)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                event,
+                rows::state_to_number(state),
+                self.start.epoch.cast_signed(),
+                at.0,
+                reason,
+                replay_of,
+                new.rule.1.cast_signed(),
+                new.rule.0.as_str(),
+                new.service.as_str(),
+                new.order
+            ],
+        )?;
+        let number = self.connection.last_insert_rowid();
+        self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
+        if let Birth::Dead(error) = &new.birth {
+            let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
+            self.add_attempt(number, 1, &attempt)?;
+            self.add_dead_letter(number, *at, Some(&attempt))?;
+        }
+        self.made(number, state);
+        Ok(())
+    }
+
+    fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
+        let Some(order) = &new.order else { return Ok(false) };
+        let sql = "SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND state < 7 LIMIT 1";
+        Ok(self.find(sql, [new.rule.0.as_str(), order], |_| Ok(()))?.is_some())
+    }
+
+    /// What is known of an event that was there before.
+    fn existing(&self, id: &str) -> rusqlite::Result<StoreError> {
+        let mut event =
+            self.connection.prepare_cached("SELECT number, fingerprint FROM events WHERE id = ?1")?;
+        let (number, fingerprint): (i64, [u8; 32]) =
+            event.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut deliveries = self.connection.prepare_cached(
+            "SELECT number FROM deliveries WHERE event = ?1 AND replay_of IS NULL ORDER BY number",
+        )?;
+        let deliveries = deliveries.query_map([number], |row| row.get(0).map(|number| self.name(number)))?;
+        Ok(StoreError::EventExists { fingerprint, deliveries: deliveries.collect::<rusqlite::Result<_>>()? })
+    }
+
+    /// Only what is in this process's hand can be settled.
+    pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
+        let Settlement { delivery, next, ordered, at, attempt, number: sends } = settlement;
+        let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
+        let changed = match next {
+            Following::Delivered => {
+                let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
+                self.run(
+                    "UPDATE deliveries SET state = ?3, touched = ?4, took = ?5, status = ?6, answer = ?7
+                     WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                    params![
+                        number,
+                        epoch,
+                        DELIVERED,
+                        attempt.as_ref().map_or(at.0, |attempt| attempt.at.0),
+                        attempt.as_ref().map(|attempt| micros(attempt.took)),
+                        answer.map(|answer| answer.status),
+                        answer.map(|answer| &answer.body[..])
+                    ],
+                )?
+            }
+            Following::Held => self.run(
+                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![number, epoch, HELD, at.0],
+            )?,
+            Following::Waits { until, progress, stalled } => self.run(
+                "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![
+                    number,
+                    epoch,
+                    if *stalled { STALLED } else { WAITING },
+                    at.0,
+                    until.0,
+                    progress.counted,
+                    progress.failures
+                ],
+            )?,
+            Following::DeadLetter { reason, progress, hold } => self.run(
+                "UPDATE deliveries SET state = ?3, touched = ?4, reason = ?5, counted = ?6, failures = ?7
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![
+                    number,
+                    epoch,
+                    if *hold { HOLDING } else { DEAD },
+                    at.0,
+                    rows::reason_to_number(*reason),
+                    progress.counted,
+                    progress.failures
+                ],
+            )?,
+        };
+        if changed == 0 || delivery.era != self.start.era {
+            return Err(StoreError::NotOurs(*delivery));
+        }
+        if let Some(attempt) = attempt.as_ref().filter(|_| *next != Following::Delivered) {
+            self.add_attempt(number, *sends, attempt)?;
+        }
+        if let Following::DeadLetter { .. } = next {
+            self.add_dead_letter(number, *at, attempt.as_ref())?;
+        }
+        let ended = matches!(next, Following::Delivered | Following::DeadLetter { hold: false, .. });
+        if *ordered
+            && ended
+            && let Some(next) = self.unblock(number, LEASED)?
+        {
+            let kept = rows::kept(self.connection, self.name(next)).map_err(|error| translate(&error))?;
+            self.committed.ready.extend(kept);
+        }
+        Ok(())
+    }
+
+    /// The next one in the order of a delivery that has ended.
+    pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
+        let next = self.find(
+            "SELECT min(b.number) FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
+             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state = 4",
+            [ended],
+            |row| row.get::<_, Option<i64>>(0),
+        )?;
+        let Some(next) = next.flatten() else { return Ok(None) };
+        self.run(
+            "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
+            params![next, becomes, self.start.epoch.cast_signed()],
+        )?;
+        Ok(Some(next))
+    }
+
+    fn add_attempt(&self, delivery: i64, number: u32, attempt: &Attempt) -> Result<(), StoreError> {
+        let answer = attempt.answer.as_ref();
+        let headers = answer.map(|answer| &answer.headers).filter(|headers| !headers.is_empty());
+        self.run(
+            "INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                delivery,
+                number,
+                attempt.at.0,
+                micros(attempt.took),
+                answer.map(|answer| answer.status),
+                attempt.error,
+                attempt.sent.as_ref().map(rows::sent_to_text),
+                headers.map(|headers| rows::pairs_to_text(headers)),
+                answer.map(|answer| &answer.body),
+            ],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn add_dead_letter(
+        &self,
+        delivery: i64,
+        at: Millis,
+        attempt: Option<&Attempt>,
+    ) -> Result<(), StoreError> {
+        let status = attempt.and_then(|attempt| attempt.answer.as_ref()).map(|answer| answer.status);
+        let error = attempt.and_then(|attempt| attempt.error.as_deref());
+        self.run(
+            "INSERT INTO dead_letters (delivery, at, status, error) VALUES (?1, ?2, ?3, ?4)",
+            params![delivery, at.0, status, error],
+        )?;
+        Ok(())
+    }
+
+    /// What this process does not have is left alone.
+    pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
+        for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
+            self.run(
+                "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN ?3 ELSE ?4 END
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, WAITING],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is due, the longest due first.
+    pub(super) fn due(&self, now: Millis, room: &[Room]) -> rusqlite::Result<Vec<Kept>> {
+        let due = |state: i64| {
+            format!(
+                "SELECT number, due FROM deliveries WHERE {WAITING_INDEX} AND state = {state} AND service = ?1 AND due <= ?2
+                 ORDER BY due LIMIT ?3"
+            )
+        };
+        let mut fresh = self.connection.prepare_cached(&due(QUEUED))?;
+        let mut waiting = self.connection.prepare_cached(&due(WAITING))?;
+        let mut stalled = self.connection.prepare_cached(&format!(
+            "SELECT number, due FROM deliveries
+             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched < ?4) ORDER BY due LIMIT ?3"
+        ))?;
+        let mut take = self
+            .connection
+            .prepare_cached("UPDATE deliveries SET state = 0, epoch = ?2 WHERE number = ?1")?;
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
+        let mut taken = Vec::new();
+        for Room { service, fresh: fresh_most, again: again_most, forward } in room {
+            let (service, most) = (service.as_str(), |most: usize| i64::try_from(most).unwrap_or(i64::MAX));
+            let mut found = fresh
+                .query_map(params![service, now.0, most(*fresh_most)], pair)?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut again = waiting
+                .query_map(params![service, now.0, most(*again_most)], pair)?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let before = forward.map_or(i64::MIN, |forward| forward.0);
+            let peer_is_back = stalled.query_map(params![service, now.0, most(*again_most), before], pair)?;
+            again.extend(peer_is_back.collect::<rusqlite::Result<Vec<_>>>()?);
+            again.sort_unstable();
+            again.truncate(*again_most);
+            found.append(&mut again);
+            for (_, number) in found {
+                take.execute(params![number, self.start.epoch.cast_signed()])?;
+                taken.extend(rows::kept(self.connection, self.name(number))?);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+fn micros(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,146 @@
+//! Changes of dead letters, and of deliveries in bulk.
+
+use rusqlite::params;
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{Replay, StoreError, Whose};
+
+use super::changes::Changes;
+use super::deliveries::Birthplace;
+use super::rows::{self, BLOCKED, DEAD, HELD, HOLDING, QUEUED};
+use super::unit_of_work::translate;
+
+impl Changes<'_> {
+    /// A new delivery that is linked to the dead letter, and the mark on it: both, or none.
+    pub(super) fn replay(&mut self, replay: &Replay) -> Result<(), StoreError> {
+        let Replay { dead, new, at, again } = replay;
+        let number = self.dead(*dead)?;
+        let before = self.find(
+            "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed
+             WHERE l.delivery = ?1",
+            [number],
+            |row| Ok((row.get::<_, i64>(0)?, rows::state(row, 1)?)),
+        )?;
+        if let Some((before, state)) = before
+            && state != State::DeadLettered
+            && !again
+        {
+            return Err(StoreError::Replayed(self.name(before), state));
+        }
+        // If it holds up others, the new one takes its place: it must not wait for itself.
+        self.run(
+            "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
+            params![number, DEAD, HOLDING],
+        )?;
+        let (event, held_up): (i64, bool) = self
+            .find("SELECT event, ordering IS NOT NULL FROM deliveries WHERE number = ?1", [number], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?
+            .ok_or(StoreError::NotDead(*dead))?;
+        self.add_delivery(&Birthplace { event, new, at: *at, replay_of: Some(number) })?;
+        let made = self.committed.deliveries.last().map_or(0, |(id, _)| id.number.cast_signed());
+        if held_up {
+            self.start_order(made)?;
+        }
+        self.run(
+            "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3 WHERE delivery = ?1",
+            params![number, made, at.0],
+        )?;
+        Ok(())
+    }
+
+    /// A delivery that was born blocked behind nothing but others that are blocked goes first.
+    fn start_order(&mut self, number: i64) -> Result<(), StoreError> {
+        let active = self.find(
+            "SELECT 1 FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
+             WHERE a.number = ?1 AND b.ordering IS NOT NULL AND b.state < 7 AND b.state <> 4 LIMIT 1",
+            [number],
+            |_| Ok(()),
+        )?;
+        if active.is_none() {
+            self.run("UPDATE deliveries SET state = ?2 WHERE number = ?1", params![number, QUEUED])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn discard(&mut self, dead: DeliveryId, at: Millis) -> Result<(), StoreError> {
+        let number = self.dead(dead)?;
+        self.run("UPDATE dead_letters SET discarded = ?2 WHERE delivery = ?1", params![number, at.0])?;
+        let held_up = self.run(
+            "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
+            params![number, DEAD, HOLDING],
+        )?;
+        if held_up > 0 {
+            self.unblock(number, QUEUED)?;
+        }
+        Ok(())
+    }
+
+    /// The row of a dead letter that nobody has discarded.
+    fn dead(&self, dead: DeliveryId) -> Result<i64, StoreError> {
+        let number = dead.number.cast_signed();
+        let there = self.find(
+            "SELECT 1 FROM dead_letters WHERE delivery = ?1 AND discarded IS NULL",
+            [number],
+            |_| Ok(()),
+        )?;
+        match there {
+            Some(()) if dead.era == self.start.era => Ok(number),
+            _ => Err(StoreError::NotDead(dead)),
+        }
+    }
+
+    pub(super) fn bury(&mut self, whose: &Whose, most: u32, at: Millis) -> Result<(), StoreError> {
+        let (sql, name) = match whose {
+            Whose::Service(name) => (PENDING_OF_SERVICE, name),
+            Whose::HeldBy(name) => (HELD_BY_RULE, name),
+        };
+        let numbers: Vec<i64> = self
+            .prepare(&format!("{sql} LIMIT ?2"))?
+            .query_map(params![name.as_str(), most], |row| row.get(0))
+            .and_then(Iterator::collect)
+            .map_err(|error| translate(&error))?;
+        for number in &numbers {
+            self.run(
+                "UPDATE deliveries SET state = ?2, touched = ?3, reason = ?4 WHERE number = ?1",
+                params![number, DEAD, at.0, rows::reason_to_number(Reason::Deleted)],
+            )?;
+            self.add_dead_letter(*number, at, None)?;
+        }
+        self.committed.touched += numbers.len();
+        Ok(())
+    }
+
+    /// What is in an order goes on in it: only the first of each.
+    pub(super) fn release(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
+        let released = self.run(
+            "UPDATE deliveries SET state = CASE WHEN ordering IS NULL THEN ?2 ELSE ?3 END WHERE number IN
+             (SELECT number FROM deliveries WHERE rule = ?1 AND state = 5 ORDER BY number LIMIT ?4)",
+            params![rule.as_str(), QUEUED, BLOCKED, most],
+        )?;
+        self.committed.touched += released;
+        let left = self.find(
+            "SELECT 1 FROM deliveries WHERE rule = ?1 AND state = 5 LIMIT 1",
+            [rule.as_str()],
+            |_| Ok(()),
+        )?;
+        if released > 0 && left.is_none() {
+            self.run(
+                "UPDATE deliveries SET state = ?2 WHERE state = ?3 AND number IN
+                 (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND state < 7 GROUP BY ordering)",
+                params![rule.as_str(), QUEUED, BLOCKED],
+            )?;
+        }
+        debug_assert!(HELD == 5, "the numbers in the texts above");
+        Ok(())
+    }
+}
+
+/// Every delivery to a service that has not ended: those in hand, which are few, and those that wait.
+pub(super) const PENDING_OF_SERVICE: &str = "SELECT number FROM (
+     SELECT number FROM deliveries WHERE state = 0 AND service = ?1
+     UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6 AND state IN (1, 2, 3, 4, 5) AND service = ?1)";
+
+/// Every delivery that waits for a rule.
+pub(super) const HELD_BY_RULE: &str = "SELECT number FROM deliveries WHERE rule = ?1 AND state = 5";

@@ -1,0 +1,203 @@
+//! Events, deliveries and dead letters, one or a page of them.
+//!
+//! # Why a page may be short
+//! A page looks at a bounded number of rows, however few of them the filter takes, so that no question can hold up the
+//! machine. It then says where the next one begins, and whoever asks goes on.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::event_type::EventType;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{Dead, DeliveryFilter, EventFilter, Kept, Page, PageAt};
+
+use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
+
+/// So many rows a page looks at, at most.
+const LOOKED_AT: usize = 10_000;
+
+const EVENT: &str = "number, id, kind, source, payload, fingerprint, accepted, trace, considered, filtered";
+
+fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        id: row.get(1)?,
+        kind: EventType::new(row.get_ref(2)?.as_str()?).map_err(|error| rows::strange(2, error))?,
+        source: row.get(3)?,
+        payload: row.get::<_, Vec<u8>>(4)?.into(),
+        fingerprint: row.get(5)?,
+        accepted: Millis(row.get(6)?),
+        trace: row.get(7)?,
+        considered: row.get(8)?,
+        filtered: row.get(9)?,
+    })
+}
+
+pub(super) fn event(connection: &Connection, id: &str) -> rusqlite::Result<Option<Event>> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE id = ?1");
+    connection.prepare_cached(&sql)?.query_row([id], event_row).optional()
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    filter: &EventFilter,
+    page: PageAt,
+) -> rusqlite::Result<Page<Event>> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    let takes = |event: &Event| {
+        filter.kind.as_ref().is_none_or(|kind| kind.matches(event.kind.as_str()))
+            && filter.source.as_ref().is_none_or(|source| *source == event.source)
+            && (!filter.unmatched || event.considered == 0)
+    };
+    page_of(connection, &sql, page, None, event_row, takes)
+}
+
+pub(super) fn delivery(
+    connection: &Connection,
+    id: DeliveryId,
+) -> rusqlite::Result<Option<(Kept, Vec<Attempt>)>> {
+    if era(connection)? != id.era {
+        return Ok(None);
+    }
+    let Some(kept) = rows::kept(connection, id)? else { return Ok(None) };
+    Ok(Some((kept, attempts(connection, id)?)))
+}
+
+fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
+    // The one that went well is in the row of the delivery itself.
+    let mut statement = connection.prepare_cached(
+        "SELECT at, took, status, error, sent, headers, answer, number FROM attempts WHERE delivery = ?1
+         UNION ALL SELECT touched, took, status, NULL, NULL, NULL, answer, 1 << 40 FROM deliveries
+         WHERE number = ?1 AND took IS NOT NULL
+         ORDER BY 8",
+    )?;
+    statement.query_map([id.number.cast_signed()], rows::attempt)?.collect()
+}
+
+pub(super) fn deliveries(
+    connection: &Connection,
+    filter: &DeliveryFilter,
+    page: PageAt,
+) -> rusqlite::Result<Page<Kept>> {
+    let era = era(connection)?;
+    let read = |row: &Row<'_>| rows::kept_row(row, era, None);
+    let select = |condition: &str| {
+        format!(
+            "SELECT {KEPT} FROM deliveries d JOIN events e ON e.number = d.event
+             WHERE {condition} ORDER BY d.number DESC LIMIT ?2"
+        )
+    };
+    // Those of one event are few, and have an index.
+    let (sql, of) = match &filter.event {
+        None => (select("d.number < ?1"), None),
+        Some(id) => {
+            let mut find = connection.prepare_cached("SELECT number FROM events WHERE id = ?1")?;
+            let Some(event) = find.query_row([id], |row| row.get(0)).optional()? else {
+                return Ok(Page { items: Vec::new(), next: None });
+            };
+            (select("d.number < ?1 AND d.event = ?3"), Some(event))
+        }
+    };
+    page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
+}
+
+fn takes(filter: &DeliveryFilter, kept: &Kept) -> bool {
+    filter.service.as_ref().is_none_or(|service| *service == kept.service)
+        && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
+        && filter.event.as_ref().is_none_or(|event| *event == kept.event)
+        && (filter.states.is_empty() || filter.states.contains(&kept.state))
+        && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
+}
+
+/// What is known of a dead letter besides its delivery; `x` is what it was last replayed as.
+const DEAD: &str = "l.at, l.error, l.status, x.number, x.state, l.replayed_at";
+const DEAD_FROM: &str =
+    "dead_letters l JOIN deliveries d ON d.number = l.delivery JOIN events e ON e.number = d.event
+         LEFT JOIN deliveries x ON x.number = l.replayed";
+
+fn dead_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Dead> {
+    let at = |column| KEPT_COLUMNS + column;
+    let replayed = match row.get::<_, Option<i64>>(at(3))? {
+        None => None,
+        Some(number) => {
+            let id = DeliveryId { era, number: number.cast_unsigned() };
+            Some((id, rows::state(row, at(4))?, Millis(row.get(at(5))?)))
+        }
+    };
+    Ok(Dead {
+        delivery: rows::kept_row(row, era, request)?,
+        at: Millis(row.get(at(0))?),
+        error: row.get(at(1))?,
+        status: row.get(at(2))?,
+        replayed,
+    })
+}
+
+pub(super) fn dead_letter(
+    connection: &Connection,
+    id: DeliveryId,
+) -> rusqlite::Result<Option<(Dead, Vec<Attempt>, Event)>> {
+    let era = era(connection)?;
+    if era != id.era {
+        return Ok(None);
+    }
+    let sql = format!(
+        "SELECT {KEPT}, {DEAD}, {REQUEST} FROM {DEAD_FROM} JOIN requests r ON r.delivery = l.delivery
+         WHERE l.delivery = ?1 AND l.discarded IS NULL"
+    );
+    let read = |row: &Row<'_>| dead_row(row, era, Some(KEPT_COLUMNS + 6));
+    let dead = connection.prepare_cached(&sql)?.query_row([id.number.cast_signed()], read).optional()?;
+    let Some(dead) = dead else { return Ok(None) };
+    let Some(event) = event(connection, &dead.delivery.event)? else { return Ok(None) };
+    Ok(Some((dead, attempts(connection, id)?, event)))
+}
+
+pub(super) fn dead_letters(
+    connection: &Connection,
+    filter: &DeliveryFilter,
+    page: PageAt,
+) -> rusqlite::Result<Page<Dead>> {
+    let era = era(connection)?;
+    let sql = format!(
+        "SELECT {KEPT}, {DEAD} FROM {DEAD_FROM}
+         WHERE l.discarded IS NULL AND l.delivery < ?1 ORDER BY l.delivery DESC LIMIT ?2"
+    );
+    let read = |row: &Row<'_>| dead_row(row, era, None);
+    page_of(connection, &sql, page, None, read, |dead| takes(filter, &dead.delivery))
+}
+
+fn era(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut era = connection.prepare_cached("SELECT era FROM meta")?;
+    era.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+}
+
+/// A page of what `sql` finds: its first column is the number, `?1` the number that it has to be below, `?2` how many, and
+/// `?3` what else it asks for, if it does.
+fn page_of<T>(
+    connection: &Connection,
+    sql: &str,
+    page: PageAt,
+    what_else: Option<i64>,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    takes: impl Fn(&T) -> bool,
+) -> rusqlite::Result<Page<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let from = page.from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
+    let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
+    let mut rows = match what_else {
+        Some(what_else) => statement.query(params![from, most, what_else])?,
+        None => statement.query(params![from, most])?,
+    };
+    let (mut items, mut looked_at, mut last) = (Vec::new(), 0, None);
+    while items.len() < page.size {
+        let Some(row) = rows.next()? else { break };
+        looked_at += 1;
+        last = Some(row.get::<_, i64>(0)?.cast_unsigned());
+        let item = read(row)?;
+        if takes(&item) {
+            items.push(item);
+        }
+    }
+    let full = items.len() >= page.size || looked_at >= LOOKED_AT;
+    Ok(Page { items, next: last.filter(|_| full) })
+}

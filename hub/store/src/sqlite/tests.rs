@@ -1,0 +1,37 @@
+//! What can only be seen from inside.
+
+use super::*;
+
+/// HUB-5: no question about what is due looks at deliveries that have ended. SQLite uses a partial index only where the question
+/// repeats its condition word by word, and otherwise reads the whole table without a word.
+#[test]
+fn hub_5_what_is_due_is_found_by_an_index() {
+    let folder = tempfile::TempDir::new().unwrap();
+    drop(Sqlite::open(folder.path()).unwrap());
+    let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
+    let waiting = rows::WAITING_INDEX;
+    for sql in [
+        &*format!(
+            "SELECT service, due FROM deliveries WHERE {waiting} AND state = 1 AND service > ?1 ORDER BY service, due LIMIT 1"
+        ),
+        &format!(
+            "SELECT number, due FROM deliveries WHERE {waiting} AND state = 2 AND service = ?1 AND due <= ?2 ORDER BY due LIMIT 3"
+        ),
+        &format!(
+            "SELECT number, due FROM deliveries WHERE {waiting} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched < ?3)
+             ORDER BY due LIMIT 3"
+        ),
+        "UPDATE deliveries SET state = 1, due = 0 WHERE state = 0",
+        "SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND state < 7 LIMIT 1",
+        "SELECT number FROM deliveries WHERE rule = ?1 AND state = 5 ORDER BY number LIMIT ?4",
+        letters::PENDING_OF_SERVICE,
+        letters::HELD_BY_RULE,
+    ] {
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let mut rows = plan.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(!step.contains("SCAN deliveries") && !step.contains("TEMP B-TREE"), "{step}: {sql}");
+        }
+    }
+}
