@@ -131,7 +131,7 @@ pub(crate) struct Report {
     deliveries: usize,
     arrivals: usize,
     /// Taken by the sink more than once.
-    repeated: usize,
+    pub(crate) repeated: usize,
     /// From ready until sent again, at the most: of what the sink had not failed before, and of all.
     again: [Duration; 2],
     owed: usize,
