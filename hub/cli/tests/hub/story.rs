@@ -1,6 +1,5 @@
 //! The hub from outside: the real binary, over HTTP, against a peer that can be broken and healed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 use std::process::Command;
