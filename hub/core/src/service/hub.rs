@@ -92,6 +92,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             hub.deliver.restore(&circuit);
         }
         hub.use_rules();
+        hub.release_enabled().await?;
         Ok(hub)
     }
 

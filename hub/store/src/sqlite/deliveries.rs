@@ -51,10 +51,10 @@ impl Changes<'_> {
         let Birthplace { event, new, at, replay_of } = born;
         let state = match &new.birth {
             Birth::Dead(_) => State::DeadLettered,
-            Birth::Held => State::Held,
+            Birth::Held if !self.is_at_work(new)? => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
             Birth::Leased => State::Leased,
-            Birth::Queued => State::Queued,
+            Birth::Queued | Birth::Held => State::Queued,
         };
         let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(Reason::Impossible));
         self.run(
@@ -84,6 +84,12 @@ impl Changes<'_> {
         }
         self.made(number, state);
         Ok(())
+    }
+
+    /// Whether its rule has been enabled since somebody looked: then what it held has been let go, and nobody would come again.
+    fn is_at_work(&self, new: &NewDelivery) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM rules WHERE name = ?1 AND current = 1 AND enabled = 1";
+        Ok(self.find(sql, [new.rule.0.as_str()], |_| Ok(()))?.is_some())
     }
 
     fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
@@ -126,9 +132,13 @@ impl Changes<'_> {
                     ],
                 )?
             }
+            // Unless its rule has been enabled since somebody looked.
             Following::Held => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, HELD, at.0],
+                "UPDATE deliveries SET touched = ?4, state = CASE
+                     WHEN NOT EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 1) THEN ?3
+                     WHEN failures = 0 THEN ?5 ELSE ?6 END
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![number, epoch, HELD, at.0, QUEUED, WAITING],
             )?,
             Following::Waits { until, progress, stalled } => self.run(
                 "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7

@@ -5,3 +5,6 @@
 mod accept;
 mod conformance;
 mod deliver;
+mod letters;
+mod order;
+mod scene;
