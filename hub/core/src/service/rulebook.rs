@@ -28,6 +28,7 @@ struct Entry {
     version: u64,
     service: Slug,
     enabled: bool,
+    hold: bool,
     program: Program,
 }
 
@@ -53,6 +54,8 @@ pub struct Made {
     pub request: Result<Request, Mistake>,
     /// What it belongs together with, if the rule keeps an order.
     pub order: Option<String>,
+    /// Whether those behind it wait, if it ends as a dead letter.
+    pub hold: bool,
 }
 
 /// How many rules said what of an event.
@@ -91,6 +94,7 @@ impl Rulebook {
                 version: rule.version,
                 service: rule.service.clone(),
                 enabled: rule.enabled,
+                hold: rule.ordering.as_ref().is_some_and(|ordering| ordering.hold),
                 program,
             });
         }
@@ -114,8 +118,8 @@ impl Rulebook {
             return matched;
         }
         let view = view();
-        for Entry { name, version, service, enabled, program } in found.into_iter().map(|at| &self.rules[at])
-        {
+        for entry in found.into_iter().map(|at| &self.rules[at]) {
+            let Entry { name, version, service, enabled, hold, program } = entry;
             matched.tally.considered += 1;
             match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view)) {
                 Verdict::Match => {}
@@ -134,6 +138,7 @@ impl Rulebook {
                 service: service.clone(),
                 enabled: *enabled,
                 request,
+                hold: *hold && order.is_some(),
                 order,
             });
         }
