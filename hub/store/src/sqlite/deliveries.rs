@@ -8,7 +8,9 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, Settlement, StoreError};
 
 use super::changes::Changes;
-use super::rows::{self, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::rows::{
+    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
+};
 use super::unit_of_work::translate;
 
 /// A delivery that is about to be written.
@@ -50,7 +52,7 @@ impl Changes<'_> {
     pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
         let Birthplace { event, new, at, replay_of } = born;
         let state = match &new.birth {
-            Birth::Dead(_) => State::DeadLettered,
+            Birth::Dead { .. } => State::DeadLettered,
             Birth::Held if !self.is_at_work(new)? => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
             Birth::Leased => State::Leased,
@@ -64,7 +66,7 @@ impl Changes<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                rows::state_to_number(state),
+                if let Birth::Dead { hold: true, .. } = new.birth { HOLDING } else { rows::state_to_number(state) },
                 self.start.epoch.cast_signed(),
                 at.0,
                 reason,
@@ -77,7 +79,7 @@ impl Changes<'_> {
         )?;
         let number = self.connection.last_insert_rowid();
         self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
-        if let Birth::Dead(error) = &new.birth {
+        if let Birth::Dead { error, .. } = &new.birth {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
             self.add_dead_letter(number, *at, Some(&attempt))?;
@@ -187,15 +189,16 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// The next one in the order of a delivery that has ended.
+    /// The next one in the order of a delivery that has ended, unless a dead letter before it holds it up.
     pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
         let next = self.find(
-            "SELECT min(b.number) FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
-             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state = 4",
+            "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
+             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state IN (4, 6)
+             ORDER BY b.number LIMIT 1",
             [ended],
-            |row| row.get::<_, Option<i64>>(0),
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
         )?;
-        let Some(next) = next.flatten() else { return Ok(None) };
+        let Some((next, BLOCKED)) = next else { return Ok(None) };
         self.run(
             "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
             params![next, becomes, self.start.epoch.cast_signed()],

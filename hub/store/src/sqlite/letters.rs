@@ -76,7 +76,7 @@ impl Changes<'_> {
             "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
             params![number, DEAD, HOLDING],
         )?;
-        if held_up > 0 {
+        if held_up > 0 && self.order_is_idle(number)? {
             self.unblock(number, QUEUED)?;
         }
         Ok(())
