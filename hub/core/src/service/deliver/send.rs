@@ -141,7 +141,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
         if closes {
             self.hungry.notify_one();
         }
-        let _ = self.store.commit(Urgency::Admin, Unit::of(Change::PutCircuit(circuit))).await;
+        let change = Change::PutCircuit(circuit);
+        let entry = crate::service::audit::entry(&change, self.now()).map(Change::Audit);
+        let changes = std::iter::once(change).chain(entry).collect();
+        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
     }
 }
 
