@@ -25,7 +25,7 @@ const KNOWN: &str =
     "name, eventType, filter, service, method, path, headers, body, delivery, ordering, enabled";
 
 pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
-    keep(&hub, None, &headers, parse(&body)?).await
+    keep(&hub, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
@@ -34,7 +34,7 @@ pub(super) async fn replace(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, Some(&name), &headers, parse(&body)?).await
+    keep(&hub, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
@@ -44,17 +44,36 @@ pub(super) async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    let Some(rule) = find(&hub, &name) else { return Ok(missing("rule")) };
-    keep(&hub, Some(&name), &headers, merged(written(&rule), parse(&body)?)).await
+    let (said, change) = (expected(&headers)?, parse(&body)?);
+    loop {
+        let Some(rule) = find(&hub, &name) else { return Ok(missing("rule")) };
+        let seen = said.unwrap_or(rule.version);
+        let answer = keep(&hub, Some(&name), Some(seen), patched(&rule, change.clone())).await?;
+        // Whoever does not say which version they have seen means the newest, also if it came this moment.
+        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
+            return Ok(answer);
+        }
+    }
 }
 
-async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+/// A rule with a change over it, field by field, also within the groups of settings.
+fn patched(rule: &Rule, mut change: Value) -> Value {
+    let before = written(rule);
+    for group in ["delivery", "ordering"] {
+        if before[group].is_object() && change[group].is_object() {
+            change[group] = merged(before[group].clone(), change[group].take());
+        }
+    }
+    merged(before, change)
+}
+
+async fn keep(hub: &Hub, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let rule = match read(body, named) {
         Ok(rule) => rule,
         Err(problems) => return Ok(wrong_fields(&problems)),
     };
     let is_new = hub.rule(&rule.name).is_none();
-    Ok(match hub.put_rule(rule, expected(headers)?).await {
+    Ok(match hub.put_rule(rule, expected).await {
         Ok(kept) => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(&kept))

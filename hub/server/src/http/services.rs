@@ -25,7 +25,7 @@ use crate::hub::Hub;
 const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
 
 pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
-    keep(&hub, None, &headers, parse(&body)?).await
+    keep(&hub, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
@@ -34,7 +34,7 @@ pub(super) async fn replace(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, Some(&name), &headers, parse(&body)?).await
+    keep(&hub, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
@@ -44,9 +44,16 @@ pub(super) async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
-    let changed = merged(written(&service), parse(&body)?);
-    keep(&hub, Some(&name), &headers, changed).await
+    let (said, change) = (expected(&headers)?, parse(&body)?);
+    loop {
+        let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
+        let (seen, changed) = (said.unwrap_or(service.version), merged(written(&service), change.clone()));
+        let answer = keep(&hub, Some(&name), Some(seen), changed).await?;
+        // Whoever does not say which version they have seen means the newest, also if it came this moment.
+        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
+            return Ok(answer);
+        }
+    }
 }
 
 /// One object over another, field by field.
@@ -60,7 +67,7 @@ pub(super) fn merged(before: Value, over: Value) -> Value {
     }
 }
 
-async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+async fn keep(hub: &Hub, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let mut fields = Fields::new(body);
     let name = match named {
         // The path says it; if the body does too, it says the same.
@@ -100,7 +107,7 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     };
     let (version, changed) = (0, Millis(0));
     let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
-    Ok(match hub.put_service(service, expected(headers)?).await {
+    Ok(match hub.put_service(service, expected).await {
         Ok(kept) => {
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(hub, &kept))
