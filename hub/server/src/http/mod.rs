@@ -22,7 +22,7 @@ use axum::routing::{get, post};
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
-use self::reply::{TRACE, problem};
+use self::reply::{TRACE, enveloped, problem};
 use crate::hub::Hub;
 
 /// No request is larger.
@@ -135,7 +135,7 @@ async fn traced(request: Request, next: Next) -> Response {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
     };
-    TRACE.scope(trace, next.run(request)).await
+    TRACE.scope(trace, async { enveloped(next.run(request).await) }).await
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
