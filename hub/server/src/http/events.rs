@@ -25,11 +25,8 @@ const KEY_MAX: usize = 200;
 pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
     let mut incoming = match Mode::of(&headers) {
         None => {
-            let key = idempotency_key(&headers)?;
-            let named = key.is_none();
-            let mut incoming = read(parse(&body)?, named).map_err(|problems| wrong_fields(&problems))?;
-            incoming.key = key;
-            incoming
+            let named = !headers.contains_key(KEY);
+            read(parse(&body)?, named).map_err(|problems| wrong_fields(&problems))?
         }
         Some(mode) => {
             let mut events = cloud_events(mode, &headers, &body)?;
@@ -39,6 +36,7 @@ pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body
             }
         }
     };
+    incoming.key = idempotency_key(&headers)?;
     incoming.trace = trace_of(&headers).or(incoming.trace);
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
