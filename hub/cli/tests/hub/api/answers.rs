@@ -1,8 +1,7 @@
 //! Answers: one envelope for everything, and the key that opens the API.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -85,23 +84,14 @@ fn api_1_an_answer_names_the_trace_that_it_belongs_to() {
     assert_eq!(strange.body["traceId"].as_str().map(str::len), Some(32));
 }
 
-/// A hub that nobody has given a key. What it says at its start, until it listens.
+/// A hub that is given this key, or none. What it says at its start, until it listens.
 fn start(folder: &Path, key: Option<&str>) -> (Hub, Vec<String>) {
     let mut command = Hub::command(Path::new(SEAWALL), folder);
-    command.env_remove("SEAWALL_ADMIN_KEY").stdout(Stdio::piped());
-    if let Some(key) = key {
-        command.env("SEAWALL_ADMIN_KEY", key);
-    }
-    let mut process: Child = command.spawn().unwrap();
-    let mut said = Vec::new();
-    for line in BufReader::new(process.stdout.take().unwrap()).lines() {
-        said.push(line.unwrap());
-        if let Some((_, rest)) = said.last().unwrap().split_once("http://") {
-            let address = rest.split(',').next().unwrap().to_owned();
-            return (Hub { process, address }, said);
-        }
-    }
-    unreachable!("it ended: {said:?}");
+    match key {
+        Some(key) => command.env("SEAWALL_ADMIN_KEY", key),
+        None => command.env_remove("SEAWALL_ADMIN_KEY"),
+    };
+    Hub::listening(command.spawn().unwrap()).unwrap()
 }
 
 /// SEC-1: an admin key is made and printed once, and is good at the next start; the variable sets another one, for good.
@@ -134,10 +124,9 @@ fn sec_1_the_admin_key_is_printed_once_and_kept() {
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(folder.path())
         .env("SEAWALL_ADMIN_KEY", "short");
-    let mut process = short.stderr(Stdio::piped()).spawn().unwrap();
-    let mut why = String::new();
-    process.stderr.take().unwrap().read_to_string(&mut why).unwrap();
-    assert!(!process.wait().unwrap().success() && why.contains("shorter than 16"), "{why}");
+    let ended = short.output().unwrap();
+    let why = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(!ended.status.success() && why.contains("shorter than 16"), "{why}");
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
         let bytes = std::fs::read(file.path()).unwrap();
         assert!(!bytes.windows(printed.len()).any(|part| part == printed.as_bytes()), "{:?}", file.path());
