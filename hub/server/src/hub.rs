@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use seawall::{Clock, Registry};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::render::Naming;
 use seawall_hub_core::service;
 use seawall_hub_store::Sqlite;
@@ -30,7 +31,8 @@ pub struct Hub {
 /// What checks the webhooks of a source.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    pub(crate) version: u64,
+    /// Of the source as it was then. A version alone may come again when a source was deleted.
+    pub(crate) source: Source,
     pub(crate) verifier: Verifier,
     pub(crate) naming: Naming,
     pub(crate) replays: Replays,

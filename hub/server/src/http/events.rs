@@ -33,11 +33,8 @@ pub(super) async fn accept(
 ) -> Caught {
     let mut incoming = match Mode::of(&headers) {
         None => {
-            let key = idempotency_key(&headers)?;
-            let named = key.is_none();
-            let mut incoming = read(&body, named).map_err(|unread| unread.response())?;
-            incoming.key = key;
-            incoming
+            let named = !headers.contains_key(KEY);
+            read(&body, named).map_err(|unread| unread.response())?
         }
         Some(mode) => {
             let mut events = cloud_events(mode, &headers, &body)?;
@@ -48,6 +45,7 @@ pub(super) async fn accept(
         }
     };
     caller.may_send_from(&incoming.source)?;
+    incoming.key = idempotency_key(&headers)?;
     incoming.trace = trace_of(&headers).or(incoming.trace);
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),

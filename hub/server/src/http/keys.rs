@@ -66,7 +66,10 @@ pub(super) async fn make(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught {
     let sources = list_of(&mut fields, "sources");
     if scopes.contains(&Scope::Admin) && (services.is_some() || sources.is_some()) {
         // It could make itself another one without limits.
-        fields.wrong("scopes", "a key with `admin` can't be limited; give it `operate`, `read`, `call` or `ingest`");
+        fields.wrong(
+            "scopes",
+            "a key with `admin` can't be limited; give it `operate`, `read`, `call` or `ingest`",
+        );
     }
     let expires = fields.duration("expiresIn").map(|time| hub.now() + time);
     let problems = fields.end("name, scopes, services, sources, expiresIn");

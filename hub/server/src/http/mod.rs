@@ -28,7 +28,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 pub use self::access::key_hash;
 pub use self::keys::fresh_key;
-use self::reply::{TRACE, problem};
+use self::reply::{TRACE, enveloped, problem};
 use crate::hub::Hub;
 
 /// No request is larger.
@@ -86,7 +86,7 @@ async fn traced(request: Request, next: Next) -> Response {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
     };
-    TRACE.scope(trace, next.run(request)).await
+    TRACE.scope(trace, async { enveloped(next.run(request).await) }).await
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.

@@ -31,7 +31,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, &caller, None, &headers, parse(&body)?).await
+    keep(&hub, &caller, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
@@ -41,7 +41,7 @@ pub(super) async fn replace(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, &caller, Some(&name), &headers, parse(&body)?).await
+    keep(&hub, &caller, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
@@ -52,11 +52,30 @@ pub(super) async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    let Some(rule) = find(&hub, &caller, &name) else { return Ok(missing("rule")) };
-    keep(&hub, &caller, Some(&name), &headers, merged(written(&rule), parse(&body)?)).await
+    let (said, change) = (expected(&headers)?, parse(&body)?);
+    loop {
+        let Some(rule) = find(&hub, &caller, &name) else { return Ok(missing("rule")) };
+        let seen = said.unwrap_or(rule.version);
+        let answer = keep(&hub, &caller, Some(&name), Some(seen), patched(&rule, change.clone())).await?;
+        // Whoever does not say which version they have seen means the newest, also if it came this moment.
+        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
+            return Ok(answer);
+        }
+    }
 }
 
-async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+/// A rule with a change over it, field by field, also within the groups of settings.
+fn patched(rule: &Rule, mut change: Value) -> Value {
+    let before = written(rule);
+    for group in ["delivery", "ordering"] {
+        if before[group].is_object() && change[group].is_object() {
+            change[group] = merged(before[group].clone(), change[group].take());
+        }
+    }
+    merged(before, change)
+}
+
+async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let rule = match read(body, named) {
         Ok(rule) => rule,
         Err(problems) => return Ok(wrong_fields(&problems)),
@@ -67,7 +86,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, headers: &HeaderM
         return Ok(missing("rule"));
     }
     let is_new = before.is_none();
-    Ok(match hub.put_rule(rule, expected(headers)?).await {
+    Ok(match hub.put_rule(rule, expected).await {
         Ok(kept) => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(&kept))

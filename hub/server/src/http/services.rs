@@ -31,7 +31,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, &caller, None, &headers, parse(&body)?).await
+    keep(&hub, &caller, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
@@ -41,7 +41,7 @@ pub(super) async fn replace(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, &caller, Some(&name), &headers, parse(&body)?).await
+    keep(&hub, &caller, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
@@ -52,9 +52,16 @@ pub(super) async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-    let changed = merged(written(&service), parse(&body)?);
-    keep(&hub, &caller, Some(&name), &headers, changed).await
+    let (said, change) = (expected(&headers)?, parse(&body)?);
+    loop {
+        let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
+        let (seen, changed) = (said.unwrap_or(service.version), merged(written(&service), change.clone()));
+        let answer = keep(&hub, &caller, Some(&name), Some(seen), changed).await?;
+        // Whoever does not say which version they have seen means the newest, also if it came this moment.
+        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
+            return Ok(answer);
+        }
+    }
 }
 
 /// One object over another, field by field.
@@ -68,7 +75,7 @@ pub(super) fn merged(before: Value, over: Value) -> Value {
     }
 }
 
-async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
+async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let mut fields = Fields::new(body);
     let name = match named {
         // The path says it; if the body does too, it says the same.
@@ -111,7 +118,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, headers: &HeaderM
     };
     let (version, changed) = (0, Millis(0));
     let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
-    Ok(match hub.put_service(service, expected(headers)?).await {
+    Ok(match hub.put_service(service, expected).await {
         Ok(kept) => {
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(hub, &kept))

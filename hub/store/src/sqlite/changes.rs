@@ -43,7 +43,13 @@ impl<'c> Changes<'c> {
         match change {
             Change::PutService(service) => self.put_service(service),
             Change::DeleteService(name, version) => {
-                self.delete("DELETE FROM services WHERE name = ?1 AND version = ?2", name.as_str(), *version)
+                self.delete(
+                    "DELETE FROM services WHERE name = ?1 AND version = ?2",
+                    name.as_str(),
+                    *version,
+                )?;
+                // Another one of the same name begins with a circuit of its own.
+                self.run("DELETE FROM circuits WHERE service = ?1", [name.as_str()]).map(drop)
             }
             Change::PutRule(rule) => self.put_rule(rule),
             Change::DeleteRule(name, version) => self.delete(
