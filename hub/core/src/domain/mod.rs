@@ -9,3 +9,4 @@ pub mod service;
 pub mod slug;
 pub mod source;
 pub mod time;
+pub mod trace;

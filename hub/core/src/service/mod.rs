@@ -5,11 +5,15 @@ mod circuits;
 mod dead_letters;
 mod deliver;
 mod evaluate;
+mod gauges;
 mod hub;
+pub mod numbers;
+mod pace;
 mod rulebook;
 mod rules;
 mod services;
 mod sources;
+mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Incoming, NotAccepted, sample_event};
 pub use circuits::Move;

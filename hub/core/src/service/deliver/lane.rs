@@ -10,11 +10,13 @@ use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
 use super::is_closed;
+use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::render::Request;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
@@ -33,12 +35,16 @@ pub struct InHand {
     pub id: DeliveryId,
     /// The rule that asks for it.
     pub rule: Slug,
+    /// And its version.
+    pub rule_version: u64,
     /// What is sent.
     pub request: Request,
     /// The event that it is about.
     pub event: String,
     /// When that was accepted.
     pub event_accepted: Millis,
+    /// The trace that it belongs to, if it said so.
+    pub trace: Option<TraceId>,
     /// What it has cost so far.
     pub progress: Progress,
     /// Whether others wait behind it.
@@ -58,6 +64,7 @@ pub(super) struct Lane {
     state: Mutex<State>,
     /// Rung when there may be something to do.
     pub(super) bell: Notify,
+    pub(super) watch: Watch,
 }
 
 struct State {
@@ -116,6 +123,7 @@ impl Lane {
             circuit: GuardState::Closed,
         };
         Arc::new(Lane {
+            watch: Watch::new(&service.name),
             paused: AtomicBool::new(service.paused),
             service: RwLock::new(Arc::new(service)),
             guard,
@@ -202,6 +210,11 @@ impl Lane {
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
         state.fresh.len() + state.again.len() + state.sending + state.settling
+    }
+
+    /// Since when the oldest that was never tried has been waiting in hand.
+    pub(super) fn oldest(&self) -> Option<Millis> {
+        self.lock().fresh.front().map(|delivery| delivery.progress.accepted)
     }
 
     /// What to do next, and whether the store should be asked for more.
