@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::Caught;
 use super::fields::{FieldProblem, Fields};
 use super::query::{Query, paged};
-use super::reply::{missing, parse, problem, store_problem, success, success_text, wrong_fields};
+use super::reply::{
+    missing, parse, problem, store_problem, success, success_text, trace_or_own, wrong_fields,
+};
 use crate::hub::Hub;
 use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
 
@@ -39,7 +41,7 @@ pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body
             }
         }
     };
-    incoming.trace = trace_of(&headers).or(incoming.trace);
+    incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
         Err(error) => not_accepted(&error),
@@ -83,7 +85,10 @@ pub(super) async fn accept_batch(State(hub): State<Arc<Hub>>, headers: HeaderMap
 }
 
 /// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
-async fn batch(hub: &Hub, incoming: Vec<Incoming>) -> Response {
+async fn batch(hub: &Hub, mut incoming: Vec<Incoming>) -> Response {
+    for event in &mut incoming {
+        event.trace = trace_or_own(event.trace.take());
+    }
     let ids: Vec<String> = incoming.iter().map(|event| event.id.clone()).collect();
     let answers = hub.accept_all(incoming).await;
     if let Some(NotAccepted::Store(error)) = answers

@@ -5,11 +5,13 @@ mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+mod metrics;
 mod query;
 mod reply;
 mod rules;
 mod services;
 mod sources;
+mod watch;
 
 use std::sync::Arc;
 
@@ -93,6 +95,9 @@ pub fn api(hub: Arc<Hub>, admin_key: [u8; 32]) -> Router {
         .route("/actuator/health", get(actuator::health))
         .route("/actuator/health/liveness", get(actuator::liveness))
         .route("/actuator/health/readiness", get(actuator::readiness))
+        .route("/actuator/metrics", get(metrics::names))
+        .route("/actuator/metrics/{name}", get(metrics::one))
+        .route("/metrics", get(metrics::prometheus))
         .route("/in/{source}", post(sources::webhook))
         .merge(guarded)
         .fallback(|| async { nothing_here() })
@@ -135,7 +140,10 @@ async fn traced(request: Request, next: Next) -> Response {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
     };
-    TRACE.scope(trace, next.run(request)).await
+    let seen = watch::Seen::new(&request, &trace);
+    let response = TRACE.scope(trace, next.run(request)).await;
+    seen.answered(&response);
+    response
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
