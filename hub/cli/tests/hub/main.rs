@@ -2,4 +2,5 @@
 
 mod harness;
 mod judge;
+mod observe;
 mod story;
