@@ -3,4 +3,5 @@
 mod harness;
 mod judge;
 mod observe;
+mod peer;
 mod story;

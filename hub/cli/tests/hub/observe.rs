@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hub, KEY, Peer, SEAWALL};
+use crate::harness::{Hub, KEY, SEAWALL, within};
+use crate::peer::{Mood, Peer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 /// None of these may be in a log or in a metric.
@@ -27,12 +28,8 @@ fn start(folder: &Path, log: &Path, more: &[&str]) -> Hub {
     Hub::ready(command.spawn().unwrap()).unwrap()
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it does not come: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    within(Duration::from_secs(30), what, is_so);
 }
 
 /// Ends it in order, and says how long that took.
@@ -56,10 +53,10 @@ fn get(hub: &Hub, path: &str) -> String {
 
 fn send(hub: &Hub, id: &str) -> Value {
     let event = json!({"id": id, "type": "order.created", "data": {"note": "p4yl0ad-of-an-event"}});
-    let traced = format!("{KEY}\r\ntraceparent: 00-{TRACE}-b7ad6b7169203331-01");
-    let (status, answer) = hub.ask("POST", "/api/v1/bridge/events", &traced, &event.to_string());
-    assert_eq!(status, 202, "{answer}");
-    answer["data"]["deliveries"][0].clone()
+    let trace = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let reply = hub.with("POST", "/api/v1/bridge/events", &[("traceparent", &trace)], &event);
+    assert_eq!(reply.status, 202, "{}", reply.body);
+    reply.body["data"]["deliveries"][0].clone()
 }
 
 /// Registers, delivers, fails, breaks a circuit, moves it by hand, is refused, is gone. The peer is healthy at the end.
@@ -87,15 +84,15 @@ fn story(hub: &Hub, peer: &Peer) {
     let other = json!({"id": "good", "type": "order.created", "data": 1});
     assert_eq!(hub.post("/api/v1/bridge/events", &other).0, 422);
 
-    *peer.status.lock().unwrap() = 503;
+    peer.feel(Mood::Says(503));
     let late = send(hub, "late");
     wait_until("the circuit opens", || {
         hub.ask("GET", "/actuator/health", "", "").1["data"]["circuitsNotClosed"] != json!([])
     });
-    *peer.status.lock().unwrap() = 200;
+    peer.feel(Mood::Says(200));
     hub.wait_for(&late, "delivered");
 
-    *peer.status.lock().unwrap() = 422;
+    peer.feel(Mood::Says(422));
     hub.wait_for(&send(hub, "wrong"), "deadLettered");
     let circuit = "/api/v1/registry/services/billing/circuit";
     let forged =
@@ -103,11 +100,11 @@ fn story(hub: &Hub, peer: &Peer) {
     assert_eq!(hub.post(&format!("{circuit}:forceOpen"), &forged).0, 200);
     assert_eq!(hub.post(&format!("{circuit}:reset"), &json!({"reason": "over"})).0, 200);
 
-    *peer.status.lock().unwrap() = 410;
+    peer.feel(Mood::Says(410));
     hub.wait_for(&send(hub, "gone"), "deadLettered");
     let rule = "/api/v1/registry/rules/invoices";
     wait_until("the rule is paused", || hub.ask("GET", rule, KEY, "").1["data"]["enabled"] == json!(false));
-    *peer.status.lock().unwrap() = 200;
+    peer.feel(Mood::Says(200));
 }
 
 /// `TIME LEVEL [Module][Operation] Status. key=value …` as an object like the one in JSON.
@@ -251,7 +248,7 @@ fn obs_1_a_log_that_nobody_reads_holds_up_nobody() {
         let events: Vec<Value> = (0..100).map(event).collect();
         assert_eq!(hub.post("/api/v1/bridge/events:batchCreate", &json!({"events": events})).0, 202);
     }
-    wait_until("all are delivered", || peer.got.lock().unwrap().len() >= 4_000);
+    wait_until("all are delivered", || peer.count() >= 4_000);
     wait_until("the loss is counted", || value(&get(&hub, "/metrics"), "seawall_log_dropped_total") > 0.0);
     let took = stop(hub);
     assert!(took < Duration::from_secs(10), "it took {took:?} to end");

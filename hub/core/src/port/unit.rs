@@ -132,8 +132,13 @@ pub enum Birth {
     Queued,
     /// Its rule is disabled.
     Held,
-    /// As a dead letter: no request could be made of the event, and this is why.
-    Dead(String),
+    /// As a dead letter: no request could be made of the event.
+    Dead {
+        /// Why.
+        error: String,
+        /// Whether those behind it in its order wait until somebody has dealt with it.
+        hold: bool,
+    },
 }
 
 /// What came of a try, and what follows.
@@ -149,6 +154,8 @@ pub struct Settlement {
     pub at: Millis,
     /// What is remembered of the try, if it was one.
     pub attempt: Option<Attempt>,
+    /// The sends of this delivery, counted from 1.
+    pub number: u32,
 }
 
 /// What follows a try.

@@ -102,6 +102,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             hub.deliver.restore(&circuit);
         }
         hub.use_rules();
+        hub.release_enabled().await?;
         Ok(hub)
     }
 
@@ -130,6 +131,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub fn tell(&self) {
         self.watch.tell();
         self.deliver.tell();
+    }
+
+    /// Begins no delivery any more, and returns when those that were under way have ended.
+    pub async fn finish(&self) {
+        self.deliver.finish().await;
     }
 
     /// Keeps an event, and takes in hand what it leads to.

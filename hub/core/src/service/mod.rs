@@ -15,7 +15,7 @@ mod services;
 mod sources;
 mod watch;
 
-pub use accept::{Accept, Accepted, Begun, Incoming, NotAccepted, sample_event};
+pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
 pub use deliver::{Deliver, FRESH_MAX, InHand};

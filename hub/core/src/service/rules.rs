@@ -55,6 +55,16 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(())
     }
 
+    /// The process before may have ended between enabling a rule and letting go all that it held.
+    pub(super) async fn release_enabled(&self) -> Result<(), Refused> {
+        for rule in self.rules().into_iter().filter(|rule| rule.enabled) {
+            if self.store.pending(Whose::HeldBy(rule.name.clone()), 1).await? > 0 {
+                self.release(&rule.name).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a rule to work, or holds what it matches.
     pub async fn enable_rule(
         &self,

@@ -10,6 +10,7 @@ mod query;
 mod reply;
 mod rules;
 mod services;
+mod shallow;
 mod sources;
 mod watch;
 

@@ -8,7 +8,9 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, Settlement, StoreError};
 
 use super::changes::Changes;
-use super::rows::{self, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::rows::{
+    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
+};
 use super::unit_of_work::translate;
 
 /// A delivery that is about to be written.
@@ -29,7 +31,7 @@ impl Changes<'_> {
                 event.id,
                 event.kind.as_str(),
                 event.source,
-                event.payload,
+                &event.payload[..],
                 &event.fingerprint[..],
                 event.accepted.0,
                 event.trace,
@@ -50,11 +52,11 @@ impl Changes<'_> {
     pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
         let Birthplace { event, new, at, replay_of } = born;
         let state = match &new.birth {
-            Birth::Dead(_) => State::DeadLettered,
-            Birth::Held => State::Held,
+            Birth::Dead { .. } => State::DeadLettered,
+            Birth::Held if !self.is_at_work(new)? => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
             Birth::Leased => State::Leased,
-            Birth::Queued => State::Queued,
+            Birth::Queued | Birth::Held => State::Queued,
         };
         let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(Reason::Impossible));
         self.run(
@@ -64,7 +66,7 @@ impl Changes<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                rows::state_to_number(state),
+                if let Birth::Dead { hold: true, .. } = new.birth { HOLDING } else { rows::state_to_number(state) },
                 self.start.epoch.cast_signed(),
                 at.0,
                 reason,
@@ -77,13 +79,19 @@ impl Changes<'_> {
         )?;
         let number = self.connection.last_insert_rowid();
         self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
-        if let Birth::Dead(error) = &new.birth {
+        if let Birth::Dead { error, .. } = &new.birth {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
-            self.add_attempt(number, &attempt)?;
+            self.add_attempt(number, 1, &attempt)?;
             self.add_dead_letter(number, *at, Some(&attempt))?;
         }
         self.made(number, state);
         Ok(())
+    }
+
+    /// Whether its rule has been enabled since somebody looked: then what it held has been let go, and nobody would come again.
+    fn is_at_work(&self, new: &NewDelivery) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM rules WHERE name = ?1 AND current = 1 AND enabled = 1";
+        Ok(self.find(sql, [new.rule.0.as_str()], |_| Ok(()))?.is_some())
     }
 
     fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
@@ -107,16 +115,32 @@ impl Changes<'_> {
 
     /// Only what is in this process's hand can be settled.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, next, ordered, at, attempt } = settlement;
+        let Settlement { delivery, next, ordered, at, attempt, number: sends } = settlement;
         let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
         let changed = match next {
-            Following::Delivered => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, DELIVERED, at.0],
-            )?,
+            Following::Delivered => {
+                let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
+                self.run(
+                    "UPDATE deliveries SET state = ?3, touched = ?4, took = ?5, status = ?6, answer = ?7
+                     WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                    params![
+                        number,
+                        epoch,
+                        DELIVERED,
+                        attempt.as_ref().map_or(at.0, |attempt| attempt.at.0),
+                        attempt.as_ref().map(|attempt| micros(attempt.took)),
+                        answer.map(|answer| answer.status),
+                        answer.map(|answer| &answer.body[..])
+                    ],
+                )?
+            }
+            // Unless its rule has been enabled since somebody looked.
             Following::Held => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, HELD, at.0],
+                "UPDATE deliveries SET touched = ?4, state = CASE
+                     WHEN NOT EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 1) THEN ?3
+                     WHEN failures = 0 THEN ?5 ELSE ?6 END
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![number, epoch, HELD, at.0, QUEUED, WAITING],
             )?,
             Following::Waits { until, progress, stalled } => self.run(
                 "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7
@@ -148,8 +172,8 @@ impl Changes<'_> {
         if changed == 0 || delivery.era != self.start.era {
             return Err(StoreError::NotOurs(*delivery));
         }
-        if let Some(attempt) = attempt {
-            self.add_attempt(number, attempt)?;
+        if let Some(attempt) = attempt.as_ref().filter(|_| *next != Following::Delivered) {
+            self.add_attempt(number, *sends, attempt)?;
         }
         if let Following::DeadLetter { .. } = next {
             self.add_dead_letter(number, *at, attempt.as_ref())?;
@@ -165,15 +189,16 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// The next one in the order of a delivery that has ended.
+    /// The next one in the order of a delivery that has ended, unless a dead letter before it holds it up.
     pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
         let next = self.find(
-            "SELECT min(b.number) FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
-             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state = 4",
+            "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
+             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state IN (4, 6)
+             ORDER BY b.number LIMIT 1",
             [ended],
-            |row| row.get::<_, Option<i64>>(0),
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
         )?;
-        let Some(next) = next.flatten() else { return Ok(None) };
+        let Some((next, BLOCKED)) = next else { return Ok(None) };
         self.run(
             "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
             params![next, becomes, self.start.epoch.cast_signed()],
@@ -181,16 +206,17 @@ impl Changes<'_> {
         Ok(Some(next))
     }
 
-    fn add_attempt(&self, delivery: i64, attempt: &Attempt) -> Result<(), StoreError> {
+    fn add_attempt(&self, delivery: i64, number: u32, attempt: &Attempt) -> Result<(), StoreError> {
         let answer = attempt.answer.as_ref();
         let headers = answer.map(|answer| &answer.headers).filter(|headers| !headers.is_empty());
         self.run(
             "INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
-             SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM attempts WHERE delivery = ?1",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 delivery,
+                number,
                 attempt.at.0,
-                i64::try_from(attempt.took.as_micros()).unwrap_or(i64::MAX),
+                micros(attempt.took),
                 answer.map(|answer| answer.status),
                 attempt.error,
                 attempt.sent.as_ref().map(rows::sent_to_text),
@@ -268,4 +294,8 @@ impl Changes<'_> {
         }
         Ok(taken)
     }
+}
+
+fn micros(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

@@ -6,3 +6,6 @@ mod accept;
 mod census;
 mod conformance;
 mod deliver;
+mod letters;
+mod order;
+mod scene;

@@ -78,7 +78,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
-        let Some(request) = Request::from_bytes(&kept.request) else {
+        let Some(request) = Request::from_bytes(&kept.request, &kept.payload) else {
             let (trace, event, service) = (kept.trace.map(display), &*kept.event, kept.service.as_str());
             error!(
                 target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule = kept.rule.0.as_str(),
@@ -89,7 +89,14 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 Following::DeadLetter { reason: Reason::Impossible, progress: kept.progress, hold: false };
             let ordered = kept.order.is_some();
             return self
-                .settle(Settlement { delivery: kept.id, next, ordered, at: self.now(), attempt: None })
+                .settle(Settlement {
+                    delivery: kept.id,
+                    next,
+                    ordered,
+                    at: self.now(),
+                    attempt: None,
+                    number: 0,
+                })
                 .await;
         };
         let delivery = InHand {
