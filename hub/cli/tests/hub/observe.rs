@@ -122,7 +122,8 @@ fn parse(line: &str) -> BTreeMap<String, String> {
             .into();
     let mut rest = rest[end..].trim_start();
     while !rest.is_empty() {
-        let (name, value) = rest.split_once('=').unwrap_or_else(|| panic!("no field in {rest}\n{line}"));
+        let (name, value) =
+            rest.split_once('=').unwrap_or_else(|| unreachable!("no field in {rest}\n{line}"));
         assert!(name.chars().all(char::is_alphanumeric), "{name} in {line}");
         let (value, left) = match value.strip_prefix('"') {
             Some(quoted) => {
@@ -142,9 +143,10 @@ fn parse(line: &str) -> BTreeMap<String, String> {
 }
 
 fn parse_json(line: &str) -> BTreeMap<String, String> {
-    let Value::Object(object) = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    let Value::Object(object) =
+        serde_json::from_str(line).unwrap_or_else(|error| unreachable!("{error}: {line}"))
     else {
-        panic!("no object: {line}")
+        unreachable!("no object: {line}")
     };
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     object.into_iter().map(|(name, value)| (name, text(value))).collect()
@@ -296,11 +298,11 @@ fn check_prometheus(text: &str) {
         let number: f64 = number.parse().unwrap();
         assert!(seen.insert(series.to_owned()), "{series} stands twice");
         let (name, labels) = series.split_once('{').map_or((series, ""), |(name, labels)| {
-            (name, labels.strip_suffix('}').unwrap_or_else(|| panic!("no end: {line}")))
+            (name, labels.strip_suffix('}').unwrap_or_else(|| unreachable!("no end: {line}")))
         });
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{name}");
         for label in labels.split("\",").filter(|label| !label.is_empty()) {
-            let (label, value) = label.split_once("=\"").unwrap_or_else(|| panic!("{label} in {line}"));
+            let (label, value) = label.split_once("=\"").unwrap_or_else(|| unreachable!("{label} in {line}"));
             assert!(label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{line}");
             assert!(!value.trim_end_matches('"').contains(['"', '\n']), "{line}");
         }
