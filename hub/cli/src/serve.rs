@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use seawall::task::shutdown::{Phase, Shutdown};
+use seawall_hub_server::log::{Format, Log};
 use seawall_hub_server::{Hub, http};
 use tokio::net::TcpListener;
+use tracing::{Level, error, info};
 
 /// Runs the hub.
 #[derive(Args)]
@@ -30,16 +33,45 @@ pub(crate) struct Serve {
     /// The admin key. Without it one is made and printed at the first start.
     #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
     admin_key: Option<String>,
+
+    /// How the log is written, to stderr: text for people, json for machines.
+    #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", default_value = "text", value_parser = format)]
+    log_format: Format,
+
+    /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
+    #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", default_value = "info", value_parser = level)]
+    log_level: Level,
 }
 
+/// The last lines have so long to get out; whoever reads them may be gone.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
 impl Serve {
-    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let log = Log::install(self.log_format, self.log_level, std::io::stderr())?;
+        let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(self.serve()),
+            Err(error) => Err(error.into()),
+        };
+        // Said by the log and by nobody else: writing to a stderr that nobody reads would hold up the end.
+        let code = ended.unwrap_or_else(|error| {
+            let cause = format!("{error:#}");
+            error!(target: "seawall", cause, action = "ManualReview", "[Hub][Stop] Failed!");
+            ExitCode::FAILURE
+        });
+        log.flush(FLUSH_MAX);
+        Ok(code)
+    }
+
+    async fn serve(self) -> anyhow::Result<ExitCode> {
         let data_dir = match self.data_dir {
             Some(folder) => folder,
             None => default_data_dir().context(
                 "there is no home folder to keep data in; say where with `--data-dir` or SEAWALL_DATA_DIR",
             )?,
         };
+        let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
+        info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
         let hub = Arc::new(Hub::open(&data_dir, &self.allow_egress).await?);
         let listener = TcpListener::bind(self.listen)
             .await
@@ -63,7 +95,13 @@ impl Serve {
         }
         say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
 
-        let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
+        let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
+        info!(
+            target: "seawall", version, listen = %address, dataDir = folder, epoch, services, rules,
+            sources = hub.sources().len(), "[Hub][Start] Success."
+        );
+
+        let mut shutdown = Shutdown::new().delay(Duration::ZERO);
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
@@ -73,10 +111,18 @@ impl Serve {
                 axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
             graceful.await
         };
-        tokio::select! {
-            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(ExitCode::from(report?.exit_code())),
-            error = hub.run() => bail!(last_words(&error)),
-            error = hub.broken() => bail!(last_words(&error)),
+        let ended = tokio::select! {
+            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
+            error = hub.run() => Err(error),
+            error = hub.broken() => Err(error),
+        };
+        hub.tell();
+        match ended {
+            Ok(exit_code) => {
+                info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
+                Ok(ExitCode::from(exit_code))
+            }
+            Err(error) => bail!(last_words(&error)),
         }
     }
 }
@@ -92,6 +138,24 @@ fn default_data_dir() -> Option<PathBuf> {
         folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
     };
     Some(base.join("seawall"))
+}
+
+fn format(text: &str) -> Result<Format, &'static str> {
+    match text {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        _ => Err("it is text or json"),
+    }
+}
+
+fn level(text: &str) -> Result<Level, &'static str> {
+    match text {
+        "error" => Ok(Level::ERROR),
+        "warn" => Ok(Level::WARN),
+        "info" => Ok(Level::INFO),
+        "debug" => Ok(Level::DEBUG),
+        _ => Err("it is error, warn, info or debug"),
+    }
 }
 
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.

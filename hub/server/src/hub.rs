@@ -14,6 +14,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service;
 use seawall_hub_store::Sqlite;
 
+use crate::numbers::Numbers;
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
@@ -53,6 +54,8 @@ impl std::error::Error for CannotOpen {}
 impl Hub {
     /// Opens the hub in this folder. Requests go to public addresses, and to these ranges of private ones.
     pub async fn open(folder: &Path, allow_egress: &[String]) -> Result<Self, CannotOpen> {
+        // Before anybody counts.
+        let _ = Numbers::of_process();
         let mut egress = Egress::default();
         for range in allow_egress {
             let parsed = range.parse().map_err(|error| {
@@ -66,7 +69,9 @@ impl Hub {
         let client =
             HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))?;
         let transport = Http::new(client, keyring.clone());
-        let inner = service::Hub::open(store, transport, Registry::new(), Clock::system());
+        // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
+        let registry = Registry::builder().metrics().build();
+        let inner = service::Hub::open(store, transport, registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(Hub { inner, keyring, gates: RwLock::default() })
     }

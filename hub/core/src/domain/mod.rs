@@ -11,3 +11,4 @@ pub mod service;
 pub mod slug;
 pub mod source;
 pub mod time;
+pub mod trace;

@@ -5,9 +5,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use seawall::{Clock, Registry};
 
+use super::gauges::Depths;
+use super::watch::Watch;
 use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
 use crate::domain::key::Key;
 use crate::domain::rule::Rule;
@@ -18,14 +21,19 @@ use crate::domain::time::Millis;
 use crate::port::store::{Change, Committed, Registered, Store, StoreError, Unit, Urgency};
 use crate::port::transport::Transport;
 
+/// What happens all the time has a line in the log so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// The hub: takes events in, and delivers what they lead to.
 #[derive(Debug)]
 pub struct Hub<S, T> {
     pub(super) store: S,
     pub(super) accept: Accept<S>,
     pub(super) deliver: Deliver<S, T>,
+    watch: Watch,
+    pub(super) depths: tokio::sync::Mutex<Depths>,
     registry: Registry,
-    clock: Clock,
+    pub(super) clock: Clock,
     pub(super) services: RwLock<HashMap<Slug, Service>>,
     pub(super) rules: RwLock<HashMap<Slug, Rule>>,
     pub(super) sources: RwLock<HashMap<Slug, Source>>,
@@ -99,6 +107,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let hub = Hub {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
+            watch: Watch::new(clock.clone()),
+            depths: tokio::sync::Mutex::default(),
             store,
             registry,
             clock,
@@ -130,10 +140,23 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 self.pause_gone(&rule).await;
             }
         };
+        let telling = async {
+            loop {
+                tokio::time::sleep(TELL_EVERY).await;
+                self.tell();
+            }
+        };
         tokio::select! {
             error = self.deliver.run() => error,
+            () = telling => unreachable!("it has no end"),
             () = pausing => unreachable!("it has no end"),
         }
+    }
+
+    /// Writes into the log what happened since the last time, a line for each service.
+    pub fn tell(&self) {
+        self.watch.tell();
+        self.deliver.tell();
     }
 
     /// Begins no delivery any more, and returns when those that were under way have ended.
@@ -143,16 +166,21 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// Keeps an event, and takes in hand what it leads to.
     pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
-        let mut accepted =
-            self.accept.accept(incoming, self.now(), |service| self.deliver.has_room(service)).await?;
+        let coming = self.watch.comes(&incoming);
+        let accepted =
+            self.accept.accept(incoming, self.now(), |service| self.deliver.has_room(service)).await;
+        self.watch.ended(&coming, &accepted);
+        let mut accepted = accepted?;
         self.deliver.begin(std::mem::take(&mut accepted.begun));
         Ok(accepted)
     }
 
     /// Keeps several events, each for itself.
     pub async fn accept_all(&self, incoming: Vec<Incoming>) -> Vec<Result<Accepted, NotAccepted>> {
+        let coming: Vec<_> = incoming.iter().map(|event| self.watch.comes(event)).collect();
         let mut all =
             self.accept.accept_all(incoming, self.now(), |service| self.deliver.has_room(service)).await;
+        coming.iter().zip(&all).for_each(|(coming, answer)| self.watch.ended(coming, answer));
         for accepted in all.iter_mut().flatten() {
             self.deliver.begin(std::mem::take(&mut accepted.begun));
         }

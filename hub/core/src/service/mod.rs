@@ -6,12 +6,16 @@ mod circuits;
 mod dead_letters;
 mod deliver;
 mod evaluate;
+mod gauges;
 mod hub;
 mod keys;
+pub mod numbers;
+mod pace;
 mod rulebook;
 mod rules;
 mod services;
 mod sources;
+mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use audit::{By, on_behalf_of};

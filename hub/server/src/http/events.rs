@@ -17,7 +17,9 @@ use super::Caught;
 use super::access::Caller;
 use super::fields::FieldProblem;
 use super::query::{Query, paged};
-use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
+use super::reply::{
+    missing, not_json, problem, store_problem, success, success_text, trace_or_own, wrong_fields,
+};
 use super::shallow::Shallow;
 use crate::hub::Hub;
 use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
@@ -46,7 +48,7 @@ pub(super) async fn accept(
     };
     caller.may_send_from(&incoming.source)?;
     incoming.key = idempotency_key(&headers)?;
-    incoming.trace = trace_of(&headers).or(incoming.trace);
+    incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
         Err(error) => not_accepted(&error),
@@ -97,8 +99,11 @@ pub(super) async fn accept_batch(
 }
 
 /// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
-async fn batch(hub: &Hub, caller: &Caller, incoming: Vec<Incoming>) -> Caught {
+async fn batch(hub: &Hub, caller: &Caller, mut incoming: Vec<Incoming>) -> Caught {
     incoming.iter().try_for_each(|event| caller.may_send_from(&event.source))?;
+    for event in &mut incoming {
+        event.trace = trace_or_own(event.trace.take());
+    }
     let ids: Vec<String> = incoming.iter().map(|event| event.id.clone()).collect();
     let answers = hub.accept_all(incoming).await;
     if let Some(NotAccepted::Store(error)) = answers

@@ -8,6 +8,7 @@ mod evaluate;
 mod events;
 pub(crate) mod fields;
 mod keys;
+mod metrics;
 mod query;
 mod reply;
 pub(crate) mod routes;
@@ -15,6 +16,7 @@ mod rules;
 mod services;
 mod shallow;
 mod sources;
+mod watch;
 
 use std::sync::Arc;
 
@@ -67,6 +69,9 @@ pub fn api(hub: Arc<Hub>) -> Router {
         .route("/actuator/health", get(actuator::health))
         .route("/actuator/health/liveness", get(actuator::liveness))
         .route("/actuator/health/readiness", get(actuator::readiness))
+        .route("/actuator/metrics", get(metrics::names))
+        .route("/actuator/metrics/{name}", get(metrics::one))
+        .route("/metrics", get(metrics::prometheus))
         .route("/in/{source}", post(sources::webhook))
         .merge(guarded)
         .fallback(|| async { nothing_here() })
@@ -86,7 +91,10 @@ async fn traced(request: Request, next: Next) -> Response {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
     };
-    TRACE.scope(trace, async { enveloped(next.run(request).await) }).await
+    let seen = watch::Seen::new(&request, &trace);
+    let response = TRACE.scope(trace, async { enveloped(next.run(request).await) }).await;
+    seen.answered(&response);
+    response
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.

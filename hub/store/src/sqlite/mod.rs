@@ -21,6 +21,7 @@ mod rows;
 mod sabotage;
 mod schema;
 mod unit_of_work;
+mod watch;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -39,13 +40,14 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
+    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
     StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
 use self::unit_of_work::Writer;
+use self::watch::Disk;
 
 /// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
 #[derive(Clone)]
@@ -60,6 +62,7 @@ struct Inner {
     path: PathBuf,
     /// Of this start. What other starts had in hand is void.
     epoch: u64,
+    disk: Disk,
     writer: Option<thread::JoinHandle<()>>,
     /// Held for as long as the store is open, so that two processes never share a folder.
     _lock: File,
@@ -79,6 +82,8 @@ impl Sqlite {
             return Err(failed("can't use the folder", &held));
         }
         let path = folder.join("seawall.db");
+        let disk = Disk::new(&path);
+        let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
         let start = schema::prepare(&mut connection)?;
@@ -90,9 +95,11 @@ impl Sqlite {
             readers: Mutex::default(),
             path,
             epoch: start.epoch,
+            disk,
             writer: Some(writer.map_err(|error| failed("can't start the writer for", &error))?),
             _lock: lock,
         };
+        inner.disk.opened(start.epoch, began);
         Ok(Sqlite { inner: Arc::new(inner) })
     }
 
@@ -100,6 +107,11 @@ impl Sqlite {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.inner.epoch
+    }
+
+    /// Records what there is now: what waits to be written, and how large the log is.
+    pub fn record_gauges(&self) {
+        self.inner.disk.record_gauges(self.inner.queue.waiting());
     }
 
     /// Waits until the store can't be trusted any more, also while nobody writes.
@@ -114,7 +126,9 @@ impl Sqlite {
     ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
-        receiver.await.unwrap_or_else(|_| Err(ended()))
+        let answer = receiver.await.unwrap_or_else(|_| Err(ended()));
+        self.inner.disk.answered(&answer);
+        answer
     }
 
     /// Reads on a connection of its own, beside whatever is being written.
@@ -184,10 +198,12 @@ impl Store for Sqlite {
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
         for asked in asked {
-            answers.push(match asked {
+            let answer = match asked {
                 Ok(receiver) => receiver.await.unwrap_or_else(|_| Err(ended())),
                 Err(error) => Err(error),
-            });
+            };
+            self.inner.disk.answered(&answer);
+            answers.push(answer);
         }
         answers
     }
@@ -237,6 +253,10 @@ impl Store for Sqlite {
 
     async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {
         self.read(move |connection| reads::pending(connection, &whose, most)).await
+    }
+
+    async fn census(&self, services: Vec<Slug>, most: u32) -> Result<Census, StoreError> {
+        self.read(move |connection| reads::census(connection, services, most)).await
     }
 
     async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
