@@ -34,6 +34,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             None => self.store.rule_versions(&rule.name).await?.first().map_or(0, |rule| rule.version),
         };
         (rule.version, rule.changed) = (last + 1, self.now());
+        if !rule.enabled && rule.note.is_none() {
+            // Whoever changes something else does not have to know why it is not at work.
+            rule.note = before.as_ref().and_then(|before| before.note.clone());
+        }
         self.commit(Change::PutRule(rule.clone())).await?;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule.clone());
         self.use_rules();
@@ -47,6 +51,16 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     async fn release(&self, rule: &Slug) -> Result<(), Refused> {
         while self.commit(Change::Release { rule: rule.clone(), most: AT_ONCE }).await?.touched > 0 {}
         self.deliver.look_again();
+        Ok(())
+    }
+
+    /// The process before may have ended between enabling a rule and letting go all that it held.
+    pub(super) async fn release_enabled(&self) -> Result<(), Refused> {
+        for rule in self.rules().into_iter().filter(|rule| rule.enabled) {
+            if self.store.pending(Whose::HeldBy(rule.name.clone()), 1).await? > 0 {
+                self.release(&rule.name).await?;
+            }
+        }
         Ok(())
     }
 

@@ -14,6 +14,8 @@ tokio::task_local! {
     pub(super) static TRACE: String;
 }
 
+const JSON: &str = "application/json";
+
 /// A store that is busy or full is worth another try after so many seconds.
 const STORE_RETRY_SECONDS: &str = "1";
 
@@ -93,8 +95,21 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
     response
 }
 
+/// What is refused before a handler sees it gets the same envelope as everything else.
+pub(super) fn enveloped(response: Response) -> Response {
+    let status = response.status();
+    let ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == JSON);
+    match status {
+        _ if ours || !(status.is_client_error() || status.is_server_error()) => response,
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            problem(status, "tooLarge", "the body is larger than a request may be, which is 1 MiB", false)
+        }
+        _ => problem(status, "badRequest", "the request can't be read", false),
+    }
+}
+
 fn answer(status: StatusCode, body: String) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
 }
 
 /// The JSON of a request.

@@ -5,3 +5,7 @@
 mod accept;
 mod conformance;
 mod deliver;
+mod forward;
+mod letters;
+mod order;
+mod scene;
