@@ -24,9 +24,12 @@ impl Api {
         self.post("/api/v1/registry/services", &service).await
     }
 
-    /// Registers a service that may be called so often at once.
+    /// Registers a service that may be called so often at once; the rest of its policy is what every service gets.
     pub async fn service_with_calls(&mut self, name: &str, at: SocketAddr, calls: u32) -> Result<(), String> {
-        let policy = json!({"attempt_timeout": "3s", "bulkhead": {"max_calls": calls}});
+        let policy = json!({
+            "attempt_timeout": "3s", "retry": {"max_attempts": 3},
+            "breaker": {"consecutive_failures": 5, "cooldown": "30s"}, "bulkhead": {"max_calls": calls},
+        });
         let service = json!({"name": name, "address": format!("http://{at}"), "policy": policy});
         self.post("/api/v1/registry/services", &service).await
     }

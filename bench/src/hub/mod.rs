@@ -43,8 +43,7 @@ impl Bench<'_> {
         Duration::from_secs(self.options.seconds)
     }
 
-    /// How often a row is measured. The round that took the hub the least time is shown: whatever else runs on the machine can
-    /// only add to it.
+    /// How often a row is measured.
     pub fn rounds(&self) -> usize {
         if self.options.quick { 1 } else { 3 }
     }
@@ -54,12 +53,19 @@ impl Bench<'_> {
         self.rows.push(row);
     }
 
-    /// Of these rounds of one row the one that took the hub the least.
-    pub fn add_least(&mut self, rounds: Vec<Row>) {
-        let least = |a: &Row, b: &Row| a.cpu_us.unwrap_or_default().total_cmp(&b.cpu_us.unwrap_or_default());
-        if let Some(row) = rounds.into_iter().min_by(least) {
-            self.add(row);
-        }
+    /// One row of its rounds: whatever else runs on the machine can only lower the rate and add to the time.
+    pub fn add_best(&mut self, rounds: &[Row]) {
+        let least = |column: fn(&Row) -> Option<f64>| rounds.iter().filter_map(column).reduce(f64::min);
+        let fastest = rounds.iter().max_by(|a, b| a.rate.unwrap_or(0.0).total_cmp(&b.rate.unwrap_or(0.0)));
+        let Some((fastest, last)) = fastest.zip(rounds.last()) else { return };
+        self.add(Row {
+            cpu_us: least(|row| row.cpu_us),
+            driver_us: least(|row| row.driver_us),
+            // What a hub holds grows with what it has done.
+            rss_mb: last.rss_mb,
+            peak_mb: last.peak_mb,
+            ..fastest.clone()
+        });
     }
 
     /// A remark on the last row.

@@ -70,10 +70,11 @@ impl Display for Report<'_> {
                 }
                 None => ("-".to_owned(), true),
             };
-            let verdict = match (value, kept) {
-                (None, _) => "not in this run",
-                (Some(_), true) => "ok",
-                (Some(_), false) => "short",
+            let verdict = match (value, bound, kept) {
+                (None, ..) => "not in this run",
+                (Some(_), None, _) => "",
+                (Some(_), Some(_), true) => "ok",
+                (Some(_), Some(_), false) => "short",
             };
             let value = shown(*value, 2);
             writeln!(f, "  {what:70} | {value:>10} | {target:>14} | {verdict}")?;

@@ -64,7 +64,9 @@ pub fn of(rows: &[Row]) -> Vec<Target> {
         targets.push(target(&format!("flat by {what}{name}, CPU µs, times"), ratio, AtMost(FLAT)));
     }
     for (alone, beside) in [(ALONE_BEFORE_HANGING, HANGING), (ALONE_BEFORE_WAITING, WAITING)] {
-        let (alone, with) = (get(SCENE, alone, P95), get(SCENE, beside, P95));
+        let row = rows.iter().find(|row| row.scene == SCENE && row.name.starts_with(beside));
+        let (alone, with) = (get(SCENE, alone, P95), row.and_then(P95));
+        let beside = row.map_or(beside, |row| &row.name);
         let shift = alone.zip(with).map(|(alone, with)| with - alone);
         let allowed = alone.map_or(1.0, |alone| (alone * 0.1).max(1.0));
         targets.push(target(&format!("p95 ms more {beside}"), shift, AtMost(allowed)));

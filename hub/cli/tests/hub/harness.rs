@@ -1,13 +1,12 @@
-//! What all tests of the binary share: the process, a client that keeps its connection, and a peer.
+//! What all tests of the binary share: the process, and a client that keeps its connection. The peer is in `peer.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -34,36 +33,104 @@ impl Hub {
             .args(["serve", "--listen", "127.0.0.1:0", "--allow-egress", "127.0.0.0/8", "--data-dir"])
             .arg(folder)
             .env("SEAWALL_ADMIN_KEY", KEY)
+            // What tests do to a hub is its log full of; what it needs a person for is shown.
+            .env("SEAWALL_LOG_LEVEL", "error")
             .stdout(Stdio::piped());
         command
     }
 
     /// Waits until a process that was started listens. Nothing, if it ends instead.
-    pub(crate) fn ready(mut process: Child) -> Option<Self> {
-        let said = BufReader::new(process.stdout.take().unwrap());
-        let line = said.lines().map_while(Result::ok).find(|line| line.contains("http://"));
-        let Some(line) = line else {
-            process.wait().unwrap();
-            return None;
-        };
-        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
-        Some(Hub { process, address })
+    pub(crate) fn ready(process: Child) -> Option<Self> {
+        Hub::listening(process).map(|(hub, _)| hub)
+    }
+
+    /// The same, with what it has said until then.
+    pub(crate) fn listening(mut process: Child) -> Option<(Self, Vec<String>)> {
+        let mut said = Vec::new();
+        for line in BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            let address = line
+                .split_once("http://")
+                .and_then(|(_, rest)| rest.split(',').next())
+                .map(ToOwned::to_owned);
+            said.push(line);
+            if let Some(address) = address {
+                return Some((Hub { process, address }, said));
+            }
+        }
+        process.wait().unwrap();
+        None
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, key: &str, body: &str) -> (u16, Value) {
+        let bearer = format!("Bearer {key}");
+        let Reply { status, body, .. } = self.call(method, path, &[("authorization", &bearer)], body);
+        (status, body)
+    }
+
+    /// A request with these headers, and none besides.
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\
-             connection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let status = text.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = text.split_once("\r\n\r\n").unwrap().1;
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\ncontent-length: {length}\r\n");
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        // A body that is too large is answered before it has come.
+        let _ = stream.write_all(body.as_bytes());
+        let (head, body) = read_message(&mut BufReader::new(stream)).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply { status, head, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
+    }
+
+    /// A request of an administrator with more headers.
+    pub(crate) fn with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+        let bearer = format!("Bearer {KEY}");
+        let mut all = vec![("authorization", bearer.as_str())];
+        all.extend(headers);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.call(method, path, &all, &body)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.ask("GET", path, KEY, "");
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// Something that has to succeed.
+    pub(crate) fn must(&self, method: &str, path: &str, body: &Value) -> Value {
+        let Reply { status, body: answer, .. } = self.with(method, path, &[], body);
+        assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
+        answer["data"].clone()
+    }
+
+    /// Every item of a list, page by page.
+    pub(crate) fn all(&self, path: &str, name: &str, page_size: usize) -> Vec<Value> {
+        let (mut items, mut token) = (Vec::new(), String::new());
+        let question = if path.contains('?') { '&' } else { '?' };
+        loop {
+            let page = self.get(&format!("{path}{question}page_size={page_size}&page_token={token}"));
+            let found = page[name].as_array().unwrap();
+            assert!(found.len() <= page_size);
+            items.extend(found.iter().cloned());
+            token = page["nextPageToken"].as_str().unwrap().to_owned();
+            if token.is_empty() {
+                return items;
+            }
+        }
+    }
+
+    /// The deliveries that an event leads to.
+    pub(crate) fn send(&self, event: &Value) -> Vec<Value> {
+        let data = self.must("POST", "/api/v1/bridge/events", event);
+        data["deliveries"].as_array().unwrap().clone()
+    }
+
+    /// The circuit of a service.
+    pub(crate) fn circuit(&self, service: &str) -> Value {
+        self.get(&format!("/api/v1/registry/services/{service}/circuit"))
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -90,6 +157,26 @@ impl Hub {
             assert!(began.elapsed() < Duration::from_secs(30), "it is {delivery}, not {state}");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+/// An answer of the hub.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+/// Waits until something holds, up to a deadline.
+pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) {
+    within(Duration::from_secs(20), what, holds);
+}
+
+pub(crate) fn within(most: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < most, "not within {most:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -151,51 +238,4 @@ pub(crate) fn read_message(stream: &mut impl BufRead) -> io::Result<(String, Vec
 pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let lines = head.lines().filter_map(|line| line.split_once(':'));
     lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-/// A peer that answers with this status, and writes down what it gets.
-#[derive(Clone)]
-pub(crate) struct Peer {
-    pub(crate) address: String,
-    pub(crate) status: Arc<Mutex<u16>>,
-    pub(crate) got: Arc<Mutex<Vec<String>>>,
-}
-
-impl Peer {
-    pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let peer = Peer {
-            address: format!("http://{}", listener.local_addr().unwrap()),
-            status: Arc::new(Mutex::new(200)),
-            got: Arc::default(),
-        };
-        let this = peer.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let peer = this.clone();
-                std::thread::spawn(move || peer.serve(stream));
-            }
-        });
-        peer
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
-        while let Ok(read) = stream.read(&mut chunk) {
-            if read == 0 {
-                return;
-            }
-            bytes.extend_from_slice(&chunk[..read]);
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            if body.len() < length.unwrap_or(0) {
-                continue;
-            }
-            self.got.lock().unwrap().push(text);
-            bytes.clear();
-            let status = *self.status.lock().unwrap();
-            write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: 2\r\n\r\nok").unwrap();
-        }
-    }
 }

@@ -92,6 +92,8 @@ pub struct Begun {
     pub id: DeliveryId,
     /// The rule.
     pub rule: Slug,
+    /// And its version.
+    pub rule_version: u64,
     /// To whom.
     pub service: Slug,
     /// What is sent.
@@ -234,9 +236,11 @@ impl<S: Store> Accept<S> {
             Ok(Committed { deliveries, .. }) => {
                 let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
                 let begun = deliveries.iter().zip(made).filter_map(|(&(id, state), made)| {
+                    super::watch::made(id, &made, &event);
                     let request = made.request.ok().filter(|_| state == State::Leased)?;
-                    let (rule, service, ordered) = (made.rule.0, made.service, made.order.is_some());
-                    Some(Begun { id, rule, service, request, event: event.clone(), ordered })
+                    let ((rule, rule_version), service, ordered) =
+                        (made.rule, made.service, made.order.is_some());
+                    Some(Begun { id, rule, rule_version, service, request, event: event.clone(), ordered })
                 });
                 Ok(Accepted {
                     begun: begun.collect(),
@@ -296,7 +300,7 @@ pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
 /// What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
 fn new_delivery(made: &Made, has_room: impl Fn(&Slug) -> bool) -> NewDelivery {
     let (request, birth) = match &made.request {
-        Err(mistake) => (Vec::new(), Birth::Dead(mistake.to_string())),
+        Err(mistake) => (Vec::new(), Birth::Dead { error: mistake.to_string(), hold: made.hold }),
         Ok(request) if !made.enabled => (request.to_bytes(), Birth::Held),
         Ok(request) if has_room(&made.service) => (request.to_bytes(), Birth::Leased),
         Ok(request) => (request.to_bytes(), Birth::Queued),

@@ -29,6 +29,7 @@ struct Entry {
     version: u64,
     service: Slug,
     enabled: bool,
+    hold: bool,
     program: Program,
 }
 
@@ -54,6 +55,8 @@ pub struct Made {
     pub request: Result<Request, Mistake>,
     /// What it belongs together with, if the rule keeps an order.
     pub order: Option<String>,
+    /// Whether those behind it wait, if it ends as a dead letter.
+    pub hold: bool,
 }
 
 /// How many rules said what of an event.
@@ -92,6 +95,7 @@ impl Rulebook {
                 version: rule.version,
                 service: rule.service.clone(),
                 enabled: rule.enabled,
+                hold: rule.ordering.as_ref().is_some_and(|ordering| ordering.hold),
                 program,
             });
         }
@@ -115,8 +119,8 @@ impl Rulebook {
             return matched;
         }
         let view = view();
-        for Entry { name, version, service, enabled, program } in found.into_iter().map(|at| &self.rules[at])
-        {
+        for entry in found.into_iter().map(|at| &self.rules[at]) {
+            let Entry { name, version, service, enabled, hold, program } = entry;
             matched.tally.considered += 1;
             match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view)) {
                 Verdict::Match => {}
@@ -135,6 +139,7 @@ impl Rulebook {
                 service: service.clone(),
                 enabled: *enabled,
                 request,
+                hold: *hold && order.is_some(),
                 order,
             });
         }

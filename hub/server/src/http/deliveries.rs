@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_dist::deadletter::Attempt;
@@ -14,6 +14,7 @@ use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Again, Mode};
 use serde_json::{Map, Value, json};
 
+use super::access::Caller;
 use super::evaluate::shown_request;
 use super::fields::Fields;
 use super::query::{Query, paged};
@@ -22,27 +23,42 @@ use super::services::merged;
 use super::{Caught, split_verb};
 use crate::hub::Hub;
 
-/// The words of the API, and the states that they mean.
-const STATES: [(&str, &[Stands]); 6] = [
-    ("pending", &[Stands::Queued, Stands::Blocked]),
+/// Those that have not ended.
+const OPEN: [Stands; 6] =
+    [Stands::Leased, Stands::Queued, Stands::Waiting, Stands::Stalled, Stands::Blocked, Stands::Held];
+
+/// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
+/// that is asked for a word looks at each.
+const WORDS: [(&str, &[Stands]); 6] = [
+    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased]),
     ("inFlight", &[Stands::Leased]),
     ("waiting", &[Stands::Waiting, Stands::Stalled]),
-    ("held", &[Stands::Held]),
+    ("held", &OPEN),
     ("delivered", &[Stands::Delivered]),
     ("deadLettered", &[Stands::DeadLettered]),
 ];
 
 /// A delivery of a service that is paused is held, wherever it is.
 fn word(hub: &Hub, kept: &Kept) -> &'static str {
-    let open = !matches!(kept.state, Stands::Delivered | Stands::DeadLettered);
-    if open && hub.service(&kept.service).is_some_and(|service| service.paused) {
+    if OPEN.contains(&kept.state) && hub.service(&kept.service).is_some_and(|service| service.paused) {
         return "held";
     }
-    if kept.state == Stands::Leased && kept.progress.failures == 0 {
+    match kept.state {
         // In hand, and nobody has said yet that it went out.
-        return "pending";
+        Stands::Leased if kept.progress.failures == 0 => "pending",
+        state => plain_word(state),
     }
-    STATES.iter().find(|(_, states)| states.contains(&kept.state)).map_or("pending", |(word, _)| word)
+}
+
+fn plain_word(state: Stands) -> &'static str {
+    match state {
+        Stands::Queued | Stands::Blocked => "pending",
+        Stands::Leased => "inFlight",
+        Stands::Waiting | Stands::Stalled => "waiting",
+        Stands::Held => "held",
+        Stands::Delivered => "delivered",
+        Stands::DeadLettered => "deadLettered",
+    }
 }
 
 /// What it waits for, if it does.
@@ -84,67 +100,95 @@ fn shown_attempt(attempt: &Attempt) -> Value {
     })
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
     match hub.store().delivery(id).await {
-        Ok(Some((kept, attempts))) => {
+        Ok(Some((kept, attempts))) if caller.sees(&kept.service) => {
             let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
             success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
         }
-        Ok(None) => missing("delivery"),
+        Ok(_) => missing("delivery"),
         Err(error) => store_problem(&error),
     }
 }
 
 const FILTERS: &str = "service, rule, event, state, reason, page_size, page_token";
 
-fn filter(query: &mut Query) -> DeliveryFilter {
+/// Which deliveries, and the word that they are to be shown with.
+fn filter(query: &mut Query) -> (DeliveryFilter, Option<&'static str>) {
+    let words = WORDS.map(|(word, states)| (word, (word, states)));
+    let asked = query.word("state", &words);
     let reasons: Vec<(&str, Reason)> = Reason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
-    DeliveryFilter {
+    let filter = DeliveryFilter {
         service: query.parsed("service", Slug::new),
         rule: query.parsed("rule", Slug::new),
         event: query.text("event"),
-        states: query.word("state", &STATES).map(<[Stands]>::to_vec).unwrap_or_default(),
+        states: asked.map(|(_, states)| states.to_vec()).unwrap_or_default(),
         reason: query.word("reason", &reasons),
-    }
+    };
+    (filter, asked.map(|(word, _)| word))
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let (filter, page) = (filter(&mut query), query.page());
+    let ((filter, asked), page) = (filter(&mut query), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().deliveries(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept))),
+        Ok(mut page) => {
+            // A page may be short, and is not the last one for that.
+            page.items.retain(|kept| {
+                caller.sees(&kept.service) && asked.is_none_or(|asked| word(&hub, kept) == asked)
+            });
+            success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
+        }
         Err(error) => store_problem(&error),
     })
 }
 
 fn shown_dead(hub: &Hub, dead: &Dead) -> Value {
-    let replayed = dead.replayed.map(|(id, state, at)| {
-        let word = STATES.iter().find(|(_, states)| states.contains(&state)).map(|(word, _)| *word);
-        json!({"as": id.to_string(), "state": word, "at": at.to_string()})
-    });
+    let replayed = dead.replayed.map(
+        |(id, state, at)| json!({"as": id.to_string(), "state": plain_word(state), "at": at.to_string()}),
+    );
     let more = json!({
         "deadAt": dead.at.to_string(), "status": dead.status, "error": dead.error, "replayed": replayed,
     });
     merged(shown(hub, &dead.delivery), more)
 }
 
-pub(super) async fn list_dead(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list_dead(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let (filter, page) = (filter(&mut query), query.page());
+    let ((filter, _), page) = (filter(&mut query), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().dead_letters(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead))),
+        Ok(mut page) => {
+            page.items.retain(|dead| caller.sees(&dead.delivery.service));
+            success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead)))
+        }
         Err(error) => store_problem(&error),
     })
 }
 
 /// Everything that is known of it: what happened, what was to be sent, and every try.
-pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn get_dead(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
     match hub.dead_letter(id).await {
-        Ok(Some((dead, record))) => {
+        Ok(Some((dead, record))) if caller.sees(&dead.delivery.service) => {
             let address = hub.service(&dead.delivery.service).map(|service| service.address);
             let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
             let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
@@ -156,13 +200,20 @@ pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>
             });
             success(StatusCode::OK, &merged(shown_dead(&hub, &dead), more))
         }
-        Ok(None) => missing("dead letter"),
+        Ok(_) => missing("dead letter"),
         Err(error) => store_problem(&error),
     }
 }
 
-pub(super) async fn discard(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn discard(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
+    if !sees(&hub, &caller, id).await {
+        return missing("dead letter");
+    }
     match hub.discard(id).await {
         Ok(()) => success(StatusCode::OK, &json!({"id": id.to_string(), "deleted": true})),
         Err(why) => refused(why, "dead letter"),
@@ -172,6 +223,7 @@ pub(super) async fn discard(State(hub): State<Arc<Hub>>, Path(id): Path<String>)
 /// `POST …/deadLetters/{id}:replay` with `{mode, again}`.
 pub(super) async fn act(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(id_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -195,6 +247,9 @@ pub(super) async fn act(
         return Ok(wrong_fields(&problems));
     }
     let Some(dead) = DeliveryId::parse(id) else { return Ok(missing("dead letter")) };
+    if !sees(&hub, &caller, dead).await {
+        return Ok(missing("dead letter"));
+    }
     let key = super::events::idempotency_key(&headers)?;
     Ok(match hub.replay(&Again { dead, mode, again, key }).await {
         Ok(delivery) => {
@@ -203,4 +258,12 @@ pub(super) async fn act(
         }
         Err(why) => refused(why, "dead letter"),
     })
+}
+
+/// Whether a dead letter is for the caller to see. What is not answers exactly like one that is not there.
+async fn sees(hub: &Hub, caller: &Caller, id: DeliveryId) -> bool {
+    if caller.sees_all() {
+        return true;
+    }
+    matches!(hub.store().delivery(id).await, Ok(Some((kept, _))) if caller.sees(&kept.service))
 }

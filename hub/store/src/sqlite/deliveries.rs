@@ -8,7 +8,9 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, Settlement, StoreError};
 
 use super::changes::Changes;
-use super::rows::{self, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::rows::{
+    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
+};
 use super::unit_of_work::translate;
 
 /// A delivery that is about to be written.
@@ -50,11 +52,11 @@ impl Changes<'_> {
     pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
         let Birthplace { event, new, at, replay_of } = born;
         let state = match &new.birth {
-            Birth::Dead(_) => State::DeadLettered,
-            Birth::Held => State::Held,
+            Birth::Dead { .. } => State::DeadLettered,
+            Birth::Held if !self.is_at_work(new)? => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
             Birth::Leased => State::Leased,
-            Birth::Queued => State::Queued,
+            Birth::Queued | Birth::Held => State::Queued,
         };
         let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(Reason::Impossible));
         self.run(
@@ -64,7 +66,7 @@ impl Changes<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                rows::state_to_number(state),
+                if let Birth::Dead { hold: true, .. } = new.birth { HOLDING } else { rows::state_to_number(state) },
                 self.start.epoch.cast_signed(),
                 at.0,
                 reason,
@@ -77,13 +79,19 @@ impl Changes<'_> {
         )?;
         let number = self.connection.last_insert_rowid();
         self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
-        if let Birth::Dead(error) = &new.birth {
+        if let Birth::Dead { error, .. } = &new.birth {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
             self.add_dead_letter(number, *at, Some(&attempt))?;
         }
         self.made(number, state);
         Ok(())
+    }
+
+    /// Whether its rule has been enabled since somebody looked: then what it held has been let go, and nobody would come again.
+    fn is_at_work(&self, new: &NewDelivery) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM rules WHERE name = ?1 AND current = 1 AND enabled = 1";
+        Ok(self.find(sql, [new.rule.0.as_str()], |_| Ok(()))?.is_some())
     }
 
     fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
@@ -126,9 +134,13 @@ impl Changes<'_> {
                     ],
                 )?
             }
+            // Unless its rule has been enabled since somebody looked.
             Following::Held => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, HELD, at.0],
+                "UPDATE deliveries SET touched = ?4, state = CASE
+                     WHEN NOT EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 1) THEN ?3
+                     WHEN failures = 0 THEN ?5 ELSE ?6 END
+                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                params![number, epoch, HELD, at.0, QUEUED, WAITING],
             )?,
             Following::Waits { until, progress, stalled } => self.run(
                 "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7
@@ -177,15 +189,16 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// The next one in the order of a delivery that has ended.
+    /// The next one in the order of a delivery that has ended, unless a dead letter before it holds it up.
     pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
         let next = self.find(
-            "SELECT min(b.number) FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
-             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state = 4",
+            "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
+             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state IN (4, 6)
+             ORDER BY b.number LIMIT 1",
             [ended],
-            |row| row.get::<_, Option<i64>>(0),
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
         )?;
-        let Some(next) = next.flatten() else { return Ok(None) };
+        let Some((next, BLOCKED)) = next else { return Ok(None) };
         self.run(
             "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
             params![next, becomes, self.start.epoch.cast_signed()],
@@ -229,13 +242,13 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// What this process does not have is left alone.
+    /// What this process does not have is left alone. What was tried before was due, or its peer is back: it comes forward again.
     pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
         for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
             self.run(
                 "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, WAITING],
+                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
             )?;
         }
         Ok(())
@@ -253,7 +266,7 @@ impl Changes<'_> {
         let mut waiting = self.connection.prepare_cached(&due(WAITING))?;
         let mut stalled = self.connection.prepare_cached(&format!(
             "SELECT number, due FROM deliveries
-             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched < ?4) ORDER BY due LIMIT ?3"
+             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched <= ?4) ORDER BY due LIMIT ?3"
         ))?;
         let mut take = self
             .connection

@@ -52,16 +52,21 @@ impl Changes<'_> {
 
     /// A delivery that was born blocked behind nothing but others that are blocked goes first.
     fn start_order(&mut self, number: i64) -> Result<(), StoreError> {
+        if self.order_is_idle(number)? {
+            self.run("UPDATE deliveries SET state = ?2 WHERE number = ?1", params![number, QUEUED])?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing in the order of this delivery is on its way, is held, or holds up the others.
+    fn order_is_idle(&self, number: i64) -> Result<bool, StoreError> {
         let active = self.find(
             "SELECT 1 FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
              WHERE a.number = ?1 AND b.ordering IS NOT NULL AND b.state < 7 AND b.state <> 4 LIMIT 1",
             [number],
             |_| Ok(()),
         )?;
-        if active.is_none() {
-            self.run("UPDATE deliveries SET state = ?2 WHERE number = ?1", params![number, QUEUED])?;
-        }
-        Ok(())
+        Ok(active.is_none())
     }
 
     pub(super) fn discard(&mut self, dead: DeliveryId, at: Millis) -> Result<(), StoreError> {
@@ -71,7 +76,7 @@ impl Changes<'_> {
             "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
             params![number, DEAD, HOLDING],
         )?;
-        if held_up > 0 {
+        if held_up > 0 && self.order_is_idle(number)? {
             self.unblock(number, QUEUED)?;
         }
         Ok(())
@@ -107,6 +112,10 @@ impl Changes<'_> {
                 params![number, DEAD, at.0, rows::reason_to_number(Reason::Deleted)],
             )?;
             self.add_dead_letter(*number, at, None)?;
+            // Others of its order may go elsewhere, or be held by nobody.
+            if self.order_is_idle(*number)? {
+                self.unblock(*number, QUEUED)?;
+            }
         }
         self.committed.touched += numbers.len();
         Ok(())
@@ -132,7 +141,7 @@ impl Changes<'_> {
                 params![rule.as_str(), QUEUED, BLOCKED],
             )?;
         }
-        debug_assert!(HELD == 5, "the numbers in the texts above");
+        const { assert!(HELD == 5, "the numbers in the texts above") };
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 use super::changes::Changes;
 use super::queue::{Queue, Work};
 use super::schema::Start;
+use super::watch::Commits;
 
 pub(super) struct Writer {
     connection: Connection,
@@ -26,12 +27,16 @@ impl Writer {
 
     pub(super) fn run(self) {
         let _last = LastWord(&self.queue);
+        let watch = Commits::new();
         loop {
             let together = self.queue.take();
             if together.is_empty() {
                 return;
             }
-            if let Err(reason) = self.commit(together) {
+            let (units, began) = (together.len(), watch.now());
+            let done = self.commit(together);
+            watch.ended(units, began, done.is_ok());
+            if let Err(reason) = done {
                 // Whether the last commit is on the disk is not known. Whoever goes on now may acknowledge what is not
                 // there, so nobody does: the next start reads what is.
                 self.queue.break_off(&reason);
@@ -131,10 +136,15 @@ impl Writer {
 
     /// When the disk is full or fails in the middle, SQLite may take back the whole transaction and not only the statement.
     /// What follows would then each be a transaction of its own, and what went before would be acknowledged and not there.
+    ///
+    /// What is wrong with one unit is not told to the others: "it is in other hands" would end a delivery that nobody else has.
     fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
         match made {
             Err(error @ StoreError::Fatal(_)) => Err(error.clone()),
-            Err(error) if self.connection.is_autocommit() => Err(error.clone()),
+            Err(StoreError::Full) if self.connection.is_autocommit() => Err(StoreError::Full),
+            Err(error) if self.connection.is_autocommit() => Err(StoreError::Failed(format!(
+                "all that was to be written together was taken back: {error}"
+            ))),
             _ => Ok(()),
         }
     }
@@ -189,6 +199,7 @@ fn fatal(error: &Error) -> StoreError {
 mod tests {
     use std::sync::Arc;
 
+    use seawall_hub_core::domain::delivery::DeliveryId;
     use seawall_hub_core::domain::event::Event;
     use seawall_hub_core::domain::event_type::EventType;
     use seawall_hub_core::domain::time::Millis;
@@ -252,6 +263,23 @@ mod tests {
         assert_eq!(writer.commit(vec![work]), Ok(()));
         assert!(answer.try_recv().unwrap().is_ok());
         assert_eq!(kept(), 1);
+    }
+
+    /// PRM-1: a unit that has written before it failed takes the others with it. They are not told its reason as theirs: a
+    /// settlement that hears "not ours" takes its delivery for ended.
+    #[test]
+    fn prm_1_the_reason_of_one_unit_is_not_told_to_the_others() {
+        let folder = TempDir::new().unwrap();
+        let writer = writer(&folder);
+        let foreign = StoreError::NotOurs(DeliveryId { era: 1, number: 1 });
+        writer.begin().unwrap();
+        let made = writer.bare(|changes| {
+            changes.run("UPDATE meta SET epoch = epoch + 1", [])?;
+            Err::<(), _>(foreign.clone())
+        });
+        assert_eq!(made, Err(foreign));
+        assert!(matches!(writer.stands(&made), Err(StoreError::Failed(_))));
+        assert!(writer.connection.is_autocommit());
     }
 
     /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use seawall::breaker::{Snapshot, State as GuardState};
+use seawall::breaker::{CircuitBreaker, Snapshot, State as GuardState};
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
-use super::is_closed;
+use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::render::Request;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
@@ -33,12 +34,16 @@ pub struct InHand {
     pub id: DeliveryId,
     /// The rule that asks for it.
     pub rule: Slug,
+    /// And its version.
+    pub rule_version: u64,
     /// What is sent.
     pub request: Request,
     /// The event that it is about.
     pub event: String,
     /// When that was accepted.
     pub event_accepted: Millis,
+    /// The trace that it belongs to, if it said so.
+    pub trace: Option<TraceId>,
     /// What it has cost so far.
     pub progress: Progress,
     /// Whether others wait behind it.
@@ -53,11 +58,13 @@ pub(super) struct Lane {
     pub(super) guard: Guard,
     paused: AtomicBool,
     closed: AtomicBool,
+    stopping: AtomicBool,
     /// So many has a delivery, unless its rule says otherwise.
     attempts: AtomicU32,
     state: Mutex<State>,
     /// Rung when there may be something to do.
     pub(super) bell: Notify,
+    pub(super) watch: Watch,
 }
 
 struct State {
@@ -78,8 +85,20 @@ struct State {
     more: bool,
     /// The circuit closed then, and what has stalled before that has not all come forward.
     forward: Option<Millis>,
+    /// When it last closed.
+    closed: Option<Millis>,
     /// Where the circuit stood when somebody last looked.
-    circuit: GuardState,
+    circuit: Seen,
+}
+
+/// Where a circuit stands, as far as a restart should know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seen {
+    state: CircuitState,
+    /// One that opens again has another end, and nobody may have seen it half-open in between.
+    opened: u64,
+    /// Of one that a person has moved.
+    reason: Option<Arc<str>>,
 }
 
 /// What a lane does next.
@@ -113,13 +132,16 @@ impl Lane {
             parked_until: None,
             more: false,
             forward: None,
-            circuit: GuardState::Closed,
+            closed: None,
+            circuit: Seen { state: CircuitState::Closed, opened: 0, reason: None },
         };
         Arc::new(Lane {
+            watch: Watch::new(&service.name),
             paused: AtomicBool::new(service.paused),
             service: RwLock::new(Arc::new(service)),
             guard,
             closed: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             attempts: AtomicU32::new(attempts),
             state: Mutex::new(state),
             bell: Notify::new(),
@@ -147,6 +169,17 @@ impl Lane {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.bell.notify_one();
+    }
+
+    /// Nothing is begun any more; what is under way ends.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.sending + state.settling == 0
     }
 
     /// Takes a delivery in hand; gives it back, if there is no room.
@@ -204,10 +237,18 @@ impl Lane {
         state.fresh.len() + state.again.len() + state.sending + state.settling
     }
 
+    /// Since when the oldest that was never tried has been waiting in hand.
+    pub(super) fn oldest(&self) -> Option<Millis> {
+        self.lock().fresh.front().map(|delivery| delivery.progress.accepted)
+    }
+
     /// What to do next, and whether the store should be asked for more.
     pub(super) fn turn(&self, now: Tick) -> (Turn, bool) {
         if self.closed.load(Ordering::Acquire) {
             return (Turn::End, false);
+        }
+        if self.stopping.load(Ordering::Acquire) {
+            return (Turn::Rest, false);
         }
         let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();
@@ -270,24 +311,23 @@ impl Lane {
     /// Where the circuit stands, if it has moved since the last look. When it closes, what has stalled comes forward.
     pub(super) fn moved(&self, now: Millis) -> Option<(Circuit, bool)> {
         let breaker = self.guard.breaker()?;
-        let seen = breaker.state();
+        let seen = Seen::of(breaker);
         let mut state = self.lock();
-        // A circuit that opens again has another end, and that has to be kept too; it was half-open in between.
-        if state.circuit == seen || (is_plain(state.circuit) && is_plain(seen)) {
+        if state.circuit == seen {
             return None;
         }
-        let closes = !is_closed(state.circuit) && is_closed(seen);
+        let closes = !state.circuit.is_closed() && seen.is_closed();
+        let kept_as = seen.state;
         state.circuit = seen;
         if closes {
-            state.forward = Some(now);
-            state.parked_until = None;
+            state.come_forward(now);
         }
         drop(state);
         let Snapshot { until, trips, reason, .. } = breaker.snapshot();
         let millis = |time: std::time::SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let circuit = Circuit {
             service: self.service().name.clone(),
-            state: kept_as(seen),
+            state: kept_as,
             until: until.map(|until| Millis(0) + millis(until)),
             trips,
             reason: reason.map(|reason| reason.to_string()),
@@ -296,8 +336,13 @@ impl Lane {
         Some((circuit, closes))
     }
 
-    /// Goes on where another start stopped.
-    pub(super) fn restore(&self, circuit: &Circuit) {
+    /// Whether the circuit has closed since then.
+    pub(super) fn closed_since(&self, then: Millis) -> bool {
+        self.lock().closed.is_some_and(|closed| closed >= then)
+    }
+
+    /// Goes on where another start stopped. That one may have ended before all that had stalled came forward.
+    pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
         let Some(breaker) = self.guard.breaker() else { return };
         let millis =
             |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
@@ -313,7 +358,11 @@ impl Lane {
             trips: circuit.trips,
             reason: circuit.reason.as_deref().map(Arc::from),
         });
-        self.lock().circuit = breaker.state();
+        let mut state = self.lock();
+        state.circuit = Seen::of(breaker);
+        if state.circuit.is_closed() {
+            state.come_forward(now);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -322,6 +371,12 @@ impl Lane {
 }
 
 impl State {
+    /// The circuit is closed: what has stalled until now comes forward, one at first.
+    fn come_forward(&mut self, now: Millis) {
+        (self.forward, self.closed) = (Some(now), Some(now));
+        (self.parked_until, self.allowed) = (None, 1);
+    }
+
     fn next(&mut self) -> Option<InHand> {
         let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
         let taken = if again { self.again.pop_front() } else { None };
@@ -334,17 +389,24 @@ impl State {
     }
 }
 
-/// Closed, in one of the ways that are the same to a restart.
-fn is_plain(state: GuardState) -> bool {
-    matches!(state, GuardState::Closed | GuardState::Ramping)
-}
+impl Seen {
+    fn of(breaker: &CircuitBreaker) -> Self {
+        let state = match breaker.state() {
+            GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
+            GuardState::Open => CircuitState::Open,
+            GuardState::HalfOpen => CircuitState::HalfOpen,
+            GuardState::ForcedOpen => CircuitState::ForcedOpen,
+            GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+        };
+        let forced = matches!(state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
+        Seen {
+            state,
+            opened: if state == CircuitState::Open { breaker.counts().opened } else { 0 },
+            reason: if forced { breaker.reason() } else { None },
+        }
+    }
 
-fn kept_as(state: GuardState) -> CircuitState {
-    match state {
-        GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
-        GuardState::Open => CircuitState::Open,
-        GuardState::HalfOpen => CircuitState::HalfOpen,
-        GuardState::ForcedOpen => CircuitState::ForcedOpen,
-        GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+    fn is_closed(&self) -> bool {
+        matches!(self.state, CircuitState::Closed | CircuitState::ForcedClosed)
     }
 }

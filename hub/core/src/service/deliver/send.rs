@@ -12,6 +12,7 @@ use super::{Shared, is_closed};
 use crate::domain::delivery::{Next, Outcome, Reason, after};
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
+use crate::service::watch::circuit_moved;
 
 /// A lane that was refused looks again after this long at the soonest,
 const PARKED_MIN: Duration = Duration::from_millis(50);
@@ -49,7 +50,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 () = lane.bell.notified() => {}
                 () = wait => {}
                 Some(ended) = sends.join_next() => match ended {
-                    Ok(Ok(())) => {}
+                    Ok(Ok(())) => self.send_ended.notify_one(),
                     Ok(Err(error)) => return Some(error),
                     Err(error) => return Some(StoreError::Fatal(format!("a send has ended: {error}"))),
                 },
@@ -62,6 +63,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let ways = self.ways(&delivery.rule);
         if !ways.enabled {
             lane.sent(false);
+            lane.watch.held();
             let done = self.settle(settlement(&delivery, Following::Held, self.now(), None)).await;
             lane.settled();
             return done;
@@ -75,10 +77,14 @@ impl<S: Store, T: Transport> Shared<S, T> {
             number: delivery.progress.failures + 1,
             replay_of: delivery.replay_of,
         };
+        // If it goes out all the same, it is a probe.
+        let not_closed = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
         let send = |attempt| self.transport.send(&service, &delivery.request, Some(letter), attempt);
         let sent = lane.guard.classify(judge).single_attempt().call(send).await;
         let (outcome, mut attempt) = outcome_of(sent);
+        let outcome = if not_closed { outcome.of_probe() } else { outcome };
         (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
+        lane.watch.sent(outcome, &attempt);
         self.observe(&lane).await;
 
         let now = self.now();
@@ -92,10 +98,15 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 let until =
                     self.clock.precise() + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
                 let gate = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
+                lane.watch.deferred();
                 lane.park(delivery, until, gate);
                 return Ok(());
             }
             Next::Done => Following::Delivered,
+            // What began before the circuit closed belongs to the outage, and comes forward as well.
+            Next::Later { progress, stalled: true, .. } if lane.closed_since(at) => {
+                Following::Waits { until: now, progress, stalled: true }
+            }
             Next::Later { at, progress, stalled } => Following::Waits { until: at, progress, stalled },
             Next::GiveUp(reason) => {
                 if reason == Reason::Gone {
@@ -108,6 +119,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             }
         };
         lane.sent(next == Following::Delivered);
+        lane.watch.follows(&delivery, &next, &attempt, self.clock.now());
         let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;
         lane.settled();
         done
@@ -138,10 +150,14 @@ impl<S: Store, T: Transport> Shared<S, T> {
     /// it has been so.
     pub(super) async fn observe(&self, lane: &Lane) {
         let Some((circuit, closes)) = lane.moved(self.now()) else { return };
+        circuit_moved(&circuit);
         if closes {
             self.hungry.notify_one();
         }
-        let _ = self.store.commit(Urgency::Admin, Unit::of(Change::PutCircuit(circuit))).await;
+        let change = Change::PutCircuit(circuit);
+        let entry = crate::service::audit::entry(&change, self.now()).map(Change::Audit);
+        let changes = std::iter::once(change).chain(entry).collect();
+        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
     }
 }
 

@@ -1,0 +1,295 @@
+//! Dead letters: replayed, discarded, and made of what is left when a service or a rule goes.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::rule::{Ordering, Rule};
+use seawall_hub_core::port::store::{
+    Birth, Change, DeliveryFilter, NewDelivery, Once, PageAt, Replay, Store, StoreError, Unit, Urgency,
+};
+use seawall_hub_core::service::{Again, Mode, Pending, Refused};
+use serde_json::json;
+
+use crate::conformance::{NOW, Place, slug};
+use crate::scene::{Scene, USUAL, billing, everything, peer_service, says};
+
+fn again(dead: DeliveryId, mode: Mode) -> Again {
+    Again { dead, mode, again: false, key: None }
+}
+
+fn titled() -> Rule {
+    Rule { body: Some(r#"{"title":"{{ data.title }}"}"#.into()), ..everything() }
+}
+
+/// CRD-7: a replay is a new delivery with fresh attempts that is linked to the dead letter, which stays and is marked. Traps
+/// "replay sends the rendered payload through the template again", "replay = delete then enqueue".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, titled()).await;
+    scene
+        .play(async {
+            // A title that is a template itself is still only a text.
+            let dead = scene.dead_letter("evt", json!({"title": "{{ data.secret }}"})).await;
+            let first = scene.peer.got()[0].clone();
+            let changed = Rule { body: Some(r#"{"name":"{{ data.title }}"}"#.into()), ..everything() };
+            scene.hub.put_rule(changed, None).await.unwrap();
+            let same = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(same, State::Delivered).await;
+            let got = scene.peer.got()[1].clone();
+            assert_eq!((&got.request, got.delivery, got.replay_of), (&first.request, same, Some(dead)));
+            assert_eq!((got.number, got.event.as_str()), (1, "evt"), "fresh attempts, the same event");
+
+            let (letter, record) = scene.hub.dead_letter(dead).await.unwrap().unwrap();
+            assert_eq!(letter.replayed.map(|(id, state, _)| (id, state)), Some((same, State::Delivered)));
+            assert_eq!(
+                (&*record.fault.reason, record.attempts.len(), letter.status),
+                ("refused", 1, Some(422))
+            );
+            let kept = scene.kept(same).await;
+            assert_eq!((kept.replay_of, kept.rule.1, kept.progress.failures), (Some(dead), 1, 0));
+
+            let rendered =
+                scene.hub.replay(&Again { again: true, ..again(dead, Mode::Render) }).await.unwrap();
+            scene.until(rendered, State::Delivered).await;
+            let got = scene.peer.got()[2].clone();
+            let body = got.request.body.bytes().map(|bytes| String::from_utf8_lossy(bytes));
+            assert_eq!(body.as_deref(), Some(r#"{"name":"{{ data.secret }}"}"#), "rendered once");
+            assert_eq!(scene.kept(rendered).await.rule.1, 2, "by today's rule");
+        })
+        .await;
+}
+
+/// CRD-7: what has been replayed is not replayed again unless somebody says so, or the replay has failed too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_a_second_replay_is_refused_unless_it_is_meant() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let dead = scene.dead_letter("evt", json!({})).await;
+            scene.peer.script("evt", [says(422)]);
+            let failed = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(failed, State::DeadLettered).await;
+            let second = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(second, State::Delivered).await;
+            let refused = scene.hub.replay(&again(dead, Mode::Same)).await;
+            assert!(
+                matches!(&refused, Err(Refused::Conflict(why)) if why.contains(&second.to_string())),
+                "{refused:?}"
+            );
+            let third = scene.hub.replay(&Again { again: true, ..again(dead, Mode::Same) }).await.unwrap();
+            scene.until(third, State::Delivered).await;
+            assert_eq!(scene.peer.got().len(), 4);
+        })
+        .await;
+}
+
+/// CRD-2, CRD-7: a double click is one replay, with a key and without one; another replay under the same key is a mistake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_2_a_double_click_is_one_replay() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let (dead, other) =
+                (scene.dead_letter("evt", json!({})).await, scene.dead_letter("other", json!({})).await);
+            let keyed = Again { key: Some("click".into()), ..again(dead, Mode::Same) };
+            let click = || scene.hub.replay(&keyed);
+            let (a, b, c, d) = tokio::join!(click(), click(), click(), click());
+            let first = a.unwrap();
+            assert_eq!([b, c, d], [const { () }; 3].map(|()| Ok(first)), "all are told the same");
+            scene.until(first, State::Delivered).await;
+            assert_eq!(click().await, Ok(first), "also when it is done");
+            let mistaken =
+                scene.hub.replay(&Again { key: Some("click".into()), ..again(other, Mode::Same) }).await;
+            assert!(matches!(&mistaken, Err(Refused::Wrong(fields)) if fields[0].0 == "Idempotency-Key"));
+            // The key of an event is no key of a replay.
+            let event = Once {
+                scope: "events",
+                key: "click".into(),
+                fingerprint: [0; 32],
+                note: String::new(),
+                at: NOW,
+            };
+            scene.store.commit(Urgency::Ingest, Unit::of(Change::Once(event))).await.unwrap();
+
+            let bare = again(other, Mode::Same);
+            let click = || scene.hub.replay(&bare);
+            let (a, b, c, d) = tokio::join!(click(), click(), click(), click());
+            let well = [a, b, c, d].into_iter().filter_map(Result::ok).collect::<Vec<_>>();
+            assert_eq!(well.len(), 1, "one of them, the others are refused");
+            scene.until(well[0], State::Delivered).await;
+            assert_eq!(scene.count().await, 4);
+        })
+        .await;
+}
+
+/// CRD-7: a discarded dead letter is out of sight and can't be replayed; its delivery stays what it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_a_discarded_dead_letter_is_done_with() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let (dead, stays) =
+                (scene.dead_letter("evt", json!({})).await, scene.dead_letter("stays", json!({})).await);
+            scene.hub.discard(dead).await.unwrap();
+            assert_eq!(scene.hub.discard(dead).await, Err(Refused::Missing));
+            assert_eq!(scene.hub.replay(&again(dead, Mode::Same)).await, Err(Refused::Missing));
+            assert_eq!(scene.hub.dead_letter(dead).await.unwrap(), None);
+            let page = PageAt { from: None, size: 10 };
+            let listed = scene.store.dead_letters(DeliveryFilter::default(), page).await.unwrap().items;
+            assert_eq!(listed.iter().map(|dead| dead.delivery.id).collect::<Vec<_>>(), [stays]);
+            assert_eq!(scene.kept(dead).await.state, State::DeadLettered);
+        })
+        .await;
+}
+
+/// CRD-7: the new delivery and the mark are one unit: an error after it, or a caller that goes away at any moment, leaves both
+/// or none. Trap "replay = delete then enqueue".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_replay_and_mark_are_one_unit() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let dead = scene.play(scene.dead_letter("evt", json!({}))).await;
+    let new = NewDelivery {
+        rule: (slug("everything"), 1),
+        service: billing(),
+        request: scene.kept(dead).await.request,
+        birth: Birth::Queued,
+        order: None,
+    };
+    let unknown = DeliveryId { number: 4_711, ..dead };
+    let replay = Change::Replay(Replay { dead, new, at: NOW, again: true });
+    let discard = Change::Discard { dead: unknown, at: NOW };
+    let failed = scene.store.commit(Urgency::Admin, Unit { changes: vec![replay, discard] }).await;
+    assert_eq!(failed.unwrap_err(), StoreError::NotDead(unknown));
+    let marked = async || scene.hub.dead_letter(dead).await.unwrap().unwrap().0.replayed;
+    assert_eq!((marked().await, scene.count().await), (None, 1), "neither");
+
+    for polls in 0..6 {
+        let before = (marked().await.map(|(id, ..)| id), scene.count().await);
+        {
+            let replay = Again { again: true, ..again(dead, Mode::Same) };
+            let mut asked = pin!(scene.hub.replay(&replay));
+            for _ in 0..polls {
+                if asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                    break;
+                }
+                tokio::time::sleep(seawall::millis(5)).await;
+            }
+        }
+        // What was queued before the caller went is written.
+        scene.hub.store().commit(Urgency::Admin, Unit::default()).await.unwrap();
+        let after = (marked().await.map(|(id, ..)| id), scene.count().await);
+        assert_eq!(before.0 == after.0, before.1 == after.1, "{before:?} {after:?}");
+    }
+}
+
+/// CRD-7: an id of another database answers like one that nobody knows. Trap "replaying across tenants".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_an_id_of_another_database_is_unknown() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let other = Scene::new(&elsewhere, USUAL, everything()).await;
+    let ours = scene.play(scene.dead_letter("evt", json!({}))).await;
+    let theirs = other.play(other.dead_letter("evt", json!({}))).await;
+    assert_eq!(ours.number, theirs.number, "else nothing is shown");
+    for mode in [Mode::Same, Mode::Render] {
+        assert_eq!(scene.hub.replay(&again(theirs, mode)).await, Err(Refused::Missing));
+    }
+    assert_eq!(scene.hub.discard(theirs).await, Err(Refused::Missing));
+    assert_eq!(scene.hub.dead_letter(theirs).await.unwrap(), None);
+    assert_eq!(scene.store.delivery(theirs).await.unwrap(), None);
+    assert!(scene.hub.dead_letter(ours).await.unwrap().is_some(), "and ours is untouched");
+}
+
+/// HUB-4, CRD-7: of what could not be rendered there is nothing to send as it was; with a mended rule it can be rendered. A rule
+/// that is gone renders nothing, and the bytes are there still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, titled()).await;
+    scene
+        .play(async {
+            let dead = scene.one("evt", json!({"name": "x"})).await;
+            assert_eq!(scene.kept(dead).await.reason, Some(Reason::Impossible));
+            assert!(matches!(scene.hub.replay(&again(dead, Mode::Same)).await, Err(Refused::Conflict(_))));
+            let unmended = scene.hub.replay(&again(dead, Mode::Render)).await;
+            assert!(
+                matches!(&unmended, Err(Refused::Wrong(why)) if why[0].0.starts_with("rule.body")),
+                "{unmended:?}"
+            );
+            let mended = Rule { body: Some(r#"{"title":"{{ data.name }}"}"#.into()), ..everything() };
+            scene.hub.put_rule(mended, None).await.unwrap();
+            let replay = scene.hub.replay(&again(dead, Mode::Render)).await.unwrap();
+            scene.until(replay, State::Delivered).await;
+
+            let refused = scene.dead_letter("refused", json!({"name": "y"})).await;
+            scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
+            let gone = scene.hub.replay(&again(refused, Mode::Render)).await;
+            assert!(matches!(&gone, Err(Refused::Conflict(why)) if why.contains("is gone")), "{gone:?}");
+            let replay = scene.hub.replay(&again(refused, Mode::Same)).await.unwrap();
+            scene.until(replay, State::Delivered).await;
+        })
+        .await;
+}
+
+/// HUB-1, CRD-7: a service with deliveries that have not ended goes only if they may become dead letters; what goes elsewhere is
+/// left alone. Trap "no path deletes without a dead letter".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_1_what_is_left_of_a_service_becomes_dead_letters() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene.hub.pause_service(&billing(), true).await.unwrap();
+    let mut ids = Vec::new();
+    for n in 0..1_203 {
+        ids.push(scene.one(&format!("evt-{n}"), json!({})).await);
+    }
+    let named = scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await;
+    assert!(
+        matches!(&named, Err(Refused::Conflict(why)) if why.contains("`everything` sends to it")),
+        "{named:?}"
+    );
+    let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    scene.hub.put_rule(Rule { service: slug("mail"), ..everything() }, None).await.unwrap();
+    let refused = scene.hub.delete_service(&billing(), None, Pending::Refuse).await;
+    assert!(
+        matches!(&refused, Err(Refused::Conflict(why)) if why.starts_with("1203 deliveries")),
+        "{refused:?}"
+    );
+    assert!(scene.hub.service(&billing()).is_some(), "nothing has happened");
+    let elsewhere = scene.one("elsewhere", json!({})).await;
+    scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await.unwrap();
+    for id in ids {
+        let kept = scene.kept(id).await;
+        assert_eq!((kept.state, kept.reason), (State::DeadLettered, Some(Reason::Deleted)));
+        assert!(scene.hub.dead_letter(id).await.unwrap().is_some());
+    }
+    scene.play(scene.until(elsewhere, State::Delivered)).await;
+    assert_eq!(scene.peer.took(), ["elsewhere"]);
+}
+
+/// HUB-5, PRM-1: who waits in an order behind one that is buried goes on; nobody waits for a dead letter that holds up nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_who_waits_behind_a_buried_delivery_goes_on() {
+    let place = Place::new();
+    let ordering = Some(Ordering { key: "{{ data.key }}".into(), hold: false });
+    let rule = Rule { ordering, ..everything() };
+    let scene = Scene::new(&place, USUAL, rule.clone()).await;
+    let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    scene.hub.pause_service(&billing(), true).await.unwrap();
+    let first = scene.one("first", json!({"key": 1})).await;
+    scene.hub.put_rule(Rule { service: slug("mail"), ..rule }, None).await.unwrap();
+    let behind = [scene.one("second", json!({"key": 1})).await, scene.one("third", json!({"key": 1})).await];
+    assert_eq!(scene.kept(behind[0]).await.state, State::Blocked);
+    scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await.unwrap();
+    assert_eq!(scene.kept(first).await.state, State::DeadLettered);
+    scene.play(scene.until_all(&behind, State::Delivered)).await;
+    assert_eq!(scene.peer.took(), ["second", "third"]);
+}

@@ -1,0 +1,243 @@
+//! Deliveries that belong together go out one after the other.
+
+use std::collections::BTreeMap;
+
+use seawall::millis;
+use seawall_hub_core::domain::delivery::{DeliveryId, State};
+use seawall_hub_core::domain::rule::{Ordering, Rule};
+use seawall_hub_core::port::store::{Change, Following, Settlement, Store, Unit, Urgency};
+use seawall_hub_core::service::{Again, Mode, Pending};
+use serde_json::json;
+
+use crate::conformance::{NOW, Place, slug};
+use crate::scene::{Mood, Scene, USUAL, everything, says};
+
+fn ordered(hold: bool) -> Rule {
+    Rule { ordering: Some(Ordering { key: "{{ data.key }}".into(), hold }), ..everything() }
+}
+
+fn name() -> seawall_hub_core::domain::slug::Slug {
+    slug("everything")
+}
+
+/// Sends `count` events of each key, one of each after the other.
+async fn send(scene: &Scene, keys: u32, count: u32) -> Vec<DeliveryId> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        for key in 0..keys {
+            ids.push(scene.one(&format!("{key}/{n}"), json!({"key": key})).await);
+        }
+    }
+    ids
+}
+
+/// No request of a key goes out before the one before it was taken well; each is taken once.
+fn check_order(scene: &Scene, count: u32) {
+    let mut next: BTreeMap<String, u32> = BTreeMap::new();
+    for got in scene.peer.got() {
+        let (key, n) = got.event.split_once('/').unwrap();
+        let next = next.entry(key.into()).or_default();
+        assert_eq!(n.parse::<u32>().unwrap(), *next, "of key {key}: {:?}", got.status);
+        *next += u32::from(got.status == Some(200));
+    }
+    assert!(next.values().all(|next| *next == count), "{next:?}");
+}
+
+/// HUB-5: those of one key arrive in order, whatever fails in between, and different keys don't wait for each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_one_key_is_in_order_under_load_with_failures() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(false)).await;
+    scene.peer.feel(Mood::Says(200, millis(1)));
+    for n in (0..30).step_by(3) {
+        for key in 0..8 {
+            let failures = [says(500), Mood::Refuses, says(503), Mood::Hangs];
+            scene
+                .peer
+                .script(&format!("{key}/{n}"), failures.into_iter().skip((n as usize + key) % 4).take(2));
+        }
+    }
+    scene
+        .play(async {
+            let ids = send(&scene, 8, 30).await;
+            scene.until_all(&ids, State::Delivered).await;
+        })
+        .await;
+    check_order(&scene, 30);
+    assert!(scene.peer.got().iter().any(|got| got.at_once > 4), "different keys run beside each other");
+}
+
+/// HUB-5, PRM-1: a restart in the middle keeps the order; what was under way is repeated, and nothing passes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_a_restart_in_the_middle_keeps_the_order() {
+    let place = Place::new();
+    let mut scene = Scene::new(&place, USUAL, ordered(false)).await;
+    scene.peer.feel(Mood::Says(200, millis(2)));
+    let ids = scene.play(send(&scene, 4, 25)).await;
+    for _ in 0..3 {
+        scene = scene.restart(&place).await;
+        scene.play(tokio::time::sleep(millis(40))).await;
+    }
+    scene = scene.restart(&place).await;
+    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    // After a restart one may come twice, never before the one before it.
+    let mut last: BTreeMap<String, u32> = BTreeMap::new();
+    for event in scene.peer.took() {
+        let (key, n) = event.split_once('/').unwrap();
+        let (n, last) = (n.parse::<u32>().unwrap(), last.entry(key.into()).or_default());
+        assert!(n == *last || n == *last + 1, "{event} after {last}");
+        *last = n;
+    }
+    assert!(last.values().all(|last| *last == 24));
+}
+
+/// HUB-5: with `hold`, those behind a dead letter wait until it is discarded or replayed, and a replay goes before them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_hold_waits_behind_a_dead_letter() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(true)).await;
+    scene.peer.script("0/1", [says(422)]);
+    scene.peer.script("1/1", [says(422), says(422)]);
+    scene
+        .play(async {
+            // Three of each key in turn: the second of key 0 is the fourth.
+            let ids = send(&scene, 3, 4).await;
+            let (discarded, replayed, last) = (ids[3], ids[4], ids[11]);
+            scene.until_all(&[discarded, replayed], State::DeadLettered).await;
+            scene.until(last, State::Delivered).await;
+            let late = scene.one("0/4", json!({"key": 0})).await;
+            assert_eq!(scene.kept(late).await.state, State::Blocked, "who comes later waits too");
+            assert_eq!(of_key(&scene, 0), ["0/0"]);
+            scene.hub.discard(discarded).await.unwrap();
+            scene.until(late, State::Delivered).await;
+            assert_eq!(of_key(&scene, 0), ["0/0", "0/2", "0/3", "0/4"]);
+
+            // A replay that is refused again holds up the others as the first one did.
+            let again = Again { dead: replayed, mode: Mode::Same, again: false, key: None };
+            let refused = scene.hub.replay(&again).await.unwrap();
+            scene.until(refused, State::DeadLettered).await;
+            assert_eq!(of_key(&scene, 1), ["1/0"]);
+            let replay = scene.hub.replay(&Again { dead: refused, ..again }).await.unwrap();
+            scene.until_all(&[replay, ids[7], ids[10]], State::Delivered).await;
+            assert_eq!(of_key(&scene, 1), ["1/0", "1/1", "1/2", "1/3"]);
+        })
+        .await;
+}
+
+fn of_key(scene: &Scene, key: u32) -> Vec<String> {
+    let begins = format!("{key}/");
+    scene.peer.took().into_iter().filter(|event| event.starts_with(&begins)).collect()
+}
+
+/// HUB-5: with `continue`, those behind a dead letter go on; a replay of it then comes when its turn is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_continue_goes_on_behind_a_dead_letter() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(false)).await;
+    scene.peer.script("0/1", [says(422)]);
+    scene
+        .play(async {
+            let ids = send(&scene, 1, 4).await;
+            scene.until(ids[3], State::Delivered).await;
+            assert_eq!(scene.kept(ids[1]).await.state, State::DeadLettered);
+            let again = Again { dead: ids[1], mode: Mode::Render, again: false, key: None };
+            let replay = scene.hub.replay(&again).await.unwrap();
+            scene.until(replay, State::Delivered).await;
+            assert_eq!(scene.peer.took(), ["0/0", "0/2", "0/3", "0/1"]);
+        })
+        .await;
+}
+
+/// HUB-5: with `hold`, an event of which no request can be made holds up those behind it like any other dead letter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_hold_waits_behind_what_could_not_be_rendered() {
+    let place = Place::new();
+    let rule = Rule { body: Some(r#"{"n":"{{ data.n }}"}"#.into()), ..ordered(true) };
+    let scene = Scene::new(&place, USUAL, rule).await;
+    scene
+        .play(async {
+            let first = scene.one("0/0", json!({"key": 0, "n": 0})).await;
+            let broken = scene.one("0/1", json!({"key": 0})).await;
+            let behind = scene.one("0/2", json!({"key": 0, "n": 2})).await;
+            scene.until(first, State::Delivered).await;
+            assert_eq!(scene.kept(broken).await.state, State::DeadLettered);
+            assert_eq!(scene.kept(behind).await.state, State::Blocked);
+            scene.hub.discard(broken).await.unwrap();
+            scene.until(behind, State::Delivered).await;
+        })
+        .await;
+}
+
+/// HUB-5: what a disabled rule holds comes back in order, and before what comes later. Trap "a disabled rule drops events".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_what_was_held_comes_back_in_order() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(false)).await;
+    // The first is under way when the rule is disabled, and fails then.
+    scene.peer.script("0/0", [Mood::Says(503, millis(50))]);
+    scene
+        .play(async {
+            let mut ids =
+                vec![scene.one("0/0", json!({"key": 0})).await, scene.one("0/1", json!({"key": 0})).await];
+            scene.hub.enable_rule(&name(), false, Some("a look at it".into())).await.unwrap();
+            for n in 2..700 {
+                ids.push(scene.one(&format!("0/{n}"), json!({"key": 0})).await);
+            }
+            scene.until(ids[0], State::Held).await;
+            scene.until(ids[699], State::Held).await;
+            assert_eq!(scene.peer.took(), [] as [&str; 0]);
+            scene.hub.enable_rule(&name(), true, None).await.unwrap();
+            for n in 700..710 {
+                ids.push(scene.one(&format!("0/{n}"), json!({"key": 0})).await);
+            }
+            scene.until_all(&ids, State::Delivered).await;
+        })
+        .await;
+    check_order(&scene, 710);
+}
+
+/// PRM-1: a hub that is killed between enabling a rule and letting go what it held lets it go at its next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(false)).await;
+    let off = scene.hub.enable_rule(&name(), false, None).await.unwrap();
+    let ids = [scene.one("0/0", json!({"key": 0})).await, scene.one("0/1", json!({"key": 0})).await];
+    let on = Rule { enabled: true, version: off.version + 1, ..off };
+    scene.store.commit(Urgency::Admin, Unit::of(Change::PutRule(on))).await.unwrap();
+    let scene = scene.restart(&place).await;
+    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    check_order(&scene, 2);
+}
+
+/// PRM-1: whoever was about to be held while its rule was enabled is not held by nobody for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let id = scene.one("0/0", json!({"key": 0})).await;
+    // As somebody says who saw the rule disabled a moment ago.
+    let settlement =
+        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None, number: 1 };
+    scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
+    assert_eq!(scene.kept(id).await.state, State::Queued);
+}
+
+/// HUB-4, PRM-1: a rule that is deleted makes dead letters of what it holds, and nobody waits behind them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_a_deleted_rule_leaves_nobody_waiting() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, ordered(false)).await;
+    scene.peer.script("0/0", [Mood::Says(503, millis(50))]);
+    scene
+        .play(async {
+            let ids = send(&scene, 1, 2).await;
+            scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            scene.until(ids[0], State::Held).await;
+            assert!(scene.hub.delete_rule(&name(), None, Pending::Refuse).await.is_err());
+            scene.hub.delete_rule(&name(), None, Pending::DeadLetter).await.unwrap();
+            scene.until(ids[0], State::DeadLettered).await;
+            scene.until(ids[1], State::Delivered).await;
+        })
+        .await;
+}
