@@ -1,6 +1,6 @@
 //! `seawall serve`.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use ring::rand::{SecureRandom, SystemRandom};
 use seawall::task::shutdown::{Phase, Shutdown};
 use seawall_hub_server::log::{Format, Log};
 use seawall_hub_server::{Hub, http};
@@ -19,13 +18,13 @@ use tracing::{Level, error, info};
 /// Runs the hub.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Where it listens. Beyond this machine comes with full authentication.
+    /// Where it listens. It speaks plain HTTP: beyond this machine, put something that speaks TLS in front of it.
     #[arg(long, default_value = "127.0.0.1:8480")]
     listen: SocketAddr,
 
-    /// Where it keeps everything.
-    #[arg(long, default_value = "seawall-data")]
-    data_dir: PathBuf,
+    /// Where it keeps everything. If it is not said: `seawall` in the folder for data of the system.
+    #[arg(long, env = "SEAWALL_DATA_DIR")]
+    data_dir: Option<PathBuf>,
 
     /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
     #[arg(long, value_name = "CIDR")]
@@ -65,15 +64,15 @@ impl Serve {
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
-        if !self.listen.ip().is_loopback() {
-            bail!(
-                "`--listen {}` is not on this machine only; so far it listens on loopback, like 127.0.0.1:8480",
-                self.listen
-            );
-        }
-        let (version, folder) = (env!("CARGO_PKG_VERSION"), self.data_dir.display().to_string());
+        let data_dir = match self.data_dir {
+            Some(folder) => folder,
+            None => default_data_dir().context(
+                "there is no home folder to keep data in; say where with `--data-dir` or SEAWALL_DATA_DIR",
+            )?,
+        };
+        let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
-        let hub = Arc::new(Hub::open(&self.data_dir, &self.allow_egress).await?);
+        let hub = Arc::new(Hub::open(&data_dir, &self.allow_egress).await?);
         let listener = TcpListener::bind(self.listen)
             .await
             .with_context(|| format!("can't listen on {}", self.listen))?;
@@ -84,18 +83,17 @@ impl Serve {
             }
             given => given,
         };
-        let key = match hub.admin_key(given.as_deref().map(http::key_hash)).await? {
-            Some(key) => key,
+        match given {
+            Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
+            None if hub.has_admin_key() => {}
             None => {
-                let fresh = fresh_key()?;
+                let fresh = http::fresh_key();
+                hub.set_admin_key(http::key_hash(&fresh)).await?;
                 say(&format!("admin key: {fresh}"));
                 say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start");
-                let hash = http::key_hash(&fresh);
-                hub.admin_key(Some(hash)).await?;
-                hash
             }
-        };
-        say(&format!("listening on http://{address}, data in `{}`", self.data_dir.display()));
+        }
+        say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
 
         let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
         info!(
@@ -107,7 +105,7 @@ impl Serve {
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let api = http::api(hub.clone(), key);
+        let api = http::api(hub.clone());
         let serving = async move {
             let graceful =
                 axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
@@ -127,6 +125,19 @@ impl Serve {
             Err(error) => bail!(last_words(&error)),
         }
     }
+}
+
+/// Where programs of this system keep their data.
+fn default_data_dir() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = if cfg!(windows) {
+        folder("LOCALAPPDATA")?
+    } else if cfg!(target_os = "macos") {
+        folder("HOME")?.join("Library/Application Support")
+    } else {
+        folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
+    };
+    Some(base.join("seawall"))
 }
 
 fn format(text: &str) -> Result<Format, &'static str> {
@@ -150,16 +161,6 @@ fn level(text: &str) -> Result<Level, &'static str> {
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
 fn last_words(error: &impl Display) -> String {
     format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
-}
-
-fn fresh_key() -> anyhow::Result<String> {
-    let mut bytes = [0_u8; 32];
-    SystemRandom::new().fill(&mut bytes).ok().context("no randomness to be had")?;
-    let mut key = String::from("swk_");
-    for byte in bytes {
-        write!(key, "{byte:02x}")?;
-    }
-    Ok(key)
 }
 
 #[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]

@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 use seawall::{Clock, Registry};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::{Change, Store, Unit, Urgency};
+use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::render::Naming;
 use seawall_hub_core::service;
 use seawall_hub_store::Sqlite;
@@ -32,7 +32,8 @@ pub struct Hub {
 /// What checks the webhooks of a source.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    pub(crate) version: u64,
+    /// Of the source as it was then. A version alone may come again when a source was deleted.
+    pub(crate) source: Source,
     pub(crate) verifier: Verifier,
     pub(crate) naming: Naming,
     pub(crate) replays: Replays,
@@ -73,16 +74,6 @@ impl Hub {
         let inner = service::Hub::open(store, transport, registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(Hub { inner, keyring, gates: RwLock::default() })
-    }
-
-    /// The hash of the admin key: of the one that is given, which is kept from now on, or of the one that was kept before.
-    pub async fn admin_key(&self, given: Option<[u8; 32]>) -> Result<Option<[u8; 32]>, CannotOpen> {
-        let failed = |error: &dyn fmt::Display| CannotOpen(format!("can't keep the admin key: {error}"));
-        let kept = self.store().registered().await.map_err(|error| failed(&error))?.admin_key;
-        let Some(hash) = given.filter(|given| Some(*given) != kept) else { return Ok(kept) };
-        let unit = Unit::of(Change::PutAdminKey(hash));
-        self.store().commit(Urgency::Admin, unit).await.map_err(|error| failed(&error))?;
-        Ok(Some(hash))
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.

@@ -40,15 +40,25 @@ impl Hub {
     }
 
     /// Waits until a process that was started listens. Nothing, if it ends instead.
-    pub(crate) fn ready(mut process: Child) -> Option<Self> {
-        let said = BufReader::new(process.stdout.take().unwrap());
-        let line = said.lines().map_while(Result::ok).find(|line| line.contains("http://"));
-        let Some(line) = line else {
-            process.wait().unwrap();
-            return None;
-        };
-        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
-        Some(Hub { process, address })
+    pub(crate) fn ready(process: Child) -> Option<Self> {
+        Hub::listening(process).map(|(hub, _)| hub)
+    }
+
+    /// The same, with what it has said until then.
+    pub(crate) fn listening(mut process: Child) -> Option<(Self, Vec<String>)> {
+        let mut said = Vec::new();
+        for line in BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            let address = line
+                .split_once("http://")
+                .and_then(|(_, rest)| rest.split(',').next())
+                .map(ToOwned::to_owned);
+            said.push(line);
+            if let Some(address) = address {
+                return Some((Hub { process, address }, said));
+            }
+        }
+        process.wait().unwrap();
+        None
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, key: &str, body: &str) -> (u16, Value) {

@@ -1,6 +1,8 @@
 //! The hub from outside: the real binary, over HTTP.
 
+mod api;
 mod harness;
+mod inbound;
 mod judge;
 mod observe;
 mod peer;

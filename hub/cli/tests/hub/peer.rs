@@ -1,7 +1,6 @@
 //! A peer that can be broken in several ways, healed again, and that writes down every byte it gets.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-#![expect(clippy::disallowed_methods, reason = "a peer is a process of its own in all but name")]
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};

@@ -82,6 +82,11 @@ pub enum Outcome {
     },
     /// The request could not be made at all, and never will be: it was rendered wrong, or the target is forbidden.
     Impossible,
+    /// The peer was asked whether it is back, and answered that it is not; it asked to wait so long, if it did.
+    FailedProbe {
+        /// What the peer asked for.
+        retry_after: Option<Duration>,
+    },
     /// No connection, or it broke.
     Unreachable,
     /// No answer in time.
@@ -91,6 +96,19 @@ pub enum Outcome {
         /// When the policy said to come back.
         retry_after: Option<Duration>,
     },
+}
+
+impl Outcome {
+    /// The same of a send that was a probe: an answer that may pass says that the outage goes on, and nothing of the delivery.
+    #[must_use]
+    pub fn of_probe(self) -> Self {
+        match self {
+            Outcome::Answered { status, retry_after } if may_pass(status) => {
+                Outcome::FailedProbe { retry_after }
+            }
+            outcome => outcome,
+        }
+    }
 }
 
 /// Which failures count against the attempts.
@@ -229,7 +247,7 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
                 Next::Later { at, progress, stalled: false }
             };
         }
-        Outcome::Answered { retry_after, .. } => retry_after,
+        Outcome::Answered { retry_after, .. } | Outcome::FailedProbe { retry_after } => retry_after,
         Outcome::Unreachable | Outcome::TimedOut => None,
     };
     let counts = schedule.count == Count::All || counts_when_answered(outcome);
@@ -264,7 +282,7 @@ fn counts_when_answered(outcome: Outcome) -> bool {
 #[must_use]
 pub fn is_outage(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::Unreachable | Outcome::TimedOut => true,
+        Outcome::Unreachable | Outcome::TimedOut | Outcome::FailedProbe { .. } => true,
         Outcome::Answered { status, .. } => matches!(status, 502..=504),
         _ => false,
     }

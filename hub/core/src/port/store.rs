@@ -11,9 +11,11 @@ use std::future::Future;
 use bytes::Bytes;
 use seawall_dist::deadletter::Attempt;
 
+use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
+use crate::domain::key::Key;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -201,8 +203,8 @@ pub struct Registered {
     pub sources: Vec<Source>,
     /// All circuits that have ever moved.
     pub circuits: Vec<Circuit>,
-    /// The hash of the admin key, if one was ever kept.
-    pub admin_key: Option<[u8; 32]>,
+    /// All keys to the API.
+    pub keys: Vec<Key>,
 }
 
 /// Where everything is kept.
@@ -269,6 +271,9 @@ pub trait Store: Send + Sync + 'static {
         filter: DeliveryFilter,
         page: PageAt,
     ) -> impl Future<Output = Result<Page<Dead>, StoreError>> + Send;
+
+    /// Who has changed what.
+    fn audit(&self, page: PageAt) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
 
     /// How many deliveries to a service have not ended, or wait for a rule. Counts no further than `most`.
     fn pending(&self, whose: Whose, most: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;

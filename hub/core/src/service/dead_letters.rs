@@ -10,7 +10,7 @@ use super::hub::{Hub, Refused};
 use super::rulebook::compile;
 use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::Event;
-use crate::port::store::{Birth, Change, Dead, NewDelivery, Once, Replay, Store, StoreError, Unit, Urgency};
+use crate::port::store::{Birth, Change, Dead, NewDelivery, Once, Replay, Store, StoreError};
 use crate::port::transport::Transport;
 use crate::render::Request;
 
@@ -75,7 +75,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             changes.push(Change::Once(Once { scope: "replay", key, fingerprint, note, at }));
         }
         changes.push(Change::Replay(Replay { dead: replay.dead, new, at, again: replay.again }));
-        match self.store.commit(Urgency::Admin, Unit { changes }).await {
+        match self.commit_all(changes).await {
             Ok(committed) => {
                 self.deliver.look_again();
                 let (trace, event) = (kept.trace.map(display), &*kept.event);

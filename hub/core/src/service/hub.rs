@@ -4,14 +4,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::{Clock, Registry};
 
 use super::gauges::Depths;
 use super::watch::Watch;
-use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, wall_time};
+use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
+use crate::domain::key::Key;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -36,8 +37,29 @@ pub struct Hub<S, T> {
     pub(super) services: RwLock<HashMap<Slug, Service>>,
     pub(super) rules: RwLock<HashMap<Slug, Rule>>,
     pub(super) sources: RwLock<HashMap<Slug, Source>>,
+    pub(super) keys: RwLock<Keys>,
     /// Those who change what is registered do so one after the other, so that what is in memory is what is kept.
     pub(super) changing: tokio::sync::Mutex<()>,
+}
+
+/// The keys, by name and by what opens.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pub(super) all: HashMap<Slug, Arc<Key>>,
+    pub(super) by_hash: HashMap<[u8; 32], Arc<Key>>,
+}
+
+impl Keys {
+    pub(super) fn put(&mut self, key: Key) {
+        let key = Arc::new(key);
+        self.all.insert(key.name.clone(), key);
+        let hashes = |key: &Arc<Key>| [Some(key.hash), key.former.map(|(hash, _)| hash)];
+        let pairs = self
+            .all
+            .values()
+            .flat_map(|key| hashes(key).into_iter().flatten().map(|hash| (hash, key.clone())));
+        self.by_hash = pairs.collect();
+    }
 }
 
 /// Why a change is not made.
@@ -81,7 +103,7 @@ impl std::error::Error for Refused {}
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Goes on with what is in this store.
     pub async fn open(store: S, transport: T, registry: Registry, clock: Clock) -> Result<Self, Refused> {
-        let Registered { services, rules, sources, circuits, .. } = store.registered().await?;
+        let Registered { services, rules, sources, circuits, keys } = store.registered().await?;
         let hub = Hub {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
@@ -93,8 +115,12 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             services: RwLock::default(),
             rules: RwLock::new(by_name(rules, |rule| &rule.name)),
             sources: RwLock::new(by_name(sources, |source| &source.name)),
+            keys: RwLock::default(),
             changing: tokio::sync::Mutex::new(()),
         };
+        for key in keys {
+            hub.keys.write().unwrap_or_else(PoisonError::into_inner).put(key);
+        }
         for service in services {
             hub.use_service(service)?;
         }
@@ -182,7 +208,15 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 
     pub(super) async fn commit(&self, change: Change) -> Result<Committed, Refused> {
-        Ok(self.store.commit(Urgency::Admin, Unit::of(change)).await?)
+        self.commit_all(vec![change]).await.map_err(Refused::from)
+    }
+
+    /// With what is remembered of who did it.
+    pub(super) async fn commit_all(&self, mut changes: Vec<Change>) -> Result<Committed, StoreError> {
+        let entries: Vec<Change> =
+            changes.iter().filter_map(|change| audit::entry(change, self.now())).map(Change::Audit).collect();
+        changes.extend(entries);
+        self.store.commit(Urgency::Admin, Unit { changes }).await
     }
 }
 

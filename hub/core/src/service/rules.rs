@@ -36,6 +36,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             None => self.store.rule_versions(&rule.name).await?.first().map_or(0, |rule| rule.version),
         };
         (rule.version, rule.changed) = (last + 1, self.now());
+        if !rule.enabled && rule.note.is_none() {
+            // Whoever changes something else does not have to know why it is not at work.
+            rule.note = before.as_ref().and_then(|before| before.note.clone());
+        }
         self.commit(Change::PutRule(rule.clone())).await?;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule.clone());
         self.use_rules();

@@ -15,6 +15,8 @@ tokio::task_local! {
     pub(super) static TRACE: String;
 }
 
+const JSON: &str = "application/json";
+
 /// The trace that an event belongs to: what it says, or that of the request that brings it.
 pub(super) fn trace_or_own(said: Option<String>) -> Option<String> {
     said.or_else(|| TRACE.try_with(|own| format!("00-{own}-{}-00", &own[16..])).ok())
@@ -99,8 +101,21 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
     response
 }
 
+/// What is refused before a handler sees it gets the same envelope as everything else.
+pub(super) fn enveloped(response: Response) -> Response {
+    let status = response.status();
+    let ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == JSON);
+    match status {
+        _ if ours || !(status.is_client_error() || status.is_server_error()) => response,
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            problem(status, "tooLarge", "the body is larger than a request may be, which is 1 MiB", false)
+        }
+        _ => problem(status, "badRequest", "the request can't be read", false),
+    }
+}
+
 fn answer(status: StatusCode, body: String) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
 }
 
 /// The JSON of a request.

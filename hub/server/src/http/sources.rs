@@ -206,13 +206,13 @@ pub(super) async fn webhook(
 /// What checks the webhooks of a source: made once for each version of it.
 fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
     let known = hub.gates.read().unwrap_or_else(PoisonError::into_inner).get(&source.name).cloned();
-    if let Some(gate) = known.filter(|gate| gate.version == source.version) {
+    if let Some(gate) = known.filter(|gate| gate.source == *source) {
         return Some(gate);
     }
     let opened = hub.keyring().unseal(&source.proof, &owner(&source.name))?;
     let proof: Value = serde_json::from_slice(&opened).ok()?;
     let gate = Arc::new(Gate {
-        version: source.version,
+        source: source.clone(),
         verifier: verifier(&proof, &mut Fields::new(json!({})))?,
         naming: Naming::new(&source.event_type, source.event_id.as_deref()).ok()?,
         replays: Replays::new(REPLAYS),

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
 use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
-use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
@@ -24,8 +24,9 @@ pub const SUCCESS_KEPT: usize = 256;
 pub struct Http {
     client: HttpClient,
     keyring: Keyring,
-    /// What was opened of the services' credentials, by version: opening costs, and a token is asked for once.
-    opened: Arc<RwLock<HashMap<Slug, (u64, Auth)>>>,
+    /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
+    /// because a version may come again when a service was deleted.
+    opened: Arc<RwLock<HashMap<Slug, (Sealed, Auth)>>>,
 }
 
 impl Http {
@@ -38,8 +39,8 @@ impl Http {
     fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((version, auth)) = known.get(&service.name)
-            && *version == service.version
+        if let Some((of, auth)) = known.get(&service.name)
+            && of == sealed
         {
             return Ok(Some(auth.clone()));
         }
@@ -48,7 +49,7 @@ impl Http {
         let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
         let credentials = credentials.ok_or("its secret can't be opened; was `secret.key` changed?")?;
         let auth = credentials.auth()?;
-        let entry = (service.version, auth.clone());
+        let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
         Ok(Some(auth))
     }

@@ -43,7 +43,13 @@ impl<'c> Changes<'c> {
         match change {
             Change::PutService(service) => self.put_service(service),
             Change::DeleteService(name, version) => {
-                self.delete("DELETE FROM services WHERE name = ?1 AND version = ?2", name.as_str(), *version)
+                self.delete(
+                    "DELETE FROM services WHERE name = ?1 AND version = ?2",
+                    name.as_str(),
+                    *version,
+                )?;
+                // Another one of the same name begins with a circuit of its own.
+                self.run("DELETE FROM circuits WHERE service = ?1", [name.as_str()]).map(drop)
             }
             Change::PutRule(rule) => self.put_rule(rule),
             Change::DeleteRule(name, version) => self.delete(
@@ -56,7 +62,8 @@ impl<'c> Changes<'c> {
                 self.delete("DELETE FROM sources WHERE name = ?1 AND version = ?2", name.as_str(), *version)
             }
             Change::PutCircuit(circuit) => self.put_circuit(circuit),
-            Change::PutAdminKey(hash) => self.run("UPDATE meta SET admin_key = ?1", [&hash[..]]).map(drop),
+            Change::PutKey(key) => self.put_key(key),
+            Change::Audit(entry) => self.add_audit(entry),
             Change::Once(once) => self.once(once),
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::Settle(settlement) => self.settle(settlement),

@@ -242,13 +242,13 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// What this process does not have is left alone.
+    /// What this process does not have is left alone. What was tried before was due, or its peer is back: it comes forward again.
     pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
         for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
             self.run(
                 "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, WAITING],
+                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
             )?;
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Changes<'_> {
         let mut waiting = self.connection.prepare_cached(&due(WAITING))?;
         let mut stalled = self.connection.prepare_cached(&format!(
             "SELECT number, due FROM deliveries
-             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched < ?4) ORDER BY due LIMIT ?3"
+             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched <= ?4) ORDER BY due LIMIT ?3"
         ))?;
         let mut take = self
             .connection

@@ -8,6 +8,7 @@
 //! # What a power cut leaves
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
+mod access;
 mod changes;
 mod deliveries;
 mod letters;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
@@ -243,6 +245,10 @@ impl Store for Sqlite {
 
     async fn dead_letters(&self, filter: DeliveryFilter, page: PageAt) -> Result<Page<Dead>, StoreError> {
         self.read(move |connection| lists::dead_letters(connection, &filter, page)).await
+    }
+
+    async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
+        self.read(move |connection| lists::audit(connection, page)).await
     }
 
     async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {

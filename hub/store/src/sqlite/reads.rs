@@ -12,6 +12,7 @@ use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Census, Due, Registered, Whose};
 
+use super::access;
 use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
 use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
 
@@ -36,7 +37,7 @@ pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered
         ))?
         .query_map([], circuit)?
         .collect::<rusqlite::Result<_>>()?,
-        admin_key: connection.query_row("SELECT admin_key FROM meta", [], |row| row.get(0))?,
+        keys: access::keys(connection)?,
     })
 }
 

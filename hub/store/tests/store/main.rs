@@ -6,6 +6,7 @@ mod accept;
 mod census;
 mod conformance;
 mod deliver;
+mod forward;
 mod letters;
 mod order;
 mod scene;

@@ -46,6 +46,8 @@ pub(crate) struct Got {
     pub(crate) status: Option<u16>,
     /// How many were under way, this one too.
     pub(crate) at_once: usize,
+    /// How many it had taken well before.
+    pub(crate) done: usize,
 }
 
 /// A peer. A handle: clones share everything.
@@ -59,6 +61,7 @@ struct Inner {
     script: Mutex<HashMap<String, VecDeque<Mood>>>,
     got: Mutex<Vec<Got>>,
     under_way: AtomicUsize,
+    done: AtomicUsize,
 }
 
 impl Peer {
@@ -110,7 +113,9 @@ impl Transport for Peer {
         let mood = self.mood(letter.event);
         let at_once = self.0.under_way.fetch_add(1, Ordering::SeqCst) + 1;
         let _under_way = UnderWay(&self.0.under_way);
+        let done = self.0.done.load(Ordering::SeqCst);
         self.0.got.lock().unwrap().push(Got {
+            done,
             delivery: letter.delivery,
             event: letter.event.into(),
             request: request.clone(),
@@ -129,6 +134,7 @@ impl Transport for Peer {
             }
         };
         tokio::time::sleep(time).await;
+        self.0.done.fetch_add(usize::from(status == 200), Ordering::SeqCst);
         let fault = Fault::of_http(status);
         Ok(Answer { status, fault, headers: vec![], body: b"{}".to_vec(), sent: None })
     }
@@ -212,8 +218,7 @@ impl Scene {
     }
 
     pub(crate) async fn until(&self, id: DeliveryId, state: State) {
-        let began = Duration::ZERO;
-        let mut waited = began;
+        let mut waited = Duration::ZERO;
         loop {
             let kept = self.kept(id).await;
             if kept.state == state {

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use seawall::breaker::{Snapshot, State as GuardState};
+use seawall::breaker::{CircuitBreaker, Snapshot, State as GuardState};
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
-use super::is_closed;
 use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeliveryId, Progress};
@@ -86,8 +85,20 @@ struct State {
     more: bool,
     /// The circuit closed then, and what has stalled before that has not all come forward.
     forward: Option<Millis>,
+    /// When it last closed.
+    closed: Option<Millis>,
     /// Where the circuit stood when somebody last looked.
-    circuit: GuardState,
+    circuit: Seen,
+}
+
+/// Where a circuit stands, as far as a restart should know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seen {
+    state: CircuitState,
+    /// One that opens again has another end, and nobody may have seen it half-open in between.
+    opened: u64,
+    /// Of one that a person has moved.
+    reason: Option<Arc<str>>,
 }
 
 /// What a lane does next.
@@ -121,7 +132,8 @@ impl Lane {
             parked_until: None,
             more: false,
             forward: None,
-            circuit: GuardState::Closed,
+            closed: None,
+            circuit: Seen { state: CircuitState::Closed, opened: 0, reason: None },
         };
         Arc::new(Lane {
             watch: Watch::new(&service.name),
@@ -299,24 +311,23 @@ impl Lane {
     /// Where the circuit stands, if it has moved since the last look. When it closes, what has stalled comes forward.
     pub(super) fn moved(&self, now: Millis) -> Option<(Circuit, bool)> {
         let breaker = self.guard.breaker()?;
-        let seen = breaker.state();
+        let seen = Seen::of(breaker);
         let mut state = self.lock();
-        // A circuit that opens again has another end, and that has to be kept too; it was half-open in between.
-        if state.circuit == seen || (is_plain(state.circuit) && is_plain(seen)) {
+        if state.circuit == seen {
             return None;
         }
-        let closes = !is_closed(state.circuit) && is_closed(seen);
+        let closes = !state.circuit.is_closed() && seen.is_closed();
+        let kept_as = seen.state;
         state.circuit = seen;
         if closes {
-            state.forward = Some(now);
-            state.parked_until = None;
+            state.come_forward(now);
         }
         drop(state);
         let Snapshot { until, trips, reason, .. } = breaker.snapshot();
         let millis = |time: std::time::SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let circuit = Circuit {
             service: self.service().name.clone(),
-            state: kept_as(seen),
+            state: kept_as,
             until: until.map(|until| Millis(0) + millis(until)),
             trips,
             reason: reason.map(|reason| reason.to_string()),
@@ -325,8 +336,13 @@ impl Lane {
         Some((circuit, closes))
     }
 
-    /// Goes on where another start stopped.
-    pub(super) fn restore(&self, circuit: &Circuit) {
+    /// Whether the circuit has closed since then.
+    pub(super) fn closed_since(&self, then: Millis) -> bool {
+        self.lock().closed.is_some_and(|closed| closed >= then)
+    }
+
+    /// Goes on where another start stopped. That one may have ended before all that had stalled came forward.
+    pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
         let Some(breaker) = self.guard.breaker() else { return };
         let millis =
             |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
@@ -342,7 +358,11 @@ impl Lane {
             trips: circuit.trips,
             reason: circuit.reason.as_deref().map(Arc::from),
         });
-        self.lock().circuit = breaker.state();
+        let mut state = self.lock();
+        state.circuit = Seen::of(breaker);
+        if state.circuit.is_closed() {
+            state.come_forward(now);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -351,6 +371,12 @@ impl Lane {
 }
 
 impl State {
+    /// The circuit is closed: what has stalled until now comes forward, one at first.
+    fn come_forward(&mut self, now: Millis) {
+        (self.forward, self.closed) = (Some(now), Some(now));
+        (self.parked_until, self.allowed) = (None, 1);
+    }
+
     fn next(&mut self) -> Option<InHand> {
         let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
         let taken = if again { self.again.pop_front() } else { None };
@@ -363,17 +389,24 @@ impl State {
     }
 }
 
-/// Closed, in one of the ways that are the same to a restart.
-fn is_plain(state: GuardState) -> bool {
-    matches!(state, GuardState::Closed | GuardState::Ramping)
-}
+impl Seen {
+    fn of(breaker: &CircuitBreaker) -> Self {
+        let state = match breaker.state() {
+            GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
+            GuardState::Open => CircuitState::Open,
+            GuardState::HalfOpen => CircuitState::HalfOpen,
+            GuardState::ForcedOpen => CircuitState::ForcedOpen,
+            GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+        };
+        let forced = matches!(state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
+        Seen {
+            state,
+            opened: if state == CircuitState::Open { breaker.counts().opened } else { 0 },
+            reason: if forced { breaker.reason() } else { None },
+        }
+    }
 
-fn kept_as(state: GuardState) -> CircuitState {
-    match state {
-        GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
-        GuardState::Open => CircuitState::Open,
-        GuardState::HalfOpen => CircuitState::HalfOpen,
-        GuardState::ForcedOpen => CircuitState::ForcedOpen,
-        GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+    fn is_closed(&self) -> bool {
+        matches!(self.state, CircuitState::Closed | CircuitState::ForcedClosed)
     }
 }

@@ -196,7 +196,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// Goes on where another start stopped: the circuit of a service stands as it was kept.
     pub fn restore(&self, circuit: &Circuit) {
         if let Some(lane) = self.shared.lane(&circuit.service) {
-            lane.restore(circuit);
+            lane.restore(circuit, self.shared.now());
         }
     }
 

@@ -77,9 +77,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
             number: delivery.progress.failures + 1,
             replay_of: delivery.replay_of,
         };
+        // If it goes out all the same, it is a probe.
+        let not_closed = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
         let send = |attempt| self.transport.send(&service, &delivery.request, Some(letter), attempt);
         let sent = lane.guard.classify(judge).single_attempt().call(send).await;
         let (outcome, mut attempt) = outcome_of(sent);
+        let outcome = if not_closed { outcome.of_probe() } else { outcome };
         (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
         lane.watch.sent(outcome, &attempt);
         self.observe(&lane).await;
@@ -100,6 +103,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 return Ok(());
             }
             Next::Done => Following::Delivered,
+            // What began before the circuit closed belongs to the outage, and comes forward as well.
+            Next::Later { progress, stalled: true, .. } if lane.closed_since(at) => {
+                Following::Waits { until: now, progress, stalled: true }
+            }
             Next::Later { at, progress, stalled } => Following::Waits { until: at, progress, stalled },
             Next::GiveUp(reason) => {
                 if reason == Reason::Gone {
@@ -147,7 +154,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
         if closes {
             self.hungry.notify_one();
         }
-        let _ = self.store.commit(Urgency::Admin, Unit::of(Change::PutCircuit(circuit))).await;
+        let change = Change::PutCircuit(circuit);
+        let entry = crate::service::audit::entry(&change, self.now()).map(Change::Audit);
+        let changes = std::iter::once(change).chain(entry).collect();
+        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
     }
 }
 

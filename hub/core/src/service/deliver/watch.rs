@@ -72,7 +72,8 @@ impl Watch {
             Outcome::Delivered => (0, true),
             Outcome::Answered { status: 300..=399, .. } => (1, true),
             Outcome::Answered { status: 400..=499, .. } => (2, true),
-            Outcome::Answered { status: 500..=599, .. } => (3, true),
+            // A probe that was answered so was answered by an error of the peer.
+            Outcome::Answered { status: 500..=599, .. } | Outcome::FailedProbe { .. } => (3, true),
             Outcome::Answered { .. } => (7, true),
             Outcome::TimedOut => (4, true),
             Outcome::Unreachable => (5, true),

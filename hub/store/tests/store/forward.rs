@@ -1,0 +1,257 @@
+//! Outages, and what comes forward when they end.
+
+use std::time::Duration;
+
+use seawall::{millis, secs};
+use seawall_hub_core::domain::circuit::CircuitState;
+use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Schedule, State};
+use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::port::store::{Change, Following, Room, Store, Unit, Urgency};
+use seawall_hub_core::service::{Move, Pending};
+use serde_json::json;
+
+use crate::conformance::{NOW, Names, Place, add, kept, settle, slug};
+use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, peer_service, says};
+
+/// By its own schedule, what fails once is tried again after five minutes at the soonest.
+fn patient() -> Rule {
+    Rule {
+        schedule: Schedule { base: secs(600), count: Count::Answered, ..Schedule::default() },
+        ..everything()
+    }
+}
+
+fn policy(failures: u32, cooldown: Duration, calls: u32) -> String {
+    let cooldown = cooldown.as_millis();
+    format!(
+        r#"{{"attempt_timeout":"200ms","bulkhead":{{"max_calls":{calls}}},
+            "breaker":{{"consecutive_failures":{failures},"cooldown":"{cooldown}ms"}}}}"#
+    )
+}
+
+async fn send(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        ids.push(scene.one(&format!("{name}-{n}"), json!({})).await);
+    }
+    ids
+}
+
+fn opened(scene: &Scene) -> u64 {
+    scene.hub.guard(&billing()).unwrap().breaker().unwrap().counts().opened
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(millis(2)).await;
+    }
+    panic!("it never holds: {what}");
+}
+
+/// Never more at once than one, and one more for each that went well.
+fn check_ramp(scene: &Scene) {
+    let got = scene.peer.got();
+    for got in &got {
+        assert!(got.at_once <= 1 + got.done, "{} at once, and {} went well", got.at_once, got.done);
+    }
+    assert!(got.iter().any(|got| got.at_once > 3), "it does grow");
+}
+
+/// HUB-5, HUB-7: when the circuit closes, what waits for it comes forward, long before its time, in a ramp and not as a wave.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_what_has_stalled_comes_forward_in_a_ramp() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(3, millis(100), 50), patient()).await;
+    scene.peer.feel(Mood::Refuses);
+    scene
+        .play(async {
+            let ids = send(&scene, "evt", 100).await;
+            until("it opens again and again", || opened(&scene) >= 4).await;
+            scene.peer.forget();
+            scene.peer.feel(Mood::Says(200, millis(20)));
+            scene.until_all(&ids, State::Delivered).await;
+            for id in ids {
+                assert_eq!(scene.kept(id).await.progress.counted, 0);
+            }
+        })
+        .await;
+    let healed = scene.peer.got().iter().position(|got| got.status == Some(200)).unwrap();
+    assert!(healed < 5, "the probes that were under way");
+    check_ramp(&scene);
+}
+
+/// HUB-5: also if nothing has knocked while the circuit was open, so that nobody has noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(20, millis(50), 20), patient()).await;
+    scene.peer.feel(Mood::Refuses);
+    scene
+        .play(async {
+            let mut ids = send(&scene, "evt", 20).await;
+            scene.until_all(&ids, State::Stalled).await;
+            tokio::time::sleep(millis(60)).await;
+            scene.peer.forget();
+            scene.peer.feel(Mood::Says(200, millis(20)));
+            ids.extend(send(&scene, "probe", 1).await);
+            scene.until_all(&ids, State::Delivered).await;
+        })
+        .await;
+    check_ramp(&scene);
+}
+
+/// HUB-5: a send that began before the circuit closed, and fails after that, belongs to the outage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(2, millis(50), 20), patient()).await;
+    scene.peer.script("slow-0", [Mood::Hangs]);
+    scene.peer.script("bad-0", [Mood::Refuses]);
+    scene.peer.script("bad-1", [Mood::Refuses]);
+    scene
+        .play(async {
+            let mut ids = send(&scene, "slow", 1).await;
+            until("the slow one is under way", || !scene.peer.got().is_empty()).await;
+            ids.extend(send(&scene, "bad", 2).await);
+            until("it opens", || opened(&scene) == 1).await;
+            tokio::time::sleep(millis(55)).await;
+            ids.extend(send(&scene, "probe", 1).await);
+            scene.until_all(&ids, State::Delivered).await;
+        })
+        .await;
+}
+
+/// HUB-5, PRM-7: failed probes cost no attempts, whatever the peer answers to them. Trap "an open circuit burns the event's five
+/// attempts".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_7_failed_probes_cost_no_attempts() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(1, millis(20), 20), everything()).await;
+    scene.peer.feel(says(500));
+    scene
+        .play(async {
+            let id = scene.one("evt", json!({})).await;
+            until("twelve tries", || scene.peer.got().len() >= 12).await;
+            scene.peer.feel(WELL);
+            scene.until(id, State::Delivered).await;
+            assert_eq!(scene.kept(id).await.progress.counted, 1, "the one that opened the circuit");
+        })
+        .await;
+}
+
+/// HUB-7: each time that a circuit opens is kept, with its end, so that a restart knows the last one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_7_a_circuit_that_opens_again_is_kept_again() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(1, millis(60), 20), patient()).await;
+    scene.peer.feel(Mood::Refuses);
+    scene
+        .play(async {
+            send(&scene, "evt", 5).await;
+            until("it has opened three times", || opened(&scene) == 3).await;
+            let mut ends = Vec::new();
+            for _ in 0..100 {
+                let history = scene.store.circuit_history(&billing(), 50).await.unwrap();
+                let open = history.iter().filter(|circuit| circuit.state == CircuitState::Open);
+                ends = open.filter_map(|circuit| circuit.until).collect();
+                if ends.len() >= 3 {
+                    break;
+                }
+                tokio::time::sleep(millis(2)).await;
+            }
+            assert!(ends.len() >= 3, "{ends:?}");
+            assert!(ends.is_sorted_by(|newer, older| newer > older), "{ends:?}");
+        })
+        .await;
+}
+
+/// HUB-5, HUB-7: a hub that ends before all has come forward goes on with that at its next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_what_has_stalled_comes_forward_after_a_restart() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(3, secs(600), 20), patient()).await;
+    scene.peer.feel(Mood::Refuses);
+    let ids = scene
+        .play(async {
+            let ids = send(&scene, "evt", 10).await;
+            scene.until(ids[0], State::Stalled).await;
+            until("it opens", || opened(&scene) == 1).await;
+            ids
+        })
+        .await;
+    scene.hub.move_circuit(&billing(), Move::Reset, "it is back").await.unwrap();
+    scene.peer.feel(WELL);
+    let scene = scene.restart(&place).await;
+    scene.play(scene.until_all(&ids, State::Delivered)).await;
+}
+
+/// HUB-5: what waits for its peer and finds no room in hand waits for its peer still.
+#[tokio::test]
+async fn hub_5_what_is_put_back_still_comes_forward() {
+    let place = Place::new();
+    let store = place.open();
+    let ids = add(&store, "evt", &["billing"]).await.unwrap().names();
+    let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
+    let next = Following::Waits { until: NOW + secs(600), progress, stalled: true };
+    settle(&store, ids[0], next).await.unwrap();
+    let room = |forward| vec![Room { service: billing(), fresh: 1, again: 1, forward }];
+    assert_eq!(store.take_due(NOW + secs(1), room(None)).await.unwrap(), []);
+    for _ in 0..2 {
+        let taken = store.take_due(NOW + secs(1), room(Some(NOW + secs(1)))).await.unwrap();
+        assert_eq!(taken.len(), 1);
+        store.commit(Urgency::Outcomes, Unit::of(Change::PutBack(ids.clone()))).await.unwrap();
+    }
+    assert_eq!(kept(&store, ids[0]).await.state, State::Stalled);
+}
+
+/// HUB-5: a heap of retries delays fresh work by a fifth, and not for ever; and the retries go on beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(100_000, millis(50), 1), everything()).await;
+    scene.peer.feel(Mood::Refuses);
+    scene
+        .play(async {
+            let old = send(&scene, "old", 200).await;
+            for id in &old {
+                while scene.kept(*id).await.progress.failures == 0 {
+                    tokio::time::sleep(millis(2)).await;
+                }
+            }
+            scene.hub.pause_service(&billing(), true).await.unwrap();
+            let fresh = send(&scene, "new", 80).await;
+            until("all are in hand", || scene.hub.in_hand(&billing()) >= 280).await;
+            scene.peer.feel(WELL);
+            scene.peer.forget();
+            scene.hub.pause_service(&billing(), false).await.unwrap();
+            scene.until_all(&fresh, State::Delivered).await;
+            scene.until_all(&old, State::Delivered).await;
+        })
+        .await;
+    let took = scene.peer.took();
+    let last = took.iter().rposition(|event| event.starts_with("new")).unwrap();
+    assert!(last <= 101, "80 fresh ones and a fourth of that: the last was number {last}");
+    let old = took[..100].iter().filter(|event| event.starts_with("old")).count();
+    assert!((18..=22).contains(&old), "{old} of the first hundred were retries");
+}
+
+/// HUB-7: a service that is deleted takes its circuit with it; another one of the same name does not begin open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene.hub.move_circuit(&billing(), Move::ForceOpen, "maintenance").await.unwrap();
+    scene.hub.move_circuit(&billing(), Move::ForceOpen, "longer than we thought").await.unwrap();
+    let kept = scene.store.registered().await.unwrap().circuits;
+    assert_eq!(kept[0].reason.as_deref(), Some("longer than we thought"));
+    scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
+    scene.hub.delete_service(&billing(), None, Pending::Refuse).await.unwrap();
+    scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
+    let scene = scene.restart(&place).await;
+    scene.hub.put_rule(everything(), None).await.unwrap();
+    let id = scene.one("evt", json!({})).await;
+    scene.play(scene.until(id, State::Delivered)).await;
+}
