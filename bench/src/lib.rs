@@ -1,5 +1,5 @@
-//! Benchmarks of the engine against its peers and against the limits of the machine. README.md says how to run them and
-//! how to read them.
+//! Benchmarks of the engine, the HTTP client and the hub, beside their peers and beside the limits of the machine. README.md
+//! says how to run them and how to read them.
 
 pub mod body;
 pub mod caches;
@@ -7,6 +7,7 @@ pub mod cli;
 pub mod engine;
 pub mod footprint;
 pub mod harness;
+pub mod hub;
 pub mod json;
 pub mod limits;
 pub mod op;

@@ -8,9 +8,12 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use crate::metadata::Workspace;
 use crate::run::{self, Step, Usage};
 
 const BINARIES: &str = "bench/src/bin";
+/// The benchmark that measures a binary of the product, which has to be built first.
+const HUB: &str = "hub";
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let names = names(&run::root().join(BINARIES))?;
@@ -19,7 +22,18 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         names.iter().for_each(|name| println!("  {name}"));
         return Ok(());
     };
-    run::all(&[step(&names, name, rest)?])
+    let step = step(&names, name, rest)?;
+    if name == HUB {
+        return run::all(&of_the_hub(step, &Workspace::load()?.target_dir));
+    }
+    run::all(&[step])
+}
+
+/// The hub is built as it is released, in the product's own workspace, and measured as a process.
+fn of_the_hub(step: Step, target_dir: &str) -> [Step; 2] {
+    let binary = format!("{target_dir}/release/seawall{}", std::env::consts::EXE_SUFFIX);
+    let build = Step::cargo("the hub", "build --release -p seawall-hub-cli --bin seawall");
+    [build, step.arg("--hub").arg(binary)]
 }
 
 fn step(names: &[String], name: &String, rest: &[String]) -> Result<Step, Usage> {
@@ -68,6 +82,14 @@ mod tests {
         let expected = "cargo run --release --manifest-path bench/Cargo.toml --bin engine -- --rounds 3";
         assert_eq!(line("engine", &["--rounds", "3"]).as_deref(), Ok(expected));
         assert_eq!(line("engine", &["--", "--rounds", "3"]).as_deref(), Ok(expected));
+    }
+
+    #[test]
+    fn the_hub_is_built_before_it_is_measured() {
+        let measure = Step::cargo("bench hub", "run --bin hub -- --quick");
+        let lines = of_the_hub(measure, "/t").map(|step| step.line());
+        assert_eq!(lines[0], "cargo build --release -p seawall-hub-cli --bin seawall");
+        assert!(lines[1].ends_with("-- --quick --hub /t/release/seawall"), "{}", lines[1]);
     }
 
     #[test]

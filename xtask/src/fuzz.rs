@@ -7,21 +7,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::run::{self, Step, Usage};
+use crate::run::{self, Step};
 
 const TARGETS: [&str; 3] = ["config_yaml", "config_toml", "config_json"];
 /// For all targets together.
 const MINUTES: u32 = 10;
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
-    let minutes = match args {
-        [] => MINUTES,
-        [flag, minutes] if flag == "--minutes" => {
-            minutes.parse().map_err(|_| Usage::new(format!("`{minutes}` is not a number of minutes")))?
-        }
-        [flag] if flag == "--minutes" => return Err(Usage::new("`--minutes` needs a number").into()),
-        rest => return Usage::expect_none("fuzz", rest).map_err(Into::into),
-    };
+    let minutes = run::minutes("fuzz", args, MINUTES)?;
     let mut steps = Vec::new();
     if !is_installed() {
         steps.push(Step::cargo("install cargo-fuzz", "install cargo-fuzz --locked"));

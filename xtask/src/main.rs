@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`, `fuzz`, `reference`.
+//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -14,6 +14,7 @@ mod reference;
 mod run;
 #[cfg(test)]
 mod shape;
+mod soak;
 mod test;
 
 use std::env;
@@ -25,7 +26,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--quick]        every test: unit, integration, examples, documentation, loom models.
-                        --quick leaves out what needs a server or takes long (today: the loom models)
+                        --quick leaves out what needs a server or takes long (today: the judges of the hub and the
+                        loom models)
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
   bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
@@ -33,6 +35,8 @@ usage: cargo xtask COMMAND
                         installs cargo-mutants first, and takes the better part of an hour
   fuzz [--minutes N]    reads texts that nobody would write as configurations, for N (10) minutes in all; installs
                         cargo-fuzz first, and needs a nightly compiler
+  soak [--minutes N]    the judges of the hub, again and again with fresh seeds, for N (30) minutes: kills, power cuts, full
+                        disks, failing fsync; needs root and loop devices, see docs/judges.md
   reference             writes docs/configuration-reference.md and the reports of the broken files anew
   help                  prints this text
 
@@ -61,6 +65,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "bench" => bench::run(rest),
         "mutants" => mutants::run(rest),
         "fuzz" => fuzz::run(rest),
+        "soak" => soak::run(rest),
         "reference" => reference::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -41,6 +41,18 @@ impl Usage {
     }
 }
 
+/// What follows a command that runs for as long as one asks: `--minutes N`, or nothing.
+pub(crate) fn minutes(command: &str, args: &[String], usual: u32) -> Result<u32, Usage> {
+    match args {
+        [] => Ok(usual),
+        [flag, minutes] if flag == "--minutes" => {
+            minutes.parse().map_err(|_| Usage::new(format!("`{minutes}` is not a number of minutes")))
+        }
+        [flag] if flag == "--minutes" => Err(Usage::new("`--minutes` needs a number")),
+        rest => Usage::expect_none(command, rest).map(|()| usual),
+    }
+}
+
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -90,7 +102,7 @@ impl Step {
         variables.chain(["cargo".to_owned()]).chain(args).collect()
     }
 
-    fn run(&self) -> anyhow::Result<()> {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
         let status = Command::new(cargo())
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
@@ -122,7 +134,7 @@ pub(crate) fn all(steps: &[Step]) -> anyhow::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the times are told to a person; nothing is decided by them")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 

@@ -67,6 +67,8 @@ impl Serve {
 
         let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
         let stopping = shutdown.token(Phase::Accepting, "api");
+        let finishing = hub.clone();
+        shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
         let api = http::api(hub.clone(), key);
         let serving = async move {
             let graceful =

@@ -76,15 +76,22 @@ impl Keyring {
     }
 }
 
-/// A file that only its owner can read, whole or not at all.
+/// A file that only its owner can read, whole or not at all: it gets its name when it is on the disk. Whoever dies before
+/// leaves nothing that counts, and whoever dies after has the key to all that is sealed from then on.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("key.new");
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
+    options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = options.open(&unfinished)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    // The name is part of the folder.
+    #[cfg(unix)]
+    path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())?;
+    Ok(())
 }
 
 impl fmt::Debug for Keyring {

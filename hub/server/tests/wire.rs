@@ -13,7 +13,7 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
-use seawall_hub_core::service::{Accept, Deliver, Incoming, Rulebook, wall_time};
+use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
 use seawall_hub_server::seal::Keyring;
 use seawall_hub_server::transport::Http;
 use seawall_hub_store::Sqlite;
@@ -146,7 +146,7 @@ impl Hub {
             time: None,
             subject: None,
             extensions: Vec::new(),
-            data,
+            data: Data::from(&data),
             trace: None,
             key: None,
         };

@@ -15,8 +15,9 @@ const DOMAIN: &str = "hub/core/src/domain/";
 const PURE_FOR_MACHINES: &[&str] =
     &["crate::stats", "crate::clock::Tick", "crate::fault", "super::config", "super::word"];
 
-/// What two parts of the project need is written once, low: plain types of `seawall-dist` are the domain's too.
-const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "seawall_dist", "super", "self"];
+/// What two parts of the project need is written once, low: plain types of `seawall-dist` are the domain's too. Bytes are a
+/// value like any other.
+const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "bytes", "seawall_dist", "super", "self"];
 
 /// Words that mean a runtime, a lock, a clock or a wire format, wherever they come from.
 const IMPURE: &[&str] = &[

@@ -1,5 +1,7 @@
 //! What has happened somewhere, as it was told to the hub.
 
+use bytes::Bytes;
+
 use super::event_type::EventType;
 use super::time::Millis;
 
@@ -13,7 +15,7 @@ pub struct Event {
     /// Where it comes from.
     pub source: String,
     /// As it came: JSON.
-    pub payload: Vec<u8>,
+    pub payload: Bytes,
     /// Of what was sent: the same id with another one is a mistake.
     pub fingerprint: [u8; 32],
     /// When it was accepted.

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::future::Future;
 
+use bytes::Bytes;
 use seawall_dist::deadletter::Attempt;
 
 use crate::domain::circuit::Circuit;
@@ -50,6 +51,8 @@ pub struct Kept {
     pub replay_of: Option<DeliveryId>,
     /// The request as it was rendered. Not in lists.
     pub request: Vec<u8>,
+    /// The event, if the request says that its body is that.
+    pub payload: Bytes,
 }
 
 /// A dead letter as it is kept, beside its delivery.

@@ -154,6 +154,8 @@ pub struct Settlement {
     pub at: Millis,
     /// What is remembered of the try, if it was one.
     pub attempt: Option<Attempt>,
+    /// The sends of this delivery, counted from 1.
+    pub number: u32,
 }
 
 /// What follows a try.

@@ -18,7 +18,7 @@ mod webhook;
 
 pub use engine::Mistake;
 pub use filter::{Filter, Verdict};
-pub use request::{HeaderTemplate, Program, Request, RuleText};
+pub use request::{BODY_IS_EVENT, Body, HeaderTemplate, Program, Request, RuleText};
 pub use template::Template;
 pub use webhook::{Naming, Webhook};
 

@@ -1,5 +1,6 @@
 //! The exact request that a rule makes of an event.
 
+use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::engine::Mistake;
@@ -55,29 +56,75 @@ pub struct Request {
     pub path: String,
     /// Names in small letters, and values.
     pub headers: Vec<(String, String)>,
-    /// The body, if there is one.
-    pub body: Option<Vec<u8>>,
+    /// What is sent.
+    pub body: Body,
 }
 
+/// The body of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// None.
+    Empty,
+    /// The event as it came. Kept once, with the event.
+    Event(Bytes),
+    /// Its own.
+    Own(Bytes),
+}
+
+impl Body {
+    /// Its bytes, if there is one.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Body::Empty => None,
+            Body::Event(bytes) | Body::Own(bytes) => Some(bytes),
+        }
+    }
+}
+
+/// The first byte of a request that is kept: what body it has.
+const EMPTY: u8 = 0;
+/// The body is the event, and not kept here.
+pub const BODY_IS_EVENT: u8 = 1;
+const OWN: u8 = 2;
+
 impl Request {
-    /// As it is kept: JSON.
+    /// As it is kept: what body it has, the length of its head, its head, and its body unless that is the event.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body = self.body.as_ref().map(|body| String::from_utf8_lossy(body));
-        serde_json::json!([self.method, self.path, self.headers, body]).to_string().into_bytes()
+        let head = serde_json::json!([self.method, self.path, self.headers]).to_string();
+        let (mark, own) = match &self.body {
+            Body::Empty => (EMPTY, &[][..]),
+            Body::Event(_) => (BODY_IS_EVENT, &[][..]),
+            Body::Own(bytes) => (OWN, &bytes[..]),
+        };
+        let mut out = Vec::with_capacity(5 + head.len() + own.len());
+        out.push(mark);
+        out.extend_from_slice(&u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(own);
+        out
     }
 
-    /// Back from what is kept.
+    /// Back from what is kept. `event` is the event that it was made of.
     #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let kept: Json = serde_json::from_slice(bytes).ok()?;
+    pub fn from_bytes(bytes: &[u8], event: &Bytes) -> Option<Self> {
+        let (mark, rest) = bytes.split_first()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (head, own) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+        let head: Json = serde_json::from_slice(head).ok()?;
         let text = |value: &Json| value.as_str().map(ToOwned::to_owned);
         let header = |pair: &Json| Some((text(&pair[0])?, text(&pair[1])?));
         Some(Request {
-            method: text(&kept[0])?,
-            path: text(&kept[1])?,
-            headers: kept[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
-            body: text(&kept[3]).map(String::into_bytes),
+            method: text(&head[0])?,
+            path: text(&head[1])?,
+            headers: head[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
+            body: match *mark {
+                EMPTY => Body::Empty,
+                BODY_IS_EVENT => Body::Event(event.clone()),
+                OWN => Body::Own(Bytes::copy_from_slice(own)),
+                _ => return None,
+            },
         })
     }
 }
@@ -156,7 +203,7 @@ impl Program {
     }
 
     /// The request for this event. `event` is the event as it came, for rules without a body of their own.
-    pub fn render(&self, view: &View, event: &[u8]) -> Result<Request, Mistake> {
+    pub fn render(&self, view: &View, event: &Bytes) -> Result<Request, Mistake> {
         let path = self.path.render(view, "path", percent_encode)?;
         check_path(&path)?;
         let mut headers = Vec::with_capacity(self.headers.len() + 1);
@@ -167,14 +214,14 @@ impl Program {
             headers.push((name.to_string(), value));
         }
         let body = match (&self.body, &*self.method) {
-            (Some(template), _) => Some(template.render(view, "body")?.to_string().into_bytes()),
-            (None, "GET" | "HEAD" | "DELETE") => None,
-            (None, _) => Some(event.to_vec()),
+            (Some(template), _) => Body::Own(template.render(view, "body")?.to_string().into_bytes().into()),
+            (None, "GET" | "HEAD" | "DELETE") => Body::Empty,
+            (None, _) => Body::Event(event.clone()),
         };
-        if body.as_ref().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
+        if body.bytes().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
             return Err(super::text::too_large("body"));
         }
-        if body.is_some() && !headers.iter().any(|(name, _)| name == "content-type") {
+        if body != Body::Empty && !headers.iter().any(|(name, _)| name == "content-type") {
             headers.push(("content-type".into(), "application/json".into()));
         }
         Ok(Request { method: self.method.to_string(), path, headers, body })

@@ -34,7 +34,7 @@ fn rule<'a>(path: &'a str, headers: &'a [(String, String)], body: Option<&'a Jso
 fn path_of(path: &str, data: &Json) -> Result<String, String> {
     let program = Program::new(&rule(path, &[], None)).map_err(|mistakes| mistakes[0].to_string())?;
     program
-        .render(&view(data), data.to_string().as_bytes())
+        .render(&view(data), &data.to_string().into())
         .map(|request| request.path)
         .map_err(|mistake| mistake.to_string())
 }
@@ -169,7 +169,7 @@ fn hub_4_a_header_can_not_be_split() {
     let program = Program::new(&rule("/", &headers, None)).unwrap();
     let value = |text: &str| {
         let data = json!({"v": text});
-        program.render(&view(&data), data.to_string().as_bytes()).map(|request| request.headers[0].clone())
+        program.render(&view(&data), &data.to_string().into()).map(|request| request.headers[0].clone())
     };
     assert_eq!(value("A-7").unwrap(), ("x-order".into(), "order A-7".into()));
     for evil in ["a\r\nx-admin: 1", "a\nb", "a\0b", "a\u{7f}"] {
@@ -183,14 +183,14 @@ fn hub_4_without_a_body_the_event_is_sent() {
     let event = json!({"id": "evt-1", "type": "order.created", "data": order()});
     let send = |method| {
         let text = RuleText { method, ..rule("/", &[], None) };
-        Program::new(&text).unwrap().render(&view(&order()), event.to_string().as_bytes()).unwrap()
+        Program::new(&text).unwrap().render(&view(&order()), &event.to_string().into()).unwrap()
     };
     let request = send("PUT");
-    assert_eq!((request.method.as_str(), request.body.unwrap()), ("PUT", event.to_string().into_bytes()));
+    assert_eq!((request.method.as_str(), request.body), ("PUT", Body::Event(event.to_string().into())));
     assert_eq!(request.headers, [("content-type".to_owned(), "application/json".to_owned())]);
     for method in ["GET", "HEAD", "DELETE"] {
         let request = send(method);
-        assert_eq!((request.method.as_str(), request.body, request.headers.len()), (method, None, 0));
+        assert_eq!((request.method.as_str(), request.body, request.headers.len()), (method, Body::Empty, 0));
     }
 }
 
@@ -242,7 +242,7 @@ proptest! {
         let headers = [("x".to_owned(), text.clone())];
         let path = format!("/{text}");
         if let Ok(program) = Program::new(&rule(&path, &headers, None))
-            && let Ok(request) = program.render(&view(&data), data.to_string().as_bytes())
+            && let Ok(request) = program.render(&view(&data), &data.to_string().into())
         {
             prop_assert!(request.path.bytes().all(|byte| byte.is_ascii_graphic()));
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bytes::Bytes;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
@@ -38,11 +39,33 @@ pub struct Incoming {
     /// Anything else that the sender said about it.
     pub extensions: Vec<(String, Json)>,
     /// What it is about.
-    pub data: Json,
+    pub data: Data,
     /// The trace that it belongs to.
     pub trace: Option<String>,
     /// Whoever sends it again under this key means the same.
     pub key: Option<String>,
+}
+
+/// What an event is about: JSON, as a text. It is taken apart only if a rule wants to look into it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data(String);
+
+impl Data {
+    /// A text that is known to be JSON.
+    #[must_use]
+    pub fn of_text(text: String) -> Self {
+        Data(text)
+    }
+
+    fn value(&self) -> Json {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Json> for Data {
+    fn from(value: &Json) -> Self {
+        Data(value.to_string())
+    }
 }
 
 /// An event that is kept.
@@ -123,7 +146,8 @@ impl<S: Store> Accept<S> {
         has_room: impl Fn(&Slug) -> bool,
     ) -> Result<Accepted, NotAccepted> {
         let (prepared, unit) = self.prepare(incoming, now, has_room)?;
-        prepared.judge(self.store.commit(Urgency::Ingest, unit).await)
+        let committed = self.store.commit(Urgency::Ingest, unit).await;
+        self.judge(prepared, committed).await
     }
 
     /// Keeps several events, each for itself, in as few commits as can be.
@@ -144,7 +168,14 @@ impl<S: Store> Accept<S> {
         }
         let mut committed = self.store.commit_all(Urgency::Ingest, units).await.into_iter();
         let missing = || Err(StoreError::Failed("the store said nothing of it".into()));
-        kept.into_iter().map(|prepared| prepared?.judge(committed.next().unwrap_or_else(missing))).collect()
+        let mut answers = Vec::with_capacity(kept.len());
+        for prepared in kept {
+            answers.push(match prepared {
+                Ok(prepared) => self.judge(prepared, committed.next().unwrap_or_else(missing)).await,
+                Err(error) => Err(error),
+            });
+        }
+        answers
     }
 
     fn prepare(
@@ -154,10 +185,9 @@ impl<S: Store> Accept<S> {
         has_room: impl Fn(&Slug) -> bool,
     ) -> Result<(Prepared, Unit), NotAccepted> {
         check_id(&incoming.id)?;
-        let data = incoming.data.to_string();
         let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
-        let payload = payload(&incoming, &time, &data);
-        let fingerprint = fingerprint(&incoming, &data);
+        let payload = payload(&incoming, &time);
+        let fingerprint = fingerprint(&incoming);
         let view = || {
             View::new(&Said {
                 id: &incoming.id,
@@ -166,7 +196,7 @@ impl<S: Store> Accept<S> {
                 time: &time,
                 subject: incoming.subject.as_deref(),
                 extensions: &incoming.extensions,
-                data: &incoming.data,
+                data: &incoming.data.value(),
             })
         };
         let Matched { made, tally } = self.rules().apply(incoming.kind.as_str(), view, &payload);
@@ -184,10 +214,14 @@ impl<S: Store> Accept<S> {
     }
 }
 
-impl Prepared {
+impl<S: Store> Accept<S> {
     /// What the store's answer means.
-    fn judge(self, committed: Result<Committed, StoreError>) -> Result<Accepted, NotAccepted> {
-        let Prepared { event, made, tally, fingerprint } = self;
+    async fn judge(
+        &self,
+        prepared: Prepared,
+        committed: Result<Committed, StoreError>,
+    ) -> Result<Accepted, NotAccepted> {
+        let Prepared { event, made, tally, fingerprint } = prepared;
         let again = |id: String, deliveries| Accepted {
             id,
             deliveries,
@@ -213,13 +247,17 @@ impl Prepared {
                     held: u32::try_from(held).unwrap_or(u32::MAX),
                 })
             }
-            Err(StoreError::EventExists { fingerprint: there, deliveries }) if there == fingerprint => {
-                Ok(again(event.id.clone(), deliveries))
+            Err(StoreError::EventExists { fingerprint: there, deliveries }) => {
+                let id = event.id.clone();
+                if there == fingerprint || self.says_the_same(&event, &id).await? {
+                    return Ok(again(id, deliveries));
+                }
+                Err(NotAccepted::OtherContent)
             }
-            Err(StoreError::Happened { fingerprint: there, note, deliveries }) if there == fingerprint => {
-                Ok(again(note, deliveries))
-            }
-            Err(StoreError::EventExists { .. } | StoreError::Happened { .. }) => {
+            Err(StoreError::Happened { fingerprint: there, note, deliveries }) => {
+                if there == fingerprint || self.says_the_same(&event, &note).await? {
+                    return Ok(again(note, deliveries));
+                }
                 Err(NotAccepted::OtherContent)
             }
             Err(error) => Err(NotAccepted::Store(error)),
@@ -227,17 +265,27 @@ impl Prepared {
     }
 }
 
+impl<S: Store> Accept<S> {
+    /// Whether the event that is kept under this id says the same in other words: fields in another order, other spaces.
+    async fn says_the_same(&self, event: &Event, id: &str) -> Result<bool, NotAccepted> {
+        let Some(kept) = self.store.event(id).await.map_err(NotAccepted::Store)? else { return Ok(false) };
+        let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
+        let (one, other) = (whole(event), whole(&kept));
+        let said = ["type", "source", "subject", "extensions", "data"];
+        Ok(said.iter().all(|field| one[field] == other[field]))
+    }
+}
+
 /// An event as it would be kept, for whoever only wants to see what becomes of it.
 #[must_use]
 pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
-    let data = incoming.data.to_string();
     let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
     Event {
         id: incoming.id.clone(),
         kind: incoming.kind.clone(),
         source: incoming.source.clone(),
-        payload: payload(incoming, &time, &data),
-        fingerprint: fingerprint(incoming, &data),
+        payload: payload(incoming, &time),
+        fingerprint: fingerprint(incoming),
         accepted: now,
         trace: incoming.trace.clone(),
         considered: 0,
@@ -276,7 +324,8 @@ fn check_id(id: &str) -> Result<(), NotAccepted> {
 }
 
 /// The event as it is kept and sent: put together from texts, because the data is one already.
-fn payload(event: &Incoming, time: &str, data: &str) -> Vec<u8> {
+fn payload(event: &Incoming, time: &str) -> Bytes {
+    let data = &event.data.0;
     let mut out = String::with_capacity(data.len() + 160);
     let field = |out: &mut String, name: &str, value: &str| {
         out.push_str(if out.is_empty() { "{\"" } else { ",\"" });
@@ -298,11 +347,11 @@ fn payload(event: &Incoming, time: &str, data: &str) -> Vec<u8> {
     }
     field(&mut out, "data", data);
     out.push('}');
-    out.into_bytes()
+    out.into_bytes().into()
 }
 
 /// Of what was sent, but for when and under which id: the same event sent again has the same.
-fn fingerprint(event: &Incoming, data: &str) -> [u8; 32] {
+fn fingerprint(event: &Incoming) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut part = |text: &str| {
         hash.update(text.len().to_le_bytes());
@@ -315,7 +364,7 @@ fn fingerprint(event: &Incoming, data: &str) -> [u8; 32] {
         part(name);
         part(&value.to_string());
     }
-    part(data);
+    part(&event.data.0);
     hash.finalize().into()
 }
 

@@ -115,8 +115,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let record = Record {
             id: id.to_string(),
             origin: Origin { kind: "bridge".into(), place: kept.service.to_string(), id: kept.event.clone() },
-            payload: event.payload,
-            headers: Request::from_bytes(&kept.request).map(|request| request.headers).unwrap_or_default(),
+            payload: event.payload.to_vec(),
+            headers: Request::from_bytes(&kept.request, &kept.payload)
+                .map(|request| request.headers)
+                .unwrap_or_default(),
             fault: Fault {
                 reason: kept.reason.map_or("unknown", |reason| reason.word()).into(),
                 message: dead.error.clone(),

@@ -110,6 +110,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         }
     }
 
+    /// Begins no delivery any more, and returns when those that were under way have ended.
+    pub async fn finish(&self) {
+        self.deliver.finish().await;
+    }
+
     /// Keeps an event, and takes in hand what it leads to.
     pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
         let mut accepted =

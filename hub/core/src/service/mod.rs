@@ -11,7 +11,7 @@ mod rules;
 mod services;
 mod sources;
 
-pub use accept::{Accept, Accepted, Begun, Incoming, NotAccepted, sample_event};
+pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
 pub use deliver::{Deliver, FRESH_MAX, InHand};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use bytes::Bytes;
 use serde_json::Value as Json;
 
 use crate::domain::event_type::Pattern;
@@ -112,7 +113,7 @@ impl Rulebook {
     }
 
     /// What the rules make of an event. `view` is asked for once at most; `event` is the event as it came.
-    pub fn apply(&self, kind: &str, view: impl FnOnce() -> View, event: &[u8]) -> Matched {
+    pub fn apply(&self, kind: &str, view: impl FnOnce() -> View, event: &Bytes) -> Matched {
         let (found, mut matched) = (self.for_kind(kind), Matched::default());
         if found.is_empty() {
             return matched;

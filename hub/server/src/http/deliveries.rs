@@ -168,7 +168,7 @@ pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>
     match hub.dead_letter(id).await {
         Ok(Some((dead, record))) => {
             let address = hub.service(&dead.delivery.service).map(|service| service.address);
-            let request = Request::from_bytes(&dead.delivery.request);
+            let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
             let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
             let more = json!({
                 "rawEvent": serde_json::from_slice::<Value>(&record.payload).unwrap_or_default(),

@@ -44,9 +44,9 @@ pub(super) async fn evaluate(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught
         },
     };
     let event = match (event, event_id) {
-        (Some(event), _) => match events::read(event, true) {
+        (Some(event), _) => match events::read(event.to_string().as_bytes(), true) {
             Ok(incoming) => sample_event(&incoming, hub.now()),
-            Err(problems) => return Ok(wrong_fields(&events::below("event", problems))),
+            Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
         (None, id) => match hub.store().event(&id.unwrap_or_default()).await {
             Ok(Some(event)) => event,
@@ -118,11 +118,11 @@ fn shown(evaluation: &Evaluation, address: Option<&str>) -> Value {
 pub(super) fn shown_request(request: &Request, address: Option<&str>) -> Value {
     let headers: Map<String, Value> =
         request.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let bytes = request.body.as_deref();
+    let bytes = request.body.bytes();
     json!({
         "method": request.method, "path": request.path, "headers": headers,
         "url": address.map(|address| format!("{}{}", address.trim_end_matches('/'), request.path)),
         "body": bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()),
-        "bodyText": bytes.map(String::from_utf8_lossy),
+        "bodyText": bytes.map(|bytes| String::from_utf8_lossy(bytes)),
     })
 }

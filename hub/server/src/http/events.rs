@@ -9,13 +9,15 @@ use axum::response::Response;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::port::store::{EventFilter, Store};
-use seawall_hub_core::service::{Accepted, Incoming, NotAccepted};
+use seawall_hub_core::service::{Accepted, Data, Incoming, NotAccepted};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Caught;
-use super::fields::{FieldProblem, Fields};
+use super::fields::FieldProblem;
 use super::query::{Query, paged};
-use super::reply::{missing, parse, problem, store_problem, success, success_text, wrong_fields};
+use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
+use super::shallow::Shallow;
 use crate::hub::Hub;
 use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
 
@@ -26,7 +28,7 @@ pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body
     let mut incoming = match Mode::of(&headers) {
         None => {
             let named = !headers.contains_key(KEY);
-            read(parse(&body)?, named).map_err(|problems| wrong_fields(&problems))?
+            read(&body, named).map_err(|unread| unread.response())?
         }
         Some(mode) => {
             let mut events = cloud_events(mode, &headers, &body)?;
@@ -49,24 +51,26 @@ pub(super) async fn accept_batch(State(hub): State<Arc<Hub>>, headers: HeaderMap
     if let Some(mode) = Mode::of(&headers) {
         return Ok(batch(&hub, cloud_events(mode, &headers, &body)?).await);
     }
-    let mut fields = Fields::new(parse(&body)?);
-    let list = fields.any("events");
+    let mut fields = Shallow::read(&body).map_err(|error| not_json(&error))?;
+    let list = fields.raw("events").and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list).ok());
     let mut incoming = Vec::new();
     match list {
-        Some(Value::Array(list)) if list.len() <= BATCH_MAX => {
+        Some(list) if list.len() <= BATCH_MAX => {
             for (at, event) in list.into_iter().enumerate() {
-                match read(event, true) {
+                match read(event.get().as_bytes(), true) {
                     Ok(event) => incoming.push(event),
-                    Err(problems) => {
-                        for FieldProblem { field, reason } in below(&format!("events[{at}]"), problems) {
+                    Err(unread) => {
+                        for FieldProblem { field, reason } in
+                            below(&format!("events[{at}]"), unread.problems())
+                        {
                             fields.wrong(&field, reason);
                         }
                     }
                 }
             }
         }
-        Some(Value::Array(_)) => fields.wrong("events", format!("a batch has {BATCH_MAX} events at most")),
-        _ => fields.wrong("events", "a list of events is expected"),
+        Some(_) => fields.wrong("events", format!("a batch has {BATCH_MAX} events at most")),
+        None => fields.wrong("events", "a list of events is expected"),
     }
     let problems = fields.end("events");
     if !problems.is_empty() {
@@ -127,15 +131,22 @@ pub(super) fn trace_of(headers: &HeaderMap) -> Option<String> {
 }
 
 /// An event as somebody has written it. One without an id gets one, unless it has to have one.
-pub(super) fn read(body: Value, named: bool) -> Result<Incoming, Vec<FieldProblem>> {
-    let mut fields = Fields::new(body);
+pub(super) fn read(written: &[u8], named: bool) -> Result<Incoming, Unread> {
+    let mut fields = Shallow::read(written)?;
     let id =
         if named { fields.needed("id") } else { fields.text("id").unwrap_or_else(super::fresh_event_id) };
     let kind = fields.needed("type");
-    let kind = fields.parsed("type", &kind, EventType::new);
+    let kind = match EventType::new(&kind) {
+        _ if kind.is_empty() => None,
+        Ok(kind) => Some(kind),
+        Err(error) => {
+            fields.wrong("type", error.to_string());
+            None
+        }
+    };
     let source = fields.text("source").unwrap_or_else(|| "api".into());
     let (time, subject) = (fields.text("time"), fields.text("subject"));
-    let data = fields.any("data").unwrap_or(Value::Null);
+    let data = Data::of_text(fields.nested("data").unwrap_or("null").to_owned());
     let problems = fields.end("id, type, source, time, subject, data");
     match kind {
         Some(kind) if problems.is_empty() => Ok(Incoming {
@@ -149,7 +160,36 @@ pub(super) fn read(body: Value, named: bool) -> Result<Incoming, Vec<FieldProble
             trace: None,
             key: None,
         }),
-        _ => Err(problems),
+        _ => Err(Unread::Wrong(problems)),
+    }
+}
+
+/// Why an event could not be read.
+pub(super) enum Unread {
+    NotJson(serde_json::Error),
+    Wrong(Vec<FieldProblem>),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Unread::NotJson(error)
+    }
+}
+
+impl Unread {
+    fn response(&self) -> Response {
+        match self {
+            Unread::NotJson(error) => not_json(error),
+            Unread::Wrong(problems) => wrong_fields(problems),
+        }
+    }
+
+    /// Of an event within something that was read as JSON already.
+    pub(super) fn problems(self) -> Vec<FieldProblem> {
+        match self {
+            Unread::NotJson(error) => vec![FieldProblem { field: String::new(), reason: error.to_string() }],
+            Unread::Wrong(problems) => problems,
+        }
     }
 }
 
@@ -200,7 +240,7 @@ fn from_cloud_event(event: CloudEvent) -> Result<Incoming, FieldProblem> {
         time: event.time,
         subject: event.subject,
         extensions,
-        data: event.data,
+        data: Data::from(&event.data),
         trace: trace.filter(|trace| super::is_traceparent(trace)),
         key: None,
     })

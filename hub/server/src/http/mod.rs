@@ -9,6 +9,7 @@ mod query;
 mod reply;
 mod rules;
 mod services;
+mod shallow;
 mod sources;
 
 use std::sync::Arc;

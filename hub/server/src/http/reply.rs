@@ -114,10 +114,12 @@ fn answer(status: StatusCode, body: String) -> Response {
 
 /// The JSON of a request.
 pub(super) fn parse(bytes: &Bytes) -> Result<Value, Box<Response>> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let message = format!("the body is no JSON: {error}");
-        Box::new(problem(StatusCode::BAD_REQUEST, "notJson", &message, false))
-    })
+    serde_json::from_slice(bytes).map_err(|error| Box::new(not_json(&error)))
+}
+
+pub(super) fn not_json(error: &serde_json::Error) -> Response {
+    let message = format!("the body is no JSON: {error}");
+    problem(StatusCode::BAD_REQUEST, "notJson", &message, false)
 }
 
 /// The version that whoever changes something has seen: `If-Match: "3"`, or `If-None-Match: *` for none at all.

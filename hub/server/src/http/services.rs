@@ -11,7 +11,7 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
-use seawall_hub_core::render::Request;
+use seawall_hub_core::render::{Body, Request};
 use seawall_hub_core::service::{Move, Pending};
 use serde_json::{Map, Value, json};
 
@@ -242,7 +242,7 @@ async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
     if !problems.is_empty() {
         return Ok(wrong_fields(&problems));
     }
-    let content = content.map(|content| content.to_string().into_bytes());
+    let content = content.map_or(Body::Empty, |content| Body::Own(content.to_string().into()));
     let began = hub.now();
     let sent = hub.test_service(name, &Request { method, path, headers, body: content }).await;
     let took = hub.now().since(began).as_millis();

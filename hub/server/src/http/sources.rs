@@ -13,7 +13,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::render::{Naming, Webhook};
-use seawall_hub_core::service::Incoming;
+use seawall_hub_core::service::{Data, Incoming};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -238,7 +238,7 @@ fn incoming(
         time: None,
         subject: None,
         extensions: Vec::new(),
-        data,
+        data: Data::from(&data),
         trace: super::events::trace_of(headers),
         key: None,
     })

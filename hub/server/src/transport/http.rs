@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, Bytes, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
@@ -135,8 +135,8 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
             out = own(out, "seawall-replay-of", dead.to_string())?;
         }
     }
-    if let Some(body) = &request.body {
-        out = out.body(Bytes::copy_from_slice(body));
+    if let Some(body) = request.body.bytes() {
+        out = out.body(body.clone());
     }
     Ok(out)
 }

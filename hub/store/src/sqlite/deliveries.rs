@@ -31,7 +31,7 @@ impl Changes<'_> {
                 event.id,
                 event.kind.as_str(),
                 event.source,
-                event.payload,
+                &event.payload[..],
                 &event.fingerprint[..],
                 event.accepted.0,
                 event.trace,
@@ -81,7 +81,7 @@ impl Changes<'_> {
         self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
         if let Birth::Dead { error, .. } = &new.birth {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
-            self.add_attempt(number, &attempt)?;
+            self.add_attempt(number, 1, &attempt)?;
             self.add_dead_letter(number, *at, Some(&attempt))?;
         }
         self.made(number, state);
@@ -115,13 +115,25 @@ impl Changes<'_> {
 
     /// Only what is in this process's hand can be settled.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, next, ordered, at, attempt } = settlement;
+        let Settlement { delivery, next, ordered, at, attempt, number: sends } = settlement;
         let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
         let changed = match next {
-            Following::Delivered => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, DELIVERED, at.0],
-            )?,
+            Following::Delivered => {
+                let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
+                self.run(
+                    "UPDATE deliveries SET state = ?3, touched = ?4, took = ?5, status = ?6, answer = ?7
+                     WHERE number = ?1 AND state = 0 AND epoch = ?2",
+                    params![
+                        number,
+                        epoch,
+                        DELIVERED,
+                        attempt.as_ref().map_or(at.0, |attempt| attempt.at.0),
+                        attempt.as_ref().map(|attempt| micros(attempt.took)),
+                        answer.map(|answer| answer.status),
+                        answer.map(|answer| &answer.body[..])
+                    ],
+                )?
+            }
             // Unless its rule has been enabled since somebody looked.
             Following::Held => self.run(
                 "UPDATE deliveries SET touched = ?4, state = CASE
@@ -160,8 +172,8 @@ impl Changes<'_> {
         if changed == 0 || delivery.era != self.start.era {
             return Err(StoreError::NotOurs(*delivery));
         }
-        if let Some(attempt) = attempt {
-            self.add_attempt(number, attempt)?;
+        if let Some(attempt) = attempt.as_ref().filter(|_| *next != Following::Delivered) {
+            self.add_attempt(number, *sends, attempt)?;
         }
         if let Following::DeadLetter { .. } = next {
             self.add_dead_letter(number, *at, attempt.as_ref())?;
@@ -194,16 +206,17 @@ impl Changes<'_> {
         Ok(Some(next))
     }
 
-    fn add_attempt(&self, delivery: i64, attempt: &Attempt) -> Result<(), StoreError> {
+    fn add_attempt(&self, delivery: i64, number: u32, attempt: &Attempt) -> Result<(), StoreError> {
         let answer = attempt.answer.as_ref();
         let headers = answer.map(|answer| &answer.headers).filter(|headers| !headers.is_empty());
         self.run(
             "INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
-             SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM attempts WHERE delivery = ?1",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 delivery,
+                number,
                 attempt.at.0,
-                i64::try_from(attempt.took.as_micros()).unwrap_or(i64::MAX),
+                micros(attempt.took),
                 answer.map(|answer| answer.status),
                 attempt.error,
                 attempt.sent.as_ref().map(rows::sent_to_text),
@@ -281,4 +294,8 @@ impl Changes<'_> {
         }
         Ok(taken)
     }
+}
+
+fn micros(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

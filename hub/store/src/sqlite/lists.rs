@@ -12,7 +12,7 @@ use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Dead, DeliveryFilter, EventFilter, Kept, Page, PageAt};
 
-use super::rows::{self, KEPT, KEPT_COLUMNS};
+use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
 
 /// So many rows a page looks at, at most.
 const LOOKED_AT: usize = 10_000;
@@ -24,7 +24,7 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
         id: row.get(1)?,
         kind: EventType::new(row.get_ref(2)?.as_str()?).map_err(|error| rows::strange(2, error))?,
         source: row.get(3)?,
-        payload: row.get(4)?,
+        payload: row.get::<_, Vec<u8>>(4)?.into(),
         fingerprint: row.get(5)?,
         accepted: Millis(row.get(6)?),
         trace: row.get(7)?,
@@ -64,8 +64,12 @@ pub(super) fn delivery(
 }
 
 fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
+    // The one that went well is in the row of the delivery itself.
     let mut statement = connection.prepare_cached(
-        "SELECT at, took, status, error, sent, headers, answer FROM attempts WHERE delivery = ?1 ORDER BY number",
+        "SELECT at, took, status, error, sent, headers, answer, number FROM attempts WHERE delivery = ?1
+         UNION ALL SELECT touched, took, status, NULL, NULL, NULL, answer, 1 << 40 FROM deliveries
+         WHERE number = ?1 AND took IS NOT NULL
+         ORDER BY 8",
     )?;
     statement.query_map([id.number.cast_signed()], rows::attempt)?.collect()
 }
@@ -76,7 +80,7 @@ pub(super) fn deliveries(
     page: PageAt,
 ) -> rusqlite::Result<Page<Kept>> {
     let era = era(connection)?;
-    let read = |row: &Row<'_>| rows::kept_row(row, era, Vec::new());
+    let read = |row: &Row<'_>| rows::kept_row(row, era, None);
     let select = |condition: &str| {
         format!(
             "SELECT {KEPT} FROM deliveries d JOIN events e ON e.number = d.event
@@ -111,7 +115,7 @@ const DEAD_FROM: &str =
     "dead_letters l JOIN deliveries d ON d.number = l.delivery JOIN events e ON e.number = d.event
          LEFT JOIN deliveries x ON x.number = l.replayed";
 
-fn dead_row(row: &Row<'_>, era: u64, request: Vec<u8>) -> rusqlite::Result<Dead> {
+fn dead_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Dead> {
     let at = |column| KEPT_COLUMNS + column;
     let replayed = match row.get::<_, Option<i64>>(at(3))? {
         None => None,
@@ -138,10 +142,10 @@ pub(super) fn dead_letter(
         return Ok(None);
     }
     let sql = format!(
-        "SELECT {KEPT}, {DEAD}, r.request FROM {DEAD_FROM} JOIN requests r ON r.delivery = l.delivery
+        "SELECT {KEPT}, {DEAD}, {REQUEST} FROM {DEAD_FROM} JOIN requests r ON r.delivery = l.delivery
          WHERE l.delivery = ?1 AND l.discarded IS NULL"
     );
-    let read = |row: &Row<'_>| dead_row(row, era, row.get(KEPT_COLUMNS + 6)?);
+    let read = |row: &Row<'_>| dead_row(row, era, Some(KEPT_COLUMNS + 6));
     let dead = connection.prepare_cached(&sql)?.query_row([id.number.cast_signed()], read).optional()?;
     let Some(dead) = dead else { return Ok(None) };
     let Some(event) = event(connection, &dead.delivery.event)? else { return Ok(None) };
@@ -158,7 +162,7 @@ pub(super) fn dead_letters(
         "SELECT {KEPT}, {DEAD} FROM {DEAD_FROM}
          WHERE l.discarded IS NULL AND l.delivery < ?1 ORDER BY l.delivery DESC LIMIT ?2"
     );
-    let read = |row: &Row<'_>| dead_row(row, era, Vec::new());
+    let read = |row: &Row<'_>| dead_row(row, era, None);
     page_of(connection, &sql, page, None, read, |dead| takes(filter, &dead.delivery))
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Queue {
 struct State {
     lanes: [VecDeque<Work>; 3],
     closed: bool,
+    /// Whether the writer waits to be told. Telling one that does not costs a call into the kernel.
+    waits: bool,
     /// Why nothing is written any more.
     broken: Option<String>,
 }
@@ -48,8 +50,11 @@ impl Queue {
             return Err(StoreError::Busy);
         }
         lane.push_back(work);
+        let waits = std::mem::take(&mut state.waits);
         drop(state);
-        self.filled.notify_one();
+        if waits {
+            self.filled.notify_one();
+        }
         Ok(())
     }
 
@@ -65,6 +70,7 @@ impl Queue {
             if !together.is_empty() || state.closed {
                 return together;
             }
+            state.waits = true;
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -149,10 +149,13 @@ fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of";
-/// So many columns.
+/// Its request, and the event if that is its body.
+pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
+/// So many columns has `KEPT`.
 pub(super) const KEPT_COLUMNS: usize = 14;
 
-pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Vec<u8>) -> rusqlite::Result<Kept> {
+/// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
+pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
     let name = |number: i64| DeliveryId { era, number: number.cast_unsigned() };
     Ok(Kept {
         id: name(row.get(0)?),
@@ -166,7 +169,13 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Vec<u8>) -> rusqlite::R
         progress: Progress { accepted: Millis(row.get(8)?), counted: row.get(9)?, failures: row.get(10)? },
         order: row.get(12)?,
         replay_of: row.get::<_, Option<i64>>(13)?.map(name),
-        request,
+        request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
+        payload: request
+            .map(|column| row.get::<_, Option<Vec<u8>>>(column + 1))
+            .transpose()?
+            .flatten()
+            .unwrap_or_default()
+            .into(),
     })
 }
 
@@ -174,11 +183,11 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Vec<u8>) -> rusqlite::R
 pub(super) fn kept(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<Kept>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
-            "SELECT {KEPT}, r.request FROM deliveries d JOIN events e ON e.number = d.event
+            "SELECT {KEPT}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
              JOIN requests r ON r.delivery = d.number WHERE d.number = ?1"
         )
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let kept = |row: &Row<'_>| kept_row(row, id.era, row.get(KEPT_COLUMNS)?);
+    let kept = |row: &Row<'_>| kept_row(row, id.era, Some(KEPT_COLUMNS));
     statement.query_row([id.number.cast_signed()], kept).optional()
 }

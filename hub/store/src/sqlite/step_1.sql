@@ -87,10 +87,12 @@ CREATE TABLE events (
     payload     BLOB NOT NULL
 ) STRICT;
 
--- Narrow, because it changes with each try. Numbers are never given out twice.
+-- Narrow, because it changes with each try. Numbers are never given out twice: a new one is one more than the largest, so
+-- whoever deletes old rows leaves the newest. What the last try brought is in the row if it went well, and in `attempts` if not:
+-- most deliveries succeed at once, and then have nothing there.
 -- state: 0 leased, 1 queued, 2 waiting, 3 stalled, 4 blocked, 5 held, 6 a dead letter that holds up others, 7 delivered, 8 dead.
 CREATE TABLE deliveries (
-    number       INTEGER PRIMARY KEY AUTOINCREMENT,
+    number       INTEGER PRIMARY KEY,
     event        INTEGER NOT NULL,
     state        INTEGER NOT NULL,
     epoch        INTEGER NOT NULL,
@@ -104,7 +106,10 @@ CREATE TABLE deliveries (
     rule_version INTEGER NOT NULL,
     rule         TEXT NOT NULL,
     service      TEXT NOT NULL,
-    ordering     TEXT
+    ordering     TEXT,
+    took         INTEGER,
+    status       INTEGER,
+    answer       BLOB
 ) STRICT;
 CREATE INDEX deliveries_of_event ON deliveries (event);
 -- What has ended is in none of these. Most deliveries are only ever in the first, which is the smallest.

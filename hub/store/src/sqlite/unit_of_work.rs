@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rusqlite::{Connection, Error, ffi};
-use seawall_hub_core::port::store::{Committed, Kept, StoreError};
+use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 
 use super::changes::Changes;
 use super::queue::{Queue, Work};
@@ -79,7 +79,10 @@ impl Writer {
     fn apply(&self, work: Work, replies: &mut Vec<Reply>) -> Result<(), StoreError> {
         match work {
             Work::Commit(unit, reply) => {
-                let made = self.alone(|changes| changes.unit(&unit));
+                let made = match &unit.changes[..] {
+                    [_] | [Change::Once(_), _] => self.bare(|changes| changes.unit(&unit)),
+                    _ => self.alone(|changes| changes.unit(&unit)),
+                };
                 let stands = self.stands(&made);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
                 stands
@@ -90,6 +93,20 @@ impl Writer {
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 stands
             }
+        }
+    }
+
+    /// Applies a unit that is one change. Each is made so that it looks before it writes, so that an error means that nothing
+    /// was written, and no savepoint is needed: that is a third of what a small unit costs. Should one have written before it
+    /// failed, the whole transaction goes.
+    fn bare<T>(&self, apply: impl FnOnce(Changes<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let before = self.connection.total_changes();
+        let made = apply(Changes::new(&self.connection, self.start));
+        match &made {
+            Err(error) if !self.connection.is_autocommit() && self.connection.total_changes() != before => {
+                Err(if self.take_back() { error.clone() } else { StoreError::Fatal(error.to_string()) })
+            }
+            _ => made,
         }
     }
 
@@ -114,10 +131,15 @@ impl Writer {
 
     /// When the disk is full or fails in the middle, SQLite may take back the whole transaction and not only the statement.
     /// What follows would then each be a transaction of its own, and what went before would be acknowledged and not there.
+    ///
+    /// What is wrong with one unit is not told to the others: "it is in other hands" would end a delivery that nobody else has.
     fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
         match made {
             Err(error @ StoreError::Fatal(_)) => Err(error.clone()),
-            Err(error) if self.connection.is_autocommit() => Err(error.clone()),
+            Err(StoreError::Full) if self.connection.is_autocommit() => Err(StoreError::Full),
+            Err(error) if self.connection.is_autocommit() => Err(StoreError::Failed(format!(
+                "all that was to be written together was taken back: {error}"
+            ))),
             _ => Ok(()),
         }
     }
@@ -172,10 +194,11 @@ fn fatal(error: &Error) -> StoreError {
 mod tests {
     use std::sync::Arc;
 
+    use seawall_hub_core::domain::delivery::DeliveryId;
     use seawall_hub_core::domain::event::Event;
     use seawall_hub_core::domain::event_type::EventType;
     use seawall_hub_core::domain::time::Millis;
-    use seawall_hub_core::port::store::{Change, Unit};
+    use seawall_hub_core::port::store::Unit;
     use tempfile::TempDir;
     use tokio::sync::oneshot::{self, Receiver};
 
@@ -195,7 +218,7 @@ mod tests {
             id: id.into(),
             kind: EventType::new("a").unwrap(),
             source: "test".into(),
-            payload: vec![b'x'; bytes],
+            payload: vec![b'x'; bytes].into(),
             fingerprint: [0; 32],
             accepted: Millis(0),
             trace: None,
@@ -235,6 +258,23 @@ mod tests {
         assert_eq!(writer.commit(vec![work]), Ok(()));
         assert!(answer.try_recv().unwrap().is_ok());
         assert_eq!(kept(), 1);
+    }
+
+    /// PRM-1: a unit that has written before it failed takes the others with it. They are not told its reason as theirs: a
+    /// settlement that hears "not ours" takes its delivery for ended.
+    #[test]
+    fn prm_1_the_reason_of_one_unit_is_not_told_to_the_others() {
+        let folder = TempDir::new().unwrap();
+        let writer = writer(&folder);
+        let foreign = StoreError::NotOurs(DeliveryId { era: 1, number: 1 });
+        writer.begin().unwrap();
+        let made = writer.bare(|changes| {
+            changes.run("UPDATE meta SET epoch = epoch + 1", [])?;
+            Err::<(), _>(foreign.clone())
+        });
+        assert_eq!(made, Err(foreign));
+        assert!(matches!(writer.stands(&made), Err(StoreError::Failed(_))));
+        assert!(writer.connection.is_autocommit());
     }
 
     /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.

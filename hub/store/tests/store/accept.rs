@@ -5,7 +5,7 @@ use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Begun, Incoming, NotAccepted, Rulebook, Tally};
+use seawall_hub_core::service::{Accept, Begun, Data, Incoming, NotAccepted, Rulebook, Tally};
 use serde_json::{Value, json};
 
 use crate::conformance::{NOW, Place, rule, slug};
@@ -18,7 +18,7 @@ fn order(id: &str, data: Value) -> Incoming {
         time: Some("2026-11-15T12:00:00Z".into()),
         subject: None,
         extensions: Vec::new(),
-        data,
+        data: Data::from(&data),
         trace: None,
         key: None,
     }
@@ -51,9 +51,9 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
     assert_eq!(accepted.tally, Tally { considered: 2, filtered: 0, unclear: 0 });
     let Begun { id, service, request, .. } = &accepted.begun[0];
     assert_eq!((service, request.path.as_str()), (&slug("billing"), "/invoices/A-7"));
-    assert_eq!(request.body.as_deref(), Some(&br#"{"order":"A-7"}"#[..]));
+    assert_eq!(request.body.bytes().map(|body| &body[..]), Some(&br#"{"order":"A-7"}"#[..]));
     let (kept, _) = store.delivery(*id).await.unwrap().unwrap();
-    assert_eq!(Request::from_bytes(&kept.request).as_ref(), Some(request));
+    assert_eq!(Request::from_bytes(&kept.request, &kept.payload).as_ref(), Some(request));
     assert_eq!((kept.rule, kept.event.as_str(), kept.state), ((slug("invoices"), 3), "evt-1", State::Leased));
     let event = store.event("evt-1").await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event.payload).unwrap()["data"]["total"], json!(120.5));

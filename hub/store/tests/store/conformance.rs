@@ -83,7 +83,7 @@ pub(crate) fn event(id: &str) -> Arc<Event> {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),
         source: "shop".into(),
-        payload: format!("{{\"id\":\"{id}\"}}").into_bytes(),
+        payload: format!("{{\"id\":\"{id}\"}}").into(),
         fingerprint: [7; 32],
         accepted: NOW,
         trace: Some("00-1-1-01".into()),
@@ -132,7 +132,8 @@ pub(crate) async fn settle(
     delivery: DeliveryId,
     next: Following,
 ) -> Result<Committed, StoreError> {
-    let settlement = Settlement { delivery, next, ordered: false, at: NOW, attempt: Some(attempt()) };
+    let settlement =
+        Settlement { delivery, next, ordered: false, at: NOW, attempt: Some(attempt()), number: 1 };
     store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await
 }
 
@@ -307,7 +308,13 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
 
     settle(&store, ids[0], Following::Delivered).await.unwrap();
     let (done, attempts) = store.delivery(ids[0]).await.unwrap().unwrap();
-    assert_eq!((done.state, attempts), (State::Delivered, vec![attempt(), attempt()]));
+    assert_eq!((done.state, attempts.len()), (State::Delivered, 2));
+    assert_eq!(attempts[0], attempt(), "of a failure everything is remembered");
+    let answer = attempts[1].answer.as_ref().unwrap();
+    assert_eq!(
+        (attempts[1].at, attempts[1].took, answer.status, &*answer.body),
+        (NOW, attempt().took, 500, &[1, 2][..])
+    );
     let dead = kept(&store, ids[2]).await;
     assert_eq!(
         (dead.state, dead.reason, dead.progress),

@@ -14,7 +14,7 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Birth, Change, NewDelivery, Store, Unit, Urgency};
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Deliver, Incoming, Rulebook, wall_time};
+use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
@@ -142,7 +142,7 @@ impl Scene {
                 time: None,
                 subject: None,
                 extensions: Vec::new(),
-                data: json!({"n": n}),
+                data: Data::from(&json!({"n": n})),
                 trace: None,
                 key: None,
             };

@@ -218,7 +218,7 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
     let settlement =
-        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None };
+        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None, number: 1 };
     scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, State::Queued);
 }

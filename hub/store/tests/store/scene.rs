@@ -13,7 +13,7 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::port::store::{DeliveryFilter, Kept, PageAt, Store};
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Hub, Incoming};
+use seawall_hub_core::service::{Data, Hub, Incoming};
 use seawall_hub_store::Sqlite;
 use serde_json::Value;
 
@@ -191,7 +191,7 @@ impl Scene {
             time: None,
             subject: None,
             extensions: Vec::new(),
-            data,
+            data: Data::from(&data),
             trace: None,
             key: None,
         };

@@ -2,18 +2,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::load::{Load, Pressure};
 use super::log::Log;
 use super::power::{Disk, Mounted};
-use super::sink::{Mood, Sink};
+use super::sink::{Arrival, Mood, Sink};
 use super::{alone, chance, register, verdict};
-use crate::harness::{Client, Hub};
+use crate::harness::{Client, Hub, SEAWALL};
 
 /// A file that takes all the room there is.
 struct Ballast(PathBuf);
@@ -45,7 +46,7 @@ struct Case {
     pressure: Pressure,
 }
 
-fn survives(case: &Case, root: PathBuf) {
+fn survives(case: &Case, root: &Path) {
     let (seed, notes) = (chance::seed(), TempDir::new().unwrap());
     let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
     let data = root.join("data");
@@ -69,6 +70,11 @@ fn survives(case: &Case, root: PathBuf) {
     let (acked, refused) = (log.len(), load.answers().values().sum::<u64>());
     assert!(refused >= 10, "{refused} were refused");
     assert!(hub.process.try_wait().unwrap().is_none(), "it has ended");
+    let unwritten = sink.seen().into_iter().filter(|(delivery, all)| {
+        all.iter().any(Arrival::settled) && !verdict::has_ended(&hub.address, delivery)
+    });
+    let unwritten = unwritten.count();
+    assert!(unwritten > 0, "the outcome of every delivery could be written");
     assert_eq!(verdict::lost(&log.since(acked.saturating_sub(100)), &hub.address), []);
 
     // Room again, and it goes on by itself.
@@ -90,6 +96,24 @@ fn survives(case: &Case, root: PathBuf) {
     assert_eq!(verdict::lost(&log.since(0), &hub.address), []);
 }
 
+/// PRM-8: a start without room says so and ends; what was acknowledged is there when there is room.
+#[test]
+fn prm_8_a_start_on_a_full_disk_says_so_and_loses_nothing() {
+    let disk = Disk::new(16);
+    let data = disk.root().join("data");
+    let hub = Hub::start(&data);
+    assert_eq!(hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"})).0, 202);
+    drop(hub);
+    let ballast = Ballast::fill(disk.root().join("ballast"));
+    let output = Hub::command(Path::new(SEAWALL), &data).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("disk is full"), "{said}");
+    ballast.throw_out();
+    let hub = Hub::start(&data);
+    let (_, again) = hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"}));
+    assert_eq!(again["data"]["deduplicated"], json!(true));
+}
+
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
@@ -106,14 +130,16 @@ fn small(bytes_max: u64) -> Pressure {
 #[test]
 fn prm_8_a_full_disk_is_survived_when_the_log_cannot_grow() {
     let _alone = alone();
-    survives(&Case { before: 100, pressure: small(3_000) }, Disk::new(48).root());
+    let disk = Disk::new(48);
+    survives(&Case { before: 100, pressure: small(3_000) }, &disk.root());
 }
 
 /// PRM-8: the same in the middle of folding the log back: the log has room of its own, and the database can't grow.
 #[test]
 fn prm_8_a_full_disk_is_survived_when_the_database_cannot_grow() {
     let _alone = alone();
-    survives(&Case { before: 500, pressure: small(60_000) }, Disk::new(128).root());
+    let disk = Disk::new(128);
+    survives(&Case { before: 500, pressure: small(60_000) }, &disk.root());
 }
 
 /// PRM-8: the same in memory, where a page that is missing under a mapped file would kill the process.
@@ -122,5 +148,5 @@ fn prm_8_a_full_disk_in_memory_is_survived() {
     let _alone = alone();
     let folder = TempDir::new().unwrap();
     let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
-    survives(&Case { before: 100, pressure: small(20_000) }, mounted.at.clone());
+    survives(&Case { before: 100, pressure: small(20_000) }, &mounted.at);
 }

@@ -111,7 +111,7 @@ impl Shared {
                     format!("e-{number}-{count}")
                 }
             };
-            match self.send(&mut connection, &address, &id) {
+            match send(&mut connection, &address, &event(self.seed, &id, self.pressure.bytes_max)) {
                 Ok((202, answer)) => {
                     self.log.write(ack(&id, &answer));
                     clear.push(id);
@@ -123,17 +123,6 @@ impl Shared {
             }
             thread::sleep(self.pressure.pause);
         }
-    }
-
-    fn send(&self, connection: &mut Option<Client>, address: &str, id: &str) -> io::Result<(u16, Value)> {
-        let mut client = match connection.take().filter(|client| client.address() == address) {
-            Some(client) => client,
-            None => Client::connect(address)?,
-        };
-        let answer =
-            client.ask("POST", "/api/v1/bridge/events", &event(self.seed, id, self.pressure.bytes_max))?;
-        *connection = Some(client);
-        Ok(answer)
     }
 
     fn note(&self, address: &str, outcome: io::Result<(u16, Value)>) {
@@ -171,8 +160,19 @@ impl Shared {
     }
 }
 
+/// Sends an event over the connection that there is, or over a new one.
+pub(crate) fn send(connection: &mut Option<Client>, address: &str, event: &str) -> io::Result<(u16, Value)> {
+    let mut client = match connection.take().filter(|client| client.address() == address) {
+        Some(client) => client,
+        None => Client::connect(address)?,
+    };
+    let answer = client.ask("POST", "/api/v1/bridge/events", event)?;
+    *connection = Some(client);
+    Ok(answer)
+}
+
 /// The event of an id: always the same, so that it can be sent again.
-fn event(seed: u64, id: &str, bytes_max: u64) -> String {
+pub(crate) fn event(seed: u64, id: &str, bytes_max: u64) -> String {
     let length = (number_of(seed, &[id, "length"]) % bytes_max) as usize;
     json!({"id": id, "type": "order.created", "data": {"total": total(seed, id), "filler": "x".repeat(length)}}).to_string()
 }
@@ -210,7 +210,8 @@ pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
-fn ack(id: &str, answer: &Value) -> Ack {
+/// What the hub promised by this answer.
+pub(crate) fn ack(id: &str, answer: &Value) -> Ack {
     let deliveries = answer["data"]["deliveries"].as_array().unwrap();
     let deliveries = deliveries.iter().map(|delivery| delivery.as_str().unwrap().to_owned()).collect();
     Ack { event: id.to_owned(), deliveries }

@@ -4,6 +4,7 @@
 //! that writes down each delivery. See `docs/judges.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod chance;
@@ -14,6 +15,7 @@ mod load;
 mod log;
 mod power;
 mod sink;
+mod start;
 mod trial;
 mod verdict;
 
@@ -26,7 +28,7 @@ use self::load::{Load, Pressure, registrations};
 use self::log::Log;
 use self::power::Disk;
 use self::sink::{Mood, Sink};
-use self::trial::{Folder, Ground, Plan};
+use self::trial::{Asked, Folder, Ground, Plan};
 use crate::harness::Hub;
 
 /// Two judges at once would measure each other.
@@ -49,6 +51,17 @@ fn prm_1_nothing_is_lost_when_it_is_killed_50_times() {
     let report = trial::run(&plan, &mut Folder::new());
     eprintln!("kill -9: {report}");
     assert!(report.faults.is_empty(), "{report}");
+}
+
+/// PRM-1, PRM-2: asked to stop under load, again and again, it stops, and it is the same. And since that is no crash, what the
+/// sink has taken is not sent again.
+#[test]
+fn prm_1_nothing_is_lost_when_it_is_asked_to_stop() {
+    let _alone = alone();
+    let plan = Plan::new(chance::seed(), times("SEAWALL_JUDGE_STOPS", 6));
+    let report = trial::run(&plan, &mut Asked(Folder::new()));
+    eprintln!("asked to stop: {report}");
+    assert!(report.faults.is_empty() && report.repeated == 0, "{report}");
 }
 
 /// PRM-1, PRM-2. Trap "acknowledged and lost at power loss": the same, with the power cut 20 times.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,25 @@ impl Ground for Folder {
     fn crash(&mut self, process: &mut Child) {
         process.kill().unwrap();
         process.wait().unwrap();
+    }
+}
+
+/// A folder whose hub is asked to stop, and not killed.
+pub(crate) struct Asked(pub(crate) Folder);
+
+impl Ground for Asked {
+    fn folder(&self) -> PathBuf {
+        self.0.folder()
+    }
+
+    fn crash(&mut self, process: &mut Child) {
+        let asked = Command::new("kill").arg(process.id().to_string()).status().unwrap();
+        assert!(asked.success(), "the hub can't be asked");
+        let began = Instant::now();
+        while process.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it was asked to stop, and does not");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -112,7 +131,7 @@ pub(crate) struct Report {
     deliveries: usize,
     arrivals: usize,
     /// Taken by the sink more than once.
-    repeated: usize,
+    pub(crate) repeated: usize,
     /// From ready until sent again, at the most: of what the sink had not failed before, and of all.
     again: [Duration; 2],
     owed: usize,
@@ -240,7 +259,7 @@ impl<'t, G: Ground> Trial<'t, G> {
         let acks = self.log.since(0);
         let promised = acks.iter().flat_map(|ack| &ack.deliveries).chain(seen.keys());
         let settled =
-            |delivery: &String| seen.get(delivery).is_some_and(|all| all.iter().any(|one| one.settled()));
+            |delivery: &String| seen.get(delivery).is_some_and(|all| all.iter().any(Arrival::settled));
         self.owed = promised.filter(|delivery| !settled(delivery)).cloned().collect();
         self.report.owed += self.owed.len();
         // Until it is ready again nothing is late.

@@ -121,6 +121,13 @@ fn look(client: &mut Client, delivery: &str) -> Value {
     answer["data"].take()
 }
 
+/// Whether it has ended; so has everything, if the hub has.
+pub(crate) fn has_ended(hub: &str, delivery: &str) -> bool {
+    let path = format!("/api/v1/bridge/deliveries/{delivery}");
+    let answer = Client::connect(hub).and_then(|mut client| client.ask("GET", &path, ""));
+    answer.map_or(true, |(_, answer)| answer["data"]["state"] == "delivered")
+}
+
 /// Which of these are not there any more.
 pub(crate) fn lost(acks: &[Ack], hub: &str) -> Vec<Fault> {
     let mut client = Client::connect(hub).unwrap();

@@ -52,6 +52,7 @@ pub(super) struct Lane {
     pub(super) guard: Guard,
     paused: AtomicBool,
     closed: AtomicBool,
+    stopping: AtomicBool,
     /// So many has a delivery, unless its rule says otherwise.
     attempts: AtomicU32,
     state: Mutex<State>,
@@ -132,6 +133,7 @@ impl Lane {
             service: RwLock::new(Arc::new(service)),
             guard,
             closed: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             attempts: AtomicU32::new(attempts),
             state: Mutex::new(state),
             bell: Notify::new(),
@@ -159,6 +161,17 @@ impl Lane {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.bell.notify_one();
+    }
+
+    /// Nothing is begun any more; what is under way ends.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.sending + state.settling == 0
     }
 
     /// Takes a delivery in hand; gives it back, if there is no room.
@@ -220,6 +233,9 @@ impl Lane {
     pub(super) fn turn(&self, now: Tick) -> (Turn, bool) {
         if self.closed.load(Ordering::Acquire) {
             return (Turn::End, false);
+        }
+        if self.stopping.load(Ordering::Acquire) {
+            return (Turn::Rest, false);
         }
         let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();

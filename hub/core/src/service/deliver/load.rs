@@ -75,12 +75,19 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
-        let Some(request) = Request::from_bytes(&kept.request) else {
+        let Some(request) = Request::from_bytes(&kept.request, &kept.payload) else {
             let next =
                 Following::DeadLetter { reason: Reason::Impossible, progress: kept.progress, hold: false };
             let ordered = kept.order.is_some();
             return self
-                .settle(Settlement { delivery: kept.id, next, ordered, at: self.now(), attempt: None })
+                .settle(Settlement {
+                    delivery: kept.id,
+                    next,
+                    ordered,
+                    at: self.now(),
+                    attempt: None,
+                    number: 0,
+                })
                 .await;
         };
         let delivery = InHand {

@@ -53,6 +53,8 @@ struct Shared<S, T> {
     lanes_changed: Notify,
     /// Rung when a lane has room for more than it has, or its circuit has closed.
     hungry: Notify,
+    /// Rung when a send has ended.
+    send_ended: Notify,
     /// Rules whose peer says that it is gone for good.
     gone: Mutex<Vec<Slug>>,
     /// Rung when there is one.
@@ -81,6 +83,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             overflow: Mutex::default(),
             lanes_changed: Notify::new(),
             hungry: Notify::new(),
+            send_ended: Notify::new(),
             gone: Mutex::default(),
             gone_bell: Notify::new(),
         };
@@ -206,6 +209,15 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 return rule;
             }
             self.shared.gone_bell.notified().await;
+        }
+    }
+
+    /// Begins nothing any more, and returns when all that was under way has ended and is written down: a delivery that the
+    /// peer has taken is not sent again by the next start. What is in hand and was not begun is in the store.
+    pub async fn finish(&self) {
+        self.shared.all_lanes().iter().for_each(|lane| lane.stop());
+        while !self.shared.all_lanes().iter().all(|lane| lane.is_idle()) {
+            self.shared.send_ended.notified().await;
         }
     }
 

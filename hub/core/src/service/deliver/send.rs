@@ -49,7 +49,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 () = lane.bell.notified() => {}
                 () = wait => {}
                 Some(ended) = sends.join_next() => match ended {
-                    Ok(Ok(())) => {}
+                    Ok(Ok(())) => self.send_ended.notify_one(),
                     Ok(Err(error)) => return Some(error),
                     Err(error) => return Some(StoreError::Fatal(format!("a send has ended: {error}"))),
                 },
@@ -158,7 +158,8 @@ fn settlement(
     at: crate::domain::time::Millis,
     attempt: Option<Attempt>,
 ) -> Settlement {
-    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt }
+    let number = delivery.progress.failures + 1;
+    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number }
 }
 
 /// The transport has judged already.

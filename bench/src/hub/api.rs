@@ -1,0 +1,77 @@
+//! The hub's API, as far as a measurement needs it.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::process::KEY;
+use super::wire::Connection;
+
+/// Whoever sets up a hub.
+pub struct Api {
+    connection: Connection,
+}
+
+impl Api {
+    pub async fn open(address: SocketAddr) -> Result<Self, String> {
+        let connection = Connection::open(address).await;
+        Ok(Api { connection: connection.map_err(|error| format!("the hub is not there: {error}"))? })
+    }
+
+    /// Registers a service with the policy that every service gets, or changes it.
+    pub async fn service(&mut self, name: &str, at: SocketAddr, paused: bool) -> Result<(), String> {
+        let service = json!({"name": name, "address": format!("http://{at}"), "paused": paused});
+        self.post("/api/v1/registry/services", &service).await
+    }
+
+    /// Registers a service that may be called so often at once; the rest of its policy is what every service gets.
+    pub async fn service_with_calls(&mut self, name: &str, at: SocketAddr, calls: u32) -> Result<(), String> {
+        let policy = json!({
+            "attempt_timeout": "3s", "retry": {"max_attempts": 3},
+            "breaker": {"consecutive_failures": 5, "cooldown": "30s"}, "bulkhead": {"max_calls": calls},
+        });
+        let service = json!({"name": name, "address": format!("http://{at}"), "policy": policy});
+        self.post("/api/v1/registry/services", &service).await
+    }
+
+    /// Lets a paused service go on.
+    pub async fn resume(&mut self, name: &str, at: SocketAddr) -> Result<(), String> {
+        self.service(name, at, false).await
+    }
+
+    /// A rule that sends events of a type on as they came.
+    pub async fn rule(&mut self, name: &str, kind: &str, service: &str) -> Result<(), String> {
+        self.rule_with(name, kind, service, json!({"path": "/hook"})).await
+    }
+
+    /// A rule with something more in it.
+    pub async fn rule_with(
+        &mut self,
+        name: &str,
+        kind: &str,
+        service: &str,
+        more: Value,
+    ) -> Result<(), String> {
+        let mut rule = json!({"name": name, "eventType": kind, "service": service});
+        if let (Value::Object(rule), Value::Object(more)) = (&mut rule, more) {
+            rule.extend(more);
+        }
+        self.post("/api/v1/registry/rules", &rule).await
+    }
+
+    async fn post(&mut self, path: &str, body: &Value) -> Result<(), String> {
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {KEY}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        match self.connection.exchange(request.as_bytes()).await {
+            Ok(200 | 201) => Ok(()),
+            Ok(status) => {
+                let answer = String::from_utf8_lossy(self.connection.body());
+                Err(format!("POST {path} of {body} was answered with {status}: {answer}"))
+            }
+            Err(error) => Err(format!("POST {path} was not answered: {error}")),
+        }
+    }
+}

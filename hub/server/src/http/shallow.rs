@@ -1,0 +1,190 @@
+//! An object whose fields are still texts: what nobody looks into is not taken apart.
+//!
+//! An event's data may be large, and mostly it is only passed on. Reading it into a tree and writing it out again costs more
+//! than all the rest of accepting it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::fields::FieldProblem;
+
+/// Nothing is nested deeper.
+const DEPTH_MAX: usize = 100;
+
+/// The fields of an object, as they are written. Every one of them is JSON.
+pub(super) struct Shallow<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    problems: Vec<FieldProblem>,
+}
+
+impl<'a> Shallow<'a> {
+    /// Reads an object. What is no JSON at all says why.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
+        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
+    }
+
+    /// A field as it is written, if there is one that is not null.
+    pub(super) fn raw(&mut self, field: &str) -> Option<&'a str> {
+        let at = self.fields.iter().position(|(name, _)| name == field)?;
+        Some(self.fields.swap_remove(at).1.get()).filter(|text| *text != "null")
+    }
+
+    /// A field as it is written, if it is nested no deeper than whoever takes it apart later can follow.
+    pub(super) fn nested(&mut self, field: &str) -> Option<&'a str> {
+        let text = self.raw(field)?;
+        if is_deep(text) {
+            self.wrong(field, format!("it is nested deeper than {DEPTH_MAX}"));
+        }
+        Some(text)
+    }
+
+    pub(super) fn text(&mut self, field: &str) -> Option<String> {
+        let text = serde_json::from_str(self.raw(field)?);
+        text.map_err(|_| self.wrong(field, "a text is expected")).ok()
+    }
+
+    /// A text that must be there.
+    pub(super) fn needed(&mut self, field: &str) -> String {
+        let before = self.problems.len();
+        self.text(field).unwrap_or_else(|| {
+            if self.problems.len() == before {
+                self.wrong(field, "it is missing");
+            }
+            String::new()
+        })
+    }
+
+    pub(super) fn end(mut self, known: &str) -> Vec<FieldProblem> {
+        for (field, _) in std::mem::take(&mut self.fields) {
+            self.wrong(&field, format!("no such field; there are {known}"));
+        }
+        self.problems
+    }
+}
+
+/// Whether JSON is nested deeper than allowed.
+fn is_deep(json: &str) -> bool {
+    let opens = |byte: &u8| matches!(byte, b'[' | b'{');
+    // Mostly there are not even so many brackets.
+    if json.as_bytes().iter().filter(|byte| opens(byte)).count() <= DEPTH_MAX {
+        return false;
+    }
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return true;
+        }
+    }
+    false
+}
+
+impl<'de> Deserialize<'de> for Shallow<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Shallow<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shallow<'de>, A::Error> {
+                let mut shallow = Shallow { fields: Vec::with_capacity(6), problems: Vec::new() };
+                while let Some(Name(name)) = map.next_key()? {
+                    let value = map.next_value()?;
+                    if shallow.fields.iter().any(|(known, _)| *known == name) {
+                        shallow.wrong(&name, "it stands there twice");
+                    } else {
+                        shallow.fields.push((name, value));
+                    }
+                }
+                Ok(shallow)
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// The name of a field, borrowed unless it is written with escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a field")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let mut shallow = Shallow::read(text.as_bytes()).unwrap();
+        shallow.needed("id");
+        shallow.raw("data");
+        let problems = shallow.end("id, data");
+        problems.iter().map(|one| format!("{}: {}", one.field, one.reason)).collect()
+    }
+
+    /// API-2: what is wrong is said field by field; what is inside a field is checked and left as it is.
+    #[test]
+    fn api_2_fields_are_read_as_they_are_written() {
+        let mut shallow =
+            Shallow::read(br#"{"id":"a\u0062","data":{"b": 1.10, "a":[ ]},"\u0074ype":"x"}"#).unwrap();
+        assert_eq!(shallow.text("id").as_deref(), Some("ab"));
+        assert_eq!(shallow.raw("data"), Some(r#"{"b": 1.10, "a":[ ]}"#));
+        assert_eq!(shallow.text("type").as_deref(), Some("x"));
+        assert!(shallow.end("").is_empty());
+        assert_eq!(problems(r#"{"data":1}"#), ["id: it is missing"]);
+        assert_eq!(problems(r#"{"id":null}"#), ["id: it is missing"]);
+        assert_eq!(problems(r#"{"id":7}"#), ["id: a text is expected"]);
+        assert_eq!(problems(r#"{"id":"a","id":"b"}"#), ["id: it stands there twice"]);
+        assert_eq!(problems(r#"{"id":"a","idd":"b"}"#), ["idd: no such field; there are id, data"]);
+        for wrong in ["", "[]", "{", r#"{"a":}"#, r#"{"data":{"a":}}"#, r#"{"a":1}x"#, "{\"a\":\"\u{1}\"}"] {
+            assert!(Shallow::read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        assert!(Shallow::read(b"{\"a\":\"\xff\"}").is_err(), "no UTF-8");
+        let deep = format!(r#"{{"data":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let mut deep = Shallow::read(deep.as_bytes()).unwrap();
+        deep.nested("data");
+        assert_eq!(deep.end("")[0].reason, "it is nested deeper than 100");
+        assert!(!is_deep(&format!("{}{}", "[".repeat(100), "]".repeat(100))));
+        assert!(is_deep(&format!("{}{}", "[".repeat(101), "]".repeat(101))));
+        assert!(!is_deep(&format!("[{:?},{}]", "[".repeat(500), "[],".repeat(500))), "wide is not deep");
+    }
+}

@@ -1,0 +1,64 @@
+//! `cargo xtask soak`: the judges of the hub, again and again with fresh seeds, for as long as one asks.
+//!
+//! What they demand and how is told in `docs/judges.md`.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::run::{self, Step};
+
+const MINUTES: u32 = 30;
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
+    let minutes = run::minutes("soak", args, MINUTES)?;
+    let (began, time) = (run::now(), Duration::from_secs(60 * u64::from(minutes)));
+    let first = RandomState::new().hash_one(0) % 1_000_000;
+    let (mut seeds, mut rounds) = (first.., 0);
+    while rounds == 0 || began.elapsed() < time {
+        let step = judges(seeds.next().unwrap_or(first));
+        let so_far = began.elapsed().as_secs_f64() / 60.0;
+        println!("==> round {}, after {so_far:.1} of {minutes} minutes: {}", rounds + 1, step.line());
+        step.run().with_context(|| format!("a judge found something in round {} of the soak", rounds + 1))?;
+        rounds += 1;
+    }
+    let took = began.elapsed().as_secs_f64() / 60.0;
+    println!(
+        "==> {rounds} rounds in {took:.1} minutes, seeds {first} to {}: nothing was found",
+        first + rounds - 1
+    );
+    Ok(())
+}
+
+/// Built as `cargo xtask test` builds them, so that nothing is built twice. One at a time, and they say what they have seen.
+fn judges(seed: u64) -> Step {
+    Step::cargo(
+        "judges",
+        "test --workspace --all-features --test hub judge:: -- --nocapture --test-threads=1",
+    )
+    .env("SEAWALL_JUDGE_SEED", &seed.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_time_is_refused_before_anything_runs() {
+        let refusal = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            run(&args).expect_err("the arguments are wrong").to_string()
+        };
+        assert_eq!(refusal(&["--minutes"]), "`--minutes` needs a number");
+        assert_eq!(refusal(&["--hours", "1"]), "`soak` does not know `--hours`");
+    }
+
+    #[test]
+    fn a_round_can_be_repeated_by_its_seed() {
+        assert_eq!(
+            judges(7).line(),
+            "SEAWALL_JUDGE_SEED=7 cargo test --workspace --all-features --test hub judge:: -- --nocapture --test-threads=1"
+        );
+    }
+}
