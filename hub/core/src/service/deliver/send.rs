@@ -111,6 +111,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 }
                 let mut progress = delivery.progress;
                 progress.failures += 1;
+                progress.counted += u32::from(reason == Reason::Attempts);
                 Following::DeadLetter { reason, progress, hold: ways.hold && delivery.ordered }
             }
         };
