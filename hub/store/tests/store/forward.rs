@@ -42,13 +42,13 @@ fn opened(scene: &Scene) -> u64 {
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..10_000 {
+    for looks in 0.. {
         if holds() {
             return;
         }
+        assert!(looks < 10_000, "it never holds: {what}");
         tokio::time::sleep(millis(2)).await;
     }
-    panic!("it never holds: {what}");
 }
 
 /// Never more at once than one, and one more for each that went well.
