@@ -20,5 +20,5 @@ enum Command {
 
 fn main() -> anyhow::Result<std::process::ExitCode> {
     let Command::Serve(serve) = Cli::parse().command;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve.run())
+    serve.run()
 }

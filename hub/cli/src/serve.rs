@@ -1,28 +1,30 @@
 //! `seawall serve`.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use ring::rand::{SecureRandom, SystemRandom};
 use seawall::task::shutdown::{Phase, Shutdown};
+use seawall_hub_server::log::{Format, Log};
 use seawall_hub_server::{Hub, http};
 use tokio::net::TcpListener;
+use tracing::{Level, error, info};
 
 /// Runs the hub.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Where it listens. Beyond this machine comes with full authentication.
+    /// Where it listens. It speaks plain HTTP: beyond this machine, put something that speaks TLS in front of it.
     #[arg(long, default_value = "127.0.0.1:8480")]
     listen: SocketAddr,
 
-    /// Where it keeps everything.
-    #[arg(long, default_value = "seawall-data")]
-    data_dir: PathBuf,
+    /// Where it keeps everything. If it is not said: `seawall` in the folder for data of the system.
+    #[arg(long, env = "SEAWALL_DATA_DIR")]
+    data_dir: Option<PathBuf>,
 
     /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
     #[arg(long, value_name = "CIDR")]
@@ -31,17 +33,46 @@ pub(crate) struct Serve {
     /// The admin key. Without it one is made and printed at the first start.
     #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
     admin_key: Option<String>,
+
+    /// How the log is written, to stderr: text for people, json for machines.
+    #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", default_value = "text", value_parser = format)]
+    log_format: Format,
+
+    /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
+    #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", default_value = "info", value_parser = level)]
+    log_level: Level,
 }
 
+/// The last lines have so long to get out; whoever reads them may be gone.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
 impl Serve {
-    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        if !self.listen.ip().is_loopback() {
-            bail!(
-                "`--listen {}` is not on this machine only; so far it listens on loopback, like 127.0.0.1:8480",
-                self.listen
-            );
-        }
-        let hub = Arc::new(Hub::open(&self.data_dir, &self.allow_egress).await?);
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let log = Log::install(self.log_format, self.log_level, std::io::stderr())?;
+        let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(self.serve()),
+            Err(error) => Err(error.into()),
+        };
+        // Said by the log and by nobody else: writing to a stderr that nobody reads would hold up the end.
+        let code = ended.unwrap_or_else(|error| {
+            let cause = format!("{error:#}");
+            error!(target: "seawall", cause, action = "ManualReview", "[Hub][Stop] Failed!");
+            ExitCode::FAILURE
+        });
+        log.flush(FLUSH_MAX);
+        Ok(code)
+    }
+
+    async fn serve(self) -> anyhow::Result<ExitCode> {
+        let data_dir = match self.data_dir {
+            Some(folder) => folder,
+            None => default_data_dir().context(
+                "there is no home folder to keep data in; say where with `--data-dir` or SEAWALL_DATA_DIR",
+            )?,
+        };
+        let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
+        info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
+        let hub = Arc::new(Hub::open(&data_dir, &self.allow_egress).await?);
         let listener = TcpListener::bind(self.listen)
             .await
             .with_context(|| format!("can't listen on {}", self.listen))?;
@@ -52,50 +83,84 @@ impl Serve {
             }
             given => given,
         };
-        let key = match hub.admin_key(given.as_deref().map(http::key_hash)).await? {
-            Some(key) => key,
+        match given {
+            Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
+            None if hub.has_admin_key() => {}
             None => {
-                let fresh = fresh_key()?;
+                let fresh = http::fresh_key();
+                hub.set_admin_key(http::key_hash(&fresh)).await?;
                 say(&format!("admin key: {fresh}"));
                 say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start");
-                let hash = http::key_hash(&fresh);
-                hub.admin_key(Some(hash)).await?;
-                hash
             }
-        };
-        say(&format!("listening on http://{address}, data in `{}`", self.data_dir.display()));
+        }
+        say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
 
-        let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
+        let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
+        info!(
+            target: "seawall", version, listen = %address, dataDir = folder, epoch, services, rules,
+            sources = hub.sources().len(), "[Hub][Start] Success."
+        );
+
+        let mut shutdown = Shutdown::new().delay(Duration::ZERO);
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let api = http::api(hub.clone(), key);
+        let api = http::api(hub.clone());
         let serving = async move {
             let graceful =
                 axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
             graceful.await
         };
-        tokio::select! {
-            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(ExitCode::from(report?.exit_code())),
-            error = hub.run() => bail!(last_words(&error)),
-            error = hub.broken() => bail!(last_words(&error)),
+        let ended = tokio::select! {
+            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
+            error = hub.run() => Err(error),
+            error = hub.broken() => Err(error),
+        };
+        hub.tell();
+        match ended {
+            Ok(exit_code) => {
+                info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
+                Ok(ExitCode::from(exit_code))
+            }
+            Err(error) => bail!(last_words(&error)),
         }
+    }
+}
+
+/// Where programs of this system keep their data.
+fn default_data_dir() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = if cfg!(windows) {
+        folder("LOCALAPPDATA")?
+    } else if cfg!(target_os = "macos") {
+        folder("HOME")?.join("Library/Application Support")
+    } else {
+        folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
+    };
+    Some(base.join("seawall"))
+}
+
+fn format(text: &str) -> Result<Format, &'static str> {
+    match text {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        _ => Err("it is text or json"),
+    }
+}
+
+fn level(text: &str) -> Result<Level, &'static str> {
+    match text {
+        "error" => Ok(Level::ERROR),
+        "warn" => Ok(Level::WARN),
+        "info" => Ok(Level::INFO),
+        "debug" => Ok(Level::DEBUG),
+        _ => Err("it is error, warn, info or debug"),
     }
 }
 
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
 fn last_words(error: &impl Display) -> String {
     format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
-}
-
-fn fresh_key() -> anyhow::Result<String> {
-    let mut bytes = [0_u8; 32];
-    SystemRandom::new().fill(&mut bytes).ok().context("no randomness to be had")?;
-    let mut key = String::from("swk_");
-    for byte in bytes {
-        write!(key, "{byte:02x}")?;
-    }
-    Ok(key)
 }
 
 #[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]

@@ -10,11 +10,11 @@ use seawall::{Clock, Registry};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
-use seawall_hub_core::port::store::{Change, Store, Unit, Urgency};
 use seawall_hub_core::render::Naming;
 use seawall_hub_core::service;
 use seawall_hub_store::Sqlite;
 
+use crate::numbers::Numbers;
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
@@ -54,6 +54,8 @@ impl std::error::Error for CannotOpen {}
 impl Hub {
     /// Opens the hub in this folder. Requests go to public addresses, and to these ranges of private ones.
     pub async fn open(folder: &Path, allow_egress: &[String]) -> Result<Self, CannotOpen> {
+        // Before anybody counts.
+        let _ = Numbers::of_process();
         let mut egress = Egress::default();
         for range in allow_egress {
             let parsed = range.parse().map_err(|error| {
@@ -67,19 +69,11 @@ impl Hub {
         let client =
             HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))?;
         let transport = Http::new(client, keyring.clone());
-        let inner = service::Hub::open(store, transport, Registry::new(), Clock::system());
+        // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
+        let registry = Registry::builder().metrics().build();
+        let inner = service::Hub::open(store, transport, registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(Hub { inner, keyring, gates: RwLock::default() })
-    }
-
-    /// The hash of the admin key: of the one that is given, which is kept from now on, or of the one that was kept before.
-    pub async fn admin_key(&self, given: Option<[u8; 32]>) -> Result<Option<[u8; 32]>, CannotOpen> {
-        let failed = |error: &dyn fmt::Display| CannotOpen(format!("can't keep the admin key: {error}"));
-        let kept = self.store().registered().await.map_err(|error| failed(&error))?.admin_key;
-        let Some(hash) = given.filter(|given| Some(*given) != kept) else { return Ok(kept) };
-        let unit = Unit::of(Change::PutAdminKey(hash));
-        self.store().commit(Urgency::Admin, unit).await.map_err(|error| failed(&error))?;
-        Ok(Some(hash))
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.

@@ -3,6 +3,8 @@
 mod credentials;
 pub mod http;
 mod hub;
+pub mod log;
+pub mod numbers;
 pub mod seal;
 pub mod source;
 pub mod transport;

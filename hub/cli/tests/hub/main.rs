@@ -4,5 +4,6 @@ mod api;
 mod harness;
 mod inbound;
 mod judge;
+mod observe;
 mod peer;
 mod story;

@@ -377,21 +377,22 @@ fn api_2_wrong_input_gets_a_clear_word() {
     assert_eq!(hub.ask("GET", "/api/v1/registry/services", KEY, "").1["data"], json!([]));
 }
 
-/// SEC-1: it refuses to listen beyond this machine, and says so; a second process on the same folder is refused too.
+/// SEC-1, PRM-1: a key that can be guessed is refused, and so is a second process on the same folder, each with a word.
 #[test]
-fn sec_1_it_listens_on_this_machine_only() {
+fn sec_1_a_short_key_and_a_second_process_are_refused() {
     let folder = TempDir::new().unwrap();
-    let run = |listen: &str| {
+    let run = |key: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_seawall"))
-            .args(["serve", "--listen", listen, "--data-dir"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(folder.path())
+            .env("SEAWALL_ADMIN_KEY", key)
             .output()
             .unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (fine, said) = run("0.0.0.0:0");
-    assert!(!fine && said.contains("is not on this machine only"), "{said}");
+    let (fine, said) = run("short");
+    assert!(!fine && said.contains("shorter than 16 characters"), "{said}");
     let _first = Hub::start(folder.path());
-    let (fine, said) = run("127.0.0.1:0");
+    let (fine, said) = run("long-enough-to-be-one");
     assert!(!fine && said.contains("another process uses it"), "{said}");
 }

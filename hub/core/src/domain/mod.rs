@@ -1,11 +1,14 @@
 //! Plain types and rules.
 
+pub mod audit;
 pub mod circuit;
 pub mod delivery;
 pub mod event;
 pub mod event_type;
+pub mod key;
 pub mod rule;
 pub mod service;
 pub mod slug;
 pub mod source;
 pub mod time;
+pub mod trace;

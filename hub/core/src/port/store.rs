@@ -11,14 +11,17 @@ use std::future::Future;
 use bytes::Bytes;
 use seawall_dist::deadletter::Attempt;
 
+use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
+use crate::domain::key::Key;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 
 pub use super::unit::{
     Birth, Change, Committed, Following, NewDelivery, Once, Replay, Settlement, Unit, Whose,
@@ -33,6 +36,8 @@ pub struct Kept {
     pub event: String,
     /// When that was accepted.
     pub event_accepted: Millis,
+    /// The trace that it belongs to, if it said so.
+    pub trace: Option<TraceId>,
     /// The rule and its version.
     pub rule: (Slug, u64),
     /// To whom.
@@ -198,8 +203,8 @@ pub struct Registered {
     pub sources: Vec<Source>,
     /// All circuits that have ever moved.
     pub circuits: Vec<Circuit>,
-    /// The hash of the admin key, if one was ever kept.
-    pub admin_key: Option<[u8; 32]>,
+    /// All keys to the API.
+    pub keys: Vec<Key>,
 }
 
 /// Where everything is kept.
@@ -267,8 +272,18 @@ pub trait Store: Send + Sync + 'static {
         page: PageAt,
     ) -> impl Future<Output = Result<Page<Dead>, StoreError>> + Send;
 
+    /// Who has changed what.
+    fn audit(&self, page: PageAt) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
+
     /// How many deliveries to a service have not ended, or wait for a rule. Counts no further than `most`.
     fn pending(&self, whose: Whose, most: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
+
+    /// How much there is of these services. Counts no further than `most` of anything, so that it never takes long.
+    fn census(
+        &self,
+        services: Vec<Slug>,
+        most: u32,
+    ) -> impl Future<Output = Result<Census, StoreError>> + Send;
 
     /// Takes deliveries that are due, the longest due first: of each service up to so many. They are this process's from now
     /// on. What a process that is gone had in hand is due at once.
@@ -280,6 +295,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// When the next delivery of each service is due, for those that have one.
     fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
+}
+
+/// How much there is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Census {
+    /// How many deliveries of each service wait in the store: for their time, their turn or their rule.
+    pub waiting: Vec<(Slug, u32)>,
+    /// How many of the newest dead letters nobody has discarded.
+    pub dead_letters: u32,
 }
 
 /// When the next deliveries of a service are due.

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use seawall_dist::deadletter::Attempt;
 
+use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
+use crate::domain::key::Key;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -47,8 +49,10 @@ pub enum Change {
     DeleteSource(Slug, u64),
     /// A circuit has moved.
     PutCircuit(Circuit),
-    /// The hash of the admin key.
-    PutAdminKey([u8; 32]),
+    /// A key to the API, new or changed.
+    PutKey(Key),
+    /// Who has changed what.
+    Audit(AuditEntry),
     /// The unit happens once under this key: if it has happened before, nothing of it does.
     Once(Once),
     /// An event, with what it leads to.

@@ -92,6 +92,8 @@ pub struct Begun {
     pub id: DeliveryId,
     /// The rule.
     pub rule: Slug,
+    /// And its version.
+    pub rule_version: u64,
     /// To whom.
     pub service: Slug,
     /// What is sent.
@@ -234,9 +236,11 @@ impl<S: Store> Accept<S> {
             Ok(Committed { deliveries, .. }) => {
                 let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
                 let begun = deliveries.iter().zip(made).filter_map(|(&(id, state), made)| {
+                    super::watch::made(id, &made, &event);
                     let request = made.request.ok().filter(|_| state == State::Leased)?;
-                    let (rule, service, ordered) = (made.rule.0, made.service, made.order.is_some());
-                    Some(Begun { id, rule, service, request, event: event.clone(), ordered })
+                    let ((rule, rule_version), service, ordered) =
+                        (made.rule, made.service, made.order.is_some());
+                    Some(Begun { id, rule, rule_version, service, request, event: event.clone(), ordered })
                 });
                 Ok(Accepted {
                     begun: begun.collect(),

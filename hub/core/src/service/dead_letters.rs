@@ -2,13 +2,15 @@
 
 use seawall_dist::deadletter::{Fault, Origin, Record};
 use sha2::{Digest, Sha256};
+use tracing::field::display;
+use tracing::info;
 
 use super::evaluate::{Evaluation, render};
 use super::hub::{Hub, Refused};
 use super::rulebook::compile;
 use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::Event;
-use crate::port::store::{Birth, Change, Dead, NewDelivery, Once, Replay, Store, StoreError, Unit, Urgency};
+use crate::port::store::{Birth, Change, Dead, NewDelivery, Once, Replay, Store, StoreError};
 use crate::port::transport::Transport;
 use crate::render::Request;
 
@@ -73,9 +75,12 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             changes.push(Change::Once(Once { scope: "replay", key, fingerprint, note, at }));
         }
         changes.push(Change::Replay(Replay { dead: replay.dead, new, at, again: replay.again }));
-        match self.store.commit(Urgency::Admin, Unit { changes }).await {
+        match self.commit_all(changes).await {
             Ok(committed) => {
                 self.deliver.look_again();
+                let (trace, event) = (kept.trace.map(display), &*kept.event);
+                let replayed = committed.deliveries.first().map(|(id, _)| display(id));
+                info!(target: "seawall", traceId = trace, deadLetterId = %replay.dead, eventId = event, deliveryId = replayed, "[DeadLetter][Replay] Success.");
                 committed.deliveries.first().map(|(id, _)| *id).ok_or(Refused::Missing)
             }
             Err(StoreError::Happened { fingerprint: there, deliveries, .. })
@@ -101,6 +106,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         match self.commit(Change::Discard { dead, at: self.now() }).await {
             Ok(_) => {
                 self.deliver.look_again();
+                info!(target: "seawall", deadLetterId = %dead, "[DeadLetter][Discard] Success.");
                 Ok(())
             }
             Err(Refused::Store(StoreError::NotDead(_))) => Err(Refused::Missing),

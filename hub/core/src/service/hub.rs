@@ -4,11 +4,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use seawall::{Clock, Registry};
 
-use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, wall_time};
+use super::gauges::Depths;
+use super::watch::Watch;
+use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
+use crate::domain::key::Key;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -17,19 +21,45 @@ use crate::domain::time::Millis;
 use crate::port::store::{Change, Committed, Registered, Store, StoreError, Unit, Urgency};
 use crate::port::transport::Transport;
 
+/// What happens all the time has a line in the log so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// The hub: takes events in, and delivers what they lead to.
 #[derive(Debug)]
 pub struct Hub<S, T> {
     pub(super) store: S,
     pub(super) accept: Accept<S>,
     pub(super) deliver: Deliver<S, T>,
+    watch: Watch,
+    pub(super) depths: tokio::sync::Mutex<Depths>,
     registry: Registry,
-    clock: Clock,
+    pub(super) clock: Clock,
     pub(super) services: RwLock<HashMap<Slug, Service>>,
     pub(super) rules: RwLock<HashMap<Slug, Rule>>,
     pub(super) sources: RwLock<HashMap<Slug, Source>>,
+    pub(super) keys: RwLock<Keys>,
     /// Those who change what is registered do so one after the other, so that what is in memory is what is kept.
     pub(super) changing: tokio::sync::Mutex<()>,
+}
+
+/// The keys, by name and by what opens.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pub(super) all: HashMap<Slug, Arc<Key>>,
+    pub(super) by_hash: HashMap<[u8; 32], Arc<Key>>,
+}
+
+impl Keys {
+    pub(super) fn put(&mut self, key: Key) {
+        let key = Arc::new(key);
+        self.all.insert(key.name.clone(), key);
+        let hashes = |key: &Arc<Key>| [Some(key.hash), key.former.map(|(hash, _)| hash)];
+        let pairs = self
+            .all
+            .values()
+            .flat_map(|key| hashes(key).into_iter().flatten().map(|hash| (hash, key.clone())));
+        self.by_hash = pairs.collect();
+    }
 }
 
 /// Why a change is not made.
@@ -73,18 +103,24 @@ impl std::error::Error for Refused {}
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Goes on with what is in this store.
     pub async fn open(store: S, transport: T, registry: Registry, clock: Clock) -> Result<Self, Refused> {
-        let Registered { services, rules, sources, circuits, .. } = store.registered().await?;
+        let Registered { services, rules, sources, circuits, keys } = store.registered().await?;
         let hub = Hub {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
+            watch: Watch::new(clock.clone()),
+            depths: tokio::sync::Mutex::default(),
             store,
             registry,
             clock,
             services: RwLock::default(),
             rules: RwLock::new(by_name(rules, |rule| &rule.name)),
             sources: RwLock::new(by_name(sources, |source| &source.name)),
+            keys: RwLock::default(),
             changing: tokio::sync::Mutex::new(()),
         };
+        for key in keys {
+            hub.keys.write().unwrap_or_else(PoisonError::into_inner).put(key);
+        }
         for service in services {
             hub.use_service(service)?;
         }
@@ -104,10 +140,23 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 self.pause_gone(&rule).await;
             }
         };
+        let telling = async {
+            loop {
+                tokio::time::sleep(TELL_EVERY).await;
+                self.tell();
+            }
+        };
         tokio::select! {
             error = self.deliver.run() => error,
+            () = telling => unreachable!("it has no end"),
             () = pausing => unreachable!("it has no end"),
         }
+    }
+
+    /// Writes into the log what happened since the last time, a line for each service.
+    pub fn tell(&self) {
+        self.watch.tell();
+        self.deliver.tell();
     }
 
     /// Begins no delivery any more, and returns when those that were under way have ended.
@@ -117,16 +166,21 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// Keeps an event, and takes in hand what it leads to.
     pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
-        let mut accepted =
-            self.accept.accept(incoming, self.now(), |service| self.deliver.has_room(service)).await?;
+        let coming = self.watch.comes(&incoming);
+        let accepted =
+            self.accept.accept(incoming, self.now(), |service| self.deliver.has_room(service)).await;
+        self.watch.ended(&coming, &accepted);
+        let mut accepted = accepted?;
         self.deliver.begin(std::mem::take(&mut accepted.begun));
         Ok(accepted)
     }
 
     /// Keeps several events, each for itself.
     pub async fn accept_all(&self, incoming: Vec<Incoming>) -> Vec<Result<Accepted, NotAccepted>> {
+        let coming: Vec<_> = incoming.iter().map(|event| self.watch.comes(event)).collect();
         let mut all =
             self.accept.accept_all(incoming, self.now(), |service| self.deliver.has_room(service)).await;
+        coming.iter().zip(&all).for_each(|(coming, answer)| self.watch.ended(coming, answer));
         for accepted in all.iter_mut().flatten() {
             self.deliver.begin(std::mem::take(&mut accepted.begun));
         }
@@ -154,7 +208,15 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 
     pub(super) async fn commit(&self, change: Change) -> Result<Committed, Refused> {
-        Ok(self.store.commit(Urgency::Admin, Unit::of(change)).await?)
+        self.commit_all(vec![change]).await.map_err(Refused::from)
+    }
+
+    /// With what is remembered of who did it.
+    pub(super) async fn commit_all(&self, mut changes: Vec<Change>) -> Result<Committed, StoreError> {
+        let entries: Vec<Change> =
+            changes.iter().filter_map(|change| audit::entry(change, self.now())).map(Change::Audit).collect();
+        changes.extend(entries);
+        self.store.commit(Urgency::Admin, Unit { changes }).await
     }
 }
 

@@ -1,22 +1,30 @@
 //! What the hub does: one file for each verb.
 
 mod accept;
+mod audit;
 mod circuits;
 mod dead_letters;
 mod deliver;
 mod evaluate;
+mod gauges;
 mod hub;
+mod keys;
+pub mod numbers;
+mod pace;
 mod rulebook;
 mod rules;
 mod services;
 mod sources;
+mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
+pub use audit::{By, on_behalf_of};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
 pub use deliver::{Deliver, FRESH_MAX, InHand};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use hub::{Hub, Refused};
+pub use keys::ADMIN;
 pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
 pub use services::Pending;
 

@@ -2,6 +2,8 @@
 
 use std::sync::PoisonError;
 
+use tracing::{info, warn};
+
 use super::hub::{Hub, Refused, check_version, sorted};
 use super::rulebook::{Rulebook, compile};
 use super::services::{AT_ONCE, Pending};
@@ -41,6 +43,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.commit(Change::PutRule(rule.clone())).await?;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule.clone());
         self.use_rules();
+        let (name, service, note) = (rule.name.as_str(), rule.service.as_str(), rule.note.as_deref());
+        let Rule { version, enabled, .. } = rule;
+        info!(target: "seawall", rule = name, version, service, enabled, note, "[Registry][PutRule] Success.");
         if rule.enabled && before.is_some_and(|rule| !rule.enabled) {
             self.release(&rule.name).await?;
         }
@@ -84,6 +89,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let note = "paused by the hub: the peer answered 410, gone for good; enable it when the peer is back";
         loop {
             match self.enable_rule(name, false, Some(note.into())).await {
+                Ok(rule) => {
+                    let service = rule.service.as_str();
+                    warn!(
+                        target: "seawall", rule = name.as_str(), service, triggerCause = "the peer answered 410, gone for good",
+                        action = "ManualReview", "[Deliver][PauseRule] Fallback activated."
+                    );
+                    return;
+                }
                 // Somebody changed it at the same moment.
                 Err(Refused::Store(StoreError::Stale { .. })) => {}
                 // A rule that is gone needs no pausing; a store that does not take it says so elsewhere too.
@@ -116,10 +129,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let _one_after_the_other = self.changing.lock().await;
         let rule = self.rule(name).ok_or(Refused::Missing)?;
         check_version(expected, rule.version)?;
-        self.bury(Whose::HeldBy(name.clone()), pending, || {}).await?;
+        let buried = self.bury(Whose::HeldBy(name.clone()), &rule.service, pending, || {}).await?;
         self.commit(Change::DeleteRule(name.clone(), rule.version)).await?;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.use_rules();
+        info!(target: "seawall", rule = name.as_str(), deadLettered = buried, "[Registry][DeleteRule] Success.");
         Ok(())
     }
 

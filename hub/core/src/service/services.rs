@@ -4,8 +4,10 @@ use std::sync::PoisonError;
 
 use seawall::config::{Format, policy};
 use seawall::{Error, GuardBuilder};
+use tracing::info;
 
 use super::hub::{Hub, Refused, check_version, sorted};
+use super::watch;
 use crate::domain::delivery::{ATTEMPTS, ATTEMPTS_CRITICAL};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -37,6 +39,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         (service.version, service.changed) = (found + 1, self.now());
         self.commit(Change::PutService(service.clone())).await?;
         self.use_service(service.clone())?;
+        let Service { name, version, paused, .. } = &service;
+        info!(target: "seawall", service = name.as_str(), version, paused, "[Registry][PutService] Success.");
         Ok(service)
     }
 
@@ -67,23 +71,26 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let used = used.join("`, `");
             return Err(Refused::Conflict(format!("rule `{used}` sends to it; delete or change it first")));
         }
-        self.bury(Whose::Service(name.clone()), pending, || self.deliver.remove_service(name)).await?;
+        let buried = Whose::Service(name.clone());
+        let buried = self.bury(buried, name, pending, || self.deliver.remove_service(name)).await?;
         self.commit(Change::DeleteService(name.clone(), service.version)).await?;
         self.deliver.remove_service(name);
         self.services.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        info!(target: "seawall", service = name.as_str(), deadLettered = buried, "[Registry][DeleteService] Success.");
         Ok(())
     }
 
-    /// Makes dead letters of what has not ended, or refuses if there is such. `stop` is called before.
+    /// Makes dead letters of what has not ended, or refuses if there is such. `stop` is called before. Says how many.
     pub(super) async fn bury(
         &self,
         whose: Whose,
+        service: &Slug,
         pending: Pending,
         stop: impl FnOnce(),
-    ) -> Result<(), Refused> {
+    ) -> Result<usize, Refused> {
         let waiting = self.store.pending(whose.clone(), 10_000).await?;
         if waiting == 0 {
-            return Ok(());
+            return Ok(0);
         }
         if pending == Pending::Refuse {
             let count = if waiting == 10_000 { "10000 or more".to_owned() } else { waiting.to_string() };
@@ -92,11 +99,15 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             )));
         }
         stop();
+        let mut buried = 0;
         loop {
             let bury = Change::Bury { whose: whose.clone(), most: AT_ONCE, at: self.now() };
-            if self.commit(bury).await?.touched == 0 {
-                return Ok(());
+            let touched = self.commit(bury).await?.touched;
+            if touched == 0 {
+                watch::buried(service, buried);
+                return Ok(buried);
             }
+            buried += touched;
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::PoisonError;
 
+use tracing::info;
+
 use super::hub::{Hub, Refused, check_version, sorted};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
@@ -24,6 +26,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(source.name.clone(), source.clone());
+        let Source { name, version, enabled, .. } = &source;
+        info!(target: "seawall", source = name.as_str(), version, enabled, "[Registry][PutSource] Success.");
         Ok(source)
     }
 
@@ -34,6 +38,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         check_version(expected, source.version)?;
         self.commit(Change::DeleteSource(name.clone(), source.version)).await?;
         self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        info!(target: "seawall", source = name.as_str(), "[Registry][DeleteSource] Success.");
         Ok(())
     }
 

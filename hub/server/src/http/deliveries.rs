@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_dist::deadletter::Attempt;
@@ -14,6 +14,7 @@ use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Again, Mode};
 use serde_json::{Map, Value, json};
 
+use super::access::Caller;
 use super::evaluate::shown_request;
 use super::fields::Fields;
 use super::query::{Query, paged};
@@ -99,14 +100,18 @@ fn shown_attempt(attempt: &Attempt) -> Value {
     })
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
     match hub.store().delivery(id).await {
-        Ok(Some((kept, attempts))) => {
+        Ok(Some((kept, attempts))) if caller.sees(&kept.service) => {
             let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
             success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
         }
-        Ok(None) => missing("delivery"),
+        Ok(_) => missing("delivery"),
         Err(error) => store_problem(&error),
     }
 }
@@ -128,14 +133,20 @@ fn filter(query: &mut Query) -> (DeliveryFilter, Option<&'static str>) {
     (filter, asked.map(|(word, _)| word))
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
     let mut query = Query::new(query.as_deref());
     let ((filter, asked), page) = (filter(&mut query), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().deliveries(filter, page).await {
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
-            page.items.retain(|kept| asked.is_none_or(|asked| word(&hub, kept) == asked));
+            page.items.retain(|kept| {
+                caller.sees(&kept.service) && asked.is_none_or(|asked| word(&hub, kept) == asked)
+            });
             success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
         }
         Err(error) => store_problem(&error),
@@ -152,21 +163,32 @@ fn shown_dead(hub: &Hub, dead: &Dead) -> Value {
     merged(shown(hub, &dead.delivery), more)
 }
 
-pub(super) async fn list_dead(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list_dead(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
     let mut query = Query::new(query.as_deref());
     let ((filter, _), page) = (filter(&mut query), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().dead_letters(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead))),
+        Ok(mut page) => {
+            page.items.retain(|dead| caller.sees(&dead.delivery.service));
+            success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead)))
+        }
         Err(error) => store_problem(&error),
     })
 }
 
 /// Everything that is known of it: what happened, what was to be sent, and every try.
-pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn get_dead(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
     match hub.dead_letter(id).await {
-        Ok(Some((dead, record))) => {
+        Ok(Some((dead, record))) if caller.sees(&dead.delivery.service) => {
             let address = hub.service(&dead.delivery.service).map(|service| service.address);
             let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
             let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
@@ -178,13 +200,20 @@ pub(super) async fn get_dead(State(hub): State<Arc<Hub>>, Path(id): Path<String>
             });
             success(StatusCode::OK, &merged(shown_dead(&hub, &dead), more))
         }
-        Ok(None) => missing("dead letter"),
+        Ok(_) => missing("dead letter"),
         Err(error) => store_problem(&error),
     }
 }
 
-pub(super) async fn discard(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn discard(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
+    if !sees(&hub, &caller, id).await {
+        return missing("dead letter");
+    }
     match hub.discard(id).await {
         Ok(()) => success(StatusCode::OK, &json!({"id": id.to_string(), "deleted": true})),
         Err(why) => refused(why, "dead letter"),
@@ -194,6 +223,7 @@ pub(super) async fn discard(State(hub): State<Arc<Hub>>, Path(id): Path<String>)
 /// `POST …/deadLetters/{id}:replay` with `{mode, again}`.
 pub(super) async fn act(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(id_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -217,6 +247,9 @@ pub(super) async fn act(
         return Ok(wrong_fields(&problems));
     }
     let Some(dead) = DeliveryId::parse(id) else { return Ok(missing("dead letter")) };
+    if !sees(&hub, &caller, dead).await {
+        return Ok(missing("dead letter"));
+    }
     let key = super::events::idempotency_key(&headers)?;
     Ok(match hub.replay(&Again { dead, mode, again, key }).await {
         Ok(delivery) => {
@@ -225,4 +258,12 @@ pub(super) async fn act(
         }
         Err(why) => refused(why, "dead letter"),
     })
+}
+
+/// Whether a dead letter is for the caller to see. What is not answers exactly like one that is not there.
+async fn sees(hub: &Hub, caller: &Caller, id: DeliveryId) -> bool {
+    if caller.sees_all() {
+        return true;
+    }
+    matches!(hub.store().delivery(id).await, Ok(Some((kept, _))) if caller.sees(&kept.service))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::Store;
@@ -12,6 +12,7 @@ use seawall_hub_core::service::{BACKTEST_MAX, Backtest, Evaluation, sample_event
 use serde_json::{Map, Value, json};
 
 use super::Caught;
+use super::access::Caller;
 use super::events;
 use super::fields::Fields;
 use super::reply::{missing, parse, refused, store_problem, success, wrong_fields};
@@ -19,7 +20,11 @@ use super::rules;
 use crate::hub::Hub;
 
 /// `POST …/rules:evaluate` with `{rule | ruleName, event | eventId}`.
-pub(super) async fn evaluate(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught {
+pub(super) async fn evaluate(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    body: Bytes,
+) -> Caught {
     let mut fields = Fields::new(parse(&body)?);
     let (rule, rule_name) = (fields.any("rule"), fields.text("ruleName"));
     let (event, event_id) = (fields.any("event"), fields.text("eventId"));
@@ -38,7 +43,7 @@ pub(super) async fn evaluate(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught
             Ok(rule) => rule,
             Err(problems) => return Ok(wrong_fields(&events::below("rule", problems))),
         },
-        (None, name) => match rules::find(&hub, &name.unwrap_or_default()) {
+        (None, name) => match rules::find(&hub, &caller, &name.unwrap_or_default()) {
             Some(rule) => rule,
             None => return Ok(missing("rule")),
         },
@@ -48,6 +53,7 @@ pub(super) async fn evaluate(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught
             Ok(incoming) => sample_event(&incoming, hub.now()),
             Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
+        (None, _) if !caller.sees_all() => return Ok(events::of_all()),
         (None, id) => match hub.store().event(&id.unwrap_or_default()).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(missing("event")),
@@ -64,7 +70,10 @@ pub(super) async fn evaluate(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught
 }
 
 /// `POST …/rules/{id}:backtest` with `{max, rule}`: the rule that is kept, or another one in its place.
-pub(super) async fn backtest(hub: &Hub, name: &Slug, mut fields: Fields) -> Caught {
+pub(super) async fn backtest(hub: &Hub, caller: &Caller, name: &Slug, mut fields: Fields) -> Caught {
+    if !caller.sees_all() {
+        return Ok(events::of_all());
+    }
     let most = fields.number("max", 1, BACKTEST_MAX as u64);
     let draft = fields.any("rule");
     let problems = fields.end("max, rule");

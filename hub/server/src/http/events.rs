@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_hub_core::domain::event::Event;
@@ -14,9 +14,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Caught;
+use super::access::Caller;
 use super::fields::FieldProblem;
 use super::query::{Query, paged};
-use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
+use super::reply::{
+    missing, not_json, problem, store_problem, success, success_text, trace_or_own, wrong_fields,
+};
 use super::shallow::Shallow;
 use crate::hub::Hub;
 use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
@@ -24,7 +27,12 @@ use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
 const KEY: &str = "idempotency-key";
 const KEY_MAX: usize = 200;
 
-pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+pub(super) async fn accept(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
     let mut incoming = match Mode::of(&headers) {
         None => {
             let named = !headers.contains_key(KEY);
@@ -34,12 +42,13 @@ pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body
             let mut events = cloud_events(mode, &headers, &body)?;
             match events.pop() {
                 Some(event) if events.is_empty() => event,
-                event => return Ok(batch(&hub, events.into_iter().chain(event).collect()).await),
+                event => return batch(&hub, &caller, events.into_iter().chain(event).collect()).await,
             }
         }
     };
+    caller.may_send_from(&incoming.source)?;
     incoming.key = idempotency_key(&headers)?;
-    incoming.trace = trace_of(&headers).or(incoming.trace);
+    incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
         Err(error) => not_accepted(&error),
@@ -47,9 +56,14 @@ pub(super) async fn accept(State(hub): State<Arc<Hub>>, headers: HeaderMap, body
 }
 
 /// `POST …/events:batchCreate` with `{events: […]}`, or a batch of CloudEvents.
-pub(super) async fn accept_batch(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
+pub(super) async fn accept_batch(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
     if let Some(mode) = Mode::of(&headers) {
-        return Ok(batch(&hub, cloud_events(mode, &headers, &body)?).await);
+        return batch(&hub, &caller, cloud_events(mode, &headers, &body)?).await;
     }
     let mut fields = Shallow::read(&body).map_err(|error| not_json(&error))?;
     let list = fields.raw("events").and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list).ok());
@@ -81,11 +95,15 @@ pub(super) async fn accept_batch(State(hub): State<Arc<Hub>>, headers: HeaderMap
     for event in &mut incoming {
         event.trace.clone_from(&trace);
     }
-    Ok(batch(&hub, incoming).await)
+    batch(&hub, &caller, incoming).await
 }
 
 /// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
-async fn batch(hub: &Hub, incoming: Vec<Incoming>) -> Response {
+async fn batch(hub: &Hub, caller: &Caller, mut incoming: Vec<Incoming>) -> Caught {
+    incoming.iter().try_for_each(|event| caller.may_send_from(&event.source))?;
+    for event in &mut incoming {
+        event.trace = trace_or_own(event.trace.take());
+    }
     let ids: Vec<String> = incoming.iter().map(|event| event.id.clone()).collect();
     let answers = hub.accept_all(incoming).await;
     if let Some(NotAccepted::Store(error)) = answers
@@ -93,7 +111,7 @@ async fn batch(hub: &Hub, incoming: Vec<Incoming>) -> Response {
         .filter_map(|answer| answer.as_ref().err())
         .find(|error| matches!(error, NotAccepted::Store(_)))
     {
-        return store_problem(error);
+        return Ok(store_problem(error));
     }
     let results: Vec<String> = answers
         .iter()
@@ -112,7 +130,7 @@ async fn batch(hub: &Hub, incoming: Vec<Incoming>) -> Response {
         answers.len() - refused,
         results.join(",")
     );
-    success_text(StatusCode::ACCEPTED, &data)
+    Ok(success_text(StatusCode::ACCEPTED, &data))
 }
 
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
@@ -279,7 +297,14 @@ fn shown_event(event: &Event) -> Value {
     })
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> Response {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
+    if !caller.sees_all() {
+        return of_all();
+    }
     match hub.store().event(&id).await {
         Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
         Ok(None) => missing("event"),
@@ -287,7 +312,14 @@ pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(id): Path<String>) -> 
     }
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
+    if !caller.sees_all() {
+        return Ok(of_all());
+    }
     let mut query = Query::new(query.as_deref());
     let filter = EventFilter {
         kind: query.parsed("type", Pattern::new),
@@ -300,4 +332,10 @@ pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery)
         Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
         Err(error) => store_problem(&error),
     })
+}
+
+/// A key that is limited to some services may not look at events: they belong to no service.
+pub(super) fn of_all() -> Response {
+    let word = "this key is limited to some services, and events belong to none";
+    problem(StatusCode::FORBIDDEN, "forbidden", word, false)
 }

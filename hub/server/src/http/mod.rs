@@ -1,28 +1,35 @@
 //! The API: handlers translate and authorise, and nothing else.
 
+pub(crate) mod access;
 mod actuator;
+mod audit;
 mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+mod keys;
+mod metrics;
 mod query;
 mod reply;
+pub(crate) mod routes;
 mod rules;
 mod services;
 mod shallow;
 mod sources;
+mod watch;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use ring::rand::{SecureRandom, SystemRandom};
-use sha2::{Digest, Sha256};
 
+pub use self::access::key_hash;
+pub use self::keys::fresh_key;
 use self::reply::{TRACE, enveloped, problem};
 use crate::hub::Hub;
 
@@ -53,47 +60,18 @@ impl IntoResponse for Early {
     }
 }
 
-/// The API of a hub, for whoever has the key with this hash.
-pub fn api(hub: Arc<Hub>, admin_key: [u8; 32]) -> Router {
-    let guarded = Router::new()
-        .route("/api/v1/registry/services", post(services::put).get(services::list))
-        .route(
-            "/api/v1/registry/services/{name}",
-            get(services::get)
-                .put(services::replace)
-                .patch(services::change)
-                .delete(services::delete)
-                .post(services::act),
-        )
-        .route("/api/v1/registry/services/{name}/circuit", get(services::circuit))
-        .route("/api/v1/registry/services/{name}/{verb}", post(services::move_circuit))
-        .route("/api/v1/registry/rules", post(rules::put).get(rules::list))
-        .route("/api/v1/registry/rules:evaluate", post(evaluate::evaluate))
-        .route(
-            "/api/v1/registry/rules/{name}",
-            get(rules::get).put(rules::replace).patch(rules::change).delete(rules::delete).post(rules::act),
-        )
-        .route("/api/v1/registry/rules/{name}/versions", get(rules::versions))
-        .route("/api/v1/registry/sources", post(sources::put).get(sources::list))
-        .route(
-            "/api/v1/registry/sources/{name}",
-            get(sources::get).put(sources::replace).delete(sources::delete),
-        )
-        .route("/api/v1/bridge/events", post(events::accept).get(events::list))
-        .route("/api/v1/bridge/events:batchCreate", post(events::accept_batch))
-        .route("/api/v1/bridge/events/{id}", get(events::get))
-        .route("/api/v1/bridge/deliveries", get(deliveries::list))
-        .route("/api/v1/bridge/deliveries/{id}", get(deliveries::get))
-        .route("/api/v1/bridge/deadLetters", get(deliveries::list_dead))
-        .route(
-            "/api/v1/bridge/deadLetters/{id}",
-            get(deliveries::get_dead).delete(deliveries::discard).post(deliveries::act),
-        )
-        .layer(middleware::from_fn_with_state(Arc::new(admin_key), authorise));
+/// The API of a hub.
+pub fn api(hub: Arc<Hub>) -> Router {
+    let (guarded, table) = routes::router();
+    let guarded =
+        guarded.layer(middleware::from_fn_with_state((hub.clone(), Arc::new(table)), access::guard));
     Router::new()
         .route("/actuator/health", get(actuator::health))
         .route("/actuator/health/liveness", get(actuator::liveness))
         .route("/actuator/health/readiness", get(actuator::readiness))
+        .route("/actuator/metrics", get(metrics::names))
+        .route("/actuator/metrics/{name}", get(metrics::one))
+        .route("/metrics", get(metrics::prometheus))
         .route("/in/{source}", post(sources::webhook))
         .merge(guarded)
         .fallback(|| async { nothing_here() })
@@ -106,29 +84,6 @@ pub fn api(hub: Arc<Hub>, admin_key: [u8; 32]) -> Router {
         .with_state(hub)
 }
 
-/// The hash of a key: what is kept of it, and compared.
-#[must_use]
-pub fn key_hash(key: &str) -> [u8; 32] {
-    Sha256::digest(key.as_bytes()).into()
-}
-
-/// Compared as hashes, so that the time it takes says nothing about the key.
-async fn authorise(
-    State(key): State<Arc<[u8; 32]>>,
-    headers: HeaderMap,
-    request: Request,
-    next: Next,
-) -> Response {
-    let given =
-        headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    if given.is_some_and(|given| key_hash(given) == *key) {
-        return next.run(request).await;
-    }
-    let word = "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at the \
-                first start";
-    problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false)
-}
-
 /// Every request belongs to a trace: the one that it says, or a new one.
 async fn traced(request: Request, next: Next) -> Response {
     let said = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
@@ -136,7 +91,10 @@ async fn traced(request: Request, next: Next) -> Response {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
     };
-    TRACE.scope(trace, async { enveloped(next.run(request).await) }).await
+    let seen = watch::Seen::new(&request, &trace);
+    let response = TRACE.scope(trace, async { enveloped(next.run(request).await) }).await;
+    seen.answered(&response);
+    response
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
@@ -188,3 +146,6 @@ fn no_verb(verb: &str, known: &str) -> Response {
     let word = format!("there is no `:{verb}` here; there are {known}");
     problem(StatusCode::NOT_FOUND, "noSuchAction", &word, false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use seawall_hub_core::service::Refused;
 use serde_json::{Value, json};
 
 use super::fields::FieldProblem;
+use super::watch;
 
 tokio::task_local! {
     /// The trace that the request under way belongs to.
@@ -15,6 +16,11 @@ tokio::task_local! {
 }
 
 const JSON: &str = "application/json";
+
+/// The trace that an event belongs to: what it says, or that of the request that brings it.
+pub(super) fn trace_or_own(said: Option<String>) -> Option<String> {
+    said.or_else(|| TRACE.try_with(|own| format!("00-{own}-{}-00", &own[16..])).ok())
+}
 
 /// A store that is busy or full is worth another try after so many seconds.
 const STORE_RETRY_SECONDS: &str = "1";
@@ -52,7 +58,7 @@ fn failure(status: StatusCode, code: &str, message: &str, retryable: bool, error
         "status": "error", "data": null, "code": code, "message": message, "retryable": retryable, "errors": errors,
         "traceId": trace,
     });
-    answer(status, body.to_string())
+    watch::because(answer(status, body.to_string()), message)
 }
 
 /// Some fields are wrong.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_hub_core::domain::delivery::{Count, Schedule};
@@ -14,6 +14,7 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
 use serde_json::{Map, Value, json};
 
+use super::access::Caller;
 use super::fields::{FieldProblem, Fields};
 use super::query::Query;
 use super::reply::{expected, missing, parse, refused, store_problem, success, versioned, wrong_fields};
@@ -24,31 +25,38 @@ use crate::hub::Hub;
 const KNOWN: &str =
     "name, eventType, filter, service, method, path, headers, body, delivery, ordering, enabled";
 
-pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
-    keep(&hub, None, expected(&headers)?, parse(&body)?).await
+pub(super) async fn put(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    keep(&hub, &caller, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, Some(&name), expected(&headers)?, parse(&body)?).await
+    keep(&hub, &caller, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
 pub(super) async fn change(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
     let (said, change) = (expected(&headers)?, parse(&body)?);
     loop {
-        let Some(rule) = find(&hub, &name) else { return Ok(missing("rule")) };
+        let Some(rule) = find(&hub, &caller, &name) else { return Ok(missing("rule")) };
         let seen = said.unwrap_or(rule.version);
-        let answer = keep(&hub, Some(&name), Some(seen), patched(&rule, change.clone())).await?;
+        let answer = keep(&hub, &caller, Some(&name), Some(seen), patched(&rule, change.clone())).await?;
         // Whoever does not say which version they have seen means the newest, also if it came this moment.
         if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
             return Ok(answer);
@@ -67,12 +75,17 @@ fn patched(rule: &Rule, mut change: Value) -> Value {
     merged(before, change)
 }
 
-async fn keep(hub: &Hub, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
+async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let rule = match read(body, named) {
         Ok(rule) => rule,
         Err(problems) => return Ok(wrong_fields(&problems)),
     };
-    let is_new = hub.rule(&rule.name).is_none();
+    let before = hub.rule(&rule.name);
+    let foreign = |rule: &Rule| !caller.sees(&rule.service);
+    if foreign(&rule) || before.as_ref().is_some_and(foreign) {
+        return Ok(missing("rule"));
+    }
+    let is_new = before.is_none();
     Ok(match hub.put_rule(rule, expected).await {
         Ok(kept) => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -193,25 +206,36 @@ fn shown(rule: &Rule) -> Value {
     merged(written(rule), more)
 }
 
-pub(super) fn find(hub: &Hub, name: &str) -> Option<Rule> {
-    hub.rule(&Slug::new(name).ok()?)
+/// A rule that the caller may see: one whose service it may see.
+pub(super) fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Rule> {
+    hub.rule(&Slug::new(name).ok()?).filter(|rule| caller.sees(&rule.service))
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.rules().iter().map(shown).collect())
+pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
+    let rules = hub.rules();
+    let seen = rules.iter().filter(|rule| caller.sees(&rule.service));
+    success(StatusCode::OK, &seen.map(shown).collect())
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
-    match find(&hub, &name) {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    match find(&hub, &caller, &name) {
         Some(rule) => versioned(StatusCode::OK, rule.version, &shown(&rule)),
         None => missing("rule"),
     }
 }
 
-pub(super) async fn versions(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+pub(super) async fn versions(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
     let Ok(name) = Slug::new(&name) else { return missing("rule") };
     match hub.store().rule_versions(&name).await {
-        Ok(versions) if versions.is_empty() => missing("rule"),
+        Ok(versions) if !versions.first().is_some_and(|rule| caller.sees(&rule.service)) => missing("rule"),
         Ok(versions) => success(StatusCode::OK, &versions.iter().map(shown).collect()),
         Err(error) => store_problem(&error),
     }
@@ -219,6 +243,7 @@ pub(super) async fn versions(State(hub): State<Arc<Hub>>, Path(name): Path<Strin
 
 pub(super) async fn delete(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -226,7 +251,7 @@ pub(super) async fn delete(
     let mut query = Query::new(query.as_deref());
     let pending = pending(&mut query);
     query.end("pending")?;
-    let Ok(name) = Slug::new(&name) else { return Ok(missing("rule")) };
+    let Some(Rule { name, .. }) = find(&hub, &caller, &name) else { return Ok(missing("rule")) };
     Ok(match hub.delete_rule(&name, expected(&headers)?, pending).await {
         Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
         Err(why) => refused(why, "rule"),
@@ -236,12 +261,13 @@ pub(super) async fn delete(
 /// `POST …/rules/{id}:backtest`, `:enable`, `:disable`, `:rollback`.
 pub(super) async fn act(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
-    let Ok(name) = Slug::new(name) else { return Ok(missing("rule")) };
+    let Some(Rule { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("rule")) };
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
     let done = match verb {
         "enable" => hub.enable_rule(&name, true, None).await,
@@ -264,7 +290,7 @@ pub(super) async fn act(
             };
             hub.roll_back_rule(&name, version, expected(&headers)?).await
         }
-        "backtest" => return super::evaluate::backtest(&hub, &name, fields).await,
+        "backtest" => return super::evaluate::backtest(&hub, &caller, &name, fields).await,
         _ => return Ok(super::no_verb(verb, "backtest, enable, disable, rollback")),
     };
     Ok(match done {

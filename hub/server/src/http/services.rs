@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
@@ -15,6 +15,7 @@ use seawall_hub_core::render::{Body, Request};
 use seawall_hub_core::service::{Move, Pending};
 use serde_json::{Map, Value, json};
 
+use super::access::Caller;
 use super::fields::Fields;
 use super::query::Query;
 use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
@@ -24,31 +25,38 @@ use crate::hub::Hub;
 
 const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
 
-pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
-    keep(&hub, None, expected(&headers)?, parse(&body)?).await
+pub(super) async fn put(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    keep(&hub, &caller, None, expected(&headers)?, parse(&body)?).await
 }
 
 pub(super) async fn replace(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
-    keep(&hub, Some(&name), expected(&headers)?, parse(&body)?).await
+    keep(&hub, &caller, Some(&name), expected(&headers)?, parse(&body)?).await
 }
 
 /// What is not named stays as it is.
 pub(super) async fn change(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
     let (said, change) = (expected(&headers)?, parse(&body)?);
     loop {
-        let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
+        let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
         let (seen, changed) = (said.unwrap_or(service.version), merged(written(&service), change.clone()));
-        let answer = keep(&hub, Some(&name), Some(seen), changed).await?;
+        let answer = keep(&hub, &caller, Some(&name), Some(seen), changed).await?;
         // Whoever does not say which version they have seen means the newest, also if it came this moment.
         if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
             return Ok(answer);
@@ -67,7 +75,7 @@ pub(super) fn merged(before: Value, over: Value) -> Value {
     }
 }
 
-async fn keep(hub: &Hub, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
+async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let mut fields = Fields::new(body);
     let name = match named {
         // The path says it; if the body does too, it says the same.
@@ -93,6 +101,9 @@ async fn keep(hub: &Hub, named: Option<&str>, expected: Option<u64>, body: Value
     let credentials = fields.any("auth").and_then(|auth| Credentials::read(auth, &mut fields));
     let problems = fields.end(KNOWN);
     let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
+    if !caller.sees(&name) {
+        return Ok(missing("service"));
+    }
     let auth = match credentials {
         Some(credentials) => match hub.keyring().seal(&credentials.to_bytes(), name.as_str()) {
             Some(sealed) => Some(sealed),
@@ -176,16 +187,24 @@ fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
     })
 }
 
-fn find(hub: &Hub, name: &str) -> Option<Service> {
-    hub.service(&Slug::new(name).ok()?)
+/// A service that the caller may see.
+fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Service> {
+    let name = Slug::new(name).ok().filter(|name| caller.sees(name))?;
+    hub.service(&name)
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.services().iter().map(|service| shown(&hub, service)).collect())
+pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
+    let services = hub.services();
+    let seen = services.iter().filter(|service| caller.sees(&service.name));
+    success(StatusCode::OK, &seen.map(|service| shown(&hub, service)).collect())
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
-    match find(&hub, &name) {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    match find(&hub, &caller, &name) {
         Some(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
         None => missing("service"),
     }
@@ -198,6 +217,7 @@ pub(super) fn pending(query: &mut Query) -> Pending {
 
 pub(super) async fn delete(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -205,7 +225,7 @@ pub(super) async fn delete(
     let mut query = Query::new(query.as_deref());
     let pending = pending(&mut query);
     query.end("pending")?;
-    let Ok(name) = Slug::new(&name) else { return Ok(missing("service")) };
+    let Some(Service { name, .. }) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
     Ok(match hub.delete_service(&name, expected(&headers)?, pending).await {
         Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
         Err(why) => refused(why, "service"),
@@ -213,9 +233,14 @@ pub(super) async fn delete(
 }
 
 /// `POST …/services/{name}:test`, `:pause`, `:resume`.
-pub(super) async fn act(State(hub): State<Arc<Hub>>, Path(name_verb): Path<String>, body: Bytes) -> Caught {
+pub(super) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name_verb): Path<String>,
+    body: Bytes,
+) -> Caught {
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
-    let Ok(name) = Slug::new(name) else { return Ok(missing("service")) };
+    let Some(Service { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("service")) };
     let paused = match verb {
         "test" => return test(&hub, &name, &body).await,
         "pause" => true,
@@ -266,8 +291,12 @@ async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
     })
 }
 
-pub(super) async fn circuit(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Caught {
-    let Some(service) = find(&hub, &name) else { return Ok(missing("service")) };
+pub(super) async fn circuit(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Caught {
+    let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
     let history = match hub.store().circuit_history(&service.name, 50).await {
         Ok(history) => history,
         Err(error) => return Ok(super::reply::store_problem(&error)),
@@ -297,6 +326,7 @@ pub(super) async fn circuit(State(hub): State<Arc<Hub>>, Path(name): Path<String
 /// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason.
 pub(super) async fn move_circuit(
     State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
     Path((name, verb)): Path<(String, String)>,
     body: Bytes,
 ) -> Caught {
@@ -316,7 +346,7 @@ pub(super) async fn move_circuit(
     if !problems.is_empty() {
         return Ok(wrong_fields(&problems));
     }
-    let Ok(name) = Slug::new(&name) else { return Ok(missing("service")) };
+    let Some(Service { name, .. }) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
     Ok(match hub.move_circuit(&name, how, &reason).await {
         Ok(()) => success(StatusCode::OK, &json!({"state": circuit_word(&hub, &name), "reason": reason})),
         Err(why) => refused(why, "service"),

@@ -21,9 +21,10 @@ use super::Caught;
 use super::events::{not_accepted, shown as shown_accepted};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{
-    expected, missing, parse, problem, refused, success, success_text, versioned, wrong_fields,
+    expected, missing, parse, problem, refused, success, success_text, trace_or_own, versioned, wrong_fields,
 };
 use super::services::merged;
+use super::watch::webhook_refused;
 use crate::hub::{Gate, Hub};
 use crate::source::Replays;
 use crate::source::verify::{Presented, Scheme, Settings, Verifier};
@@ -162,12 +163,25 @@ pub(super) async fn webhook(
         let word = "the request does not prove that it comes from this source";
         problem(StatusCode::UNAUTHORIZED, "unverified", word, false)
     };
-    let source = Slug::new(&name).ok().and_then(|name| hub.source(&name)).filter(|source| source.enabled);
-    let Some(source) = source else { return Ok(stranger()) };
-    let Some(gate) = gate(&hub, &source) else { return Ok(stranger()) };
+    let found = Slug::new(&name).ok().and_then(|name| hub.source(&name));
+    let refuse = |why: &str| {
+        webhook_refused(&name, found.is_some(), why);
+        stranger()
+    };
+    let source = match &found {
+        Some(source) if source.enabled => source,
+        Some(_) => return Ok(refuse("it is disabled")),
+        None => return Ok(refuse("there is no such source")),
+    };
+    let Some(gate) = gate(&hub, source) else {
+        return Ok(refuse("its secret can't be opened; was `secret.key` changed?"));
+    };
     let presented = Presented { headers: &headers, body: &body };
-    let Ok(verified) = gate.verifier.check(&presented, hub.now()) else { return Ok(stranger()) };
-    let incoming = match incoming(&source, &gate.naming, &headers, &body, verified.message) {
+    let verified = match gate.verifier.check(&presented, hub.now()) {
+        Ok(verified) => verified,
+        Err(refused) => return Ok(refuse(&refused.reason())),
+    };
+    let incoming = match incoming(source, &gate.naming, &headers, &body, verified.message) {
         Ok(incoming) => incoming,
         Err(problem) => return Ok(wrong_fields(&[problem])),
     };
@@ -239,7 +253,7 @@ fn incoming(
         subject: None,
         extensions: Vec::new(),
         data: Data::from(&data),
-        trace: super::events::trace_of(headers),
+        trace: trace_or_own(super::events::trace_of(headers)),
         key: None,
     })
 }

@@ -62,7 +62,8 @@ impl<'c> Changes<'c> {
                 self.delete("DELETE FROM sources WHERE name = ?1 AND version = ?2", name.as_str(), *version)
             }
             Change::PutCircuit(circuit) => self.put_circuit(circuit),
-            Change::PutAdminKey(hash) => self.run("UPDATE meta SET admin_key = ?1", [&hash[..]]).map(drop),
+            Change::PutKey(key) => self.put_key(key),
+            Change::Audit(entry) => self.add_audit(entry),
             Change::Once(once) => self.once(once),
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::Settle(settlement) => self.settle(settlement),

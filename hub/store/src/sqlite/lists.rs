@@ -6,12 +6,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Dead, DeliveryFilter, EventFilter, Kept, Page, PageAt};
 
+use super::access;
 use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
 
 /// So many rows a page looks at, at most.
@@ -164,6 +166,11 @@ pub(super) fn dead_letters(
     );
     let read = |row: &Row<'_>| dead_row(row, era, None);
     page_of(connection, &sql, page, None, read, |dead| takes(filter, &dead.delivery))
+}
+
+pub(super) fn audit(connection: &Connection, page: PageAt) -> rusqlite::Result<Page<AuditEntry>> {
+    let sql = "SELECT number, at, who, action, target, reason, trace FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
+    page_of(connection, sql, page, None, access::audit_row, |_| true)
 }
 
 fn era(connection: &Connection) -> rusqlite::Result<u64> {

@@ -8,6 +8,7 @@
 //! # What a power cut leaves
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
+mod access;
 mod changes;
 mod deliveries;
 mod letters;
@@ -20,6 +21,7 @@ mod rows;
 mod sabotage;
 mod schema;
 mod unit_of_work;
+mod watch;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -30,6 +32,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
@@ -37,13 +40,14 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
+    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
     StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::oneshot;
 
 use self::queue::{Queue, Work};
 use self::unit_of_work::Writer;
+use self::watch::Disk;
 
 /// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
 #[derive(Clone)]
@@ -58,6 +62,7 @@ struct Inner {
     path: PathBuf,
     /// Of this start. What other starts had in hand is void.
     epoch: u64,
+    disk: Disk,
     writer: Option<thread::JoinHandle<()>>,
     /// Held for as long as the store is open, so that two processes never share a folder.
     _lock: File,
@@ -77,6 +82,8 @@ impl Sqlite {
             return Err(failed("can't use the folder", &held));
         }
         let path = folder.join("seawall.db");
+        let disk = Disk::new(&path);
+        let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
         let start = schema::prepare(&mut connection)?;
@@ -88,9 +95,11 @@ impl Sqlite {
             readers: Mutex::default(),
             path,
             epoch: start.epoch,
+            disk,
             writer: Some(writer.map_err(|error| failed("can't start the writer for", &error))?),
             _lock: lock,
         };
+        inner.disk.opened(start.epoch, began);
         Ok(Sqlite { inner: Arc::new(inner) })
     }
 
@@ -98,6 +107,11 @@ impl Sqlite {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.inner.epoch
+    }
+
+    /// Records what there is now: what waits to be written, and how large the log is.
+    pub fn record_gauges(&self) {
+        self.inner.disk.record_gauges(self.inner.queue.waiting());
     }
 
     /// Waits until the store can't be trusted any more, also while nobody writes.
@@ -112,7 +126,9 @@ impl Sqlite {
     ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
-        receiver.await.unwrap_or_else(|_| Err(ended()))
+        let answer = receiver.await.unwrap_or_else(|_| Err(ended()));
+        self.inner.disk.answered(&answer);
+        answer
     }
 
     /// Reads on a connection of its own, beside whatever is being written.
@@ -182,10 +198,12 @@ impl Store for Sqlite {
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
         for asked in asked {
-            answers.push(match asked {
+            let answer = match asked {
                 Ok(receiver) => receiver.await.unwrap_or_else(|_| Err(ended())),
                 Err(error) => Err(error),
-            });
+            };
+            self.inner.disk.answered(&answer);
+            answers.push(answer);
         }
         answers
     }
@@ -229,8 +247,16 @@ impl Store for Sqlite {
         self.read(move |connection| lists::dead_letters(connection, &filter, page)).await
     }
 
+    async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
+        self.read(move |connection| lists::audit(connection, page)).await
+    }
+
     async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {
         self.read(move |connection| reads::pending(connection, &whose, most)).await
+    }
+
+    async fn census(&self, services: Vec<Slug>, most: u32) -> Result<Census, StoreError> {
+        self.read(move |connection| reads::census(connection, services, most)).await
     }
 
     async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {

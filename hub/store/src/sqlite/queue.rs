@@ -75,6 +75,11 @@ impl Queue {
         }
     }
 
+    /// How much waits in each lane.
+    pub(super) fn waiting(&self) -> [usize; 3] {
+        self.lock().lanes.each_ref().map(VecDeque::len)
+    }
+
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();

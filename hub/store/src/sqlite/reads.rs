@@ -10,8 +10,9 @@ use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Due, Registered, Whose};
+use seawall_hub_core::port::store::{Census, Due, Registered, Whose};
 
+use super::access;
 use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
 use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
 
@@ -36,7 +37,7 @@ pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered
         ))?
         .query_map([], circuit)?
         .collect::<rusqlite::Result<_>>()?,
-        admin_key: connection.query_row("SELECT admin_key FROM meta", [], |row| row.get(0))?,
+        keys: access::keys(connection)?,
     })
 }
 
@@ -125,6 +126,24 @@ pub(super) fn pending(connection: &Connection, whose: &Whose, most: u32) -> rusq
     };
     let sql = format!("SELECT count(*) FROM ({sql} LIMIT ?2)");
     connection.prepare_cached(&sql)?.query_row(params![name.as_str(), most], |row| row.get(0))
+}
+
+pub(super) fn census(connection: &Connection, services: Vec<Slug>, most: u32) -> rusqlite::Result<Census> {
+    let mut count = connection.prepare_cached(&format!(
+        "SELECT count(*) FROM (SELECT 1 FROM deliveries
+         WHERE {WAITING_INDEX} AND state IN (1, 2, 3, 4, 5) AND service = ?1 LIMIT ?2)"
+    ))?;
+    let waiting = services.into_iter().map(|service| {
+        let waiting = count.query_row(params![service.as_str(), most], |row| row.get(0))?;
+        Ok((service, waiting))
+    });
+    // Looks at the newest only, so that it costs the same however many have been discarded.
+    let open = "SELECT count(*) FROM (SELECT discarded FROM dead_letters ORDER BY delivery DESC LIMIT ?1)
+                WHERE discarded IS NULL";
+    Ok(Census {
+        waiting: waiting.collect::<rusqlite::Result<_>>()?,
+        dead_letters: connection.prepare_cached(open)?.query_row([most], |row| row.get(0))?,
+    })
 }
 
 pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<Due>> {

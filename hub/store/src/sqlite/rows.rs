@@ -9,6 +9,7 @@ use seawall_dist::deadletter::{Answer, Attempt, Sent};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::Kept;
 use serde_json::{Value, json};
 
@@ -148,11 +149,11 @@ fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
 
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
-                               d.counted, d.failures, d.reason, d.ordering, d.replay_of";
+                               d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace";
 /// Its request, and the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// So many columns has `KEPT`.
-pub(super) const KEPT_COLUMNS: usize = 14;
+pub(super) const KEPT_COLUMNS: usize = 15;
 
 /// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
 pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
@@ -161,6 +162,7 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
         id: name(row.get(0)?),
         event: row.get(1)?,
         event_accepted: Millis(row.get(2)?),
+        trace: row.get_ref(14)?.as_str_or_null()?.and_then(TraceId::of),
         rule: (slug(row, 3)?, row.get::<_, i64>(4)?.cast_unsigned()),
         service: slug(row, 5)?,
         state: state(row, 6)?,

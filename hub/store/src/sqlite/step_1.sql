@@ -1,8 +1,7 @@
 -- One row: what holds for the whole database.
 CREATE TABLE meta (
-    epoch     INTEGER NOT NULL,
-    era       INTEGER NOT NULL,
-    admin_key BLOB
+    epoch INTEGER NOT NULL,
+    era   INTEGER NOT NULL
 ) STRICT;
 INSERT INTO meta (epoch, era) VALUES (0, random());
 
@@ -48,6 +47,31 @@ CREATE TABLE sources (
     enabled    INTEGER NOT NULL,
     changed    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Never a key itself, only its hash.
+CREATE TABLE keys (
+    name         TEXT PRIMARY KEY,
+    hash         BLOB NOT NULL,
+    former       BLOB,
+    former_until INTEGER,
+    scopes       TEXT NOT NULL,
+    services     TEXT,
+    sources      TEXT,
+    made         INTEGER NOT NULL,
+    expires      INTEGER,
+    revoked      INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Who has changed what.
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    who    TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    reason TEXT,
+    trace  TEXT
+) STRICT;
 
 CREATE TABLE circuits (
     number  INTEGER PRIMARY KEY,

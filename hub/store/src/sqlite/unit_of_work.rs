@@ -9,6 +9,7 @@ use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 use super::changes::Changes;
 use super::queue::{Queue, Work};
 use super::schema::Start;
+use super::watch::Commits;
 
 pub(super) struct Writer {
     connection: Connection,
@@ -26,12 +27,16 @@ impl Writer {
 
     pub(super) fn run(self) {
         let _last = LastWord(&self.queue);
+        let watch = Commits::new();
         loop {
             let together = self.queue.take();
             if together.is_empty() {
                 return;
             }
-            if let Err(reason) = self.commit(together) {
+            let (units, began) = (together.len(), watch.now());
+            let done = self.commit(together);
+            watch.ended(units, began, done.is_ok());
+            if let Err(reason) = done {
                 // Whether the last commit is on the disk is not known. Whoever goes on now may acknowledge what is not
                 // there, so nobody does: the next start reads what is.
                 self.queue.break_off(&reason);

@@ -14,6 +14,7 @@ use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
+use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
@@ -169,6 +170,20 @@ fn source(version: u64) -> Source {
     }
 }
 
+fn key(hash: u8) -> Key {
+    Key {
+        name: slug("ci"),
+        hash: [hash; 32],
+        former: Some(([1; 32], NOW)),
+        scopes: [Scope::Ingest, Scope::Read].into_iter().collect(),
+        services: Some(vec![slug("billing")]),
+        sources: Some(vec!["shop \"7\"".into()]),
+        made: NOW,
+        expires: Some(NOW),
+        revoked: None,
+    }
+}
+
 fn circuit(trips: u32) -> Circuit {
     Circuit {
         service: slug("billing"),
@@ -198,7 +213,8 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
     put(Change::PutRule(ordered.clone())).await.unwrap();
     put(Change::PutSource(source(1))).await.unwrap();
     put(Change::PutSource(source(2))).await.unwrap();
-    put(Change::PutAdminKey([9; 32])).await.unwrap();
+    put(Change::PutKey(key(7))).await.unwrap();
+    put(Change::PutKey(key(9))).await.unwrap();
     for trips in 1..300 {
         put(Change::PutCircuit(circuit(trips))).await.unwrap();
     }
@@ -207,7 +223,7 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
         rules: vec![ordered.clone()],
         sources: vec![source(2)],
         circuits: vec![circuit(299)],
-        admin_key: Some([9; 32]),
+        keys: vec![key(9)],
     };
     assert_eq!(store.registered().await.unwrap(), all);
     assert_eq!(store.rule_versions(&slug("invoices")).await.unwrap(), [ordered, rule("invoices", 1)]);

@@ -19,6 +19,8 @@ pub(crate) use metrics::record_gauges;
 pub use metrics::{Measure, NAMES, describe};
 #[cfg(feature = "tracing")]
 pub(crate) use pair::PairLog;
+#[cfg(feature = "tracing")]
+pub use sampler::{Millis, Sampler};
 
 use std::sync::Arc;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 
-/// `12ms`, and below ten `3.25ms`.
-pub(super) struct Millis(pub(super) Duration);
+/// A time as it stands in a line: `12ms`, and below ten `3.25ms`.
+#[derive(Clone, Copy, Debug)]
+pub struct Millis(pub Duration);
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,9 +33,9 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
-/// Lets so many pass in a second. Second and count in one word, so that it is exact without a lock.
+/// Lets so many pass in a second, for whoever writes lines in a loop. Exact without a lock: second and count are one word.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub struct Sampler {
     per_second: u32,
     /// The second (32 bits) and how many passed in it.
     word: AtomicU64,
@@ -42,12 +43,14 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(per_second: u32) -> Self {
+    /// Lets so many pass in a second.
+    #[must_use]
+    pub fn new(per_second: u32) -> Self {
         Sampler { per_second, word: AtomicU64::new(u64::MAX << 32), suppressed: AtomicU64::new(0) }
     }
 
     /// Whether it may pass, and then how many did not since the last one that did, if any.
-    pub(super) fn pass(&self, now: Tick) -> Option<Option<u64>> {
+    pub fn pass(&self, now: Tick) -> Option<Option<u64>> {
         let second = (now.as_nanos() / 1_000_000_000) & 0xFFFF_FFFF;
         let taken = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
             let passed = if word >> 32 == second { word & 0xFFFF_FFFF } else { 0 };

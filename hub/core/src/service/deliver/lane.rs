@@ -9,11 +9,13 @@ use seawall::breaker::{CircuitBreaker, Snapshot, State as GuardState};
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
+use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::render::Request;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
@@ -32,12 +34,16 @@ pub struct InHand {
     pub id: DeliveryId,
     /// The rule that asks for it.
     pub rule: Slug,
+    /// And its version.
+    pub rule_version: u64,
     /// What is sent.
     pub request: Request,
     /// The event that it is about.
     pub event: String,
     /// When that was accepted.
     pub event_accepted: Millis,
+    /// The trace that it belongs to, if it said so.
+    pub trace: Option<TraceId>,
     /// What it has cost so far.
     pub progress: Progress,
     /// Whether others wait behind it.
@@ -58,6 +64,7 @@ pub(super) struct Lane {
     state: Mutex<State>,
     /// Rung when there may be something to do.
     pub(super) bell: Notify,
+    pub(super) watch: Watch,
 }
 
 struct State {
@@ -129,6 +136,7 @@ impl Lane {
             circuit: Seen { state: CircuitState::Closed, opened: 0, reason: None },
         };
         Arc::new(Lane {
+            watch: Watch::new(&service.name),
             paused: AtomicBool::new(service.paused),
             service: RwLock::new(Arc::new(service)),
             guard,
@@ -227,6 +235,11 @@ impl Lane {
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
         state.fresh.len() + state.again.len() + state.sending + state.settling
+    }
+
+    /// Since when the oldest that was never tried has been waiting in hand.
+    pub(super) fn oldest(&self) -> Option<Millis> {
+        self.lock().fresh.front().map(|delivery| delivery.progress.accepted)
     }
 
     /// What to do next, and whether the store should be asked for more.

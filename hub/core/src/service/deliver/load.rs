@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use tracing::error;
+use tracing::field::display;
+
 use super::Shared;
 use super::lane::InHand;
 use crate::domain::delivery::Reason;
@@ -76,6 +79,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
         let Some(request) = Request::from_bytes(&kept.request, &kept.payload) else {
+            let (trace, event, service) = (kept.trace.map(display), &*kept.event, kept.service.as_str());
+            error!(
+                target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule = kept.rule.0.as_str(),
+                ruleVersion = kept.rule.1, cause = "the request that was kept can't be read", action = "ManualReview",
+                "[Deliver][Load] Failed!"
+            );
             let next =
                 Following::DeadLetter { reason: Reason::Impossible, progress: kept.progress, hold: false };
             let ordered = kept.order.is_some();
@@ -93,9 +102,11 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let delivery = InHand {
             id: kept.id,
             rule: kept.rule.0,
+            rule_version: kept.rule.1,
             request,
             event: kept.event,
             event_accepted: kept.event_accepted,
+            trace: kept.trace,
             progress: kept.progress,
             ordered: kept.order.is_some(),
             replay_of: kept.replay_of,

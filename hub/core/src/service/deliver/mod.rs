@@ -12,6 +12,7 @@
 mod lane;
 mod load;
 mod send;
+mod watch;
 
 pub use lane::{FRESH_MAX, InHand};
 
@@ -31,6 +32,7 @@ use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::port::store::{Store, StoreError};
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;
@@ -142,14 +144,16 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// Takes deliveries in hand that this process has just accepted. Those for which there is no room go back to the store,
     /// and come again when there is.
     pub fn begin(&self, begun: Vec<Begun>) {
-        for Begun { id, rule, service, request, event, ordered } in begun {
+        for Begun { id, rule, rule_version, service, request, event, ordered } in begun {
             let progress = Progress { accepted: event.accepted, counted: 0, failures: 0 };
             let delivery = InHand {
                 id,
                 rule,
+                rule_version,
                 request,
                 event: event.id.clone(),
                 event_accepted: event.accepted,
+                trace: event.trace.as_deref().and_then(TraceId::of),
                 progress,
                 ordered,
                 replay_of: None,
@@ -200,6 +204,18 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     #[must_use]
     pub fn in_hand(&self, service: &Slug) -> usize {
         self.shared.lane(service).map_or(0, |lane| lane.in_hand())
+    }
+
+    /// How many deliveries of each service are in hand, and since when the oldest of them has been waiting.
+    #[must_use]
+    pub fn standing(&self) -> Vec<(Slug, usize, Option<Millis>)> {
+        let standing = |lane: &Arc<Lane>| (lane.service().name.clone(), lane.in_hand(), lane.oldest());
+        self.shared.all_lanes().iter().map(standing).collect()
+    }
+
+    /// Writes a line for each service of what it got since the last time.
+    pub(super) fn tell(&self) {
+        self.shared.all_lanes().iter().for_each(|lane| lane.watch.tell());
     }
 
     /// Waits for a rule whose peer says that it is gone for good.

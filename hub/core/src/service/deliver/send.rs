@@ -12,6 +12,7 @@ use super::{Shared, is_closed};
 use crate::domain::delivery::{Next, Outcome, Reason, after};
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
+use crate::service::watch::circuit_moved;
 
 /// A lane that was refused looks again after this long at the soonest,
 const PARKED_MIN: Duration = Duration::from_millis(50);
@@ -62,6 +63,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let ways = self.ways(&delivery.rule);
         if !ways.enabled {
             lane.sent(false);
+            lane.watch.held();
             let done = self.settle(settlement(&delivery, Following::Held, self.now(), None)).await;
             lane.settled();
             return done;
@@ -82,6 +84,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let (outcome, mut attempt) = outcome_of(sent);
         let outcome = if not_closed { outcome.of_probe() } else { outcome };
         (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
+        lane.watch.sent(outcome, &attempt);
         self.observe(&lane).await;
 
         let now = self.now();
@@ -95,6 +98,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 let until =
                     self.clock.precise() + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
                 let gate = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
+                lane.watch.deferred();
                 lane.park(delivery, until, gate);
                 return Ok(());
             }
@@ -116,6 +120,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             }
         };
         lane.sent(next == Following::Delivered);
+        lane.watch.follows(&delivery, &next, &attempt, self.clock.now());
         let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;
         lane.settled();
         done
@@ -146,10 +151,14 @@ impl<S: Store, T: Transport> Shared<S, T> {
     /// it has been so.
     pub(super) async fn observe(&self, lane: &Lane) {
         let Some((circuit, closes)) = lane.moved(self.now()) else { return };
+        circuit_moved(&circuit);
         if closes {
             self.hungry.notify_one();
         }
-        let _ = self.store.commit(Urgency::Admin, Unit::of(Change::PutCircuit(circuit))).await;
+        let change = Change::PutCircuit(circuit);
+        let entry = crate::service::audit::entry(&change, self.now()).map(Change::Audit);
+        let changes = std::iter::once(change).chain(entry).collect();
+        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
     }
 }
 

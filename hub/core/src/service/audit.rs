@@ -1,0 +1,59 @@
+//! Who does something, and what is remembered of it.
+//!
+//! # Why is nobody asked for it?
+//! Every change of what people decide goes through one place, and that place adds the entry to the same unit. Whoever writes a
+//! new operation can't forget it, and can't write an entry for something that did not happen.
+
+use std::future::Future;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::time::Millis;
+use crate::port::store::{Change, Whose};
+
+/// Who does something, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct By {
+    /// The name of the key.
+    pub who: String,
+    /// As they say.
+    pub reason: Option<String>,
+    /// The trace of the request.
+    pub trace: Option<String>,
+}
+
+tokio::task_local! {
+    static BY: By;
+}
+
+/// Whatever is changed in `work` is done by them.
+pub async fn on_behalf_of<F: Future>(by: By, work: F) -> F::Output {
+    BY.scope(by, work).await
+}
+
+/// What is remembered of a change, if people decide about it.
+pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
+    let (action, target) = match change {
+        Change::PutService(service) if service.version == 1 => ("service.create", service.name.to_string()),
+        Change::PutService(service) => ("service.change", service.name.to_string()),
+        Change::DeleteService(name, _) => ("service.delete", name.to_string()),
+        Change::PutRule(rule) if rule.version == 1 => ("rule.create", rule.name.to_string()),
+        Change::PutRule(rule) => ("rule.change", rule.name.to_string()),
+        Change::DeleteRule(name, _) => ("rule.delete", name.to_string()),
+        Change::PutSource(source) if source.version == 1 => ("source.create", source.name.to_string()),
+        Change::PutSource(source) => ("source.change", source.name.to_string()),
+        Change::DeleteSource(name, _) => ("source.delete", name.to_string()),
+        Change::PutKey(key) if key.revoked.is_some() => ("key.revoke", key.name.to_string()),
+        Change::PutKey(key) => ("key.put", key.name.to_string()),
+        Change::Replay(replay) => ("deadLetter.replay", replay.dead.to_string()),
+        Change::Discard { dead, .. } => ("deadLetter.discard", dead.to_string()),
+        Change::Bury { whose: Whose::Service(name), .. } => ("service.bury", name.to_string()),
+        Change::Bury { whose: Whose::HeldBy(name), .. } => ("rule.bury", name.to_string()),
+        // Only if a person has moved it.
+        Change::PutCircuit(circuit) if BY.try_with(|_| ()).is_ok() => {
+            ("circuit.move", format!("{} {}", circuit.service, circuit.state.word()))
+        }
+        _ => return None,
+    };
+    let by = BY.try_with(Clone::clone).unwrap_or_else(|_| By { who: "hub".into(), ..By::default() });
+    Some(AuditEntry { at, who: by.who, action: action.into(), target, reason: by.reason, trace: by.trace })
+}

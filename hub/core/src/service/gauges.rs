@@ -1,0 +1,54 @@
+//! What there is now, as opposed to what happens: for whoever asks for the metrics.
+
+use std::time::Duration;
+
+use metrics::gauge;
+use seawall::Tick;
+
+use super::hub::Hub;
+use super::numbers;
+use crate::port::store::{Census, Due, Store, StoreError};
+use crate::port::transport::Transport;
+
+/// The store is asked how much waits in it so often at most, however often somebody asks for the metrics.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// It counts no further than this for a service, so that a heap of a million costs no more than this.
+const COUNT_MAX: u32 = 10_000;
+
+/// How much waits in the store, as of the last look.
+#[derive(Debug, Default)]
+pub(super) struct Depths {
+    looked: Option<Tick>,
+    census: Census,
+    due: Vec<Due>,
+}
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use.
+    pub async fn record_gauges(&self) -> Result<(), StoreError> {
+        self.registry().record_gauges();
+        let now = self.now();
+        let mut depths = self.depths.lock().await;
+        let tick = self.clock.now();
+        if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
+            let names = self.services().into_iter().map(|service| service.name).collect();
+            depths.census = self.store.census(names, COUNT_MAX).await?;
+            depths.due = self.store.next_due().await?;
+            depths.looked = Some(tick);
+        }
+        for (service, in_hand, oldest) in self.deliver.standing() {
+            let waiting = depths.census.waiting.iter().find(|(name, _)| *name == service);
+            let due = depths.due.iter().find(|due| due.service == service);
+            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
+            let name = || service.as_str().to_owned();
+            gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
+            gauge!(numbers::WAITING, "service" => name())
+                .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
+            gauge!(numbers::OLDEST_DUE, "service" => name())
+                .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
+        }
+        gauge!(numbers::DEAD_LETTERS_OPEN).set(f64::from(depths.census.dead_letters));
+        Ok(())
+    }
+}

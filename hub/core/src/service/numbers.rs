@@ -1,0 +1,120 @@
+//! The hub's metrics by name. What each means to an operator stands in `docs/metrics.md`; those of the guards, which stand
+//! beside them, are in the engine.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use seawall::telemetry::Measure;
+
+/// Events that came in, by what became of them.
+pub const EVENTS: &str = "seawall.events";
+/// Events that no rule was for.
+pub const EVENTS_UNMATCHED: &str = "seawall.events.unmatched";
+/// Rules whose filter did not take an event.
+pub const EVENTS_FILTERED: &str = "seawall.events.filtered";
+/// From an event's arrival until it is on the disk.
+pub const ACCEPT_DURATION: &str = "seawall.events.accept.duration";
+/// Webhooks that did not show who sent them.
+pub const WEBHOOKS_REFUSED: &str = "seawall.webhooks.refused";
+/// What became of deliveries, step by step.
+pub const DELIVERIES: &str = "seawall.deliveries";
+/// Sends, by how they ended.
+pub const ATTEMPTS: &str = "seawall.deliveries.attempts";
+/// How long a peer took to answer; OpenTelemetry's name.
+pub const CLIENT_DURATION: &str = "http.client.request.duration";
+/// Deliveries that were given up, by why.
+pub const DEAD_LETTERS: &str = "seawall.dead_letters";
+/// Dead letters that nobody has discarded.
+pub const DEAD_LETTERS_OPEN: &str = "seawall.dead_letters.open";
+/// Deliveries in the hands of this process.
+pub const IN_HAND: &str = "seawall.deliveries.in_hand";
+/// Deliveries that wait in the store.
+pub const WAITING: &str = "seawall.deliveries.waiting";
+/// For how long the oldest delivery has been due.
+pub const OLDEST_DUE: &str = "seawall.deliveries.oldest_due.age";
+/// Commits of the store.
+pub const COMMITS: &str = "seawall.store.commits";
+/// How much was committed together.
+pub const COMMIT_UNITS: &str = "seawall.store.commit.units";
+/// How long a commit took, with the wait for the disk.
+pub const COMMIT_DURATION: &str = "seawall.store.commit.duration";
+/// What waits to be written.
+pub const STORE_QUEUE: &str = "seawall.store.queue";
+/// The size of the write-ahead log.
+pub const STORE_WAL: &str = "seawall.store.wal.size";
+/// Lines that the log had no room for.
+pub const LOG_DROPPED: &str = "seawall.log.dropped";
+
+/// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 19] = [
+    (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
+    (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
+    (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
+    (
+        ACCEPT_DURATION,
+        Measure::Histogram,
+        Unit::Seconds,
+        &[],
+        "from an event's arrival until it is on the disk",
+    ),
+    (
+        WEBHOOKS_REFUSED,
+        Measure::Counter,
+        Unit::Count,
+        &["source"],
+        "webhooks that did not show who sent them",
+    ),
+    (
+        DELIVERIES,
+        Measure::Counter,
+        Unit::Count,
+        &["service", "outcome", "retried"],
+        "what became of deliveries",
+    ),
+    (ATTEMPTS, Measure::Counter, Unit::Count, &["service", "error.type"], "sends, by how they ended"),
+    (CLIENT_DURATION, Measure::Histogram, Unit::Seconds, &["service"], "how long a peer took to answer"),
+    (DEAD_LETTERS, Measure::Counter, Unit::Count, &["service", "reason"], "deliveries that were given up"),
+    (
+        DEAD_LETTERS_OPEN,
+        Measure::Gauge,
+        Unit::Count,
+        &[],
+        "dead letters that nobody has discarded, of the newest 10000",
+    ),
+    (IN_HAND, Measure::Gauge, Unit::Count, &["service"], "deliveries in the hands of this process"),
+    (
+        WAITING,
+        Measure::Gauge,
+        Unit::Count,
+        &["service"],
+        "deliveries that wait in the store, counted up to 10000",
+    ),
+    (
+        OLDEST_DUE,
+        Measure::Gauge,
+        Unit::Seconds,
+        &["service"],
+        "for how long the oldest delivery has been due",
+    ),
+    (COMMITS, Measure::Counter, Unit::Count, &["outcome"], "commits of the store"),
+    (COMMIT_UNITS, Measure::Histogram, Unit::Count, &[], "units of work that were committed together"),
+    (
+        COMMIT_DURATION,
+        Measure::Histogram,
+        Unit::Seconds,
+        &[],
+        "how long a commit took, with the wait for the disk",
+    ),
+    (STORE_QUEUE, Measure::Gauge, Unit::Count, &["lane"], "units of work that wait to be written"),
+    (STORE_WAL, Measure::Gauge, Unit::Bytes, &[], "the size of the write-ahead log"),
+    (LOG_DROPPED, Measure::Counter, Unit::Count, &[], "lines that the log had no room for"),
+];
+
+/// Tells the installed recorder what each metric means.
+pub fn describe() {
+    for (name, measure, unit, _, meaning) in NAMES {
+        match measure {
+            Measure::Counter => describe_counter!(name, unit, meaning),
+            Measure::Gauge => describe_gauge!(name, unit, meaning),
+            Measure::Histogram => describe_histogram!(name, unit, meaning),
+        }
+    }
+}

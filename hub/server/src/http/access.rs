@@ -1,0 +1,99 @@
+//! Who may do what: keys, their scopes, and what they are limited to.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use seawall_hub_core::domain::key::{Key, Scope};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::service::{By, on_behalf_of};
+use sha2::{Digest, Sha256};
+
+use super::reply::{TRACE, problem};
+use super::routes::Table;
+use crate::hub::Hub;
+
+/// Why whoever changes something does it: kept in the audit log.
+pub(super) const REASON: &str = "x-seawall-reason";
+const REASON_MAX: usize = 500;
+
+/// Whoever asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(Arc<Key>);
+
+impl Caller {
+    /// Whether it is for this service. What is not looks as if it were not there.
+    pub(super) fn sees(&self, service: &Slug) -> bool {
+        self.0.sees(service)
+    }
+
+    /// Whether it is for all services.
+    pub(super) fn sees_all(&self) -> bool {
+        self.0.services.is_none()
+    }
+
+    /// Whether events from this source may come with it.
+    pub(super) fn may_send_from(&self, source: &str) -> Result<(), Box<Response>> {
+        if self.0.may_send_from(source) {
+            return Ok(());
+        }
+        let word = format!("this key may not send events from the source `{source}`");
+        Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &word, false)))
+    }
+}
+
+/// The hash of a key: what is kept of it, and compared.
+#[must_use]
+pub fn key_hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+/// Whose key this is, if it may do this. Found by its hash, so that the time it takes says nothing about the key.
+pub(crate) fn authorised(hub: &Hub, given: Option<&str>, scope: Scope) -> Result<Caller, Box<Response>> {
+    let Some(key) = given.and_then(|given| hub.key_with(&key_hash(given))) else {
+        let word = "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at \
+                    the first start";
+        return Err(Box::new(problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false)));
+    };
+    if !key.scopes.allow(scope) {
+        let word =
+            format!("this needs the scope `{}`, which the key `{}` does not have", scope.word(), key.name);
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &word, false)));
+    }
+    Ok(Caller(key))
+}
+
+/// The key in `Authorization: Bearer KEY`.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+}
+
+/// Lets through who may do what the route asks for.
+pub(super) async fn guard(
+    State((hub, table)): State<(Arc<Hub>, Arc<Table>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let scope = table.scope(request.method(), matched, request.uri().path());
+    let caller = match authorised(&hub, bearer(request.headers()), scope) {
+        Ok(caller) => caller,
+        Err(refusal) => return *refusal,
+    };
+    let by = By {
+        who: caller.0.name.to_string(),
+        reason: request.headers().get(REASON).and_then(|reason| said(reason.as_bytes())),
+        trace: TRACE.try_with(Clone::clone).ok(),
+    };
+    request.extensions_mut().insert(caller);
+    on_behalf_of(by, next.run(request)).await
+}
+
+/// A text that fits into a log, if it is one.
+fn said(bytes: &[u8]) -> Option<String> {
+    let text: String =
+        String::from_utf8_lossy(bytes).chars().filter(|c| !c.is_control()).take(REASON_MAX).collect();
+    Some(text).filter(|text| !text.trim().is_empty())
+}

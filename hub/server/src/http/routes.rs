@@ -1,0 +1,159 @@
+//! Every route, in one table: who may use it, what it is for, and who handles it.
+//!
+//! The router, the check of scopes and the description of the API are made of this table, so none of them can forget a route.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::Method;
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use seawall_hub_core::domain::key::Scope;
+
+use super::{audit, deliveries, evaluate, events, keys, rules, services, sources};
+use crate::hub::Hub;
+
+/// A route. A path may end with a verb: `/…/services/{name}:pause`.
+pub(crate) struct Route {
+    /// `GET`, `POST`, …
+    pub(crate) method: Method,
+    /// With its parameters in braces, and its verb.
+    pub(crate) path: &'static str,
+    /// What a key must be allowed to do.
+    pub(crate) scope: Scope,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    handler: MethodRouter<Arc<Hub>>,
+}
+
+fn route(
+    method: Method,
+    path: &'static str,
+    scope: Scope,
+    about: &'static str,
+    handler: MethodRouter<Arc<Hub>>,
+) -> Route {
+    Route { method, path, scope, about, handler }
+}
+
+/// All routes for which a key is needed.
+#[rustfmt::skip]
+pub(crate) fn routes() -> Vec<Route> {
+    use Scope::{Admin, Ingest, Operate, Read};
+    const GET: Method = Method::GET;
+    const POST: Method = Method::POST;
+    const PUT: Method = Method::PUT;
+    const PATCH: Method = Method::PATCH;
+    const DELETE: Method = Method::DELETE;
+    vec![
+        route(GET, "/api/v1/registry/services", Read, "All services", get(services::list)),
+        route(POST, "/api/v1/registry/services", Admin, "Registers a service, or changes one", post(services::put)),
+        route(GET, "/api/v1/registry/services/{name}", Read, "A service", get(services::get)),
+        route(PUT, "/api/v1/registry/services/{name}", Admin, "Replaces a service", put(services::replace)),
+        route(PATCH, "/api/v1/registry/services/{name}", Admin, "Changes the fields that are named", patch(services::change)),
+        route(DELETE, "/api/v1/registry/services/{name}", Admin, "Deletes a service", delete(services::delete)),
+        route(POST, "/api/v1/registry/services/{name}:test", Operate, "Sends one request to see whether it answers", post(services::act)),
+        route(POST, "/api/v1/registry/services/{name}:pause", Operate, "Holds its deliveries", post(services::act)),
+        route(POST, "/api/v1/registry/services/{name}:resume", Operate, "Lets its deliveries go on", post(services::act)),
+        route(GET, "/api/v1/registry/services/{name}/circuit", Read, "Its circuit, with what it went through", get(services::circuit)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:reset", Operate, "Closes the circuit and forgets what it counted", post(services::move_circuit)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceOpen", Operate, "Lets nothing through until somebody says otherwise", post(services::move_circuit)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceClosed", Operate, "Lets everything through until somebody says otherwise", post(services::move_circuit)),
+        route(GET, "/api/v1/registry/rules", Read, "All rules", get(rules::list)),
+        route(POST, "/api/v1/registry/rules", Admin, "Registers a rule, or changes one", post(rules::put)),
+        route(POST, "/api/v1/registry/rules:evaluate", Read, "The exact request that a rule makes of an event", post(evaluate::evaluate)),
+        route(GET, "/api/v1/registry/rules/{name}", Read, "A rule", get(rules::get)),
+        route(PUT, "/api/v1/registry/rules/{name}", Admin, "Replaces a rule", put(rules::replace)),
+        route(PATCH, "/api/v1/registry/rules/{name}", Admin, "Changes the fields that are named", patch(rules::change)),
+        route(DELETE, "/api/v1/registry/rules/{name}", Admin, "Deletes a rule", delete(rules::delete)),
+        route(GET, "/api/v1/registry/rules/{name}/versions", Read, "Every version of a rule", get(rules::versions)),
+        route(POST, "/api/v1/registry/rules/{name}:backtest", Read, "What a rule makes of the events that came lately", post(rules::act)),
+        route(POST, "/api/v1/registry/rules/{name}:enable", Operate, "Puts a rule to work", post(rules::act)),
+        route(POST, "/api/v1/registry/rules/{name}:disable", Operate, "Holds what a rule matches", post(rules::act)),
+        route(POST, "/api/v1/registry/rules/{name}:rollback", Admin, "Goes back to a version before", post(rules::act)),
+        route(GET, "/api/v1/registry/sources", Read, "All sources of webhooks", get(sources::list)),
+        route(POST, "/api/v1/registry/sources", Admin, "Registers a source, or changes one", post(sources::put)),
+        route(GET, "/api/v1/registry/sources/{name}", Read, "A source", get(sources::get)),
+        route(PUT, "/api/v1/registry/sources/{name}", Admin, "Replaces a source", put(sources::replace)),
+        route(DELETE, "/api/v1/registry/sources/{name}", Admin, "Deletes a source", delete(sources::delete)),
+        route(GET, "/api/v1/registry/keys", Admin, "All keys, without what is secret", get(keys::list)),
+        route(POST, "/api/v1/registry/keys", Admin, "Makes a key; it is shown this once", post(keys::make)),
+        route(DELETE, "/api/v1/registry/keys/{name}", Admin, "Takes a key back, at once", delete(keys::revoke)),
+        route(POST, "/api/v1/registry/keys/{name}:rotate", Admin, "Another key under the same name", post(keys::act)),
+        route(POST, "/api/v1/bridge/events", Ingest, "Accepts an event", post(events::accept)),
+        route(GET, "/api/v1/bridge/events", Read, "Events, the newest first", get(events::list)),
+        route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accepts several events", post(events::accept_batch)),
+        route(GET, "/api/v1/bridge/events/{id}", Read, "An event", get(events::get)),
+        route(GET, "/api/v1/bridge/deliveries", Read, "Deliveries, the newest first", get(deliveries::list)),
+        route(GET, "/api/v1/bridge/deliveries/{id}", Read, "A delivery with its tries", get(deliveries::get)),
+        route(GET, "/api/v1/bridge/deadLetters", Read, "Dead letters, the newest first", get(deliveries::list_dead)),
+        route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(deliveries::get_dead)),
+        route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(deliveries::discard)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
+        route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
+    ]
+}
+
+/// The scopes of all routes, to be looked up.
+pub(super) struct Table {
+    scopes: HashMap<(Method, String), Scope>,
+}
+
+impl Table {
+    /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
+    /// the table needs everything.
+    pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
+        let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
+        let verb =
+            (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
+        let found = match verb {
+            Some((_, verb)) => of(format!("{matched}:{verb}")),
+            None => of(matched.to_owned()),
+        };
+        found.unwrap_or(Scope::Admin)
+    }
+}
+
+/// The router of the table, and the table to look into.
+pub(super) fn router() -> (Router<Arc<Hub>>, Table) {
+    let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
+    for Route { method, path, scope, handler, .. } in routes() {
+        let plain = without_verb(path);
+        scopes.insert((method.clone(), path.to_owned()), scope);
+        // Verbs of one resource share a handler, which takes them apart.
+        if seen.insert((method, plain.clone())) {
+            router = router.route(&plain, handler);
+        }
+    }
+    (router, Table { scopes })
+}
+
+/// A path as the router knows it: it can't have a verb behind a parameter.
+fn without_verb(path: &str) -> String {
+    match path.rsplit_once("}:") {
+        Some((before, _)) => format!("{before}}}"),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
+    #[test]
+    fn sec_1_every_route_asks_for_its_scope() {
+        let (_, table) = router();
+        let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
+        let service = "/api/v1/registry/services/{name}";
+        assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::PUT, service, "/api/v1/registry/services/billing"), Scope::Admin);
+        assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:pause"), Scope::Operate);
+        assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:nope"), Scope::Admin);
+        assert_eq!(scope(Method::POST, "/api/v1/bridge/events", "/api/v1/bridge/events"), Scope::Ingest);
+        assert_eq!(scope(Method::POST, "", "/nowhere"), Scope::Admin);
+        for Route { path, about, .. } in routes() {
+            assert!(path.starts_with("/api/v1/") && !about.is_empty() && !about.ends_with('.'), "{path}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The log: `[Module][Operation] Status. key=value …` in text, and the same fields in JSON, on stderr.
+//!
+//! # Why not a subscriber from a library?
+//! Both forms come from one list of fields here, a value that holds a line break can't begin a line of its own, and a writer
+//! that nobody reads from holds up nobody: a line goes into a bounded queue, and a thread of its own writes it. What finds
+//! the queue full is dropped and counted, and a line says how many it was.
+
+mod line;
+mod queue;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::Clock;
+use tracing::metadata::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use self::queue::Queue;
+
+/// How lines are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines: one object a line.
+    Json,
+}
+
+/// The log of a process. A handle: clones share everything.
+#[derive(Clone, Debug)]
+pub struct Log {
+    queue: Arc<Queue>,
+}
+
+/// So many lines wait to be written at most.
+pub const LINES_MAX: usize = 4_096;
+
+impl Log {
+    /// Writes what is at least this urgent to `out`, from now on and for the whole process. The first one counts: whoever
+    /// comes later gets a log that nothing goes to.
+    pub fn install(format: Format, level: Level, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let queue = Arc::new(Queue::new(LINES_MAX));
+        queue::start(queue.clone(), format, out)?;
+        let lines = Lines { queue: queue.clone(), format, level, clock: Clock::system() };
+        let _ = tracing::subscriber::set_global_default(lines);
+        Ok(Log { queue })
+    }
+
+    /// Waits until everything so far is written, but no longer than this: who reads may have gone.
+    pub fn flush(&self, most: Duration) {
+        self.queue.flush(most);
+    }
+}
+
+struct Lines {
+    queue: Arc<Queue>,
+    format: Format,
+    level: Level,
+    clock: Clock,
+}
+
+impl Subscriber for Lines {
+    /// What libraries have to say is heard from warnings on.
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let own = metadata.target() == "seawall" || metadata.target().starts_with("seawall_");
+        *metadata.level() <= self.level && (own || *metadata.level() <= Level::WARN)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::from_level(self.level))
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.queue.put(line::write(self.format, &self.clock, event));
+    }
+
+    // Spans have no place in a line: what it is about stands in its fields.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The metrics of the process: one registry behind the `metrics` facade, read in two forms.
+//!
+//! # Why not an exporter from a library?
+//! The same numbers are asked for as Prometheus text and as the actuator's JSON, with quantiles; an exporter keeps them to
+//! itself. What is needed is small: counters, gauges and histograms with fixed bounds, each one atomic addition. And labels
+//! are bounded here, in one place, whoever registers.
+
+mod actuator;
+mod cell;
+mod prometheus;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+use self::cell::{Buckets, Level, Total};
+
+/// A label of a metric has so many values at most; whatever comes later is counted together, as [`OTHER`].
+pub const VALUES_MAX: usize = 1_000;
+/// What stands for the values for which there is no room.
+pub const OTHER: &str = "other";
+
+/// The numbers of the process. A handle: clones share everything.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    families: Arc<Mutex<BTreeMap<String, Family>>>,
+}
+
+/// All series of one name.
+#[derive(Debug, Default)]
+struct Family {
+    meaning: Option<String>,
+    unit: Option<Unit>,
+    /// By their labels, in the order of the names of the labels.
+    series: BTreeMap<Vec<(String, String)>, Cell>,
+    /// The values that each label has.
+    values: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// One series.
+#[derive(Clone, Debug)]
+enum Cell {
+    Counter(Arc<Total>),
+    Gauge(Arc<Level>),
+    Histogram(Arc<Buckets>),
+}
+
+impl Numbers {
+    /// Those of this process, installed when they are first asked for. Whoever counts must come later.
+    #[must_use]
+    pub fn of_process() -> &'static Self {
+        static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
+            let numbers = Numbers::default();
+            // A program that has a recorder of its own keeps it; then there is nothing to see here.
+            if metrics::set_global_recorder(numbers.clone()).is_ok() {
+                seawall::telemetry::describe();
+                seawall_hub_core::service::numbers::describe();
+                metrics::counter!(seawall_hub_core::service::numbers::LOG_DROPPED).increment(0);
+            }
+            numbers
+        });
+        &NUMBERS
+    }
+
+    /// Forgets what there was, so that what is gone is not shown for ever: gauges are set anew by whoever asks for them.
+    pub(crate) fn clear_gauges(&self) {
+        for family in self.lock().values_mut() {
+            family.series.retain(|_, cell| !matches!(cell, Cell::Gauge(_)));
+        }
+    }
+
+    fn describe(&self, name: &KeyName, unit: Option<Unit>, meaning: &SharedString) {
+        let mut families = self.lock();
+        let family = families.entry(name.as_str().to_owned()).or_default();
+        (family.unit, family.meaning) = (unit, Some(meaning.to_string()));
+    }
+
+    /// The series of a key, made if there is none.
+    fn cell(&self, key: &Key, make: impl FnOnce(Option<Unit>) -> Cell) -> Cell {
+        let mut families = self.lock();
+        let family = families.entry(key.name().to_owned()).or_default();
+        let labels = family.bounded(key);
+        let unit = family.unit;
+        family.series.entry(labels).or_insert_with(|| make(unit)).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Family>> {
+        self.families.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Family {
+    fn bounded(&mut self, key: &Key) -> Vec<(String, String)> {
+        let mut labels: Vec<(String, String)> = key
+            .labels()
+            .map(|label| {
+                let known = self.values.entry(label.key().to_owned()).or_default();
+                let room = known.len() < VALUES_MAX || known.contains(label.value());
+                let value = if room { label.value() } else { OTHER };
+                known.insert(value.to_owned());
+                (label.key().to_owned(), value.to_owned())
+            })
+            .collect();
+        labels.sort();
+        labels
+    }
+}
+
+impl Recorder for Numbers {
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, meaning: SharedString) {
+        self.describe(&name, unit, &meaning);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, meaning: SharedString) {
+        self.describe(&name, unit, &meaning);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, meaning: SharedString) {
+        self.describe(&name, unit, &meaning);
+    }
+
+    // A name that is of another kind already is a mistake in the program; it costs the number, and nothing else.
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        match self.cell(key, |_| Cell::Counter(Arc::default())) {
+            Cell::Counter(cell) => Counter::from_arc(cell),
+            _ => Counter::noop(),
+        }
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        match self.cell(key, |_| Cell::Gauge(Arc::default())) {
+            Cell::Gauge(cell) => Gauge::from_arc(cell),
+            _ => Gauge::noop(),
+        }
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        match self.cell(key, |unit| Cell::Histogram(Arc::new(Buckets::of(unit)))) {
+            Cell::Histogram(cell) => Histogram::from_arc(cell),
+            _ => Histogram::noop(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

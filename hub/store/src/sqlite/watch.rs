@@ -1,0 +1,182 @@
+//! What is told of the store: commits as numbers, and a line when there is no room, and when there is again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use metrics::{Counter, Histogram, counter, gauge, histogram};
+use seawall::telemetry::{Millis as Took, Sampler};
+use seawall::{Clock, Tick};
+use seawall_hub_core::port::store::StoreError;
+use seawall_hub_core::service::numbers;
+use tracing::{error, info};
+
+/// Watches the commits, on the thread that makes them.
+pub(super) struct Commits {
+    clock: Clock,
+    good: Counter,
+    failed: Counter,
+    units: Histogram,
+    duration: Histogram,
+}
+
+impl Commits {
+    pub(super) fn new() -> Self {
+        Commits {
+            clock: Clock::system(),
+            good: counter!(numbers::COMMITS, "outcome" => "success"),
+            failed: counter!(numbers::COMMITS, "outcome" => "failed"),
+            units: histogram!(numbers::COMMIT_UNITS),
+            duration: histogram!(numbers::COMMIT_DURATION),
+        }
+    }
+
+    pub(super) fn now(&self) -> Tick {
+        self.clock.precise()
+    }
+
+    /// So many units were committed together, or none of them.
+    pub(super) fn ended(&self, units: usize, began: Tick, well: bool) {
+        if !well {
+            self.failed.increment(1);
+            return;
+        }
+        self.good.increment(1);
+        self.units.record(units as f64);
+        self.duration.record(self.now().since(began));
+    }
+}
+
+/// Watches whether there is room.
+pub(super) struct Disk {
+    clock: Clock,
+    full: AtomicBool,
+    /// Small units may find room while larger ones do not.
+    lines: [Sampler; 3],
+    wal: PathBuf,
+}
+
+impl Disk {
+    /// Of the database at this path.
+    pub(super) fn new(database: &Path) -> Self {
+        let mut wal = database.as_os_str().to_owned();
+        wal.push("-wal");
+        Disk {
+            clock: Clock::system(),
+            full: AtomicBool::new(false),
+            lines: std::array::from_fn(|_| Sampler::new(1)),
+            wal: wal.into(),
+        }
+    }
+
+    /// This came of a unit.
+    pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
+        match answer {
+            Ok(_) if self.full.load(Ordering::Relaxed) => {
+                if let Some(suppressed) = self.pass(0) {
+                    self.full.store(false, Ordering::Relaxed);
+                    let note = "there is room on the disk again";
+                    info!(target: "seawall", note, suppressed, "[Store][Commit] Success.");
+                }
+            }
+            // Told when it begins. If that line was one too many, the next one that finds no room tells it.
+            Err(error @ StoreError::Full) if !self.full.load(Ordering::Relaxed) => {
+                if let Some(suppressed) = self.pass(1) {
+                    self.full.store(true, Ordering::Relaxed);
+                    error!(target: "seawall", cause = %error, action = "ManualReview", suppressed, "[Store][Commit] Failed!");
+                }
+            }
+            Err(StoreError::Failed(cause)) => {
+                if let Some(suppressed) = self.pass(2) {
+                    error!(target: "seawall", cause, action = "ManualReview", suppressed, "[Store][Commit] Failed!");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn pass(&self, kind: usize) -> Option<Option<u64>> {
+        self.lines[kind].pass(self.clock.now())
+    }
+
+    pub(super) fn record_gauges(&self, waiting: [usize; 3]) {
+        for (lane, waiting) in ["ingest", "outcomes", "admin"].into_iter().zip(waiting) {
+            gauge!(numbers::STORE_QUEUE, "lane" => lane).set(waiting as f64);
+        }
+        let size = fs::metadata(&self.wal).map_or(0, |file| file.len());
+        gauge!(numbers::STORE_WAL).set(size as f64);
+    }
+
+    pub(super) fn opened(&self, epoch: u64, began: Tick) {
+        let duration = Took(self.clock.precise().since(began));
+        info!(target: "seawall", epoch, %duration, "[Store][Open] Success.");
+    }
+
+    pub(super) fn now(&self) -> Tick {
+        self.clock.precise()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Remembers the levels and heads of all lines.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn event(&self, event: &Event<'_>) {
+            struct Head(String);
+            impl Visit for Head {
+                fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                    if field.name() == "message" {
+                        self.0 = format!("{value:?}");
+                    }
+                }
+            }
+            let mut head = Head(String::new());
+            event.record(&mut head);
+            self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), head.0));
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// OBS-1: that there is no room is told once, however many ask, and that there is again is told once too.
+    #[test]
+    fn obs_1_a_full_disk_is_told_once_and_its_end_too() {
+        let (lines, disk) = (Lines::default(), Disk::new(Path::new("seawall.db")));
+        tracing::subscriber::with_default(lines.clone(), || {
+            for answer in
+                [Ok(()), Ok(()), Err(StoreError::Full), Err(StoreError::Full), Err(StoreError::Busy)]
+            {
+                disk.answered(&answer);
+            }
+            disk.answered(&Ok(()));
+            disk.answered(&Ok(()));
+        });
+        let told = lines.0.lock().unwrap().clone();
+        assert_eq!(told, ["ERROR [Store][Commit] Failed!", "INFO [Store][Commit] Success."]);
+    }
+}

@@ -1,0 +1,53 @@
+//! How much there is, for those who only want to know.
+
+use std::sync::Arc;
+
+use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::store::{Birth, Census, Change, Following, NewDelivery, Store, Urgency};
+
+use crate::conformance::{NOW, Names, Place, SPENT, due, event, kept, settle, slug, to, unit};
+
+/// OBS-2: what waits is counted for each service and no further than asked; dead letters until they are discarded.
+#[tokio::test]
+async fn obs_2_what_waits_is_counted_and_not_too_far() {
+    let place = Place::new();
+    let store = place.open();
+    let queued = |service| NewDelivery { birth: Birth::Queued, ..to(service) };
+    let held = NewDelivery { birth: Birth::Held, ..to("mail") };
+    let deliveries = vec![queued("billing"), queued("billing"), queued("billing"), held, to("mail")];
+    let made = store.commit(Urgency::Ingest, unit([Change::AddEvent(event("a"), deliveries)])).await.unwrap();
+    let count = async |most| {
+        let Census { waiting, dead_letters } =
+            store.census(["billing", "mail", "search"].map(slug).into(), most).await.unwrap();
+        (waiting.into_iter().map(|(_, count)| count).collect::<Vec<_>>(), dead_letters)
+    };
+    assert_eq!(count(100).await, (vec![3, 1, 0], 0), "what is in hand does not wait in the store");
+    assert_eq!(count(2).await, (vec![2, 1, 0], 0));
+
+    let dead = Following::DeadLetter { reason: Reason::Refused, progress: SPENT, hold: false };
+    let in_hand = made.names()[4];
+    settle(&store, in_hand, dead).await.unwrap();
+    assert_eq!((kept(&store, in_hand).await.state, count(100).await.1), (State::DeadLettered, 1));
+    store.commit(Urgency::Admin, unit([Change::Discard { dead: in_hand, at: NOW }])).await.unwrap();
+    assert_eq!(count(100).await.1, 0);
+}
+
+/// OBS-1: a delivery that comes from the store knows the trace of its event.
+#[tokio::test]
+async fn obs_1_a_delivery_from_the_store_knows_its_trace() {
+    let place = Place::new();
+    let store = place.open();
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for (id, trace) in [("a", Some(trace)), ("b", None)] {
+        let event = Event { trace: trace.map(ToOwned::to_owned), ..Event::clone(&event(id)) };
+        let delivery = NewDelivery { birth: Birth::Queued, ..to("billing") };
+        store
+            .commit(Urgency::Ingest, unit([Change::AddEvent(Arc::new(event), vec![delivery])]))
+            .await
+            .unwrap();
+    }
+    let traces: Vec<_> = due(&store, NOW, 10).await.unwrap().into_iter().map(|kept| kept.trace).collect();
+    assert_eq!(traces, [TraceId::of(trace), None]);
+}
