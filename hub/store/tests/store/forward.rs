@@ -255,3 +255,25 @@ async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit() {
     let id = scene.one("evt", json!({})).await;
     scene.play(scene.until(id, State::Delivered)).await;
 }
+
+/// HUB-5: a rate limit defers, which costs neither attempts nor failures, and all arrive at its pace.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_rate_limit_costs_no_attempts() {
+    let place = Place::new();
+    let policy = r#"{"attempt_timeout":"200ms","rate_limit":{"calls":5,"per":"100ms","burst":5}}"#;
+    let scene = Scene::new(&place, policy, everything()).await;
+    scene
+        .play(async {
+            let ids = send(&scene, "evt", 40).await;
+            tokio::time::sleep(millis(100)).await;
+            let early = scene.peer.got().len();
+            assert!(early <= 25, "{early} of forty went out at once");
+            scene.until_all(&ids, State::Delivered).await;
+            assert_eq!(scene.peer.got().len(), 40, "each once");
+            for id in ids {
+                let kept = scene.kept(id).await;
+                assert_eq!((kept.progress.failures, kept.progress.counted), (0, 0));
+            }
+        })
+        .await;
+}
