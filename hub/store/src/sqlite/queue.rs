@@ -8,6 +8,8 @@ use seawall_hub_core::port::store::{Committed, Kept, Room, StoreError, Unit, Urg
 use tokio::sync::Notify;
 use tokio::sync::oneshot::Sender;
 
+use super::unit_of_work::refuse;
+
 /// Something for the writer.
 pub(super) enum Work {
     Commit(Unit, Sender<Result<Committed, StoreError>>),
@@ -85,14 +87,15 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// From now on nothing is taken; what waits is let go, and whoever waits for it hears that the writer has ended.
+    /// From now on nothing is taken, and whoever waits is told why.
     pub(super) fn break_off(&self, reason: &str) {
         let mut state = self.lock();
         state.broken = Some(reason.to_owned());
         state.closed = true;
         let waiting = std::mem::take(&mut state.lanes);
         drop(state);
-        drop(waiting);
+        let error = StoreError::Fatal(reason.to_owned());
+        waiting.into_iter().flatten().for_each(|work| refuse(work, &error));
         self.broke.notify_waiters();
     }
 

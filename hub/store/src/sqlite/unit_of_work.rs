@@ -172,7 +172,7 @@ pub(super) fn at_start<T>(
     Ok(done)
 }
 
-fn refuse(work: Work, error: &StoreError) {
+pub(super) fn refuse(work: Work, error: &StoreError) {
     match work {
         Work::Commit(_, reply) => drop(reply.send(Err::<Committed, _>(error.clone()))),
         Work::TakeDue(_, _, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
@@ -280,6 +280,17 @@ mod tests {
         assert_eq!(made, Err(foreign));
         assert!(matches!(writer.stands(&made), Err(StoreError::Failed(_))));
         assert!(writer.connection.is_autocommit());
+    }
+
+    /// PRM-8: whoever waits when the disk fails hears what was wrong with it. They used to hear that the writer has ended, and
+    /// those were the last words of the hub.
+    #[test]
+    fn prm_8_who_waits_when_the_disk_fails_hears_why() {
+        let queue = Queue::new();
+        let (work, mut answer) = event("a", 1);
+        queue.put(seawall_hub_core::port::store::Urgency::Ingest, work).unwrap();
+        queue.break_off("the disk");
+        assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Fatal("the disk".into())));
     }
 
     /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.

@@ -174,20 +174,32 @@ pub(crate) fn send(connection: &mut Option<Client>, address: &str, event: &str) 
 /// The event of an id: always the same, so that it can be sent again.
 pub(crate) fn event(seed: u64, id: &str, bytes_max: u64) -> String {
     let length = (number_of(seed, &[id, "length"]) % bytes_max) as usize;
-    json!({"id": id, "type": "order.created", "data": {"total": total(seed, id), "filler": "x".repeat(length)}}).to_string()
+    let customer = customer(seed, id).to_string();
+    let data = json!({"total": total(seed, id), "customer": customer, "filler": "x".repeat(length)});
+    json!({"id": id, "type": "order.created", "data": data}).to_string()
 }
 
 fn total(seed: u64, id: &str) -> u64 {
     number_of(seed, &[id, "total"]) % 200
 }
 
-/// To how many deliveries an event leads: one for each of the rules that match.
-pub(crate) fn deliveries_of(seed: u64, id: &str) -> usize {
-    1 + usize::from(total(seed, id) > 100)
+/// The events of a customer are delivered in order, by the rule that asks for it. There are many, so that few wait for long.
+pub(crate) fn customer(seed: u64, id: &str) -> u64 {
+    number_of(seed, &[id, "customer"]) % 200
 }
 
-/// A rule for every event, and one for about half of them; a peer without a circuit, so that nothing waits for it.
-pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 3] {
+/// The rule whose deliveries are in order.
+pub(crate) const ORDERED: &str = "ordered";
+
+/// To how many deliveries an event leads: one for each of the rules that match.
+pub(crate) fn deliveries_of(seed: u64, id: &str) -> usize {
+    let total = total(seed, id);
+    1 + usize::from(total > 100) + usize::from(total < 30)
+}
+
+/// A rule for every event, one for about half of them, and one that keeps the order; a peer without a circuit, so that nothing
+/// waits for it.
+pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 4] {
     let rule = |name: &str, filter: Option<&str>| {
         let mut rule = json!({
             "name": name, "eventType": "order.*", "service": "sink", "method": "POST",
@@ -198,6 +210,8 @@ pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 3] {
         }
         rule
     };
+    let mut ordered = rule(ORDERED, Some("data.total < 30"));
+    ordered["ordering"] = json!({"key": "{{ data.customer }}"});
     // The secret is there because the key to it lies in a file beside the database, and must live as long.
     let service = json!({
         "name": "sink", "type": "http", "address": format!("http://{sink}"),
@@ -207,6 +221,7 @@ pub(crate) fn registrations(sink: &str) -> [(&'static str, Value); 3] {
         ("/api/v1/registry/services", service),
         ("/api/v1/registry/rules", rule("all", None)),
         ("/api/v1/registry/rules", rule("large", Some("data.total > 100"))),
+        ("/api/v1/registry/rules", ordered),
     ]
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::chance::number_of;
+use super::load::ORDERED;
 use crate::harness::{header, read_message};
 
 /// How it answers.
@@ -188,6 +189,8 @@ impl Shared {
         let number = number_of(self.seed, &[rule, event]);
         let later = Duration::from_millis(number / 100 % 200);
         match (number % 100, before) {
+            // Others wait behind it, and not for its back-off.
+            _ if rule == ORDERED => Answer::Status(200, later / 4),
             (0..3, _) => Answer::Status(422, Duration::ZERO),
             (3..8, 0) => Answer::Status(500, Duration::ZERO),
             (8..12, 0..2) => Answer::Status(503, later),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::load::deliveries_of;
+use super::load::{ORDERED, customer, deliveries_of};
 use super::log::Ack;
 use super::sink::Arrival;
 use crate::harness::Client;
@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Confused(String),
     /// It was sent again within one life of the hub, although the sink had answered.
     SentTwice { event: String, delivery: String },
+    /// It came before one that it had to wait for.
+    OutOfOrder { before: String, delivery: String },
     /// After a crash it was not sent in time.
     Late(String),
     /// Anything else.
@@ -67,6 +69,7 @@ pub(crate) fn of(
         }
     }
     arrivals(&seen, &promised, &mut faults);
+    order(&seen, seed, &mut faults);
     faults.into_iter().collect()
 }
 
@@ -170,6 +173,26 @@ fn arrivals(
         if arrivals.iter().enumerate().any(again) {
             let (event, delivery) = (arrivals[0].event.clone(), delivery.clone());
             faults.insert(Fault::SentTwice { event, delivery });
+        }
+    }
+}
+
+/// Of the deliveries of one customer by the rule that keeps the order, none comes before the sink has taken all that were
+/// accepted before it. Their names count upwards.
+fn order(seen: &HashMap<String, Vec<Arrival>>, seed: u64, faults: &mut BTreeSet<Fault>) {
+    let mut customers: HashMap<u64, Vec<(&String, &Vec<Arrival>)>> = HashMap::new();
+    for (delivery, arrivals) in seen.iter().filter(|(_, arrivals)| arrivals[0].rule == ORDERED) {
+        customers.entry(customer(seed, &arrivals[0].event)).or_default().push((delivery, arrivals));
+    }
+    for deliveries in customers.values_mut() {
+        deliveries.sort_by_key(|(delivery, _)| *delivery);
+        for pair in deliveries.windows(2) {
+            let [(before, earlier), (delivery, later)] = pair else { continue };
+            let taken = earlier.iter().find(|one| one.settled()).map(|one| one.at);
+            if taken.is_none_or(|taken| taken > later[0].at) {
+                let (before, delivery) = ((*before).clone(), (*delivery).clone());
+                faults.insert(Fault::OutOfOrder { before, delivery });
+            }
         }
     }
 }
