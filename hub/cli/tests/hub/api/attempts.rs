@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SERVICES, Scene, event};
 use crate::harness::until;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Got, Mood, Peer};
 
 const ALL: &str = "/api/v1/registry/rules/all";
 
@@ -137,4 +137,21 @@ fn hub_5_what_is_too_old_is_given_up() {
     until("nothing is left", || {
         scene.hub.all("/api/v1/bridge/deliveries?state=waiting", "deliveries", 10).is_empty()
     });
+}
+
+/// HUB-5: who says that it is asked too much is not asked by all the others too. Trap "429/503 + Retry-After → throttle".
+#[test]
+fn hub_5_a_peer_that_is_asked_too_much_is_left_alone() {
+    let scene = Scene::new();
+    scene.peer.feel(Mood::Says(429));
+    scene.peer.answer_header("retry-after", "2");
+    let events: Vec<Value> = (0..200).map(|n| event(&format!("A-{n}"))).collect();
+    scene.hub.must("POST", "/api/v1/bridge/events:batchCreate", &json!({"events": events}));
+    let is_second = |got: &Got| got.header("seawall-try") == Some("2");
+    until("somebody comes back", || scene.peer.got().iter().any(is_second));
+    let asked = scene.peer.count();
+    assert!(asked <= 60, "those that were under way, and not all: {asked}");
+    scene.peer.feel(Mood::Says(200));
+    until("all arrive in the end", || scene.peer.arrived().len() == 200);
+    assert!(scene.peer.arrived().values().all(|times| *times == 1));
 }

@@ -292,6 +292,13 @@ impl Lane {
         self.bell.notify_one();
     }
 
+    /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
+    pub(super) fn throttle(&self, until: Tick) {
+        let mut state = self.lock();
+        state.parked_until = state.parked_until.max(Some(until));
+        state.allowed = 1;
+    }
+
     /// Whatever it was told, it looks again.
     pub(super) fn unpark(&self) {
         self.lock().parked_until = None;
