@@ -323,7 +323,7 @@ pub(super) async fn circuit(
     Ok(success(StatusCode::OK, &data))
 }
 
-/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason.
+/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason: the last part of the path says which.
 pub(super) async fn move_circuit(
     State(hub): State<Arc<Hub>>,
     Extension(caller): Extension<Caller>,
