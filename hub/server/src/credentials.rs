@@ -138,7 +138,7 @@ impl Credentials {
         if let Some(fields) = all.as_object_mut() {
             for secret in ["secret", "formerSecrets"] {
                 if fields.contains_key(secret) {
-                    fields.insert(secret.to_owned(), json!("…"));
+                    fields.insert(secret.to_owned(), json!(HIDDEN));
                 }
             }
         }
@@ -184,8 +184,18 @@ impl Credentials {
 }
 
 fn secret(fields: &mut Fields) -> Secret {
-    Secret::new(fields.needed("secret"))
+    let secret = fields.needed("secret");
+    if secret == HIDDEN {
+        fields.wrong(
+            "secret",
+            "this is what is shown in its place; say the secret, or leave `auth` out to keep it",
+        );
+    }
+    Secret::new(secret)
 }
+
+/// What is shown in place of a secret.
+pub(crate) const HIDDEN: &str = "…";
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -261,7 +261,16 @@ fn obs_1_a_log_that_nobody_reads_holds_up_nobody() {
 fn obs_1_the_last_words_get_out() {
     let folder = TempDir::new().unwrap();
     let output = Command::new(SEAWALL)
-        .args(["serve", "--listen", "127.0.0.1:0", "--allow-egress", "everything", "--log-format", "json", "--data-dir"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--allow-egress",
+            "everything",
+            "--log-format",
+            "json",
+            "--data-dir",
+        ])
         .arg(folder.path())
         .output()
         .unwrap();

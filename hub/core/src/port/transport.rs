@@ -8,6 +8,7 @@ use seawall_dist::deadletter::Sent;
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::render::Request;
 
 /// What a peer answered.
@@ -51,6 +52,8 @@ pub struct Letter<'a> {
     pub number: u32,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
+    /// The trace that the event belongs to.
+    pub trace: Option<TraceId>,
 }
 
 /// How a request gets to a peer: one send, and nothing else. Who may send when is decided elsewhere.

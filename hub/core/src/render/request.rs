@@ -167,6 +167,9 @@ impl Program {
             mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
         }
         let path = keep(Text::new(rule.path, "path"), &mut mistakes);
+        if let Some(outline) = path.as_ref().map(Text::outline) {
+            keep(check_path(&outline), &mut mistakes);
+        }
         let headers =
             rule.headers.iter().filter_map(|(name, value)| header(name, value, &mut mistakes)).collect();
         let body = match rule.body.map(|body| Template::new(body, "body")) {
@@ -214,7 +217,7 @@ impl Program {
             headers.push((name.to_string(), value));
         }
         let body = match (&self.body, &*self.method) {
-            (Some(template), _) => Body::Own(template.render(view, "body")?.to_string().into_bytes().into()),
+            (Some(template), _) => Body::Own(written(template.render(view, "body")?, &headers).into()),
             (None, "GET" | "HEAD" | "DELETE") => Body::Empty,
             (None, _) => Body::Event(event.clone()),
         };
@@ -225,6 +228,15 @@ impl Program {
             headers.push(("content-type".into(), "application/json".into()));
         }
         Ok(Request { method: self.method.to_string(), path, headers, body })
+    }
+}
+
+/// JSON; but a text whose rule says that it is no JSON is sent as it is, without quotes.
+fn written(body: Json, headers: &[(String, String)]) -> Vec<u8> {
+    let kind = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
+    match body {
+        Json::String(text) if kind.is_some_and(|kind| !kind.contains("json")) => text.into_bytes(),
+        body => body.to_string().into_bytes(),
     }
 }
 

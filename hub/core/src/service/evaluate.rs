@@ -61,9 +61,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub async fn backtest(&self, rule: &Rule, most: usize) -> Result<Backtest, Refused> {
         let program = program(rule)?;
         let (mut test, mut from) = (Backtest::default(), None);
+        let filter = EventFilter { kind: Some(rule.events.clone()), ..EventFilter::default() };
         loop {
             let size = PAGE.min(most - test.events);
-            let page = self.store.events(EventFilter::default(), PageAt { from, size }).await?;
+            let page = self.store.events(filter.clone(), PageAt { from, size }).await?;
             for event in &page.items {
                 test.count(event, evaluate(rule, &program, event));
             }

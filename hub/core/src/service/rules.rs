@@ -114,9 +114,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     ) -> Result<Rule, Refused> {
         let versions = self.store.rule_versions(name).await?;
         let Some(before) = versions.into_iter().find(|rule| rule.version == version) else {
-            return Err(Refused::Missing);
+            return Err(Refused::Conflict(format!(
+                "rule `{name}` has no version {version}; its versions are at `…/versions`"
+            )));
         };
-        self.put_rule(before, expected).await
+        // What it does goes back; whether it is at work is for today.
+        let today = self.rule(name).ok_or(Refused::Missing)?;
+        self.put_rule(Rule { enabled: today.enabled, note: today.note, ..before }, expected).await
     }
 
     /// Deletes a rule. Deliveries that it has asked for go on, unless they are held.

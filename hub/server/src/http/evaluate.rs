@@ -54,7 +54,7 @@ pub(super) async fn evaluate(
             Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
         (None, _) if !caller.sees_all() => return Ok(events::of_all()),
-        (None, id) => match hub.store().event(&id.unwrap_or_default()).await {
+        (None, id) => match hub.store().event(&id.unwrap_or_default(), None).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),

@@ -6,8 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
 use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
 
@@ -26,7 +28,15 @@ pub struct Http {
     keyring: Keyring,
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
-    opened: Arc<RwLock<HashMap<Slug, (Sealed, Auth)>>>,
+    opened: Arc<RwLock<HashMap<Slug, (Sealed, Opened)>>>,
+}
+
+/// Credentials, ready to be used.
+#[derive(Clone, Debug)]
+struct Opened {
+    auth: Auth,
+    /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
+    names_message: bool,
 }
 
 impl Http {
@@ -36,7 +46,7 @@ impl Http {
         Http { client, keyring, opened: Arc::default() }
     }
 
-    fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
+    fn auth(&self, service: &Service) -> Result<Option<Opened>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, auth)) = known.get(&service.name)
@@ -48,7 +58,10 @@ impl Http {
         let opened = self.keyring.unseal(sealed, service.name.as_str());
         let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
         let credentials = credentials.ok_or("its secret can't be opened; was `secret.key` changed?")?;
-        let auth = credentials.auth()?;
+        let auth = Opened {
+            auth: credentials.auth()?,
+            names_message: matches!(credentials, Credentials::Webhook(_)),
+        };
         let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
         Ok(Some(auth))
@@ -67,7 +80,14 @@ impl Transport for Http {
         let bare = outgoing(service, request, letter).map_err(impossible)?;
         // Credentials are added last, so that what is kept of a request has none in it.
         let request = match self.auth(service).map_err(impossible)? {
-            Some(auth) => bare.auth(auth),
+            Some(Opened { auth, names_message: true }) => {
+                let named = match letter {
+                    Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
+                    None => Ok(bare),
+                };
+                named.map_err(|error| impossible(error.to_string()))?.auth(auth)
+            }
+            Some(Opened { auth, .. }) => bare.auth(auth),
             None => bare,
         };
         match self.client.exchange(&request, attempt).await {
@@ -93,19 +113,46 @@ impl Transport for Http {
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
     // A target that the egress rules forbid stays forbidden; the reason is for the operator.
-    let refusal = error.refusal().map(|refused| format!("{refused}"));
+    let refusal = error.refusal().map(|refused| {
+        format!("{refused}; requests to private addresses need `--allow-egress` at the start of the hub")
+    });
     NoAnswer {
         fault: error.fault(),
         impossible: refusal.is_some(),
-        error: refusal.unwrap_or_else(|| error.to_string()),
+        error: refusal.unwrap_or_else(|| with_causes(error)),
         sent: Some(evidence(request)),
     }
+}
+
+/// An error with what led to it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What may be a key is not kept, wherever somebody has put it.
+fn looks_secret(name: &str) -> bool {
+    ["auth", "cookie", "key", "pass", "secret", "signature", "token"].iter().any(|part| name.contains(part))
 }
 
 fn evidence(request: &HttpRequest) -> Sent {
     let evidence = request.evidence();
     let header = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
-        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        let shown = if looks_secret(name.as_str()) {
+            "…".into()
+        } else {
+            String::from_utf8_lossy(value.as_bytes())
+        };
+        (name.as_str().to_owned(), shown.into_owned())
     };
     Sent {
         line: format!("{} {}", evidence.method, evidence.url),
@@ -132,6 +179,9 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = own(out, "seawall-try", letter.number.to_string())?;
         out = own(out, "seawall-event", letter.event.to_owned())?;
         out = own(out, "seawall-event-time", letter.event_accepted.to_string())?;
+        if let Some(trace) = letter.trace {
+            out = own(out, "traceparent", traceparent(trace, letter.delivery, letter.number))?;
+        }
         if let Some(dead) = letter.replay_of {
             out = own(out, "seawall-replayed", "true".into())?;
             out = own(out, "seawall-replay-of", dead.to_string())?;
@@ -141,4 +191,10 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = out.body(body.clone());
     }
     Ok(out)
+}
+
+/// The trace of the event, with a span of this try: the same try has the same, also after a crash.
+fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
+    let span = delivery.era ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
+    format!("00-{trace}-{:016x}-01", span.max(1))
 }
