@@ -59,6 +59,8 @@ pub(crate) struct Peer {
 struct Inner {
     mood: Mutex<Mood>,
     answer: Mutex<String>,
+    /// More headers of its answers, each with its line break.
+    headers: Mutex<String>,
     got: Mutex<Vec<Got>>,
     connections: Mutex<Vec<TcpStream>>,
     open: Mutex<Option<JoinHandle<()>>>,
@@ -71,6 +73,7 @@ impl Peer {
         let inner = Arc::new(Inner {
             mood: Mutex::new(Mood::Says(200)),
             answer: Mutex::new("ok".into()),
+            headers: Mutex::default(),
             got: Mutex::default(),
             connections: Mutex::default(),
             open: Mutex::default(),
@@ -125,6 +128,11 @@ impl Peer {
         body.clone_into(&mut self.inner.answer.lock().unwrap());
     }
 
+    /// A header of its answers from now on, in place of the one before.
+    pub(crate) fn answer_header(&self, name: &str, value: &str) {
+        *self.inner.headers.lock().unwrap() = format!("{name}: {value}\r\n");
+    }
+
     pub(crate) fn got(&self) -> Vec<Got> {
         self.inner.got.lock().unwrap().clone()
     }
@@ -168,10 +176,11 @@ impl Peer {
                 return;
             };
             let answer = self.inner.answer.lock().unwrap().clone();
+            let headers = self.inner.headers.lock().unwrap().clone();
             let length = answer.len();
             let answer = if is_head { "" } else { &answer };
             let said = format!(
-                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{answer}"
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{answer}"
             );
             if stream.get_mut().write_all(said.as_bytes()).is_err() {
                 return;

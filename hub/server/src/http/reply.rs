@@ -110,6 +110,9 @@ pub(super) fn enveloped(response: Response) -> Response {
         StatusCode::PAYLOAD_TOO_LARGE => {
             problem(status, "tooLarge", "the body is larger than a request may be, which is 1 MiB", false)
         }
+        _ if status.is_server_error() => {
+            problem(status, "internal", "the hub could not answer; this is a mistake in it", false)
+        }
         _ => problem(status, "badRequest", "the request can't be read", false),
     }
 }

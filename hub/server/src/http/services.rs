@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
 use seawall_hub_core::domain::service::Service;
@@ -323,19 +323,19 @@ pub(super) async fn circuit(
     Ok(success(StatusCode::OK, &data))
 }
 
-/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason.
+/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason: the last part of the path says which.
 pub(super) async fn move_circuit(
     State(hub): State<Arc<Hub>>,
     Extension(caller): Extension<Caller>,
-    Path((name, verb)): Path<(String, String)>,
+    Path(name): Path<String>,
+    uri: Uri,
     body: Bytes,
 ) -> Caught {
-    let how = match verb.strip_prefix("circuit:") {
-        Some("reset") => Move::Reset,
-        Some("forceOpen") => Move::ForceOpen,
-        Some("forceClosed") => Move::ForceClosed,
-        Some(other) => return Ok(super::no_verb(other, "reset, forceOpen, forceClosed")),
-        None => return Ok(super::nothing_here()),
+    let how = match split_verb(uri.path()) {
+        Some((_, "reset")) => Move::Reset,
+        Some((_, "forceOpen")) => Move::ForceOpen,
+        Some((_, "forceClosed")) => Move::ForceClosed,
+        _ => return Ok(super::nothing_here()),
     };
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
     let reason = fields.text("reason").unwrap_or_default();

@@ -72,7 +72,9 @@ impl Transport for Http {
         };
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
-                let fault = response.fault();
+                // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
+                let arrived = response.status().is_success();
+                let fault = response.fault().or_else(|| (!arrived).then(Fault::business));
                 let most = if fault.is_some() { FAILURE_KEPT } else { SUCCESS_KEPT };
                 let headers =
                     response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod answers;
+mod attempts;
 mod auth;
 mod circuits;
 mod lists;

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use seawall::breaker::{CircuitBreaker, Snapshot, State as GuardState};
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
+use super::seen::{self, Seen};
 use super::watch::Watch;
-use crate::domain::circuit::{Circuit, CircuitState};
+use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -91,16 +91,6 @@ struct State {
     circuit: Seen,
 }
 
-/// Where a circuit stands, as far as a restart should know it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Seen {
-    state: CircuitState,
-    /// One that opens again has another end, and nobody may have seen it half-open in between.
-    opened: u64,
-    /// Of one that a person has moved.
-    reason: Option<Arc<str>>,
-}
-
 /// What a lane does next.
 pub(super) enum Turn {
     Send(Box<InHand>),
@@ -133,7 +123,7 @@ impl Lane {
             more: false,
             forward: None,
             closed: None,
-            circuit: Seen { state: CircuitState::Closed, opened: 0, reason: None },
+            circuit: Seen::default(),
         };
         Arc::new(Lane {
             watch: Watch::new(&service.name),
@@ -302,6 +292,13 @@ impl Lane {
         self.bell.notify_one();
     }
 
+    /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
+    pub(super) fn throttle(&self, until: Tick) {
+        let mut state = self.lock();
+        state.parked_until = state.parked_until.max(Some(until));
+        state.allowed = 1;
+    }
+
     /// Whatever it was told, it looks again.
     pub(super) fn unpark(&self) {
         self.lock().parked_until = None;
@@ -317,22 +314,11 @@ impl Lane {
             return None;
         }
         let closes = !state.circuit.is_closed() && seen.is_closed();
-        let kept_as = seen.state;
+        let circuit = seen.kept(breaker, self.service().name.clone(), now);
         state.circuit = seen;
         if closes {
             state.come_forward(now);
         }
-        drop(state);
-        let Snapshot { until, trips, reason, .. } = breaker.snapshot();
-        let millis = |time: std::time::SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let circuit = Circuit {
-            service: self.service().name.clone(),
-            state: kept_as,
-            until: until.map(|until| Millis(0) + millis(until)),
-            trips,
-            reason: reason.map(|reason| reason.to_string()),
-            changed: now,
-        };
         Some((circuit, closes))
     }
 
@@ -344,20 +330,7 @@ impl Lane {
     /// Goes on where another start stopped. That one may have ended before all that had stalled came forward.
     pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
         let Some(breaker) = self.guard.breaker() else { return };
-        let millis =
-            |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
-        breaker.restore(&Snapshot {
-            state: match circuit.state {
-                CircuitState::Closed => GuardState::Closed,
-                CircuitState::Open => GuardState::Open,
-                CircuitState::HalfOpen => GuardState::HalfOpen,
-                CircuitState::ForcedOpen => GuardState::ForcedOpen,
-                CircuitState::ForcedClosed => GuardState::ForcedClosed,
-            },
-            until: circuit.until.map(millis),
-            trips: circuit.trips,
-            reason: circuit.reason.as_deref().map(Arc::from),
-        });
+        breaker.restore(&seen::snapshot(circuit));
         let mut state = self.lock();
         state.circuit = Seen::of(breaker);
         if state.circuit.is_closed() {
@@ -386,27 +359,5 @@ impl State {
         }
         self.fresh_in_a_row += 1;
         self.fresh.pop_front().or_else(|| self.again.pop_front())
-    }
-}
-
-impl Seen {
-    fn of(breaker: &CircuitBreaker) -> Self {
-        let state = match breaker.state() {
-            GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
-            GuardState::Open => CircuitState::Open,
-            GuardState::HalfOpen => CircuitState::HalfOpen,
-            GuardState::ForcedOpen => CircuitState::ForcedOpen,
-            GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
-        };
-        let forced = matches!(state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
-        Seen {
-            state,
-            opened: if state == CircuitState::Open { breaker.counts().opened } else { 0 },
-            reason: if forced { breaker.reason() } else { None },
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        matches!(self.state, CircuitState::Closed | CircuitState::ForcedClosed)
     }
 }

@@ -11,6 +11,7 @@
 
 mod lane;
 mod load;
+mod seen;
 mod send;
 mod watch;
 

@@ -18,6 +18,9 @@ use crate::service::watch::circuit_moved;
 const PARKED_MIN: Duration = Duration::from_millis(50);
 /// and at the latest: a half-open circuit says "when the probe's time is over", and is mostly closed long before.
 const PARKED_MAX: Duration = Duration::from_secs(1);
+/// A peer that is asked too much holds up all that is for it for so long at most; the delivery that it said it of, as long as
+/// it asked for.
+const THROTTLED_MAX: Duration = Duration::from_secs(30);
 /// A store that has no room is asked again after this long.
 const STORE_AGAIN: Duration = Duration::from_millis(100);
 
@@ -115,9 +118,13 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 }
                 let mut progress = delivery.progress;
                 progress.failures += 1;
+                progress.counted += u32::from(reason == Reason::Attempts);
                 Following::DeadLetter { reason, progress, hold: ways.hold && delivery.ordered }
             }
         };
+        if let Outcome::Answered { status: 429 | 503, retry_after: Some(wait) } = outcome {
+            lane.throttle(self.clock.precise() + wait.min(THROTTLED_MAX));
+        }
         lane.sent(next == Following::Delivered);
         lane.watch.follows(&delivery, &next, &attempt, self.clock.now());
         let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;

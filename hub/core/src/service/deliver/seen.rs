@@ -1,0 +1,79 @@
+//! Where a circuit stands, as far as a restart should know it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use seawall::breaker::{CircuitBreaker, Snapshot, State as GuardState};
+
+use crate::domain::circuit::{Circuit, CircuitState};
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+
+/// Where a circuit stands: when two of these differ, it has moved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    state: CircuitState,
+    /// One that opens again has another end, and nobody may have seen it half-open in between.
+    opened: u64,
+    /// Of one that a person has moved.
+    reason: Option<Arc<str>>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Seen { state: CircuitState::Closed, opened: 0, reason: None }
+    }
+}
+
+impl Seen {
+    pub(super) fn of(breaker: &CircuitBreaker) -> Self {
+        let state = match breaker.state() {
+            GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
+            GuardState::Open => CircuitState::Open,
+            GuardState::HalfOpen => CircuitState::HalfOpen,
+            GuardState::ForcedOpen => CircuitState::ForcedOpen,
+            GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+        };
+        let forced = matches!(state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
+        Seen {
+            state,
+            opened: if state == CircuitState::Open { breaker.counts().opened } else { 0 },
+            reason: if forced { breaker.reason() } else { None },
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, CircuitState::Closed | CircuitState::ForcedClosed)
+    }
+
+    /// As it is kept.
+    pub(super) fn kept(&self, breaker: &CircuitBreaker, service: Slug, now: Millis) -> Circuit {
+        let Snapshot { until, trips, reason, .. } = breaker.snapshot();
+        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Circuit {
+            service,
+            state: self.state,
+            until: until.map(|until| Millis(0) + since(until)),
+            trips,
+            reason: reason.map(|reason| reason.to_string()),
+            changed: now,
+        }
+    }
+}
+
+/// As the breaker takes up what was kept.
+pub(super) fn snapshot(circuit: &Circuit) -> Snapshot {
+    let time = |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
+    Snapshot {
+        state: match circuit.state {
+            CircuitState::Closed => GuardState::Closed,
+            CircuitState::Open => GuardState::Open,
+            CircuitState::HalfOpen => GuardState::HalfOpen,
+            CircuitState::ForcedOpen => GuardState::ForcedOpen,
+            CircuitState::ForcedClosed => GuardState::ForcedClosed,
+        },
+        until: circuit.until.map(time),
+        trips: circuit.trips,
+        reason: circuit.reason.as_deref().map(Arc::from),
+    }
+}
