@@ -97,7 +97,8 @@ fn story(hub: &Hub, peer: &Peer) {
     let circuit = "/api/v1/registry/services/billing/circuit";
     let forged =
         json!({"reason": "maintenance\n2026-01-01T00:00:00.000Z ERROR [Hub][Stop] Failed! cause=forged"});
-    assert_eq!(hub.post(&format!("{circuit}:forceOpen"), &forged).0, 200);
+    let (status, answer) = hub.post(&format!("{circuit}:forceOpen"), &forged);
+    assert_eq!(status, 200, "{answer}");
     assert_eq!(hub.post(&format!("{circuit}:reset"), &json!({"reason": "over"})).0, 200);
 
     peer.feel(Mood::Says(410));
