@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::{NOW, Place, rule, slug};
 
+#[expect(clippy::needless_pass_by_value, reason = "so that a test can write it in place")]
 fn order(id: &str, data: Value) -> Incoming {
     Incoming {
         id: id.into(),
