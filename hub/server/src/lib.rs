@@ -1,6 +1,7 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
 mod credentials;
+mod gateway;
 pub mod http;
 mod hub;
 pub mod seal;

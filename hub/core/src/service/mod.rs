@@ -1,6 +1,7 @@
 //! What the hub does: one file for each verb.
 
 mod accept;
+mod call;
 mod circuits;
 mod dead_letters;
 mod deliver;
@@ -12,9 +13,10 @@ mod services;
 mod sources;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
+pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
-pub use deliver::{Deliver, FRESH_MAX, InHand};
+pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use hub::{Hub, Refused};
 pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};

@@ -5,6 +5,7 @@ mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+mod gateway;
 mod query;
 mod reply;
 mod rules;
@@ -79,6 +80,7 @@ pub fn api(hub: Arc<Hub>, admin_key: [u8; 32]) -> Router {
             "/api/v1/registry/sources/{name}",
             get(sources::get).put(sources::replace).delete(sources::delete),
         )
+        .route("/api/v1/gateway/services/{name}", post(gateway::act))
         .route("/api/v1/bridge/events", post(events::accept).get(events::list))
         .route("/api/v1/bridge/events:batchCreate", post(events::accept_batch))
         .route("/api/v1/bridge/events/{id}", get(events::get))

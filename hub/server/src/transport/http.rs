@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header};
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 
 use crate::credentials::Credentials;
@@ -62,13 +62,7 @@ impl Transport for Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
-        let impossible = |error| NoAnswer { fault: Fault::business(), error, impossible: true, sent: None };
-        let bare = outgoing(service, request, letter).map_err(impossible)?;
-        // Credentials are added last, so that what is kept of a request has none in it.
-        let request = match self.auth(service).map_err(impossible)? {
-            Some(auth) => bare.auth(auth),
-            None => bare,
-        };
+        let request = self.outgoing(service, request, letter)?;
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
                 let fault = response.fault();
@@ -86,6 +80,47 @@ impl Transport for Http {
             Err(error) => Err(no_answer(&error, &request)),
         }
     }
+
+    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
+        let request = self.outgoing(service, request, None)?;
+        let response =
+            self.client.exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let mut headers = response.headers().clone();
+        header::strip(&mut headers);
+        let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
+            (name.as_str().to_owned(), value.as_bytes().to_vec())
+        };
+        Ok(Whole {
+            status: response.status().as_u16(),
+            fault: response.fault(),
+            headers: headers.iter().map(owned).collect(),
+            body: response.into_body(),
+        })
+    }
+}
+
+impl Http {
+    /// The request on the wire, with credentials.
+    fn outgoing(
+        &self,
+        service: &Service,
+        request: &Request,
+        letter: Option<Letter<'_>>,
+    ) -> Result<HttpRequest, NoAnswer> {
+        let impossible = |error| NoAnswer {
+            fault: Fault::business(),
+            error,
+            impossible: true,
+            too_large: false,
+            sent: None,
+        };
+        let bare = outgoing(service, request, letter).map_err(impossible)?;
+        // Credentials are added last, so that what is kept of a request has none in it.
+        Ok(match self.auth(service).map_err(impossible)? {
+            Some(auth) => bare.auth(auth),
+            None => bare,
+        })
+    }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
@@ -94,6 +129,7 @@ fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
     NoAnswer {
         fault: error.fault(),
         impossible: refusal.is_some(),
+        too_large: matches!(error.cause(), Cause::TooLarge { .. }),
         error: refusal.unwrap_or_else(|| error.to_string()),
         sent: Some(evidence(request)),
     }

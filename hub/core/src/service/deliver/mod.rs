@@ -11,9 +11,11 @@
 
 mod lane;
 mod load;
+mod now;
 mod send;
 
 pub use lane::{FRESH_MAX, InHand};
+pub use now::{Answered, Target};
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
