@@ -69,12 +69,8 @@ impl Serve {
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let api = http::api(hub.clone(), key);
-        let serving = async move {
-            let graceful =
-                axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
-            graceful.await
-        };
+        let stopping = async move { stopping.stopping().await };
+        let serving = seawall_hub_server::serve(listener, hub.clone(), key, stopping);
         tokio::select! {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(ExitCode::from(report?.exit_code())),
             error = hub.run() => bail!(last_words(&error)),

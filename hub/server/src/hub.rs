@@ -23,6 +23,7 @@ use crate::transport::Http;
 #[derive(Debug)]
 pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
+    transport: Http,
     keyring: Keyring,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
@@ -65,9 +66,9 @@ impl Hub {
         let client =
             HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))?;
         let transport = Http::new(client, keyring.clone());
-        let inner = service::Hub::open(store, transport, Registry::new(), Clock::system());
+        let inner = service::Hub::open(store, transport.clone(), Registry::new(), Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        Ok(Hub { inner, keyring, gates: RwLock::default() })
+        Ok(Hub { inner, transport, keyring, gates: RwLock::default() })
     }
 
     /// The hash of the admin key: of the one that is given, which is kept from now on, or of the one that was kept before.
@@ -83,6 +84,10 @@ impl Hub {
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
         self.store().broken().await
+    }
+
+    pub(crate) fn transport(&self) -> &Http {
+        &self.transport
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {

@@ -5,7 +5,9 @@ mod gateway;
 pub mod http;
 mod hub;
 pub mod seal;
+mod serve;
 pub mod source;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub};
+pub use serve::serve;

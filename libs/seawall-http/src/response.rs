@@ -56,7 +56,7 @@ pub struct Timings {
 }
 
 impl Head {
-    fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<Fault> {
         let fault = of_status(self.status, self.wait, self.only_success)?;
         // Another token may be welcome where this one was not, and the request was not served.
         let stale = Fault::unreachable().code(fault.protocol_code());

@@ -84,6 +84,12 @@ impl Refusal {
         }
     }
 
+    /// Something that the gateway itself does not do or take.
+    pub(crate) fn own(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        let (message, retryable) = (message.into(), false);
+        Refusal { status, code, message, retryable, decided_by: "hub", retry_after: None }
+    }
+
     /// Who decided, and when to come back.
     pub(crate) fn tell(&self, headers: &mut HeaderMap) {
         headers.insert(DECIDED_BY, HeaderValue::from_static(self.decided_by));

@@ -191,7 +191,7 @@ fn now(hub: &Hub, service: &Slug, answered: &Answered) -> Response {
     }
 }
 
-fn refused(refusal: &Refusal, about: &Value) -> Response {
+pub(super) fn refused(refusal: &Refusal, about: &Value) -> Response {
     let Refusal { status, code, message, retryable, .. } = refusal;
     let mut response = problem_about(*status, code, message, *retryable, about);
     refusal.tell(response.headers_mut());

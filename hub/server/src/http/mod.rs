@@ -25,6 +25,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
 use self::reply::{TRACE, problem};
+use crate::gateway::Refusal;
 use crate::hub::Hub;
 
 /// No request is larger.
@@ -133,12 +134,15 @@ async fn authorise(
 
 /// Every request belongs to a trace: the one that it says, or a new one.
 async fn traced(request: Request, next: Next) -> Response {
-    let said = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    let trace = match said.filter(|text| is_traceparent(text)) {
+    TRACE.scope(trace_id(request.headers()), next.run(request)).await
+}
+
+fn trace_id(headers: &HeaderMap) -> String {
+    let said = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    match said.filter(|text| is_traceparent(text)) {
         Some(text) => text[3..35].to_owned(),
         None => random_hex::<16>(),
-    };
-    TRACE.scope(trace, next.run(request)).await
+    }
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
@@ -158,6 +162,11 @@ fn is_traceparent(text: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// The answer to a request that is refused before the API sees it.
+pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
+    TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
 }
 
 fn fresh_event_id() -> String {

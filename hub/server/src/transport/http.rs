@@ -35,7 +35,12 @@ impl Http {
         Http { client, keyring, opened: Arc::default() }
     }
 
-    fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
+    pub(crate) fn client(&self) -> &HttpClient {
+        &self.client
+    }
+
+    /// How the hub shows who it is to a service, if it does.
+    pub(crate) fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((version, auth)) = known.get(&service.name)

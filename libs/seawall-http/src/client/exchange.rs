@@ -61,7 +61,7 @@ impl HttpClient {
     }
 
     /// Sends the request and waits for the headers of the answer.
-    async fn headers(
+    pub(super) async fn headers(
         &self,
         request: &Request,
         attempt: Option<Attempt>,

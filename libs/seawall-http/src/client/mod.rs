@@ -2,9 +2,12 @@
 
 mod builder;
 mod exchange;
+mod held;
 mod reply;
 
 pub use builder::{BadClient, HttpClientBuilder};
+pub(crate) use held::plus;
+pub use held::{Bounds, Held, HeldBody};
 
 use std::borrow::Borrow;
 use std::fmt;

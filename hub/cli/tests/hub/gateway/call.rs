@@ -307,12 +307,8 @@ fn hub_2_async_is_a_delivery() {
         kept.push(said["data"].clone());
     }
     assert_eq!((upstream.count(), &scene.hub.delivery(&kept[0]["delivery"])["state"]), (0, &json!("held")));
-    let (_, event) = scene.hub.ask(
-        "GET",
-        &format!("/api/v1/bridge/events/{}", kept[0]["id"].as_str().unwrap()),
-        crate::harness::KEY,
-        "",
-    );
+    let (_, event) =
+        scene.hub.ask("GET", &format!("/api/v1/bridge/events/{}", kept[0]["id"].as_str().unwrap()), KEY, "");
     assert_eq!(event["data"]["event"]["type"], json!("seawall.call"), "{event}");
     assert_eq!(scene.hub.post("/api/v1/registry/services/billing:resume", &json!({})).0, 200);
     for kept in &kept {

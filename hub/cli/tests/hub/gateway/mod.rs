@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod call;
+mod proxy;
+mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hub, header};
+use crate::harness::{Hub, KEY, header, read_message};
 
 /// What an upstream got.
 #[derive(Clone, Debug)]
@@ -159,8 +161,7 @@ impl Scene {
     }
 
     fn circuit(&self) -> String {
-        let (_, answer) =
-            self.hub.ask("GET", "/api/v1/registry/services/billing/circuit", crate::harness::KEY, "");
+        let (_, answer) = self.hub.ask("GET", "/api/v1/registry/services/billing/circuit", KEY, "");
         answer["data"]["state"].as_str().unwrap_or_default().to_owned()
     }
 }
@@ -172,4 +173,70 @@ fn until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
         assert!(began.elapsed() < limit, "{what}: not within {limit:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A connection to the hub, for what is written byte by byte.
+struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+impl Line {
+    fn open(hub: &Hub) -> Self {
+        let stream = TcpStream::connect(&hub.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Line { stream: BufReader::new(stream) }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn send(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) {
+        let key = if headers.contains("x-seawall-key") {
+            String::new()
+        } else {
+            format!("x-seawall-key: {KEY}\r\n")
+        };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: hub\r\n{key}{headers}content-length: {}\r\n\r\n",
+            body.len()
+        );
+        self.write(&[head.as_bytes(), body].concat());
+    }
+
+    fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> (String, Vec<u8>) {
+        self.send(method, path, headers, body);
+        self.read_answer()
+    }
+
+    fn ask_without_body(&mut self, method: &str, path: &str) -> (String, Vec<u8>) {
+        self.send(method, path, "", b"");
+        (self.read_head(), Vec::new())
+    }
+
+    fn read_answer(&mut self) -> (String, Vec<u8>) {
+        read_message(&mut self.stream).unwrap()
+    }
+
+    fn read_head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.stream.read_line(&mut head).unwrap() > 0, "it ended: {head}");
+        }
+        head
+    }
+
+    fn read_exactly(&mut self, bytes: usize) -> Vec<u8> {
+        let mut read = vec![0; bytes];
+        self.stream.read_exact(&mut read).unwrap();
+        read
+    }
+}
+
+/// What the kernel says of the hub's memory, in KiB.
+fn memory(hub: &Hub, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", hub.process.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
