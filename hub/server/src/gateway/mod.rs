@@ -29,6 +29,8 @@ use crate::serve::Line;
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-seawall-key");
 /// How often it was tried, if that was more than once.
 const ATTEMPTS: HeaderName = HeaderName::from_static("seawall-attempts");
+/// How often connections are looked for that nobody uses.
+const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 const PREFIX: &str = "/gateway/";
 
 /// Passes requests on to services.
@@ -50,11 +52,13 @@ impl Gateway {
         path.starts_with(PREFIX)
     }
 
-    /// Writes down circuits that have moved, for ever: those who pass bytes on do not wait for a disk.
+    /// Writes down circuits that have moved, and closes what nobody uses, for ever: those who pass bytes on do not wait for it.
     pub(crate) async fn observe(&self) {
         loop {
-            self.moved.notified().await;
-            self.hub.observe_circuits().await;
+            tokio::select! {
+                () = self.moved.notified() => self.hub.observe_circuits().await,
+                () = tokio::time::sleep(SWEEP_EVERY) => self.hub.transport().client().close_idle(),
+            }
         }
     }
 

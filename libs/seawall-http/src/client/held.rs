@@ -10,15 +10,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use seawall::{Attempt, Classify, Deadline, Error, Fault, Guard};
 
-use super::exchange::Resend;
+use super::exchange::{Resend, Via};
+use super::wire::Wire;
 use super::{HttpClient, terms};
 use crate::error::{Cause, HttpError};
 use crate::request::Request;
@@ -90,15 +91,24 @@ impl HttpClient {
     /// One attempt: the headers, and then the body piece by piece, as somebody takes it.
     async fn piped(&self, request: &Request, attempt: Attempt, pipe: &Pipe) -> Result<Ended, HttpError> {
         let began = self.inner.clock.precise();
-        let (head, mut body) = self.headers(request, Some(attempt), Resend::Once, began).await?;
+        // With HTTP/2 many share one connection, and none of them can drive it.
+        let shared = cfg!(feature = "http2") && request.uri.scheme() == Some(&http::uri::Scheme::HTTPS);
+        let mut via = if shared { Via::Pool } else { Via::Own(None) };
+        let (head, body) = self.headers(request, Some(attempt), Resend::Once, began, &mut via).await?;
+        let wire = if let Via::Own(wire) = via { wire } else { None };
+        let mut body = Driven { wire, body, client: self, uri: &request.uri };
         let deadline = attempt.deadline();
         if head.fault().is_some() {
-            let first = beginning(&mut body).await?;
-            let left = time_left(deadline, &self.inner.clock);
-            let rest = (!body.is_end_stream()).then(|| BodyStream::new(body, u64::MAX, left));
+            let (first, is_whole) = beginning(&mut body).await?;
+            let rest = if is_whole {
+                body.give_back();
+                None
+            } else {
+                Some(body.into_rest(time_left(deadline, &self.inner.clock)))
+            };
             return Ok(Ended::Faulty(Box::new(Faulty { head, first, rest, deadline })));
         }
-        pipe.lock().begun = Some(Begun { head, deadline, hint: body.size_hint() });
+        pipe.lock().begun = Some(Begun { head, deadline, hint: body.body.size_hint() });
         poll_fn(|cx| {
             let mut state = pipe.lock();
             if state.unwanted {
@@ -111,33 +121,71 @@ impl HttpClient {
             if deadline.is_some_and(|deadline| deadline.remaining_on(&self.inner.clock).is_zero()) {
                 return Poll::Ready(Err(HttpError::new(Cause::Late, Fault::timeout().permanent())));
             }
-            let Some(frame) = ready!(Pin::new(&mut body).poll_frame(cx)) else {
+            let Some(frame) = ready!(body.poll_frame(cx)) else {
                 return Poll::Ready(Ok(Ended::Passed));
             };
-            let frame = frame.map_err(|error| {
-                let broken = HttpError::from(Cause::Body(error.into()));
+            let frame = frame.map_err(|broken| {
                 let fault = broken.fault().permanent();
                 broken.with(fault)
             })?;
             state.frame = Some(frame);
             // Whoever takes it asks for the next one.
-            if body.is_end_stream() { Poll::Ready(Ok(Ended::Passed)) } else { Poll::Pending }
+            if body.body.is_end_stream() { Poll::Ready(Ok(Ended::Passed)) } else { Poll::Pending }
         })
-        .await
+        .await?;
+        body.give_back();
+        Ok(Ended::Passed)
     }
 }
 
-/// Reads the beginning of a body; all of it, if it is not long.
-async fn beginning(body: &mut Incoming) -> Result<Bytes, HttpError> {
+/// The body of an answer, and the connection that it comes through if nobody else drives that.
+struct Driven<'a> {
+    wire: Option<Wire>,
+    body: Incoming,
+    client: &'a HttpClient,
+    uri: &'a http::Uri,
+}
+
+impl Driven<'_> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let body = &mut self.body;
+        let frame = match &mut self.wire {
+            None => Pin::new(body).poll_frame(cx),
+            Some(wire) => match wire.poll(cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
+                Poll::Pending if wire.has_ended() => {
+                    let broken = Cause::Body("the connection was closed".into());
+                    return Poll::Ready(Some(Err(broken.into())));
+                }
+                frame => frame,
+            },
+        };
+        frame.map_err(|error| Cause::Body(error.into()).into())
+    }
+
+    /// All of it was read: the connection is free for another request.
+    fn give_back(self) {
+        if let Some(wire) = self.wire {
+            self.client.inner.wires.put(self.uri, wire);
+        }
+    }
+
+    /// What is left of it, for whoever reads it after the call.
+    fn into_rest(self, left: Option<Duration>) -> BodyStream {
+        BodyStream::new(self.body, u64::MAX, left).driven(self.wire)
+    }
+}
+
+/// Reads the beginning of a body, and says whether that is all of it.
+async fn beginning(body: &mut Driven<'_>) -> Result<(Bytes, bool), HttpError> {
     let mut first = Vec::new();
-    while first.len() < FAULTY_BYTES && !body.is_end_stream() {
-        let Some(frame) = body.frame().await else { break };
-        let frame = frame.map_err(|error| HttpError::from(Cause::Body(error.into())))?;
-        if let Ok(data) = frame.into_data() {
+    while first.len() < FAULTY_BYTES {
+        let frame = if body.body.is_end_stream() { None } else { poll_fn(|cx| body.poll_frame(cx)).await };
+        let Some(frame) = frame else { return Ok((first.into(), true)) };
+        if let Ok(data) = frame?.into_data() {
             first.extend_from_slice(&data);
         }
     }
-    Ok(first.into())
+    Ok((first.into(), false))
 }
 
 type Calling = Pin<Box<dyn Future<Output = Result<Ended, Error<HttpError>>> + Send>>;
