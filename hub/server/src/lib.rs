@@ -1,12 +1,15 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
 mod credentials;
+mod gateway;
 pub mod http;
 mod hub;
 pub mod log;
 pub mod numbers;
 pub mod seal;
+mod serve;
 pub mod source;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub};
+pub use serve::serve;

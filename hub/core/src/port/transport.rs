@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use bytes::Bytes;
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::Sent;
 
@@ -26,6 +27,19 @@ pub struct Answer {
     pub sent: Option<Sent>,
 }
 
+/// What a peer answered, all of it: for whoever waits for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Whole {
+    /// The status.
+    pub status: u16,
+    /// How the answer is judged: nothing, if it is a good one.
+    pub fault: Option<Fault>,
+    /// Names in small letters and values, but for those about the connection.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Its body.
+    pub body: Bytes,
+}
+
 /// Why there was no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoAnswer {
@@ -35,6 +49,8 @@ pub struct NoAnswer {
     pub error: String,
     /// Whether it can never be sent: forbidden, or no request at all.
     pub impossible: bool,
+    /// Whether there was an answer, and it is larger than anybody wants to hold.
+    pub too_large: bool,
     /// What was sent, without credentials.
     pub sent: Option<Sent>,
 }
@@ -67,4 +83,12 @@ pub trait Transport: Send + Sync + 'static {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
+
+    /// As [`send`](Transport::send), about nothing but itself, for whoever waits for the whole answer.
+    fn call(
+        &self,
+        service: &Service,
+        request: &Request,
+        attempt: Attempt,
+    ) -> impl Future<Output = Result<Whole, NoAnswer>> + Send;
 }

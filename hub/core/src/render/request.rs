@@ -129,6 +129,30 @@ impl Request {
     }
 }
 
+impl Request {
+    /// What is wrong with a request that somebody wrote by hand; every mistake in it at once.
+    #[must_use]
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if !METHODS.contains(&&*self.method) && self.method != "OPTIONS" {
+            let method = self.method.escape_debug();
+            mistakes.push(Mistake::new("method", format!("`{method}` is none of {}", METHODS.join(", "))));
+        }
+        if self.path.starts_with('/') {
+            keep(check_path(&self.path), &mut mistakes);
+        } else {
+            mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
+        }
+        for (name, value) in &self.headers {
+            let place = format!("headers.{}", name.escape_debug());
+            if keep(check_name(name, &place), &mut mistakes).is_some() {
+                keep(check_value(value, &place), &mut mistakes);
+            }
+        }
+        mistakes
+    }
+}
+
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
 /// Headers that say where a message ends and who talks to whom: never a rule's.
@@ -246,18 +270,22 @@ fn keep<T>(made: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> Option<T> {
 
 fn header(name: &str, value: &str, mistakes: &mut Vec<Mistake>) -> Option<HeaderTemplate> {
     let place = format!("headers.{}", name.escape_debug());
+    let name = keep(check_name(name, &place), mistakes)?;
+    let value = keep(Text::new(value, &place), mistakes)?;
+    Some(HeaderTemplate { name: name.into(), value })
+}
+
+/// The name in small letters.
+fn check_name(name: &str, place: &str) -> Result<String, Mistake> {
     let small = name.to_ascii_lowercase();
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        mistakes.push(Mistake::new(&place, "a header's name may hold letters, digits and hyphens"));
-        return None;
+        return Err(Mistake::new(place, "a header's name may hold letters, digits and hyphens"));
     }
     if FORBIDDEN.contains(&&*small) {
-        mistakes.push(Mistake::new(&place, "this header belongs to the connection, and the hub sets it"));
-        return None;
+        return Err(Mistake::new(place, "this header belongs to the connection, and the hub sets it"));
     }
-    let value = keep(Text::new(value, &place), mistakes)?;
-    Some(HeaderTemplate { name: small.into(), value })
+    Ok(small)
 }
 
 /// What an expression yields can't leave its place in a path: no slash, no question mark, no dots that climb.

@@ -49,13 +49,30 @@ pub(super) fn versioned(status: StatusCode, version: u64, data: &Value) -> Respo
 
 /// What did not.
 pub(super) fn problem(status: StatusCode, code: &str, message: &str, retryable: bool) -> Response {
-    failure(status, code, message, retryable, &json!([]))
+    failure(status, code, message, retryable, (&json!([]), &Value::Null))
 }
 
-fn failure(status: StatusCode, code: &str, message: &str, retryable: bool, errors: &Value) -> Response {
+/// The same, with what is known all the same.
+pub(super) fn problem_about(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    retryable: bool,
+    data: &Value,
+) -> Response {
+    failure(status, code, message, retryable, (&json!([]), data))
+}
+
+fn failure(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    retryable: bool,
+    (errors, data): (&Value, &Value),
+) -> Response {
     let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
     let body = json!({
-        "status": "error", "data": null, "code": code, "message": message, "retryable": retryable, "errors": errors,
+        "status": "error", "data": data, "code": code, "message": message, "retryable": retryable, "errors": errors,
         "traceId": trace,
     });
     watch::because(answer(status, body.to_string()), message)
@@ -66,7 +83,7 @@ pub(super) fn wrong_fields(problems: &[FieldProblem]) -> Response {
     let errors: Vec<Value> =
         problems.iter().map(|problem| json!({"field": problem.field, "reason": problem.reason})).collect();
     let message = "some fields are wrong; `errors` says which and why";
-    failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, &Value::from(errors))
+    failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, (&Value::from(errors), &Value::Null))
 }
 
 pub(super) fn missing(what: &str) -> Response {

@@ -10,7 +10,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
-use super::{audit, deliveries, evaluate, events, keys, rules, services, sources};
+use super::{audit, deliveries, evaluate, events, gateway, keys, rules, services, sources};
 use crate::hub::Hub;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -39,7 +39,7 @@ fn route(
 /// All routes for which a key is needed.
 #[rustfmt::skip]
 pub(crate) fn routes() -> Vec<Route> {
-    use Scope::{Admin, Ingest, Operate, Read};
+    use Scope::{Admin, Call, Ingest, Operate, Read};
     const GET: Method = Method::GET;
     const POST: Method = Method::POST;
     const PUT: Method = Method::PUT;
@@ -80,6 +80,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/registry/keys", Admin, "Makes a key; it is shown this once", post(keys::make)),
         route(DELETE, "/api/v1/registry/keys/{name}", Admin, "Takes a key back, at once", delete(keys::revoke)),
         route(POST, "/api/v1/registry/keys/{name}:rotate", Admin, "Another key under the same name", post(keys::act)),
+        route(POST, "/api/v1/gateway/services/{name}:call", Call, "Calls a service now, later, or now and otherwise later", post(gateway::act)),
         route(POST, "/api/v1/bridge/events", Ingest, "Accepts an event", post(events::accept)),
         route(GET, "/api/v1/bridge/events", Read, "Events, the newest first", get(events::list)),
         route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accepts several events", post(events::accept_batch)),

@@ -229,7 +229,7 @@ fn shown(hub: &Hub, service: &Service) -> Value {
     merged(written(service), more)
 }
 
-fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
+pub(super) fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
     let guard = hub.guard(name)?;
     Some(match guard.breaker()?.state() {
         GuardState::Closed | GuardState::Ramping => "closed",

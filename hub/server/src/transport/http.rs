@@ -5,12 +5,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header};
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 
 use crate::credentials::Credentials;
@@ -33,8 +33,8 @@ pub struct Http {
 
 /// Credentials, ready to be used.
 #[derive(Clone, Debug)]
-struct Opened {
-    auth: Auth,
+pub(crate) struct Opened {
+    pub(crate) auth: Auth,
     /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
     names_message: bool,
 }
@@ -46,7 +46,12 @@ impl Http {
         Http { client, keyring, opened: Arc::default() }
     }
 
-    fn auth(&self, service: &Service) -> Result<Option<Opened>, String> {
+    pub(crate) fn client(&self) -> &HttpClient {
+        &self.client
+    }
+
+    /// How the hub shows who it is to a service, if it does.
+    pub(crate) fn auth(&self, service: &Service) -> Result<Option<Opened>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, auth)) = known.get(&service.name)
@@ -76,20 +81,7 @@ impl Transport for Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
-        let impossible = |error| NoAnswer { fault: Fault::business(), error, impossible: true, sent: None };
-        let bare = outgoing(service, request, letter).map_err(impossible)?;
-        // Credentials are added last, so that what is kept of a request has none in it.
-        let request = match self.auth(service).map_err(impossible)? {
-            Some(Opened { auth, names_message: true }) => {
-                let named = match letter {
-                    Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
-                    None => Ok(bare),
-                };
-                named.map_err(|error| impossible(error.to_string()))?.auth(auth)
-            }
-            Some(Opened { auth, .. }) => bare.auth(auth),
-            None => bare,
-        };
+        let request = self.outgoing(service, request, letter)?;
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
                 // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
@@ -109,6 +101,54 @@ impl Transport for Http {
             Err(error) => Err(no_answer(&error, &request)),
         }
     }
+
+    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
+        let request = self.outgoing(service, request, None)?;
+        let response =
+            self.client.exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let mut headers = response.headers().clone();
+        header::strip(&mut headers);
+        let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
+            (name.as_str().to_owned(), value.as_bytes().to_vec())
+        };
+        Ok(Whole {
+            status: response.status().as_u16(),
+            fault: response.fault(),
+            headers: headers.iter().map(owned).collect(),
+            body: response.into_body(),
+        })
+    }
+}
+
+impl Http {
+    /// The request on the wire, with credentials.
+    fn outgoing(
+        &self,
+        service: &Service,
+        request: &Request,
+        letter: Option<Letter<'_>>,
+    ) -> Result<HttpRequest, NoAnswer> {
+        let impossible = |error| NoAnswer {
+            fault: Fault::business(),
+            error,
+            impossible: true,
+            too_large: false,
+            sent: None,
+        };
+        let bare = outgoing(service, request, letter).map_err(impossible)?;
+        // Credentials are added last, so that what is kept of a request has none in it.
+        Ok(match self.auth(service).map_err(impossible)? {
+            Some(Opened { auth, names_message: true }) => {
+                let named = match letter {
+                    Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
+                    None => Ok(bare),
+                };
+                named.map_err(|error| impossible(error.to_string()))?.auth(auth)
+            }
+            Some(Opened { auth, .. }) => bare.auth(auth),
+            None => bare,
+        })
+    }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
@@ -119,6 +159,7 @@ fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
     NoAnswer {
         fault: error.fault(),
         impossible: refusal.is_some(),
+        too_large: matches!(error.cause(), Cause::TooLarge { .. }),
         error: refusal.unwrap_or_else(|| with_causes(error)),
         sent: Some(evidence(request)),
     }
