@@ -59,7 +59,8 @@ impl Wires {
                 return Ok(wire);
             }
         }
-        let stream = dialer.open(uri).await?;
+        // In a box, because most requests find a connection and should not carry the room for opening one.
+        let stream = Box::pin(dialer.open(uri)).await?;
         let broken = |error: hyper::Error| HttpError::from(Cause::NotWritten(error.into()));
         let handshake = http1::Builder::new().max_buf_size(self.buffer_bytes).handshake(stream);
         let (sender, connection) = handshake.await.map_err(broken)?;
