@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod actuator;
 mod audit;
+mod circuits;
 mod deliveries;
 mod evaluate;
 mod events;

@@ -10,7 +10,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
-use super::{audit, deliveries, evaluate, events, gateway, keys, rules, services, sources};
+use super::{audit, circuits, deliveries, evaluate, events, gateway, keys, rules, services, sources};
 use crate::hub::Hub;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -55,10 +55,10 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/registry/services/{name}:test", Operate, "Sends one request to see whether it answers", post(services::act)),
         route(POST, "/api/v1/registry/services/{name}:pause", Operate, "Holds its deliveries", post(services::act)),
         route(POST, "/api/v1/registry/services/{name}:resume", Operate, "Lets its deliveries go on", post(services::act)),
-        route(GET, "/api/v1/registry/services/{name}/circuit", Read, "Its circuit, with what it went through", get(services::circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:reset", Operate, "Closes the circuit and forgets what it counted", post(services::move_circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:forceOpen", Operate, "Lets nothing through until somebody says otherwise", post(services::move_circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:forceClosed", Operate, "Lets everything through until somebody says otherwise", post(services::move_circuit)),
+        route(GET, "/api/v1/registry/services/{name}/circuit", Read, "Its circuit, with what it went through", get(circuits::get)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:reset", Operate, "Closes the circuit and forgets what it counted", post(circuits::act)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceOpen", Operate, "Lets nothing through until somebody says otherwise", post(circuits::act)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceClosed", Operate, "Lets everything through until somebody says otherwise", post(circuits::act)),
         route(GET, "/api/v1/registry/rules", Read, "All rules", get(rules::list)),
         route(POST, "/api/v1/registry/rules", Admin, "Registers a rule, or changes one", post(rules::put)),
         route(POST, "/api/v1/registry/rules:evaluate", Read, "The exact request that a rule makes of an event", post(evaluate::evaluate)),
