@@ -2,6 +2,8 @@
 //!
 //! Kept as JSON, sealed as a whole. Shown without what is secret: that can be written and never read.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use seawall_http::auth::{BadAuth, Hmac, OAuth2, Webhook};
 use seawall_http::{Auth, Secret};
 use serde_json::{Value, json};
@@ -129,6 +131,19 @@ impl Credentials {
                 })
             }
         })
+    }
+
+    /// Every text by which somebody else could pass for the hub.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let text = |secret: &Secret| secret.expose().to_owned();
+        match self {
+            Credentials::Bearer(secret) | Credentials::Header(_, secret) => vec![text(secret)],
+            Credentials::Basic(user, secret) => {
+                vec![text(secret), STANDARD.encode(format!("{user}:{}", secret.expose()))]
+            }
+            Credentials::Hmac { secret, .. } | Credentials::OAuth2 { secret, .. } => vec![text(secret)],
+            Credentials::Webhook(keys) => keys.iter().map(text).collect(),
+        }
     }
 
     /// What may be shown: everything but what is secret.

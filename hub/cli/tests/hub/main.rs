@@ -7,4 +7,5 @@ mod inbound;
 mod judge;
 mod observe;
 mod peer;
+mod secrets;
 mod story;

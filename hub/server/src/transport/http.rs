@@ -13,6 +13,7 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 
+use super::scrub::scrubbed;
 use crate::credentials::Credentials;
 use crate::seal::Keyring;
 
@@ -37,6 +38,8 @@ pub(crate) struct Opened {
     pub(crate) auth: Auth,
     /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
     names_message: bool,
+    /// What must not be kept, should the peer repeat it.
+    secrets: Arc<[String]>,
 }
 
 impl Http {
@@ -66,6 +69,7 @@ impl Http {
         let auth = Opened {
             auth: credentials.auth()?,
             names_message: matches!(credentials, Credentials::Webhook(_)),
+            secrets: credentials.secrets().into(),
         };
         let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
@@ -84,6 +88,8 @@ impl Transport for Http {
         let request = self.outgoing(service, request, letter)?;
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
+                let secrets =
+                    self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();
                 // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
                 let arrived = response.status().is_success();
                 let fault = response.fault().or_else(|| (!arrived).then(Fault::business));
@@ -94,7 +100,7 @@ impl Transport for Http {
                     status: response.status().as_u16(),
                     fault,
                     headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
-                    body: response.body()[..response.body().len().min(most)].to_vec(),
+                    body: scrubbed(&response.body()[..response.body().len().min(most)], &secrets),
                     sent: fault.map(|_| evidence(&request)),
                 })
             }
@@ -138,7 +144,7 @@ impl Http {
         let bare = outgoing(service, request, letter).map_err(impossible)?;
         // Credentials are added last, so that what is kept of a request has none in it.
         Ok(match self.auth(service).map_err(impossible)? {
-            Some(Opened { auth, names_message: true }) => {
+            Some(Opened { auth, names_message: true, .. }) => {
                 let named = match letter {
                     Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
                     None => Ok(bare),
