@@ -1,6 +1,7 @@
 //! The hub from outside: the real binary, over HTTP.
 
 mod api;
+mod egress;
 mod gateway;
 mod harness;
 mod inbound;
