@@ -11,6 +11,7 @@ pub(crate) mod fields;
 mod gateway;
 mod keys;
 mod metrics;
+pub(crate) mod openapi;
 mod query;
 mod reply;
 pub(crate) mod routes;
@@ -27,7 +28,6 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use self::access::key_hash;
@@ -68,14 +68,7 @@ pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
     let guarded =
         guarded.layer(middleware::from_fn_with_state((hub.clone(), Arc::new(table)), access::guard));
-    Router::new()
-        .route("/actuator/health", get(actuator::health))
-        .route("/actuator/health/liveness", get(actuator::liveness))
-        .route("/actuator/health/readiness", get(actuator::readiness))
-        .route("/actuator/metrics", get(metrics::names))
-        .route("/actuator/metrics/{name}", get(metrics::one))
-        .route("/metrics", get(metrics::prometheus))
-        .route("/in/{source}", post(sources::webhook))
+    routes::open_router()
         .merge(guarded)
         .fallback(|| async { nothing_here() })
         .method_not_allowed_fallback(|| async {

@@ -10,7 +10,10 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
-use super::{audit, circuits, deliveries, evaluate, events, gateway, keys, rules, services, sources};
+use super::{
+    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules,
+    services, sources,
+};
 use crate::hub::Hub;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -93,6 +96,39 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]
+}
+
+/// A route that anybody may use.
+pub(crate) struct Open {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    handler: MethodRouter<Arc<Hub>>,
+}
+
+/// All routes for which no key is needed.
+#[rustfmt::skip]
+pub(crate) fn open() -> Vec<Open> {
+    let get = |path, about, handler| Open { method: Method::GET, path, about, handler };
+    let post = |path, about, handler| Open { method: Method::POST, path, about, handler };
+    use axum::routing;
+    vec![
+        get("/actuator/health", "How the hub is, and which circuits are not closed", routing::get(actuator::health)),
+        get("/actuator/health/liveness", "Whether the process is worth keeping", routing::get(actuator::liveness)),
+        get("/actuator/health/readiness", "Whether it can take work", routing::get(actuator::readiness)),
+        get("/actuator/metrics", "The names of all metrics", routing::get(metrics::names)),
+        get("/actuator/metrics/{name}", "A metric", routing::get(metrics::one)),
+        get("/metrics", "All metrics, for Prometheus", routing::get(metrics::prometheus)),
+        get("/openapi.json", "This description", routing::get(openapi::openapi)),
+        get("/docs", "This description, to read and to try", routing::get(openapi::docs)),
+        post("/in/{source}", "Accepts a webhook", routing::post(sources::webhook)),
+    ]
+}
+
+/// The router of those.
+pub(super) fn open_router() -> Router<Arc<Hub>> {
+    open().into_iter().fold(Router::new(), |router, Open { path, handler, .. }| router.route(path, handler))
 }
 
 /// The scopes of all routes, to be looked up.

@@ -272,7 +272,13 @@ pub(super) async fn act(
     let Some(Rule { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("rule")) };
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
     let done = match verb {
-        "enable" => hub.enable_rule(&name, true, None).await,
+        "enable" => {
+            let problems = fields.end("none");
+            if !problems.is_empty() {
+                return Ok(wrong_fields(&problems));
+            }
+            hub.enable_rule(&name, true, None).await
+        }
         "disable" => {
             let note = fields.text("reason");
             let problems = fields.end("reason");

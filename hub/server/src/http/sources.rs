@@ -50,7 +50,9 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     let mut fields = Fields::new(body);
     let name = match named {
         Some(named) => {
-            let _ = fields.text("name");
+            if fields.text("name").is_some_and(|name| name != named) {
+                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
+            }
             named.to_owned()
         }
         None => fields.needed("name"),
@@ -195,7 +197,9 @@ pub(super) async fn webhook(
         && !gate.replays.first_time(key, hub.now())
     {
         // It was accepted the first time. Answered like a failure, its sender would try for ever.
-        let data = json!({"id": incoming.id, "deliveries": [], "deduplicated": true});
+        let data = json!({
+            "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
+        });
         return Ok(success(StatusCode::ACCEPTED, &data));
     }
     match hub.accept(incoming).await {
