@@ -116,7 +116,9 @@ fn is_traceparent(text: &str) -> bool {
     }
 }
 
-fn fresh_event_id() -> String {
+/// A name for an event that has none, by chance.
+#[must_use]
+pub fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
