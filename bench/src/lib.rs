@@ -6,6 +6,7 @@ pub mod caches;
 pub mod cli;
 pub mod engine;
 pub mod footprint;
+pub mod gateway;
 pub mod harness;
 pub mod hub;
 pub mod json;

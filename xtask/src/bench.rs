@@ -12,8 +12,8 @@ use crate::metadata::Workspace;
 use crate::run::{self, Step, Usage};
 
 const BINARIES: &str = "bench/src/bin";
-/// The benchmark that measures a binary of the product, which has to be built first.
-const HUB: &str = "hub";
+/// The benchmarks that measure a binary of the product, which has to be built first.
+const OF_THE_HUB: [&str; 2] = ["hub", "gateway"];
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let names = names(&run::root().join(BINARIES))?;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         return Ok(());
     };
     let step = step(&names, name, rest)?;
-    if name == HUB {
+    if OF_THE_HUB.contains(&name.as_str()) {
         return run::all(&of_the_hub(step, &Workspace::load()?.target_dir));
     }
     run::all(&[step])

@@ -6,6 +6,7 @@ use crate::test::{self, Scope};
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     Usage::expect_none("ci", args)?;
+    crate::needs::install();
     run::all(&steps(&Workspace::load()?))
 }
 

@@ -10,6 +10,7 @@ mod ci;
 mod fuzz;
 mod metadata;
 mod mutants;
+mod needs;
 mod reference;
 mod run;
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
             _ => Usage::expect_none("test", std::slice::from_ref(arg))?,
         }
     }
+    crate::needs::install();
     run::all(&steps(&Workspace::load()?, scope))
 }
 

@@ -34,6 +34,16 @@ impl Api {
         self.post("/api/v1/registry/services", &service).await
     }
 
+    /// Registers a service with the policy that every service gets, but for room for many calls.
+    pub async fn service_with_retries(&mut self, name: &str, at: SocketAddr) -> Result<(), String> {
+        let policy = json!({
+            "attempt_timeout": "3s", "retry": {"max_attempts": 3}, "bulkhead": {"max_calls": 1000},
+            "breaker": {"consecutive_failures": 5, "cooldown": "30s"},
+        });
+        let service = json!({"name": name, "address": format!("http://{at}"), "policy": policy});
+        self.post("/api/v1/registry/services", &service).await
+    }
+
     /// Lets a paused service go on.
     pub async fn resume(&mut self, name: &str, at: SocketAddr) -> Result<(), String> {
         self.service(name, at, false).await

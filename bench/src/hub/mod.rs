@@ -128,7 +128,7 @@ fn the_disk(bench: &mut Bench<'_>, when: &str) -> Result<(), String> {
 }
 
 /// A thousand peers need more open files than a shell allows at first. What is started here may have as many.
-fn raise_files() {
+pub(crate) fn raise_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Where it is not allowed, the curve of services says so by itself.

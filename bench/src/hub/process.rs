@@ -80,8 +80,7 @@ impl Hub {
 
     /// The processor's time that all its threads have used, kernel included.
     pub fn cpu(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        ticks_in(&stat).map_or(Duration::ZERO, |ticks| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+        cpu_of(self.process.id())
     }
 
     pub fn memory(&self) -> Memory {
@@ -94,6 +93,12 @@ impl Drop for Hub {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The processor's time that all threads of a process have used, kernel included.
+pub fn cpu_of(process: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    ticks_in(&stat).map_or(Duration::ZERO, |ticks| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
 fn address_in(said: &str) -> Option<SocketAddr> {

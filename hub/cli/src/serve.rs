@@ -105,12 +105,8 @@ impl Serve {
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let api = http::api(hub.clone());
-        let serving = async move {
-            let graceful =
-                axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
-            graceful.await
-        };
+        let stopping = async move { stopping.stopping().await };
+        let serving = seawall_hub_server::serve(listener, hub.clone(), stopping);
         let ended = tokio::select! {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
             error = hub.run() => Err(error),

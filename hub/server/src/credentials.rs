@@ -2,6 +2,8 @@
 //!
 //! Kept as JSON, sealed as a whole. Shown without what is secret: that can be written and never read.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use seawall_http::auth::{BadAuth, Hmac, OAuth2, Webhook};
 use seawall_http::{Auth, Secret};
 use serde_json::{Value, json};
@@ -131,6 +133,19 @@ impl Credentials {
         })
     }
 
+    /// Every text by which somebody else could pass for the hub.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let text = |secret: &Secret| secret.expose().to_owned();
+        match self {
+            Credentials::Bearer(secret) | Credentials::Header(_, secret) => vec![text(secret)],
+            Credentials::Basic(user, secret) => {
+                vec![text(secret), STANDARD.encode(format!("{user}:{}", secret.expose()))]
+            }
+            Credentials::Hmac { secret, .. } | Credentials::OAuth2 { secret, .. } => vec![text(secret)],
+            Credentials::Webhook(keys) => keys.iter().map(text).collect(),
+        }
+    }
+
     /// What may be shown: everything but what is secret.
     #[must_use]
     pub(crate) fn shown(&self) -> Value {
@@ -138,7 +153,7 @@ impl Credentials {
         if let Some(fields) = all.as_object_mut() {
             for secret in ["secret", "formerSecrets"] {
                 if fields.contains_key(secret) {
-                    fields.insert(secret.to_owned(), json!("…"));
+                    fields.insert(secret.to_owned(), json!(HIDDEN));
                 }
             }
         }
@@ -184,8 +199,18 @@ impl Credentials {
 }
 
 fn secret(fields: &mut Fields) -> Secret {
-    Secret::new(fields.needed("secret"))
+    let secret = fields.needed("secret");
+    if secret == HIDDEN {
+        fields.wrong(
+            "secret",
+            "this is what is shown in its place; say the secret, or leave `auth` out to keep it",
+        );
+    }
+    Secret::new(secret)
 }
+
+/// What is shown in place of a secret.
+pub(crate) const HIDDEN: &str = "…";
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

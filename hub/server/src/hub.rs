@@ -24,6 +24,7 @@ use crate::transport::Http;
 #[derive(Debug)]
 pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
+    transport: Http,
     keyring: Keyring,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
@@ -71,14 +72,18 @@ impl Hub {
         let transport = Http::new(client, keyring.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         let registry = Registry::builder().metrics().build();
-        let inner = service::Hub::open(store, transport, registry, Clock::system());
+        let inner = service::Hub::open(store, transport.clone(), registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        Ok(Hub { inner, keyring, gates: RwLock::default() })
+        Ok(Hub { inner, transport, keyring, gates: RwLock::default() })
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
         self.store().broken().await
+    }
+
+    pub(crate) fn transport(&self) -> &Http {
+        &self.transport
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {

@@ -2,12 +2,15 @@
 
 pub mod client;
 mod credentials;
+mod gateway;
 pub mod http;
 mod hub;
 pub mod log;
 pub mod numbers;
 pub mod seal;
+mod serve;
 pub mod source;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub};
+pub use serve::serve;

@@ -147,7 +147,7 @@ impl Hub {
             subject: None,
             extensions: Vec::new(),
             data: Data::from(&data),
-            trace: None,
+            trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             key: None,
         };
         let accepted = self.accept.accept(incoming, now, |_| true).await.unwrap();
@@ -193,6 +193,7 @@ async fn hub_5_a_delivery_is_on_the_wire_as_its_rule_says() {
         assert!(!head.contains("x-kind: default"), "the rule's header wins: {head}");
         assert!(head.contains(&format!("seawall-delivery: {id}")), "{head}");
         assert!(head.contains(&format!("seawall-try: {try_number}")), "{head}");
+        assert!(head.contains("traceparent: 00-0af7651916cd43dd8448eb211c80319c-"), "{head}");
         assert_eq!(serde_json::from_str::<Value>(body).unwrap(), json!({"order": "A/7", "amount": 120.5}));
     }
     let (_, attempts) = hub.store.delivery(id).await.unwrap().unwrap();

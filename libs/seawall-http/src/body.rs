@@ -12,6 +12,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
+use crate::client::plus;
 use crate::error::{BadRequest, BoxError, Cause, HttpError};
 
 /// The body of a request.
@@ -38,9 +39,7 @@ impl Body {
         B::Data: Send,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
-        let body = body.map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
-        let body = body.map_err(|error| BoxError::from(SourceBroke(error.into())));
-        Body(Kind::Stream(Mutex::new(Some(body.boxed_unsync()))))
+        Body(Kind::Stream(Mutex::new(Some(Source(Box::pin(body)).boxed_unsync()))))
     }
 
     /// Reads a stream into memory, so that it can be sent again, if it has at most so many bytes. A longer one stays a stream:
@@ -97,6 +96,35 @@ impl fmt::Debug for Body {
     }
 }
 
+/// A stream that somebody else makes. Its length is known if they know it.
+struct Source<B>(Pin<Box<B>>);
+
+impl<B> HttpBody for Source<B>
+where
+    B: HttpBody,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let whole = |frame: Frame<B::Data>| frame.map_data(|mut data| data.copy_to_bytes(data.remaining()));
+        let frame = ready!(self.0.as_mut().poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map(whole).map_err(|error| SourceBroke(error.into()).into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
 /// A body that could not be made: our own trouble, and no fault of the peer.
 #[derive(Debug)]
 pub(crate) struct SourceBroke(BoxError);
@@ -131,6 +159,10 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for After<B> {
             Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
             None => Pin::new(&mut self.rest).poll_frame(cx),
         }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        plus(&self.rest.size_hint(), self.first.as_ref().map_or(0, |first| first.len() as u64))
     }
 }
 

@@ -61,6 +61,8 @@ pub enum Cause {
     },
     /// The body of the answer was not there when the time was over.
     Late,
+    /// Whoever asked for the body does not want the rest of it.
+    Unwanted,
     /// The peer changed the protocol without being asked.
     Switched,
     /// There are no credentials: the token could not be fetched.
@@ -72,6 +74,14 @@ pub enum Cause {
 impl HttpError {
     pub(crate) fn new(cause: Cause, fault: Fault) -> Self {
         HttpError { inner: Arc::new(Inner { cause, fault }) }
+    }
+
+    /// The same, with another judgement.
+    pub(crate) fn with(self, fault: Fault) -> Self {
+        match Arc::try_unwrap(self.inner) {
+            Ok(inner) => HttpError::new(inner.cause, fault),
+            Err(inner) => HttpError { inner },
+        }
     }
 
     /// What it means: whether it may pass, and whether the request was served.
@@ -111,6 +121,7 @@ impl fmt::Display for HttpError {
             Cause::Body(error) => write!(f, "the answer broke off: {}", Chain(&**error)),
             Cause::TooLarge { limit } => write!(f, "the answer is larger than {limit} bytes"),
             Cause::Late => f.write_str("the answer was not complete in time"),
+            Cause::Unwanted => f.write_str("the rest of the answer was not wanted"),
             Cause::Switched => f.write_str("the peer switched protocols without being asked"),
             Cause::Credentials(error) => write!(f, "no credentials: {error}"),
             Cause::Status(response) => write!(f, "the peer answered {}", response.status()),

@@ -36,20 +36,31 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
 /// Headers that are about one connection, or that say where a message ends. Whoever sets them from outside can make one
 /// request look like two.
 pub(crate) fn is_ours(name: &HeaderName) -> bool {
-    [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::CONNECTION,
-        header::UPGRADE,
-        header::TE,
-        header::TRAILER,
-        header::EXPECT,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-    ]
-    .contains(name)
-        || ["keep-alive", "proxy-connection", "http2-settings"].contains(&name.as_str())
+    [header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name)
+        || HOP_BY_HOP.contains(name)
+        || MORE_HOP_BY_HOP.contains(&name.as_str())
+}
+
+const HOP_BY_HOP: [HeaderName; 7] = [
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+];
+const MORE_HOP_BY_HOP: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
+
+/// Takes away what was about one connection: for whoever passes a message on. Its length stays.
+pub fn strip(headers: &mut HeaderMap) {
+    let named = named_by_connection(headers);
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    for name in MORE_HOP_BY_HOP {
+        headers.remove(name);
+    }
 }
 
 /// Whether a header usually carries credentials.

@@ -16,7 +16,7 @@ mod response;
 
 pub use auth::{Auth, Secret};
 pub use body::Body;
-pub use client::{BadClient, HttpClient, HttpClientBuilder, Through};
+pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, Through};
 #[cfg(feature = "tls")]
 pub use dial::{BadTls, Tls};
 pub use dial::{Proxy, Resolve, Resolving};

@@ -109,6 +109,26 @@ impl Request {
         self
     }
 
+    /// As [`forward`](Request::forward), by value and in place of all headers so far.
+    #[must_use]
+    pub fn forward_all(mut self, mut headers: HeaderMap) -> Self {
+        header::strip(&mut headers);
+        for name in [http::header::HOST, http::header::CONTENT_LENGTH, http::header::EXPECT] {
+            headers.remove(name);
+        }
+        self.headers = headers;
+        if self.headers.contains_key(&IDEMPOTENCY_KEY) && self.safety == Safety::Once {
+            self.safety = Safety::Keyed;
+        }
+        self
+    }
+
+    /// Its headers so far.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Sends this body: bytes, text, or a stream made by [`Body::stream`].
     #[must_use]
     pub fn body(mut self, body: impl Into<Body>) -> Self {

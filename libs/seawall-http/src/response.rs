@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use seawall::{Deadline, Fault};
 use tokio::time::Sleep;
 
+use crate::client::Wire;
 use crate::error::{Cause, HttpError};
 use crate::fault::of_status;
 
@@ -56,7 +57,7 @@ pub struct Timings {
 }
 
 impl Head {
-    fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<Fault> {
         let fault = of_status(self.status, self.wait, self.only_success)?;
         // Another token may be welcome where this one was not, and the request was not served.
         let stale = Fault::unreachable().code(fault.protocol_code());
@@ -192,11 +193,25 @@ pub struct BodyStream {
     read: u64,
     limit: u64,
     late: Option<Pin<Box<Sleep>>>,
+    /// The connection that it comes through, if nobody else drives that.
+    wire: Option<Box<Wire>>,
 }
 
 impl BodyStream {
     pub(crate) fn new(body: Incoming, limit: u64, left: Option<Duration>) -> Self {
-        BodyStream { body, read: 0, limit, late: left.map(|left| Box::pin(tokio::time::sleep(left))) }
+        BodyStream {
+            body,
+            read: 0,
+            limit,
+            late: left.map(|left| Box::pin(tokio::time::sleep(left))),
+            wire: None,
+        }
+    }
+
+    /// It comes through this connection, which nobody else drives.
+    pub(crate) fn driven(mut self, wire: Option<Wire>) -> Self {
+        self.wire = wire.map(Box::new);
+        self
     }
 
     /// The next piece; `None` at the end.
@@ -229,7 +244,18 @@ impl HttpBody for BodyStream {
         {
             return Poll::Ready(Some(Err(Cause::Late.into())));
         }
-        let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+        let body = &mut this.body;
+        let polled = match &mut this.wire {
+            None => Pin::new(body).poll_frame(cx),
+            Some(wire) => match wire.poll(cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
+                Poll::Pending if wire.has_ended() => {
+                    let broken = Cause::Body("the connection was closed".into());
+                    return Poll::Ready(Some(Err(broken.into())));
+                }
+                polled => polled,
+            },
+        };
+        let frame = match ready!(polled) {
             None => return Poll::Ready(None),
             Some(frame) => frame.map_err(|error| HttpError::from(Cause::Body(error.into())))?,
         };

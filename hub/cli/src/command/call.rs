@@ -1,9 +1,11 @@
 //! `seawall call`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use seawall_hub_server::client::{Ask, path_part};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::failure::{Done, Failure, REFUSED};
@@ -66,31 +68,36 @@ impl Call {
         if data.status == 202 { queued(session, &data) } else { answered(session, &data) }
     }
 
-    /// As a text, so that a body which is JSON stays as it was written.
     fn body(&self, timeout: Option<Duration>) -> Result<String, Failure> {
-        let text = |text: &str| Value::from(text).to_string();
-        let mut fields = vec![("method", text(&self.method)), ("path", text(&self.path))];
-        if !self.header.is_empty() {
-            let headers: Map<String, Value> =
-                self.header.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-            fields.push(("headers", Value::from(headers).to_string()));
-        }
-        match self.data.as_deref().map(input::any_data).transpose()? {
-            Some((json, true)) => fields.push(("body", json)),
-            Some((other, false)) => {
-                fields.extend([("body", text(&other)), ("bodyEncoding", text("text"))]);
+        let mut fields = Map::new();
+        let mut set = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+        set("method", self.method.as_str().into());
+        set("path", self.path.as_str().into());
+        let mut headers: Map<String, Value> =
+            self.header.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        if let Some((data, is_json)) = self.data.as_deref().map(input::any_data).transpose()? {
+            if is_json && !headers.keys().any(|name| name.eq_ignore_ascii_case("content-type")) {
+                headers.insert("content-type".into(), "application/json".into());
             }
-            None => {}
+            // As a text, so that what arrives is what was written, to the byte.
+            set("body", data.into());
+            set("bodyEncoding", "text".into());
+        }
+        if !headers.is_empty() {
+            set("headers", headers.into());
         }
         let mode = self.mode.map(|mode| match mode {
             Mode::Sync => "sync",
             Mode::Async => "async",
             Mode::SyncOrQueue => "sync_or_queue",
         });
-        fields.extend(mode.map(|mode| ("mode", text(mode))));
-        fields.extend(timeout.map(|time| ("timeoutMs", time.as_millis().max(1).to_string())));
-        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        Ok(format!("{{{}}}", fields.join(",")))
+        if let Some(mode) = mode {
+            set("mode", mode.into());
+        }
+        if let Some(time) = timeout {
+            set("timeoutMs", u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1).into());
+        }
+        Ok(Value::from(fields).to_string())
     }
 }
 
@@ -120,8 +127,14 @@ fn answered(session: &Session, data: &Data) -> Done {
         match &value["body"] {
             Value::Null => {}
             Value::String(body) if value["bodyEncoding"] != "json" => session.out.content(body)?,
-            body => session.out.content(&body.to_string())?,
+            _ => session.out.content(&exact_body(text))?,
         }
     }
     if status < 400 { Ok(()) } else { Err(Failure::silent(REFUSED)) }
+}
+
+/// JSON as the service wrote it, with numbers that no program here can hold.
+fn exact_body(data: &str) -> String {
+    let fields: HashMap<String, Box<RawValue>> = serde_json::from_str(data).unwrap_or_default();
+    fields.get("body").map(|body| body.get().to_owned()).unwrap_or_default()
 }

@@ -134,8 +134,8 @@ impl Verb {
             Verb::Rollback { name, version, why } => {
                 let (body, done) = (json!({"version": version}), format!("as it was in version {version}"));
                 let done = RULES.act(session, &name, act("rollback", Some(body), &done, &why)).await;
-                let hint = format!("or no such version of it: `seawall rules versions {name}`");
-                done.map_err(|failure| failure.in_options("there is no such rule", &hint))
+                let hint = format!("here that is `seawall rules versions {name}`");
+                done.map_err(|failure| failure.in_options("`…/versions`", &hint))
             }
             Verb::Evaluate(evaluate) => evaluate.run(session).await,
             Verb::Backtest { name, max, rule_file } => {

@@ -208,15 +208,20 @@ impl Client {
 
     /// An error means that the outcome is not known.
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
+        let (head, body) = self.exchange(method, path, body)?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(format!("no status in `{head}`")))?;
+        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+    }
+
+    /// The answer as it came: its head and its body.
+    pub(crate) fn exchange(&mut self, method: &str, path: &str, body: &str) -> io::Result<(String, Vec<u8>)> {
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {KEY}\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         self.stream.get_mut().write_all(request.as_bytes())?;
-        let (head, body) = read_message(&mut self.stream)?;
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::other(format!("no status in `{head}`")))?;
-        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+        read_message(&mut self.stream)
     }
 }
 

@@ -306,8 +306,9 @@ fn hub_3_a_stranger_learns_nothing() {
     let fresh = json!({"verify": {"type": "bearer", "secrets": ["another-secret-of-some-length"]}, "eventType": "a.b"});
     assert_eq!(hub.must("PUT", &format!("{SOURCES}/shop"), &fresh)["version"], 1);
     assert_eq!(plain(&ask("shop", &right)), wrong);
-    assert_eq!(ask("shop", "Bearer another-secret-of-some-length").body["data"]["deduplicated"], true);
-    assert_eq!(peer.only().header("authorization"), None);
+    let again = ask("shop", "Bearer another-secret-of-some-length");
+    assert_eq!(again.body["data"]["deduplicated"], false, "equal bytes without an id may be two events");
+    until("both arrive", || peer.count() == 2);
 }
 
 /// HUB-3, SEC-3: a plain signature of the body, and the one of GitHub with its id of the message.

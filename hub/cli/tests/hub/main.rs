@@ -2,9 +2,12 @@
 
 mod api;
 mod cli;
+mod egress;
+mod gateway;
 mod harness;
 mod inbound;
 mod judge;
 mod observe;
 mod peer;
+mod secrets;
 mod story;

@@ -97,7 +97,8 @@ fn story(hub: &Hub, peer: &Peer) {
     let circuit = "/api/v1/registry/services/billing/circuit";
     let forged =
         json!({"reason": "maintenance\n2026-01-01T00:00:00.000Z ERROR [Hub][Stop] Failed! cause=forged"});
-    assert_eq!(hub.post(&format!("{circuit}:forceOpen"), &forged).0, 200);
+    let (status, answer) = hub.post(&format!("{circuit}:forceOpen"), &forged);
+    assert_eq!(status, 200, "{answer}");
     assert_eq!(hub.post(&format!("{circuit}:reset"), &json!({"reason": "over"})).0, 200);
 
     peer.feel(Mood::Says(410));
@@ -261,7 +262,16 @@ fn obs_1_a_log_that_nobody_reads_holds_up_nobody() {
 fn obs_1_the_last_words_get_out() {
     let folder = TempDir::new().unwrap();
     let output = Command::new(SEAWALL)
-        .args(["serve", "--listen", "127.0.0.1:0", "--allow-egress", "everything", "--log-format", "json", "--data-dir"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--allow-egress",
+            "everything",
+            "--log-format",
+            "json",
+            "--data-dir",
+        ])
         .arg(folder.path())
         .output()
         .unwrap();

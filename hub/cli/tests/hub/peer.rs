@@ -17,6 +17,8 @@ use crate::harness::{header, read_message, within};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mood {
     Says(u16),
+    /// Says so, and repeats the head of the request.
+    Echoes(u16),
     /// Takes the request, and says nothing.
     Hangs,
 }
@@ -167,15 +169,19 @@ impl Peer {
         let mut stream = BufReader::new(stream);
         while let Ok((head, body)) = read_message(&mut stream) {
             let mood = *self.inner.mood.lock().unwrap();
-            let status = if let Mood::Says(status) = mood { Some(status) } else { None };
+            let status = match mood {
+                Mood::Says(status) | Mood::Echoes(status) => Some(status),
+                Mood::Hangs => None,
+            };
             let is_head = head.starts_with("HEAD ");
+            let echo = matches!(mood, Mood::Echoes(_)).then(|| head.clone());
             self.inner.got.lock().unwrap().push(Got { head, body, answered: status });
             let Some(status) = status else {
                 // Until the other side has had enough.
                 let _ = stream.read(&mut [0]);
                 return;
             };
-            let answer = self.inner.answer.lock().unwrap().clone();
+            let answer = echo.unwrap_or_else(|| self.inner.answer.lock().unwrap().clone());
             let headers = self.inner.headers.lock().unwrap().clone();
             let length = answer.len();
             let answer = if is_head { "" } else { &answer };

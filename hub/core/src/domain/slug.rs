@@ -1,5 +1,6 @@
 //! Names that stand in paths.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,6 +34,13 @@ impl Slug {
     /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// So that a map of names can be asked with a text. A slug is equal and hashed as its text is.
+impl Borrow<str> for Slug {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

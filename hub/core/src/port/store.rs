@@ -236,8 +236,12 @@ pub trait Store: Send + Sync + 'static {
         most: usize,
     ) -> impl Future<Output = Result<Vec<Circuit>, StoreError>> + Send;
 
-    /// An event.
-    fn event(&self, id: &str) -> impl Future<Output = Result<Option<Event>, StoreError>> + Send;
+    /// An event. Ids are unique for a source; without one, the newest of this id.
+    fn event(
+        &self,
+        id: &str,
+        source: Option<&str>,
+    ) -> impl Future<Output = Result<Option<Event>, StoreError>> + Send;
 
     /// Events.
     fn events(

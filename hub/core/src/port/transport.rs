@@ -2,12 +2,14 @@
 
 use std::future::Future;
 
+use bytes::Bytes;
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::Sent;
 
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
+use crate::domain::trace::TraceId;
 use crate::render::Request;
 
 /// What a peer answered.
@@ -25,6 +27,19 @@ pub struct Answer {
     pub sent: Option<Sent>,
 }
 
+/// What a peer answered, all of it: for whoever waits for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Whole {
+    /// The status.
+    pub status: u16,
+    /// How the answer is judged: nothing, if it is a good one.
+    pub fault: Option<Fault>,
+    /// Names in small letters and values, but for those about the connection.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Its body.
+    pub body: Bytes,
+}
+
 /// Why there was no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoAnswer {
@@ -34,6 +49,8 @@ pub struct NoAnswer {
     pub error: String,
     /// Whether it can never be sent: forbidden, or no request at all.
     pub impossible: bool,
+    /// Whether there was an answer, and it is larger than anybody wants to hold.
+    pub too_large: bool,
     /// What was sent, without credentials.
     pub sent: Option<Sent>,
 }
@@ -51,6 +68,8 @@ pub struct Letter<'a> {
     pub number: u32,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
+    /// The trace that the event belongs to.
+    pub trace: Option<TraceId>,
 }
 
 /// How a request gets to a peer: one send, and nothing else. Who may send when is decided elsewhere.
@@ -64,4 +83,12 @@ pub trait Transport: Send + Sync + 'static {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
+
+    /// As [`send`](Transport::send), about nothing but itself, for whoever waits for the whole answer.
+    fn call(
+        &self,
+        service: &Service,
+        request: &Request,
+        attempt: Attempt,
+    ) -> impl Future<Output = Result<Whole, NoAnswer>> + Send;
 }

@@ -129,6 +129,30 @@ impl Request {
     }
 }
 
+impl Request {
+    /// What is wrong with a request that somebody wrote by hand; every mistake in it at once.
+    #[must_use]
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if !METHODS.contains(&&*self.method) && self.method != "OPTIONS" {
+            let method = self.method.escape_debug();
+            mistakes.push(Mistake::new("method", format!("`{method}` is none of {}", METHODS.join(", "))));
+        }
+        if self.path.starts_with('/') {
+            keep(check_path(&self.path), &mut mistakes);
+        } else {
+            mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
+        }
+        for (name, value) in &self.headers {
+            let place = format!("headers.{}", name.escape_debug());
+            if keep(check_name(name, &place), &mut mistakes).is_some() {
+                keep(check_value(value, &place), &mut mistakes);
+            }
+        }
+        mistakes
+    }
+}
+
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
 /// Headers that say where a message ends and who talks to whom: never a rule's.
@@ -167,6 +191,9 @@ impl Program {
             mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
         }
         let path = keep(Text::new(rule.path, "path"), &mut mistakes);
+        if let Some(outline) = path.as_ref().map(Text::outline) {
+            keep(check_path(&outline), &mut mistakes);
+        }
         let headers =
             rule.headers.iter().filter_map(|(name, value)| header(name, value, &mut mistakes)).collect();
         let body = match rule.body.map(|body| Template::new(body, "body")) {
@@ -214,7 +241,7 @@ impl Program {
             headers.push((name.to_string(), value));
         }
         let body = match (&self.body, &*self.method) {
-            (Some(template), _) => Body::Own(template.render(view, "body")?.to_string().into_bytes().into()),
+            (Some(template), _) => Body::Own(written(template.render(view, "body")?, &headers).into()),
             (None, "GET" | "HEAD" | "DELETE") => Body::Empty,
             (None, _) => Body::Event(event.clone()),
         };
@@ -228,24 +255,37 @@ impl Program {
     }
 }
 
+/// JSON; but a text whose rule says that it is no JSON is sent as it is, without quotes.
+fn written(body: Json, headers: &[(String, String)]) -> Vec<u8> {
+    let kind = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
+    match body {
+        Json::String(text) if kind.is_some_and(|kind| !kind.contains("json")) => text.into_bytes(),
+        body => body.to_string().into_bytes(),
+    }
+}
+
 fn keep<T>(made: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> Option<T> {
     made.map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
 fn header(name: &str, value: &str, mistakes: &mut Vec<Mistake>) -> Option<HeaderTemplate> {
     let place = format!("headers.{}", name.escape_debug());
+    let name = keep(check_name(name, &place), mistakes)?;
+    let value = keep(Text::new(value, &place), mistakes)?;
+    Some(HeaderTemplate { name: name.into(), value })
+}
+
+/// The name in small letters.
+fn check_name(name: &str, place: &str) -> Result<String, Mistake> {
     let small = name.to_ascii_lowercase();
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        mistakes.push(Mistake::new(&place, "a header's name may hold letters, digits and hyphens"));
-        return None;
+        return Err(Mistake::new(place, "a header's name may hold letters, digits and hyphens"));
     }
     if FORBIDDEN.contains(&&*small) {
-        mistakes.push(Mistake::new(&place, "this header belongs to the connection, and the hub sets it"));
-        return None;
+        return Err(Mistake::new(place, "this header belongs to the connection, and the hub sets it"));
     }
-    let value = keep(Text::new(value, &place), mistakes)?;
-    Some(HeaderTemplate { name: small.into(), value })
+    Ok(small)
 }
 
 /// What an expression yields can't leave its place in a path: no slash, no question mark, no dots that climb.

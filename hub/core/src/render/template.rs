@@ -41,7 +41,7 @@ impl Node {
             return Node::Fixed(Json::Null);
         }
         match template {
-            Json::String(text) if text.contains("{{") || text.contains("}}") => {
+            Json::String(text) if ["{{", "}}", "{%", "{#"].iter().any(|mark| text.contains(mark)) => {
                 match Text::new(text, place) {
                     Ok(text) => Node::Text(text),
                     Err(mistake) => {

@@ -24,6 +24,10 @@ impl Text {
 
     /// Takes a string apart. `{{` begins an expression, `}}` ends it; two braces that are meant as such are `{{ '{{' }}`.
     pub(super) fn over(text: &str, place: &str, roots: &[&str]) -> Result<Self, Mistake> {
+        if text.contains("{%") || text.contains("{#") {
+            let reason = "there are no statements, only expressions; a choice is one too: `{{ 'a' if data.x else 'b' }}`";
+            return Err(Mistake::new(place, reason));
+        }
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find("{{") {
             let inside = &rest[start + 2..];
@@ -47,6 +51,15 @@ impl Text {
             pieces.push(Piece::Literal(rest.into()));
         }
         Ok(Text(pieces))
+    }
+
+    /// What is in it whatever the event, with `x` for each expression.
+    pub(super) fn outline(&self) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Literal(literal) => literal.to_string(),
+            Piece::Code(_) => "x".into(),
+        };
+        self.0.iter().map(piece).collect()
     }
 
     /// The one expression that it consists of, if it does.

@@ -120,7 +120,6 @@ struct Prepared {
     event: Arc<Event>,
     made: Vec<Made>,
     tally: Tally,
-    fingerprint: [u8; 32],
 }
 
 impl<S: Store> Accept<S> {
@@ -212,7 +211,7 @@ impl<S: Store> Accept<S> {
             Change::Once(Once { scope: "events", key, fingerprint, note: event.id.clone(), at: now })
         });
         let changes = once.into_iter().chain([Change::AddEvent(event.clone(), deliveries)]).collect();
-        Ok((Prepared { event, made, tally, fingerprint }, Unit { changes }))
+        Ok((Prepared { event, made, tally }, Unit { changes }))
     }
 }
 
@@ -223,15 +222,7 @@ impl<S: Store> Accept<S> {
         prepared: Prepared,
         committed: Result<Committed, StoreError>,
     ) -> Result<Accepted, NotAccepted> {
-        let Prepared { event, made, tally, fingerprint } = prepared;
-        let again = |id: String, deliveries| Accepted {
-            id,
-            deliveries,
-            deduplicated: true,
-            begun: Vec::new(),
-            tally: Tally::default(),
-            held: 0,
-        };
+        let Prepared { event, made, tally } = prepared;
         match committed {
             Ok(Committed { deliveries, .. }) => {
                 let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
@@ -253,16 +244,10 @@ impl<S: Store> Accept<S> {
             }
             Err(StoreError::EventExists { fingerprint: there, deliveries }) => {
                 let id = event.id.clone();
-                if there == fingerprint || self.says_the_same(&event, &id).await? {
-                    return Ok(again(id, deliveries));
-                }
-                Err(NotAccepted::OtherContent)
+                self.repeated(&event, there, id, deliveries).await
             }
             Err(StoreError::Happened { fingerprint: there, note, deliveries }) => {
-                if there == fingerprint || self.says_the_same(&event, &note).await? {
-                    return Ok(again(note, deliveries));
-                }
-                Err(NotAccepted::OtherContent)
+                self.repeated(&event, there, note, deliveries).await
             }
             Err(error) => Err(NotAccepted::Store(error)),
         }
@@ -270,14 +255,30 @@ impl<S: Store> Accept<S> {
 }
 
 impl<S: Store> Accept<S> {
-    /// Whether the event that is kept under this id says the same in other words: fields in another order, other spaces.
-    async fn says_the_same(&self, event: &Event, id: &str) -> Result<bool, NotAccepted> {
-        let Some(kept) = self.store.event(id).await.map_err(NotAccepted::Store)? else { return Ok(false) };
-        let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
-        let (one, other) = (whole(event), whole(&kept));
-        let said = ["type", "source", "subject", "extensions", "data"];
-        Ok(said.iter().all(|field| one[field] == other[field]))
+    /// An event that was there before: answered as the first time, if it says the same.
+    async fn repeated(
+        &self,
+        event: &Event,
+        fingerprint: [u8; 32],
+        id: String,
+        deliveries: Vec<DeliveryId>,
+    ) -> Result<Accepted, NotAccepted> {
+        let kept = self.store.event(&id, Some(&event.source)).await.map_err(NotAccepted::Store)?;
+        let Some(kept) = kept else { return Err(NotAccepted::OtherContent) };
+        if fingerprint != event.fingerprint && !says_the_same(event, &kept) {
+            return Err(NotAccepted::OtherContent);
+        }
+        let Event { considered, filtered, .. } = kept;
+        let tally = Tally { considered, filtered, unclear: 0 };
+        Ok(Accepted { id, deliveries, deduplicated: true, begun: Vec::new(), tally, held: 0 })
     }
+}
+
+/// Whether two events say the same in other words: fields in another order, other spaces.
+fn says_the_same(one: &Event, other: &Event) -> bool {
+    let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
+    let (one, other) = (whole(one), whole(other));
+    ["type", "source", "subject", "extensions", "data"].iter().all(|field| one[field] == other[field])
 }
 
 /// An event as it would be kept, for whoever only wants to see what becomes of it.

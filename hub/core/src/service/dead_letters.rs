@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use tracing::field::display;
 use tracing::info;
 
+use super::call::GATEWAY_RULE;
 use super::evaluate::{Evaluation, render};
 use super::hub::{Hub, Refused};
 use super::rulebook::compile;
@@ -43,7 +44,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub async fn replay(&self, replay: &Again) -> Result<DeliveryId, Refused> {
         let found = self.store.dead_letter(replay.dead).await?;
         let Some((Dead { delivery: kept, .. }, _, event)) = found else { return Err(Refused::Missing) };
-        let (rule, request) = match replay.mode {
+        // A call was never rendered: there is nothing but the request as it was.
+        let mode = if kept.rule.0.as_str() == GATEWAY_RULE { Mode::Same } else { replay.mode };
+        let (rule, request) = match mode {
             Mode::Same if kept.request.is_empty() => {
                 let reason = "no request could ever be made of it, so there is nothing to send again as it was; mend the \
                               rule, and replay with mode `render`";
@@ -59,7 +62,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             }
         };
         // A rule may send elsewhere today.
-        let service = match replay.mode {
+        let service = match mode {
             Mode::Render => self.rule(&rule.0).map_or(kept.service, |rule| rule.service),
             Mode::Same => kept.service,
         };

@@ -31,10 +31,8 @@ pub enum Evaluation {
 /// What a rule makes of the events that came lately.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Backtest {
-    /// So many events were looked at.
+    /// So many events of its kind were looked at.
     pub events: usize,
-    /// Of another kind.
-    pub other_kind: usize,
     /// That the filter does not take.
     pub filtered: usize,
     /// Of which no request can be made, and the first of them with its reason.
@@ -61,9 +59,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub async fn backtest(&self, rule: &Rule, most: usize) -> Result<Backtest, Refused> {
         let program = program(rule)?;
         let (mut test, mut from) = (Backtest::default(), None);
+        let filter = EventFilter { kind: Some(rule.events.clone()), ..EventFilter::default() };
         loop {
             let size = PAGE.min(most - test.events);
-            let page = self.store.events(EventFilter::default(), PageAt { from, size }).await?;
+            let page = self.store.events(filter.clone(), PageAt { from, size }).await?;
             for event in &page.items {
                 test.count(event, evaluate(rule, &program, event));
             }
@@ -79,10 +78,8 @@ impl Backtest {
     fn count(&mut self, event: &Event, evaluation: Evaluation) {
         self.events += 1;
         match evaluation {
-            Evaluation::OtherKind => {
-                self.other_kind += 1;
-                return;
-            }
+            // The store was asked for those of its kind.
+            Evaluation::OtherKind => return,
             Evaluation::Filtered(_) => self.filtered += 1,
             Evaluation::Unrenderable(_) => self.unrenderable += 1,
             Evaluation::Request { .. } => self.requests += 1,

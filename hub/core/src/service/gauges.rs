@@ -19,36 +19,42 @@ const COUNT_MAX: u32 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Depths {
     looked: Option<Tick>,
-    census: Census,
-    due: Vec<Due>,
+    /// Nothing, if the store did not answer.
+    known: Option<(Census, Vec<Due>)>,
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use.
-    pub async fn record_gauges(&self) -> Result<(), StoreError> {
+    /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use. If the store does
+    /// not answer, what is in it is left out: the rest is wanted all the more.
+    pub async fn record_gauges(&self) {
         self.registry().record_gauges();
         let now = self.now();
         let mut depths = self.depths.lock().await;
         let tick = self.clock.now();
         if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
-            let names = self.services().into_iter().map(|service| service.name).collect();
-            depths.census = self.store.census(names, COUNT_MAX).await?;
-            depths.due = self.store.next_due().await?;
+            depths.known = self.look().await.ok();
             depths.looked = Some(tick);
         }
         for (service, in_hand, oldest) in self.deliver.standing() {
-            let waiting = depths.census.waiting.iter().find(|(name, _)| *name == service);
-            let due = depths.due.iter().find(|due| due.service == service);
-            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
-            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
             let name = || service.as_str().to_owned();
             gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
+            let Some((census, due)) = &depths.known else { continue };
+            let waiting = census.waiting.iter().find(|(name, _)| *name == service);
             gauge!(numbers::WAITING, "service" => name())
                 .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
+            let due = due.iter().find(|due| due.service == service);
+            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
             gauge!(numbers::OLDEST_DUE, "service" => name())
                 .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
         }
-        gauge!(numbers::DEAD_LETTERS_OPEN).set(f64::from(depths.census.dead_letters));
-        Ok(())
+        if let Some((census, _)) = &depths.known {
+            gauge!(numbers::DEAD_LETTERS_OPEN).set(f64::from(census.dead_letters));
+        }
+    }
+
+    async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {
+        let names = self.services().into_iter().map(|service| service.name).collect();
+        Ok((self.store.census(names, COUNT_MAX).await?, self.store.next_due().await?))
     }
 }

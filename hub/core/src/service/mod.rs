@@ -2,6 +2,7 @@
 
 mod accept;
 mod audit;
+mod call;
 mod circuits;
 mod dead_letters;
 mod deliver;
@@ -19,9 +20,10 @@ mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use audit::{By, on_behalf_of};
+pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
-pub use deliver::{Deliver, FRESH_MAX, InHand};
+pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;

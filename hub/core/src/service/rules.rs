@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use tracing::{info, warn};
 
+use super::call::GATEWAY_RULE;
 use super::hub::{Hub, Refused, check_version, sorted};
 use super::rulebook::{Rulebook, compile};
 use super::services::{AT_ONCE, Pending};
@@ -19,6 +20,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Ok(_) => Vec::new(),
             Err(mistakes) => mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect(),
         };
+        if rule.name.as_str() == GATEWAY_RULE {
+            problems.push(("name".into(), "deliveries of calls stand under it; take another one".into()));
+        }
         let _one_after_the_other = self.changing.lock().await;
         if self.service(&rule.service).is_none() {
             let reason = format!("there is no service `{}`; register it first", rule.service);
@@ -114,9 +118,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     ) -> Result<Rule, Refused> {
         let versions = self.store.rule_versions(name).await?;
         let Some(before) = versions.into_iter().find(|rule| rule.version == version) else {
-            return Err(Refused::Missing);
+            return Err(Refused::Conflict(format!(
+                "rule `{name}` has no version {version}; its versions are at `…/versions`"
+            )));
         };
-        self.put_rule(before, expected).await
+        // What it does goes back; whether it is at work is for today.
+        let today = self.rule(name).ok_or(Refused::Missing)?;
+        self.put_rule(Rule { enabled: today.enabled, note: today.note, ..before }, expected).await
     }
 
     /// Deletes a rule. Deliveries that it has asked for go on, unless they are held.

@@ -25,6 +25,9 @@ pub enum Pending {
     DeadLetter,
 }
 
+/// An attempt has so long, if the policy of its service does not say.
+const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// So many deliveries are buried or released in one unit, so that others get their turn in between.
 pub(super) const AT_ONCE: u32 = 500;
 
@@ -93,9 +96,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             return Ok(0);
         }
         if pending == Pending::Refuse {
-            let count = if waiting == 10_000 { "10000 or more".to_owned() } else { waiting.to_string() };
+            let count = match waiting {
+                1 => "1 delivery has".to_owned(),
+                10_000 => "10000 or more deliveries have".to_owned(),
+                more => format!("{more} deliveries have"),
+            };
             return Err(Refused::Conflict(format!(
-                "{count} deliveries have not ended; with `pending=deadLetter` they become dead letters"
+                "{count} not ended; with `pending=deadLetter` they become dead letters"
             )));
         }
         stop();
@@ -148,5 +155,8 @@ fn guard_of(service: &Service) -> Result<(GuardBuilder, u32), Refused> {
     })?;
     let said: serde_json::Value = serde_json::from_str(&service.policy).unwrap_or_default();
     let attempts = if said["preset"] == "critical" { ATTEMPTS_CRITICAL } else { ATTEMPTS };
-    Ok((plan.builder(), attempts))
+    let guard = plan.builder();
+    // Without one, a peer that hangs would hold a delivery for ever.
+    let timed = plan.settings().any(|setting| setting.path() == "attempt_timeout");
+    Ok((if timed { guard } else { guard.attempt_timeout(ATTEMPT_TIMEOUT) }, attempts))
 }

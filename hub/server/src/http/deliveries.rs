@@ -170,10 +170,14 @@ pub(super) async fn list_dead(
 ) -> Caught {
     let mut query = Query::new(query.as_deref());
     let ((filter, _), page) = (filter(&mut query), query.page());
-    query.end(FILTERS)?;
+    let replayed = query.word("replayed", &[("true", true), ("false", false)]);
+    query.end("service, rule, event, reason, replayed, page_size, page_token")?;
     Ok(match hub.store().dead_letters(filter, page).await {
         Ok(mut page) => {
-            page.items.retain(|dead| caller.sees(&dead.delivery.service));
+            page.items.retain(|dead| {
+                let asked = replayed.is_none_or(|replayed| replayed == dead.replayed.is_some());
+                asked && caller.sees(&dead.delivery.service)
+            });
             success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead)))
         }
         Err(error) => store_problem(&error),

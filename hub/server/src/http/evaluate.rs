@@ -54,7 +54,7 @@ pub(super) async fn evaluate(
             Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
         (None, _) if !caller.sees_all() => return Ok(events::of_all()),
-        (None, id) => match hub.store().event(&id.unwrap_or_default()).await {
+        (None, id) => match hub.store().event(&id.unwrap_or_default(), None).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),
@@ -91,11 +91,11 @@ pub(super) async fn backtest(hub: &Hub, caller: &Caller, name: &Slug, mut fields
         },
     };
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(100);
-    let Backtest { events, other_kind, filtered, unrenderable, requests, samples } =
-        match hub.backtest(&rule, most).await {
-            Ok(test) => test,
-            Err(why) => return Ok(refused(why, "rule")),
-        };
+    let Backtest { events, filtered, unrenderable, requests, samples } = match hub.backtest(&rule, most).await
+    {
+        Ok(test) => test,
+        Err(why) => return Ok(refused(why, "rule")),
+    };
     let address = hub.service(&rule.service).map(|service| service.address);
     let samples: Vec<Value> = samples
         .iter()
@@ -104,7 +104,7 @@ pub(super) async fn backtest(hub: &Hub, caller: &Caller, name: &Slug, mut fields
         })
         .collect();
     let data = json!({
-        "events": events, "otherType": other_kind, "filtered": filtered, "unrenderable": unrenderable,
+        "events": events, "filtered": filtered, "unrenderable": unrenderable,
         "requests": requests, "samples": samples,
     });
     Ok(success(StatusCode::OK, &data))

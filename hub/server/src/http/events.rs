@@ -22,6 +22,7 @@ use super::reply::{
 };
 use super::shallow::Shallow;
 use crate::hub::Hub;
+use crate::source::cloudevents::time::is_time;
 use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, Mode, Unreadable};
 
 const KEY: &str = "idempotency-key";
@@ -164,6 +165,9 @@ pub(super) fn read(written: &[u8], named: bool) -> Result<Incoming, Unread> {
     };
     let source = fields.text("source").unwrap_or_else(|| "api".into());
     let (time, subject) = (fields.text("time"), fields.text("subject"));
+    if time.as_ref().is_some_and(|time| !is_time(time)) {
+        fields.wrong("time", "a time by RFC 3339 is expected, like `2026-11-15T12:00:00Z`");
+    }
     let data = Data::of_text(fields.nested("data").unwrap_or("null").to_owned());
     let problems = fields.end("id, type, source, time, subject, data");
     match kind {
@@ -268,7 +272,7 @@ fn from_cloud_event(event: CloudEvent) -> Result<Incoming, FieldProblem> {
 pub(super) fn shown(accepted: &Accepted) -> String {
     let deliveries: Vec<String> = accepted.deliveries.iter().map(|id| format!("\"{id}\"")).collect();
     let Accepted { id, deduplicated, tally, held, .. } = accepted;
-    let unmatched = !deduplicated && tally.considered == 0;
+    let unmatched = tally.considered == 0;
     format!(
         r#"{{"id":{},"deliveries":[{}],"deduplicated":{deduplicated},"filtered":{},"unmatched":{unmatched},"held":{held}}}"#,
         Value::from(id.as_str()),
@@ -305,7 +309,7 @@ pub(super) async fn get(
     if !caller.sees_all() {
         return of_all();
     }
-    match hub.store().event(&id).await {
+    match hub.store().event(&id, None).await {
         Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
         Ok(None) => missing("event"),
         Err(error) => store_problem(&error),

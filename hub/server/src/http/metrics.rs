@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::Caught;
 use super::query::Query;
-use super::reply::{missing, store_problem};
+use super::reply::missing;
 use crate::hub::Hub;
 use crate::numbers::Numbers;
 
@@ -18,23 +18,23 @@ use crate::numbers::Numbers;
 static READING: Mutex<()> = Mutex::const_new(());
 
 /// Reads the numbers as they are now.
-async fn read<T>(hub: &Hub, read: impl FnOnce(&Numbers) -> T) -> Result<T, Response> {
+async fn read<T>(hub: &Hub, read: impl FnOnce(&Numbers) -> T) -> T {
     let _one_after_the_other = READING.lock().await;
     let numbers = Numbers::of_process();
     numbers.clear_gauges();
     hub.store().record_gauges();
-    hub.record_gauges().await.map_err(|error| store_problem(&error))?;
-    Ok(read(numbers))
+    hub.record_gauges().await;
+    read(numbers)
 }
 
-pub(super) async fn prometheus(State(hub): State<Arc<Hub>>) -> Caught {
-    let text = read(&hub, Numbers::prometheus).await?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+pub(super) async fn prometheus(State(hub): State<Arc<Hub>>) -> Response {
+    let text = read(&hub, Numbers::prometheus).await;
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-pub(super) async fn names(State(hub): State<Arc<Hub>>) -> Caught {
-    let names = read(&hub, Numbers::names).await?;
-    Ok(plain(&json!({"names": names})))
+pub(super) async fn names(State(hub): State<Arc<Hub>>) -> Response {
+    let names = read(&hub, Numbers::names).await;
+    plain(&json!({"names": names}))
 }
 
 /// `?tag=service:billing` narrows it down; may be given more than once.
@@ -52,7 +52,7 @@ pub(super) async fn one(
         }
     }
     query.end("tag")?;
-    let metric = read(&hub, |numbers| numbers.metric(&name, &tags)).await?;
+    let metric = read(&hub, |numbers| numbers.metric(&name, &tags)).await;
     Ok(metric.map_or_else(|| missing("metric"), |metric| plain(&metric)))
 }
 

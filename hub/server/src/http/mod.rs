@@ -3,12 +3,15 @@
 pub(crate) mod access;
 mod actuator;
 mod audit;
+mod circuits;
 mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+mod gateway;
 mod keys;
 mod metrics;
+pub(crate) mod openapi;
 mod query;
 mod reply;
 pub(crate) mod routes;
@@ -22,15 +25,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use self::access::key_hash;
 pub use self::keys::fresh_key;
 use self::reply::{TRACE, enveloped, problem};
+use crate::gateway::Refusal;
 use crate::hub::Hub;
 
 /// No request is larger.
@@ -65,14 +68,7 @@ pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
     let guarded =
         guarded.layer(middleware::from_fn_with_state((hub.clone(), Arc::new(table)), access::guard));
-    Router::new()
-        .route("/actuator/health", get(actuator::health))
-        .route("/actuator/health/liveness", get(actuator::liveness))
-        .route("/actuator/health/readiness", get(actuator::readiness))
-        .route("/actuator/metrics", get(metrics::names))
-        .route("/actuator/metrics/{name}", get(metrics::one))
-        .route("/metrics", get(metrics::prometheus))
-        .route("/in/{source}", post(sources::webhook))
+    routes::open_router()
         .merge(guarded)
         .fallback(|| async { nothing_here() })
         .method_not_allowed_fallback(|| async {
@@ -86,15 +82,19 @@ pub fn api(hub: Arc<Hub>) -> Router {
 
 /// Every request belongs to a trace: the one that it says, or a new one.
 async fn traced(request: Request, next: Next) -> Response {
-    let said = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    let trace = match said.filter(|text| is_traceparent(text)) {
-        Some(text) => text[3..35].to_owned(),
-        None => random_hex::<16>(),
-    };
+    let trace = trace_id(request.headers());
     let seen = watch::Seen::new(&request, &trace);
     let response = TRACE.scope(trace, async { enveloped(next.run(request).await) }).await;
     seen.answered(&response);
     response
+}
+
+fn trace_id(headers: &HeaderMap) -> String {
+    let said = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    match said.filter(|text| is_traceparent(text)) {
+        Some(text) => text[3..35].to_owned(),
+        None => random_hex::<16>(),
+    }
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
@@ -114,6 +114,11 @@ fn is_traceparent(text: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// The answer to a request that is refused before the API sees it.
+pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
+    TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
 }
 
 /// A name for an event that has none, by chance.

@@ -8,6 +8,7 @@ use seawall_hub_core::service::Refused;
 use serde_json::{Value, json};
 
 use super::fields::FieldProblem;
+use super::openapi::errors::trouble_of;
 use super::watch;
 
 tokio::task_local! {
@@ -49,13 +50,34 @@ pub(super) fn versioned(status: StatusCode, version: u64, data: &Value) -> Respo
 
 /// What did not.
 pub(super) fn problem(status: StatusCode, code: &str, message: &str, retryable: bool) -> Response {
-    failure(status, code, message, retryable, &json!([]))
+    failure(status, code, message, retryable, (&json!([]), &Value::Null))
 }
 
-fn failure(status: StatusCode, code: &str, message: &str, retryable: bool, errors: &Value) -> Response {
+/// The same, with what is known all the same.
+pub(super) fn problem_about(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    retryable: bool,
+    data: &Value,
+) -> Response {
+    failure(status, code, message, retryable, (&json!([]), data))
+}
+
+fn failure(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    retryable: bool,
+    (errors, data): (&Value, &Value),
+) -> Response {
+    debug_assert!(
+        trouble_of(status.as_u16(), code).is_some_and(|trouble| trouble.retryable == retryable),
+        "`{code}` with {status} is in no list of errors"
+    );
     let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
     let body = json!({
-        "status": "error", "data": null, "code": code, "message": message, "retryable": retryable, "errors": errors,
+        "status": "error", "data": data, "code": code, "message": message, "retryable": retryable, "errors": errors,
         "traceId": trace,
     });
     watch::because(answer(status, body.to_string()), message)
@@ -66,7 +88,7 @@ pub(super) fn wrong_fields(problems: &[FieldProblem]) -> Response {
     let errors: Vec<Value> =
         problems.iter().map(|problem| json!({"field": problem.field, "reason": problem.reason})).collect();
     let message = "some fields are wrong; `errors` says which and why";
-    failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, &Value::from(errors))
+    failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, (&Value::from(errors), &Value::Null))
 }
 
 pub(super) fn missing(what: &str) -> Response {
@@ -134,12 +156,18 @@ pub(super) fn not_json(error: &serde_json::Error) -> Response {
 /// The version that whoever changes something has seen: `If-Match: "3"`, or `If-None-Match: *` for none at all.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Box<Response>> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
-    if text(header::IF_NONE_MATCH) == Some("*") {
-        return Ok(Some(0));
+    match text(header::IF_NONE_MATCH) {
+        Some("*") => return Ok(Some(0)),
+        // Passed over, it would change what whoever sent it did not want changed.
+        Some(_) => return Err(Box::new(bad_version("`If-None-Match` is `*`, for what is not there yet"))),
+        None => {}
     }
     let Some(tag) = text(header::IF_MATCH).filter(|tag| *tag != "*") else { return Ok(None) };
     tag.trim_matches('"').parse().map(Some).map_err(|_| {
-        let message = format!("`If-Match: {tag}` is no version; it looks like `If-Match: \"3\"`");
-        Box::new(problem(StatusCode::BAD_REQUEST, "badVersion", &message, false))
+        Box::new(bad_version(&format!("`If-Match: {tag}` is no version; it looks like `If-Match: \"3\"`")))
     })
+}
+
+fn bad_version(message: &str) -> Response {
+    problem(StatusCode::BAD_REQUEST, "badVersion", message, false)
 }

@@ -10,7 +10,10 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
-use super::{audit, deliveries, evaluate, events, keys, rules, services, sources};
+use super::{
+    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules,
+    services, sources,
+};
 use crate::hub::Hub;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -39,7 +42,7 @@ fn route(
 /// All routes for which a key is needed.
 #[rustfmt::skip]
 pub(crate) fn routes() -> Vec<Route> {
-    use Scope::{Admin, Ingest, Operate, Read};
+    use Scope::{Admin, Call, Ingest, Operate, Read};
     const GET: Method = Method::GET;
     const POST: Method = Method::POST;
     const PUT: Method = Method::PUT;
@@ -55,10 +58,10 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/registry/services/{name}:test", Operate, "Sends one request to see whether it answers", post(services::act)),
         route(POST, "/api/v1/registry/services/{name}:pause", Operate, "Holds its deliveries", post(services::act)),
         route(POST, "/api/v1/registry/services/{name}:resume", Operate, "Lets its deliveries go on", post(services::act)),
-        route(GET, "/api/v1/registry/services/{name}/circuit", Read, "Its circuit, with what it went through", get(services::circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:reset", Operate, "Closes the circuit and forgets what it counted", post(services::move_circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:forceOpen", Operate, "Lets nothing through until somebody says otherwise", post(services::move_circuit)),
-        route(POST, "/api/v1/registry/services/{name}/circuit:forceClosed", Operate, "Lets everything through until somebody says otherwise", post(services::move_circuit)),
+        route(GET, "/api/v1/registry/services/{name}/circuit", Read, "Its circuit, with what it went through", get(circuits::get)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:reset", Operate, "Closes the circuit and forgets what it counted", post(circuits::act)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceOpen", Operate, "Lets nothing through until somebody says otherwise", post(circuits::act)),
+        route(POST, "/api/v1/registry/services/{name}/circuit:forceClosed", Operate, "Lets everything through until somebody says otherwise", post(circuits::act)),
         route(GET, "/api/v1/registry/rules", Read, "All rules", get(rules::list)),
         route(POST, "/api/v1/registry/rules", Admin, "Registers a rule, or changes one", post(rules::put)),
         route(POST, "/api/v1/registry/rules:evaluate", Read, "The exact request that a rule makes of an event", post(evaluate::evaluate)),
@@ -80,6 +83,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/registry/keys", Admin, "Makes a key; it is shown this once", post(keys::make)),
         route(DELETE, "/api/v1/registry/keys/{name}", Admin, "Takes a key back, at once", delete(keys::revoke)),
         route(POST, "/api/v1/registry/keys/{name}:rotate", Admin, "Another key under the same name", post(keys::act)),
+        route(POST, "/api/v1/gateway/services/{name}:call", Call, "Calls a service now, later, or now and otherwise later", post(gateway::act)),
         route(POST, "/api/v1/bridge/events", Ingest, "Accepts an event", post(events::accept)),
         route(GET, "/api/v1/bridge/events", Read, "Events, the newest first", get(events::list)),
         route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accepts several events", post(events::accept_batch)),
@@ -92,6 +96,39 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]
+}
+
+/// A route that anybody may use.
+pub(crate) struct Open {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    handler: MethodRouter<Arc<Hub>>,
+}
+
+/// All routes for which no key is needed.
+#[rustfmt::skip]
+pub(crate) fn open() -> Vec<Open> {
+    let get = |path, about, handler| Open { method: Method::GET, path, about, handler };
+    let post = |path, about, handler| Open { method: Method::POST, path, about, handler };
+    use axum::routing;
+    vec![
+        get("/actuator/health", "How the hub is, and which circuits are not closed", routing::get(actuator::health)),
+        get("/actuator/health/liveness", "Whether the process is worth keeping", routing::get(actuator::liveness)),
+        get("/actuator/health/readiness", "Whether it can take work", routing::get(actuator::readiness)),
+        get("/actuator/metrics", "The names of all metrics", routing::get(metrics::names)),
+        get("/actuator/metrics/{name}", "A metric", routing::get(metrics::one)),
+        get("/metrics", "All metrics, for Prometheus", routing::get(metrics::prometheus)),
+        get("/openapi.json", "This description", routing::get(openapi::openapi)),
+        get("/docs", "This description, to read and to try", routing::get(openapi::docs)),
+        post("/in/{source}", "Accepts a webhook", routing::post(sources::webhook)),
+    ]
+}
+
+/// The router of those.
+pub(super) fn open_router() -> Router<Arc<Hub>> {
+    open().into_iter().fold(Router::new(), |router, Open { path, handler, .. }| router.route(path, handler))
 }
 
 /// The scopes of all routes, to be looked up.

@@ -18,7 +18,7 @@ use super::access::Caller;
 use super::fields::{FieldProblem, Fields};
 use super::query::Query;
 use super::reply::{expected, missing, parse, refused, store_problem, success, versioned, wrong_fields};
-use super::services::{merged, pending};
+use super::services::{merged, patched, pending};
 use super::{Caught, split_verb};
 use crate::hub::Hub;
 
@@ -56,23 +56,19 @@ pub(super) async fn change(
     loop {
         let Some(rule) = find(&hub, &caller, &name) else { return Ok(missing("rule")) };
         let seen = said.unwrap_or(rule.version);
-        let answer = keep(&hub, &caller, Some(&name), Some(seen), patched(&rule, change.clone())).await?;
+        let answer = keep(
+            &hub,
+            &caller,
+            Some(&name),
+            Some(seen),
+            patched(written(&rule), change.clone(), &["delivery", "headers", "ordering"]),
+        )
+        .await?;
         // Whoever does not say which version they have seen means the newest, also if it came this moment.
         if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
             return Ok(answer);
         }
     }
-}
-
-/// A rule with a change over it, field by field, also within the groups of settings.
-fn patched(rule: &Rule, mut change: Value) -> Value {
-    let before = written(rule);
-    for group in ["delivery", "ordering"] {
-        if before[group].is_object() && change[group].is_object() {
-            change[group] = merged(before[group].clone(), change[group].take());
-        }
-    }
-    merged(before, change)
 }
 
 async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
@@ -86,6 +82,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
         return Ok(missing("rule"));
     }
     let is_new = before.is_none();
+    let expected = expected.or(Some(rule.version).filter(|version| *version > 0));
     Ok(match hub.put_rule(rule, expected).await {
         Ok(kept) => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -119,11 +116,16 @@ pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldPr
     let schedule = schedule(&mut fields);
     let ordering = ordering(&mut fields);
     let enabled = fields.switch("enabled", true);
+    // What is shown can be written back.
+    let version = fields.number("version", 0, u64::MAX).unwrap_or(0);
+    for shown in ["changedAt", "note"] {
+        fields.any(shown);
+    }
     let problems = fields.end(KNOWN);
     match (name, events, service) {
         (Some(name), Some(events), Some(service)) if problems.is_empty() => Ok(Rule {
             name,
-            version: 0,
+            version,
             events,
             filter,
             service,
@@ -270,7 +272,13 @@ pub(super) async fn act(
     let Some(Rule { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("rule")) };
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
     let done = match verb {
-        "enable" => hub.enable_rule(&name, true, None).await,
+        "enable" => {
+            let problems = fields.end("none");
+            if !problems.is_empty() {
+                return Ok(wrong_fields(&problems));
+            }
+            hub.enable_rule(&name, true, None).await
+        }
         "disable" => {
             let note = fields.text("reason");
             let problems = fields.end("reason");

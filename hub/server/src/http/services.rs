@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::{Body, Request};
-use seawall_hub_core::service::{Move, Pending};
+use seawall_hub_core::service::Pending;
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
@@ -55,13 +54,44 @@ pub(super) async fn change(
     let (said, change) = (expected(&headers)?, parse(&body)?);
     loop {
         let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-        let (seen, changed) = (said.unwrap_or(service.version), merged(written(&service), change.clone()));
+        let (seen, changed) = (
+            said.unwrap_or(service.version),
+            patched(written(&service), change.clone(), &["headers", "policy"]),
+        );
         let answer = keep(&hub, &caller, Some(&name), Some(seen), changed).await?;
         // Whoever does not say which version they have seen means the newest, also if it came this moment.
         if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
             return Ok(answer);
         }
     }
+}
+
+/// A change over what is there: field by field, and within these fields field by field too, however deep. Null takes away.
+pub(super) fn patched(before: Value, change: Value, deep: &[&str]) -> Value {
+    fn over(before: &mut Value, change: Value) {
+        match (before, change) {
+            (Value::Object(before), Value::Object(change)) => {
+                for (name, value) in change {
+                    if value.is_null() {
+                        before.remove(&name);
+                    } else {
+                        over(before.entry(name).or_insert(Value::Null), value);
+                    }
+                }
+            }
+            (before, change) => *before = change,
+        }
+    }
+    let (Value::Object(mut all), Value::Object(change)) = (before, change.clone()) else { return change };
+    for (name, value) in change {
+        let there = all.entry(name.clone()).or_insert(Value::Null);
+        if deep.contains(&&*name) && there.is_object() && value.is_object() {
+            over(there, value);
+        } else {
+            *there = value;
+        }
+    }
+    Value::Object(all)
 }
 
 /// One object over another, field by field.
@@ -97,8 +127,22 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     check_headers(&service_headers, &mut fields);
     let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
     let paused = fields.switch("paused", false);
-    let names_auth = fields.has("auth");
-    let credentials = fields.any("auth").and_then(|auth| Credentials::read(auth, &mut fields));
+    let before = name.as_ref().filter(|name| caller.sees(name)).and_then(|name| hub.service(name));
+    // What is shown can be written back: what nobody can write is passed over, and what is shown in place of a secret means
+    // the secret that is there.
+    let said_version = fields.number("version", 0, u64::MAX);
+    for shown in ["changedAt", "circuit", "inHand"] {
+        fields.any(shown);
+    }
+    let shown_auth = before.as_ref().and_then(|service| shown_auth(hub, service));
+    let (names_auth, auth) = (fields.has("auth"), fields.any("auth"));
+    let names_auth = names_auth && (auth.is_none() || auth != shown_auth);
+    let credentials = auth.filter(|_| names_auth).and_then(|auth| Credentials::read(auth, &mut fields));
+    let moves = before.as_ref().is_some_and(|before| origin(&before.address) != origin(&address));
+    if moves && !names_auth && before.as_ref().is_some_and(|before| before.auth.is_some()) {
+        let reason = "it is another host than before, and the secret would go there: say `auth` again, or null for none";
+        fields.wrong("auth", reason);
+    }
     let problems = fields.end(KNOWN);
     let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
     if !caller.sees(&name) {
@@ -114,11 +158,11 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
         },
         // A secret can't be read back, so whoever changes something else does not have to know it; null takes it away.
         None if names_auth => None,
-        None => hub.service(&name).and_then(|service| service.auth),
+        None => before.and_then(|service| service.auth),
     };
     let (version, changed) = (0, Millis(0));
     let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
-    Ok(match hub.put_service(service, expected).await {
+    Ok(match hub.put_service(service, expected.or(said_version)).await {
         Ok(kept) => {
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(hub, &kept))
@@ -163,20 +207,28 @@ fn written(service: &Service) -> Value {
     })
 }
 
+/// The part of an address that says who is there.
+fn origin(address: &str) -> &str {
+    let path = address.find("://").and_then(|at| address[at + 3..].find('/').map(|slash| at + 3 + slash));
+    &address[..path.unwrap_or(address.len())]
+}
+
+fn shown_auth(hub: &Hub, service: &Service) -> Option<Value> {
+    let sealed = service.auth.as_ref()?;
+    let opened = hub.keyring().unseal(sealed, service.name.as_str());
+    let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
+    Some(credentials.map_or(json!({"type": "unreadable"}), |credentials| credentials.shown()))
+}
+
 fn shown(hub: &Hub, service: &Service) -> Value {
-    let auth = service.auth.as_ref().map(|sealed| {
-        let opened = hub.keyring().unseal(sealed, service.name.as_str());
-        let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
-        credentials.map_or(json!({"type": "unreadable"}), |credentials| credentials.shown())
-    });
     let more = json!({
-        "version": service.version, "auth": auth, "changedAt": service.changed.to_string(),
+        "version": service.version, "auth": shown_auth(hub, service), "changedAt": service.changed.to_string(),
         "circuit": circuit_word(hub, &service.name), "inHand": hub.in_hand(&service.name),
     });
     merged(written(service), more)
 }
 
-fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
+pub(super) fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
     let guard = hub.guard(name)?;
     Some(match guard.breaker()?.state() {
         GuardState::Closed | GuardState::Ramping => "closed",
@@ -188,7 +240,7 @@ fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
 }
 
 /// A service that the caller may see.
-fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Service> {
+pub(super) fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Service> {
     let name = Slug::new(name).ok().filter(|name| caller.sees(name))?;
     hub.service(&name)
 }
@@ -288,67 +340,5 @@ async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
             });
             success(StatusCode::OK, &data)
         }
-    })
-}
-
-pub(super) async fn circuit(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-) -> Caught {
-    let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-    let history = match hub.store().circuit_history(&service.name, 50).await {
-        Ok(history) => history,
-        Err(error) => return Ok(super::reply::store_problem(&error)),
-    };
-    let guard = hub.guard(&service.name);
-    let Some(breaker) = guard.as_ref().and_then(|guard| guard.breaker()) else {
-        return Ok(success(StatusCode::OK, &json!({"state": null, "note": "its policy has no breaker"})));
-    };
-    let (counts, window) = (breaker.counts(), breaker.window());
-    let moves: Vec<Value> = history
-        .iter()
-        .map(|circuit| {
-            json!({
-                "state": circuit.state.word(), "at": circuit.changed.to_string(), "reason": circuit.reason,
-                "until": circuit.until.map(|until| until.to_string()),
-            })
-        })
-        .collect();
-    let data = json!({
-        "state": circuit_word(&hub, &service.name), "reason": breaker.reason().as_deref(),
-        "policy": breaker.explain(), "opened": counts.opened, "refused": counts.refused,
-        "window": {"calls": window.calls, "failures": window.failures, "slow": window.slow}, "history": moves,
-    });
-    Ok(success(StatusCode::OK, &data))
-}
-
-/// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason: the last part of the path says which.
-pub(super) async fn move_circuit(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-    uri: Uri,
-    body: Bytes,
-) -> Caught {
-    let how = match split_verb(uri.path()) {
-        Some((_, "reset")) => Move::Reset,
-        Some((_, "forceOpen")) => Move::ForceOpen,
-        Some((_, "forceClosed")) => Move::ForceClosed,
-        _ => return Ok(super::nothing_here()),
-    };
-    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
-    let reason = fields.text("reason").unwrap_or_default();
-    if how != Move::Reset && reason.trim().is_empty() {
-        fields.wrong("reason", "whoever forces a circuit says why; the next one on duty will ask");
-    }
-    let problems = fields.end("reason");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
-    let Some(Service { name, .. }) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-    Ok(match hub.move_circuit(&name, how, &reason).await {
-        Ok(()) => success(StatusCode::OK, &json!({"state": circuit_word(&hub, &name), "reason": reason})),
-        Err(why) => refused(why, "service"),
     })
 }

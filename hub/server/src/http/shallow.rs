@@ -69,6 +69,11 @@ impl<'a> Shallow<'a> {
     }
 }
 
+/// Whether a text is JSON that is nested no deeper than whoever takes it apart can follow.
+pub(super) fn is_shallow_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok() && !is_deep(text)
+}
+
 /// Whether JSON is nested deeper than allowed.
 fn is_deep(json: &str) -> bool {
     let opens = |byte: &u8| matches!(byte, b'[' | b'{');

@@ -15,7 +15,6 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::render::{Naming, Webhook};
 use seawall_hub_core::service::{Data, Incoming};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::Caught;
 use super::events::{not_accepted, shown as shown_accepted};
@@ -25,9 +24,10 @@ use super::reply::{
 };
 use super::services::merged;
 use super::watch::webhook_refused;
+use crate::credentials::HIDDEN;
 use crate::hub::{Gate, Hub};
 use crate::source::Replays;
-use crate::source::verify::{Presented, Scheme, Settings, Verifier};
+use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
 
 const KNOWN: &str = "name, verify, eventType, eventId, enabled";
 /// So many webhooks are remembered for each source, to see a replay.
@@ -50,7 +50,9 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     let mut fields = Fields::new(body);
     let name = match named {
         Some(named) => {
-            let _ = fields.text("name");
+            if fields.text("name").is_some_and(|name| name != named) {
+                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
+            }
             named.to_owned()
         }
         None => fields.needed("name"),
@@ -103,7 +105,13 @@ fn verifier(proof: &Value, fields: &mut Fields) -> Option<Verifier> {
         prefix: group.text("prefix"),
         encoding: group.text("encoding"),
     };
-    let secrets: Vec<Secret> = group.texts("secrets").into_iter().map(Secret::new).collect();
+    let secrets = group.texts("secrets");
+    if secrets.iter().any(|secret| secret == HIDDEN) {
+        let reason =
+            "this is what is shown in its place; say the secrets, or leave `verify` out to keep them";
+        group.wrong("secrets", reason);
+    }
+    let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
     let made = if kind.is_empty() {
         None
     } else {
@@ -121,7 +129,7 @@ fn shown(hub: &Hub, source: &Source) -> Value {
     let opened = hub.keyring().unseal(&source.proof, &owner(&source.name));
     let proof: Option<Value> = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let count = proof.as_ref().and_then(|proof| proof["secrets"].as_array().map(Vec::len)).unwrap_or(0);
-    let proof = merged(proof.unwrap_or(json!({})), json!({"secrets": vec!["…"; count]}));
+    let proof = merged(proof.unwrap_or(json!({})), json!({"secrets": vec![HIDDEN; count]}));
     json!({
         "name": source.name.as_str(), "version": source.version, "verify": proof, "eventType": source.event_type,
         "eventId": source.event_id, "enabled": source.enabled, "changedAt": source.changed.to_string(),
@@ -181,7 +189,7 @@ pub(super) async fn webhook(
         Ok(verified) => verified,
         Err(refused) => return Ok(refuse(&refused.reason())),
     };
-    let incoming = match incoming(source, &gate.naming, &headers, &body, verified.message) {
+    let incoming = match incoming(source, &gate.naming, &headers, &body, &verified) {
         Ok(incoming) => incoming,
         Err(problem) => return Ok(wrong_fields(&[problem])),
     };
@@ -189,7 +197,9 @@ pub(super) async fn webhook(
         && !gate.replays.first_time(key, hub.now())
     {
         // It was accepted the first time. Answered like a failure, its sender would try for ever.
-        let data = json!({"id": incoming.id, "deliveries": [], "deduplicated": true});
+        let data = json!({
+            "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
+        });
         return Ok(success(StatusCode::ACCEPTED, &data));
     }
     match hub.accept(incoming).await {
@@ -222,29 +232,31 @@ fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
 }
 
 /// Headers that show who sent it, and so are for nobody else.
-const HIDDEN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+const NEVER_SHOWN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 fn incoming(
     source: &Source,
     naming: &Naming,
     headers: &HeaderMap,
     body: &Bytes,
-    message: Option<String>,
+    verified: &Verified,
 ) -> Result<Incoming, FieldProblem> {
     let wrong = |field: &str, reason: String| FieldProblem { field: field.into(), reason };
     // What is no JSON is a text: forms and plain texts come as webhooks too.
     let data = serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)));
     let plain: Vec<(String, String)> = headers
         .iter()
-        .filter(|(name, _)| !HIDDEN.contains(&name.as_str()) && !name.as_str().contains("signature"))
+        .filter(|(name, _)| !NEVER_SHOWN.contains(&name.as_str()) && !name.as_str().contains("signature"))
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
         .collect();
     let (kind, id) = naming
         .name(&Webhook { headers: &plain, data: &data })
         .map_err(|mistake| wrong(&mistake.place, mistake.reason))?;
     let kind = EventType::new(&kind).map_err(|error| wrong("eventType", error.to_string()))?;
-    // The sender's own name for it; else the same bytes are the same event.
-    let id = id.or(message).unwrap_or_else(|| super::hex(&Sha256::digest(body)[..16]));
+    // The sender's own name for it, or what its scheme signs once. Else each is an event of its own: equal bytes may well be
+    // two events, and one that comes twice does less harm than one that is lost.
+    let own = || verified.replay_key.map_or_else(super::random_hex::<16>, |key| super::hex(&key[..16]));
+    let id = id.or_else(|| verified.message.clone()).unwrap_or_else(own);
     Ok(Incoming {
         id: format!("{}:{id}", source.name),
         kind,

@@ -200,3 +200,63 @@ async fn api_2_a_wrong_key_says_what_is_wrong_with_it() {
         api.ask(Method::POST, path, Some(ADMIN), &json!({"name": "admin", "scopes": ["read"]})).await;
     assert_eq!(StatusCode::CONFLICT.as_u16(), status);
 }
+
+/// HUB-1, PRM-9: what is shown can be written back, and what is shown in place of a secret never becomes one; a secret does not
+/// follow a service to another host by itself; a patch reaches into the policy; a version in the body is looked at.
+#[tokio::test]
+async fn hub_1_what_is_shown_can_be_written_back() {
+    let mut api = Api::new().await;
+    let path = "/api/v1/registry/services/billing";
+    let (_, shown) = api.ask(Method::GET, path, Some(ADMIN), &Value::Null).await;
+    let (status, again) = api.ask(Method::PUT, path, Some(ADMIN), &shown["data"]).await;
+    assert_eq!((status, &again["data"]["version"]), (200, &json!(2)), "{again}");
+    assert_eq!(again["data"]["auth"], shown["data"]["auth"]);
+    let (status, _) = api.ask(Method::PUT, path, Some(ADMIN), &shown["data"]).await;
+    assert_eq!(status, 412, "the version that it shows is an old one now");
+
+    let wrong = |answer: &(u16, Value)| (answer.0, answer.1["errors"][0]["field"].clone());
+    let hidden = json!({"auth": {"type": "basic", "username": "a", "secret": "…"}});
+    assert_eq!(wrong(&api.ask(Method::PATCH, path, Some(ADMIN), &hidden).await), (422, json!("auth.secret")));
+    let moved = json!({"address": "http://elsewhere.example"});
+    assert_eq!(wrong(&api.ask(Method::PATCH, path, Some(ADMIN), &moved).await), (422, json!("auth")));
+    let moved = json!({"address": "http://elsewhere.example", "auth": null});
+    assert_eq!(api.ask(Method::PATCH, path, Some(ADMIN), &moved).await.0, 200);
+    let below = json!({"address": "http://elsewhere.example/below", "policy": {"breaker": {"cooldown": "5s"}, "bulkhead": null}});
+    let (_, patched) = api.ask(Method::PATCH, path, Some(ADMIN), &below).await;
+    let policy = &patched["data"]["policy"];
+    assert_eq!(
+        (&policy["breaker"]["cooldown"], &policy["attempt_timeout"]),
+        (&json!("5s"), &json!("3s")),
+        "{policy}"
+    );
+    assert_eq!((&policy["breaker"]["consecutive_failures"], &policy["bulkhead"]), (&json!(5), &Value::Null));
+
+    let source = json!({"name": "gh", "verify": {"type": "github", "secrets": ["…"]}, "eventType": "a.b"});
+    let sources = "/api/v1/registry/sources";
+    assert_eq!(
+        wrong(&api.ask(Method::POST, sources, Some(ADMIN), &source).await),
+        (422, json!("verify.secrets"))
+    );
+    let (_, rule) = api.ask(Method::GET, "/api/v1/registry/rules/mail", Some(ADMIN), &Value::Null).await;
+    assert_eq!(api.ask(Method::PUT, "/api/v1/registry/rules/mail", Some(ADMIN), &rule["data"]).await.0, 200);
+}
+
+/// HUB-3: an id is unique for its source; a repetition is answered like the first; a time is one.
+#[tokio::test]
+async fn hub_3_ids_are_unique_for_a_source() {
+    let mut api = Api::new().await;
+    let event =
+        |source: &str, n: u32| json!({"id": "1", "type": "user.created", "source": source, "data": {"n": n}});
+    let path = "/api/v1/bridge/events";
+    let (_, first) = api.ask(Method::POST, path, Some(ADMIN), &event("shop", 1)).await;
+    let (status, other) = api.ask(Method::POST, path, Some(ADMIN), &event("web", 2)).await;
+    assert_eq!((status, &other["data"]["deduplicated"]), (202, &json!(false)), "{other}");
+    let (_, again) = api.ask(Method::POST, path, Some(ADMIN), &event("shop", 1)).await;
+    assert_eq!(
+        (&again["data"]["deduplicated"], &again["data"]["unmatched"]),
+        (&json!(true), &first["data"]["unmatched"])
+    );
+    assert_eq!(api.ask(Method::POST, path, Some(ADMIN), &event("shop", 3)).await.0, 422);
+    let late = json!({"id": "2", "type": "a.b", "time": "yesterday"});
+    assert_eq!(api.ask(Method::POST, path, Some(ADMIN), &late).await.1["errors"][0]["field"], "time");
+}

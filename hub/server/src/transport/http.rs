@@ -5,12 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header};
+use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 
+use super::scrub::scrubbed;
 use crate::credentials::Credentials;
 use crate::seal::Keyring;
 
@@ -26,7 +29,17 @@ pub struct Http {
     keyring: Keyring,
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
-    opened: Arc<RwLock<HashMap<Slug, (Sealed, Auth)>>>,
+    opened: Arc<RwLock<HashMap<Slug, (Sealed, Opened)>>>,
+}
+
+/// Credentials, ready to be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) auth: Auth,
+    /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
+    names_message: bool,
+    /// What must not be kept, should the peer repeat it.
+    secrets: Arc<[String]>,
 }
 
 impl Http {
@@ -36,7 +49,12 @@ impl Http {
         Http { client, keyring, opened: Arc::default() }
     }
 
-    fn auth(&self, service: &Service) -> Result<Option<Auth>, String> {
+    pub(crate) fn client(&self) -> &HttpClient {
+        &self.client
+    }
+
+    /// How the hub shows who it is to a service, if it does.
+    pub(crate) fn auth(&self, service: &Service) -> Result<Option<Opened>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, auth)) = known.get(&service.name)
@@ -48,7 +66,11 @@ impl Http {
         let opened = self.keyring.unseal(sealed, service.name.as_str());
         let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
         let credentials = credentials.ok_or("its secret can't be opened; was `secret.key` changed?")?;
-        let auth = credentials.auth()?;
+        let auth = Opened {
+            auth: credentials.auth()?,
+            names_message: matches!(credentials, Credentials::Webhook(_)),
+            secrets: credentials.secrets().into(),
+        };
         let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
         Ok(Some(auth))
@@ -63,15 +85,11 @@ impl Transport for Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
-        let impossible = |error| NoAnswer { fault: Fault::business(), error, impossible: true, sent: None };
-        let bare = outgoing(service, request, letter).map_err(impossible)?;
-        // Credentials are added last, so that what is kept of a request has none in it.
-        let request = match self.auth(service).map_err(impossible)? {
-            Some(auth) => bare.auth(auth),
-            None => bare,
-        };
+        let request = self.outgoing(service, request, letter)?;
         match self.client.exchange(&request, attempt).await {
             Ok(response) => {
+                let secrets =
+                    self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();
                 // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
                 let arrived = response.status().is_success();
                 let fault = response.fault().or_else(|| (!arrived).then(Fault::business));
@@ -82,30 +100,106 @@ impl Transport for Http {
                     status: response.status().as_u16(),
                     fault,
                     headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
-                    body: response.body()[..response.body().len().min(most)].to_vec(),
+                    body: scrubbed(&response.body()[..response.body().len().min(most)], &secrets),
                     sent: fault.map(|_| evidence(&request)),
                 })
             }
             Err(error) => Err(no_answer(&error, &request)),
         }
     }
+
+    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
+        let request = self.outgoing(service, request, None)?;
+        let response =
+            self.client.exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let mut headers = response.headers().clone();
+        header::strip(&mut headers);
+        let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
+            (name.as_str().to_owned(), value.as_bytes().to_vec())
+        };
+        Ok(Whole {
+            status: response.status().as_u16(),
+            fault: response.fault(),
+            headers: headers.iter().map(owned).collect(),
+            body: response.into_body(),
+        })
+    }
+}
+
+impl Http {
+    /// The request on the wire, with credentials.
+    fn outgoing(
+        &self,
+        service: &Service,
+        request: &Request,
+        letter: Option<Letter<'_>>,
+    ) -> Result<HttpRequest, NoAnswer> {
+        let impossible = |error| NoAnswer {
+            fault: Fault::business(),
+            error,
+            impossible: true,
+            too_large: false,
+            sent: None,
+        };
+        let bare = outgoing(service, request, letter).map_err(impossible)?;
+        // Credentials are added last, so that what is kept of a request has none in it.
+        Ok(match self.auth(service).map_err(impossible)? {
+            Some(Opened { auth, names_message: true, .. }) => {
+                let named = match letter {
+                    Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
+                    None => Ok(bare),
+                };
+                named.map_err(|error| impossible(error.to_string()))?.auth(auth)
+            }
+            Some(Opened { auth, .. }) => bare.auth(auth),
+            None => bare,
+        })
+    }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
     // A target that the egress rules forbid stays forbidden; the reason is for the operator.
-    let refusal = error.refusal().map(|refused| format!("{refused}"));
+    let refusal = error.refusal().map(|refused| {
+        format!("{refused}; requests to private addresses need `--allow-egress` at the start of the hub")
+    });
     NoAnswer {
         fault: error.fault(),
         impossible: refusal.is_some(),
-        error: refusal.unwrap_or_else(|| error.to_string()),
+        too_large: matches!(error.cause(), Cause::TooLarge { .. }),
+        error: refusal.unwrap_or_else(|| with_causes(error)),
         sent: Some(evidence(request)),
     }
+}
+
+/// An error with what led to it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What may be a key is not kept, wherever somebody has put it.
+fn looks_secret(name: &str) -> bool {
+    ["auth", "cookie", "key", "pass", "secret", "signature", "token"].iter().any(|part| name.contains(part))
 }
 
 fn evidence(request: &HttpRequest) -> Sent {
     let evidence = request.evidence();
     let header = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
-        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        let shown = if looks_secret(name.as_str()) {
+            "…".into()
+        } else {
+            String::from_utf8_lossy(value.as_bytes())
+        };
+        (name.as_str().to_owned(), shown.into_owned())
     };
     Sent {
         line: format!("{} {}", evidence.method, evidence.url),
@@ -132,6 +226,9 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = own(out, "seawall-try", letter.number.to_string())?;
         out = own(out, "seawall-event", letter.event.to_owned())?;
         out = own(out, "seawall-event-time", letter.event_accepted.to_string())?;
+        if let Some(trace) = letter.trace {
+            out = own(out, "traceparent", traceparent(trace, letter.delivery, letter.number))?;
+        }
         if let Some(dead) = letter.replay_of {
             out = own(out, "seawall-replayed", "true".into())?;
             out = own(out, "seawall-replay-of", dead.to_string())?;
@@ -141,4 +238,10 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = out.body(body.clone());
     }
     Ok(out)
+}
+
+/// The trace of the event, with a span of this try: the same try has the same, also after a crash.
+fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
+    let span = delivery.era ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
+    format!("00-{trace}-{:016x}-01", span.max(1))
 }

@@ -1,5 +1,6 @@
 //! How deliveries reach their peers: one adapter for each type of service.
 
 mod http;
+mod scrub;
 
 pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};

@@ -26,7 +26,7 @@ impl Changes<'_> {
     pub(super) fn add_event(&mut self, event: &Event, deliveries: &[NewDelivery]) -> Result<(), StoreError> {
         let added = self.run(
             "INSERT INTO events (id, kind, source, payload, fingerprint, accepted, trace, considered, filtered)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id, source) DO NOTHING",
             params![
                 event.id,
                 event.kind.as_str(),
@@ -40,7 +40,7 @@ impl Changes<'_> {
             ],
         )?;
         if added == 0 {
-            return Err(self.existing(&event.id).unwrap_or_else(|error| translate(&error)));
+            return Err(self.existing(event).unwrap_or_else(|error| translate(&error)));
         }
         let number = self.connection.last_insert_rowid();
         for new in deliveries {
@@ -101,11 +101,12 @@ impl Changes<'_> {
     }
 
     /// What is known of an event that was there before.
-    fn existing(&self, id: &str) -> rusqlite::Result<StoreError> {
-        let mut event =
-            self.connection.prepare_cached("SELECT number, fingerprint FROM events WHERE id = ?1")?;
+    fn existing(&self, event: &Event) -> rusqlite::Result<StoreError> {
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT number, fingerprint FROM events WHERE id = ?1 AND source = ?2")?;
         let (number, fingerprint): (i64, [u8; 32]) =
-            event.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            find.query_row([&event.id, &event.source], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut deliveries = self.connection.prepare_cached(
             "SELECT number FROM deliveries WHERE event = ?1 AND replay_of IS NULL ORDER BY number",
         )?;

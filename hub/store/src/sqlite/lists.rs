@@ -35,9 +35,21 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub(super) fn event(connection: &Connection, id: &str) -> rusqlite::Result<Option<Event>> {
-    let sql = format!("SELECT {EVENT} FROM events WHERE id = ?1");
-    connection.prepare_cached(&sql)?.query_row([id], event_row).optional()
+pub(super) fn event(
+    connection: &Connection,
+    id: &str,
+    source: Option<&str>,
+) -> rusqlite::Result<Option<Event>> {
+    let sql = format!(
+        "SELECT {EVENT} FROM events WHERE id = ?1 AND (?2 IS NULL OR source = ?2) ORDER BY number DESC LIMIT 1"
+    );
+    connection.prepare_cached(&sql)?.query_row(params![id, source], event_row).optional()
+}
+
+fn event_of(connection: &Connection, delivery: DeliveryId) -> rusqlite::Result<Option<Event>> {
+    let sql =
+        format!("SELECT {EVENT} FROM events WHERE number = (SELECT event FROM deliveries WHERE number = ?1)");
+    connection.prepare_cached(&sql)?.query_row([delivery.number.cast_signed()], event_row).optional()
 }
 
 pub(super) fn events(
@@ -93,8 +105,9 @@ pub(super) fn deliveries(
     let (sql, of) = match &filter.event {
         None => (select("d.number < ?1"), None),
         Some(id) => {
-            let mut find = connection.prepare_cached("SELECT number FROM events WHERE id = ?1")?;
-            let Some(event) = find.query_row([id], |row| row.get(0)).optional()? else {
+            // The newest, if several sources use the same id.
+            let mut find = connection.prepare_cached("SELECT max(number) FROM events WHERE id = ?1")?;
+            let Some(event) = find.query_row([id], |row| row.get::<_, Option<i64>>(0))? else {
                 return Ok(Page { items: Vec::new(), next: None });
             };
             (select("d.number < ?1 AND d.event = ?3"), Some(event))
@@ -150,7 +163,7 @@ pub(super) fn dead_letter(
     let read = |row: &Row<'_>| dead_row(row, era, Some(KEPT_COLUMNS + 6));
     let dead = connection.prepare_cached(&sql)?.query_row([id.number.cast_signed()], read).optional()?;
     let Some(dead) = dead else { return Ok(None) };
-    let Some(event) = event(connection, &dead.delivery.event)? else { return Ok(None) };
+    let Some(event) = event_of(connection, id)? else { return Ok(None) };
     Ok(Some((dead, attempts(connection, id)?, event)))
 }
 

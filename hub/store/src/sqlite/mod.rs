@@ -74,7 +74,7 @@ impl Sqlite {
         let failed = |what: &str, error: &dyn fmt::Display| {
             OpenError(format!("{what} `{}`: {error}", folder.display()))
         };
-        std::fs::create_dir_all(folder).map_err(|error| failed("can't make the folder", &error))?;
+        make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
         let lock = lock.map_err(|error| failed("can't write to the folder", &error))?;
         if !is_ours(&lock) {
@@ -82,6 +82,7 @@ impl Sqlite {
             return Err(failed("can't use the folder", &held));
         }
         let path = folder.join("seawall.db");
+        make_file_private(&path).map_err(|error| failed("can't write to the folder", &error))?;
         let disk = Disk::new(&path);
         let began = disk.now();
         let mut connection =
@@ -148,6 +149,24 @@ impl Sqlite {
             Err(error) => Err(StoreError::Failed(error.to_string())),
         }
     }
+}
+
+/// Makes the folder, if it is not there, for its owner only. One that is there is left as it is: somebody may have meant it so.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes the file of the database, if it is not there, for its owner only; its log is made like it.
+fn make_file_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
 }
 
 /// Takes the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
@@ -222,9 +241,9 @@ impl Store for Sqlite {
         self.read(move |connection| reads::circuit_history(connection, &service, most)).await
     }
 
-    async fn event(&self, id: &str) -> Result<Option<Event>, StoreError> {
-        let id = id.to_owned();
-        self.read(move |connection| lists::event(connection, &id)).await
+    async fn event(&self, id: &str, source: Option<&str>) -> Result<Option<Event>, StoreError> {
+        let (id, source) = (id.to_owned(), source.map(ToOwned::to_owned));
+        self.read(move |connection| lists::event(connection, &id, source.as_deref())).await
     }
 
     async fn events(&self, filter: EventFilter, page: PageAt) -> Result<Page<Event>, StoreError> {

@@ -96,19 +96,20 @@ CREATE TABLE once (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX once_by_age ON once (until);
 
--- The event is its own idempotency record: its id is unique. Rows are in the order of arrival, so that no payload lies under
+-- The event is its own idempotency record: its id is unique for its source. Rows are in the order of arrival, so that no payload lies under
 -- a random key.
 CREATE TABLE events (
     number      INTEGER PRIMARY KEY,
-    id          TEXT NOT NULL UNIQUE,
-    kind        TEXT NOT NULL,
+    id          TEXT NOT NULL,
     source      TEXT NOT NULL,
+    kind        TEXT NOT NULL,
     fingerprint BLOB NOT NULL,
     accepted    INTEGER NOT NULL,
     considered  INTEGER NOT NULL,
     filtered    INTEGER NOT NULL,
     trace       TEXT,
-    payload     BLOB NOT NULL
+    payload     BLOB NOT NULL,
+    UNIQUE (id, source)
 ) STRICT;
 
 -- Narrow, because it changes with each try. Numbers are never given out twice: a new one is one more than the largest, so

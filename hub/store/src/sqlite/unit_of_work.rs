@@ -15,6 +15,7 @@ pub(super) struct Writer {
     connection: Connection,
     start: Start,
     queue: Arc<Queue>,
+    watch: Commits,
 }
 
 /// Tells somebody what came of it, when it is on the disk and not before.
@@ -22,21 +23,17 @@ pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 impl Writer {
     pub(super) fn new(connection: Connection, start: Start, queue: Arc<Queue>) -> Self {
-        Writer { connection, start, queue }
+        Writer { connection, start, queue, watch: Commits::new() }
     }
 
     pub(super) fn run(self) {
         let _last = LastWord(&self.queue);
-        let watch = Commits::new();
         loop {
             let together = self.queue.take();
             if together.is_empty() {
                 return;
             }
-            let (units, began) = (together.len(), watch.now());
-            let done = self.commit(together);
-            watch.ended(units, began, done.is_ok());
-            if let Err(reason) = done {
+            if let Err(reason) = self.commit(together) {
                 // Whether the last commit is on the disk is not known. Whoever goes on now may acknowledge what is not
                 // there, so nobody does: the next start reads what is.
                 self.queue.break_off(&reason);
@@ -47,11 +44,13 @@ impl Writer {
 
     /// Commits everything in hand. An error means that nothing can be trusted any more.
     fn commit(&self, together: Vec<Work>) -> Result<(), String> {
+        let (units, began) = (together.len(), self.watch.now());
         let (mut work, mut replies) = (together.into_iter(), Vec::new());
         let outcome = self.begin().and_then(|()| work.try_for_each(|work| self.apply(work, &mut replies)));
         #[cfg(seawall_sabotage)]
         let mut replies = super::sabotage::tell_early(replies);
         let outcome = outcome.and_then(|()| self.end());
+        self.watch.ended(units, began, outcome.is_ok());
         replies.drain(..).for_each(|reply| reply(outcome.clone()));
         if let Err(error) = &outcome {
             work.for_each(|work| refuse(work, error));

@@ -291,8 +291,8 @@ async fn hub_3_the_same_event_is_stored_once() {
     assert_eq!((first.len(), again), (10, 190));
     let names: BTreeSet<DeliveryId> = led_to.values().flatten().map(|(id, _)| *id).collect();
     assert_eq!(names.len(), 20, "names are given out once");
-    assert_eq!(store.event("evt-3").await.unwrap().unwrap(), *event("evt-3"));
-    assert_eq!(store.event("nope").await.unwrap(), None);
+    assert_eq!(store.event("evt-3", None).await.unwrap().unwrap(), *event("evt-3"));
+    assert_eq!(store.event("nope", None).await.unwrap(), None);
 }
 
 /// HUB-5: a delivery waits, is taken when it is due, and ends; each try is remembered.
@@ -461,7 +461,7 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
         let store = place.open();
         for line in &acknowledged {
             let id = line.trim_end_matches('.');
-            assert!(store.event(id).await.unwrap().is_some(), "{id} was acknowledged and is lost");
+            assert!(store.event(id, None).await.unwrap().is_some(), "{id} was acknowledged and is lost");
         }
         events = due(&store, NOW, usize::MAX).await.unwrap().len();
         assert!(events >= acknowledged.len(), "each has its delivery");

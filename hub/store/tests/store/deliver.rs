@@ -12,7 +12,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Birth, Change, NewDelivery, Store, Unit, Urgency};
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
 use seawall_hub_store::Sqlite;
@@ -69,6 +69,7 @@ impl Transport for Peer {
                 fault,
                 error: "connection refused".into(),
                 impossible: false,
+                too_large: false,
                 sent: None,
             });
         }
@@ -88,6 +89,10 @@ impl Transport for Peer {
             body: b"{}".to_vec(),
             sent: None,
         })
+    }
+
+    async fn call(&self, _: &Service, _: &Request, _: Attempt) -> Result<Whole, NoAnswer> {
+        unreachable!("nobody waits for an answer here")
     }
 }
 

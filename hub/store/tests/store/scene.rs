@@ -11,7 +11,7 @@ use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::port::store::{DeliveryFilter, Kept, PageAt, Store};
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Data, Hub, Incoming};
 use seawall_hub_store::Sqlite;
@@ -102,6 +102,10 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Transport for Peer {
+    async fn call(&self, _: &Service, _: &Request, _: Attempt) -> Result<Whole, NoAnswer> {
+        unreachable!("nobody calls here")
+    }
+
     async fn send(
         &self,
         _: &Service,
@@ -130,7 +134,7 @@ impl Transport for Peer {
             Mood::Refuses => {
                 let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
                 let error = "connection refused".into();
-                return Err(NoAnswer { fault, error, impossible: false, sent: None });
+                return Err(NoAnswer { fault, error, impossible: false, too_large: false, sent: None });
             }
         };
         tokio::time::sleep(time).await;

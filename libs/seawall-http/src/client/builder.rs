@@ -8,6 +8,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use seawall::{Clock, secs};
 
+use super::wire::Wires;
 use super::{HttpClient, Inner};
 #[cfg(feature = "tls")]
 use crate::dial::{BadTls, Tls};
@@ -150,9 +151,10 @@ impl HttpClientBuilder {
             // Requests that a closed connection did not take are given to another one in `exchange.rs`, where it is known
             // which connection they are waiting for.
             .retry_canceled_requests(false)
-            .build(dialer);
+            .build(dialer.clone());
         let (clock, response_bytes_max) = (self.clock, self.response_bytes_max);
-        Ok(HttpClient { inner: Arc::new(Inner { pool, clock, response_bytes_max }) })
+        let wires = Wires::new(clock.clone(), self.idle_per_host, self.idle_timeout, BUFFER_BYTES_MAX);
+        Ok(HttpClient { inner: Arc::new(Inner { pool, wires, dialer, clock, response_bytes_max }) })
     }
 }
 

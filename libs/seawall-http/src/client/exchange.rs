@@ -9,6 +9,7 @@ use seawall::{Attempt, Deadline, Key, Safety, Tick};
 
 use super::HttpClient;
 use super::reply::{Reply, reply};
+use super::wire::Wire;
 use crate::auth::Token;
 use crate::body::{Outgoing, collect};
 use crate::dial::Peer;
@@ -30,6 +31,14 @@ pub(super) enum Resend {
     Never,
 }
 
+/// On which kind of connection a request is sent.
+pub(super) enum Via {
+    /// One of the pool's, each with a task of its own.
+    Pool,
+    /// One that is driven by whoever sends; there it is, once the headers of the answer have come.
+    Own(Option<Wire>),
+}
+
 impl HttpClient {
     pub(super) async fn whole(
         &self,
@@ -38,7 +47,7 @@ impl HttpClient {
         resend: Resend,
     ) -> Result<Response, HttpError> {
         let began = self.inner.clock.precise();
-        let (mut head, body) = self.headers(request, attempt, resend, began).await?;
+        let (mut head, body) = self.headers(request, attempt, resend, began, &mut Via::Pool).await?;
         let body = collect(body, self.limit(request)).await?;
         head.timings.total = self.inner.clock.precise().since(began);
         Ok(Response { head, body })
@@ -51,7 +60,7 @@ impl HttpClient {
 
     pub(super) async fn opened(&self, request: &Request, attempt: Attempt) -> Result<Opened, HttpError> {
         let began = self.inner.clock.precise();
-        let (head, body) = self.headers(request, Some(attempt), Resend::Once, began).await?;
+        let (head, body) = self.headers(request, Some(attempt), Resend::Once, began, &mut Via::Pool).await?;
         let left = time_left(attempt.deadline(), &self.inner.clock);
         Ok(Opened { head, body: BodyStream::new(body, self.limit(request), left) })
     }
@@ -61,18 +70,19 @@ impl HttpClient {
     }
 
     /// Sends the request and waits for the headers of the answer.
-    async fn headers(
+    pub(super) async fn headers(
         &self,
         request: &Request,
         attempt: Option<Attempt>,
         resend: Resend,
         began: Tick,
+        via: &mut Via,
     ) -> Result<(Head, Incoming), HttpError> {
         let Some(tokens) = request.auth.tokens() else {
-            return self.write(request, attempt, None, began).await;
+            return self.write(request, attempt, None, began, via).await;
         };
         let (token, at_hand) = tokens.token(self).await?;
-        let (mut head, body) = self.write(request, attempt, Some(&token), began).await?;
+        let (mut head, body) = self.write(request, attempt, Some(&token), began, via).await?;
         if head.status != http::StatusCode::UNAUTHORIZED || !at_hand {
             return Ok((head, body));
         }
@@ -84,7 +94,7 @@ impl HttpClient {
         // Not served, by its own word. The connection goes with the answer that nobody reads.
         drop(body);
         let (token, _) = tokens.token(self).await?;
-        let (mut head, body) = self.write(request, attempt, Some(&token), began).await?;
+        let (mut head, body) = self.write(request, attempt, Some(&token), began, via).await?;
         head.timings.sends = 2;
         Ok((head, body))
     }
@@ -95,10 +105,21 @@ impl HttpClient {
         attempt: Option<Attempt>,
         token: Option<&Token>,
         began: Tick,
+        via: &mut Via,
     ) -> Result<(Head, Incoming), HttpError> {
         let mut stale = 0;
         let answer = loop {
-            match reply(&self.inner.pool, self.wire(request, attempt, token)?).await {
+            let written = self.wire(request, attempt, token)?;
+            let replied = match via {
+                Via::Pool => reply(&self.inner.pool, written).await,
+                Via::Own(place) => {
+                    let mut wire = self.inner.wires.take(&request.uri, &self.inner.dialer).await?;
+                    let replied = wire.send(written).await;
+                    *place = Some(wire);
+                    replied
+                }
+            };
+            match replied {
                 Reply::Answer(answer) => break answer,
                 Reply::Stale(_) if stale < STALE_MAX && request.is_replayable() => stale += 1,
                 Reply::Stale(error) | Reply::Failed(error) => return Err(error),

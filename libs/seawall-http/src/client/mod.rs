@@ -2,9 +2,13 @@
 
 mod builder;
 mod exchange;
+mod held;
 mod reply;
+mod wire;
 
 pub use builder::{BadClient, HttpClientBuilder};
+pub(crate) use held::plus;
+pub use held::{Bounds, Held, HeldBody};
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -20,6 +24,8 @@ use crate::fault::ByStatus;
 use crate::request::Request;
 use crate::response::{Opened, Response};
 use exchange::Resend;
+pub(crate) use wire::Wire;
+use wire::Wires;
 
 /// A pool of connections, and the rules for opening them. A handle: clones share everything.
 ///
@@ -44,6 +50,9 @@ pub struct HttpClient {
 
 pub(crate) struct Inner {
     pool: Client<Dialer, Outgoing>,
+    /// Connections that are driven by whoever uses them.
+    wires: Wires,
+    dialer: Dialer,
     clock: Clock,
     response_bytes_max: u64,
 }
@@ -105,6 +114,12 @@ impl HttpClient {
     /// What the request says about its safety is up to you here, and its time is only what the guard around it allows.
     pub async fn exchange(&self, request: &Request, attempt: Attempt) -> Result<Response, HttpError> {
         self.whole(request, Some(attempt), Resend::Once).await
+    }
+
+    /// Closes connections of [`hold`](HttpClient::hold) that have been idle for too long. They have no task of their own that
+    /// would; whoever uses `hold` calls this now and then.
+    pub fn close_idle(&self) {
+        self.inner.wires.sweep();
     }
 
     pub(crate) fn clock(&self) -> &Clock {

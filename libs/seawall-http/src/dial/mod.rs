@@ -59,6 +59,14 @@ impl Dialer {
     pub(crate) fn new(dialing: Dialing) -> Self {
         Dialer(Arc::new(dialing))
     }
+
+    /// Opens a connection.
+    pub(crate) async fn open(&self, uri: &Uri) -> Result<Stream, HttpError> {
+        // A peer that answers nothing at all must not hold an attempt for as long as it may take in all.
+        let limit = self.0.timeout;
+        let dialed = tokio::time::timeout(limit, self.0.dial(uri)).await;
+        dialed.unwrap_or_else(|_| Err(Cause::ConnectTimeout(limit).into()))
+    }
 }
 
 impl Service<Uri> for Dialer {
@@ -71,13 +79,8 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let dialing = self.0.clone();
-        Box::pin(async move {
-            // A peer that answers nothing at all must not hold an attempt for as long as it may take in all.
-            let limit = dialing.timeout;
-            let dialed = tokio::time::timeout(limit, dialing.dial(&uri)).await;
-            dialed.unwrap_or_else(|_| Err(Cause::ConnectTimeout(limit).into()))
-        })
+        let dialer = self.clone();
+        Box::pin(async move { dialer.open(&uri).await })
     }
 }
 

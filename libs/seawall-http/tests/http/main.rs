@@ -7,6 +7,7 @@ mod auth;
 mod deadlines;
 mod egress;
 mod faults;
+mod held;
 mod oauth;
 mod proxy;
 mod requests;

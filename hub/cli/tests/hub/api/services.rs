@@ -89,7 +89,7 @@ fn hub_1_a_service_goes_only_when_nothing_needs_it() {
     hub.must("DELETE", &format!("{RULES}/all"), &Value::Null);
     let pending = delete("");
     assert!(
-        pending.body["message"].as_str().unwrap().starts_with("1 deliveries have not ended"),
+        pending.body["message"].as_str().unwrap().starts_with("1 delivery has not ended"),
         "{}",
         pending.body
     );

@@ -11,11 +11,13 @@
 
 mod lane;
 mod load;
+mod now;
 mod seen;
 mod send;
 mod watch;
 
 pub use lane::{FRESH_MAX, InHand};
+pub use now::{Answered, Target};
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -79,6 +79,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             event_accepted: delivery.event_accepted,
             number: delivery.progress.failures + 1,
             replay_of: delivery.replay_of,
+            trace: delivery.trace,
         };
         // If it goes out all the same, it is a probe.
         let not_closed = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));

@@ -25,7 +25,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 mod text;
-mod time;
+pub(crate) mod time;
 
 use std::fmt;
 

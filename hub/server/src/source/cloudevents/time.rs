@@ -1,7 +1,7 @@
 //! Times of RFC 3339, checked and not computed with.
 
 /// `2026-01-31T12:00:00.5+02:00`: a day that exists, a time that a clock can show, an offset.
-pub(super) fn is_time(text: &str) -> bool {
+pub(crate) fn is_time(text: &str) -> bool {
     parse(text.as_bytes()).is_some()
 }
 

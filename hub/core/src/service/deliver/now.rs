@@ -1,0 +1,102 @@
+//! Calls that somebody waits for: through the same guard as the deliveries of the service, with its retries and budget.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::{Deadline, Error, Guard, Key, Safety};
+
+use super::lane::Lane;
+use super::{Deliver, is_closed};
+use crate::domain::service::Service;
+use crate::domain::slug::Slug;
+use crate::port::store::Store;
+use crate::port::transport::{NoAnswer, Transport, Whole};
+use crate::service::call::Call;
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The answer, or why there is none.
+    pub answer: Result<Whole, Error<NoAnswer>>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// How long it took in all.
+    pub took: Duration,
+}
+
+/// A service that is called by somebody else than the hub's core, through the guard that its deliveries have.
+#[derive(Clone)]
+pub struct Target {
+    /// As it is registered.
+    pub service: Arc<Service>,
+    /// What it is called through.
+    pub guard: Guard,
+    /// Whether its circuit was closed when the call began.
+    closed: bool,
+}
+
+impl Target {
+    /// Whether its circuit may have moved by a call that has ended: by a failure, or because it was not closed before.
+    #[must_use]
+    pub fn may_have_moved(&self, failed: bool) -> bool {
+        failed || !self.closed
+    }
+}
+
+impl<S: Store, T: Transport> Deliver<S, T> {
+    /// Calls a service through its guard.
+    pub async fn call(&self, call: &Call) -> Option<Answered> {
+        let lane = self.shared.lane(&call.service)?;
+        let (service, began) = (lane.service(), self.shared.clock.precise());
+        let mut attempts = 0;
+        let send = |attempt: seawall::Attempt| {
+            attempts = attempt.number();
+            self.shared.transport.call(&service, &call.request, attempt)
+        };
+        let judge = |called: &Result<Whole, NoAnswer>| match called {
+            Ok(whole) => whole.fault,
+            Err(no_answer) => Some(no_answer.fault),
+        };
+        let mut terms = lane.guard.classify(judge).safety(Safety::of_http_method(&call.request.method));
+        if let Some(key) = &call.key {
+            terms = terms.key(Key::named(key));
+        }
+        if let Some(time) = call.timeout {
+            terms = terms.deadline(Deadline::within_on(&self.shared.clock, time));
+        }
+        if let Some(depth) = call.retries_above {
+            terms = terms.retries_above(depth);
+        }
+        let answer = terms.call(send).await;
+        let took = self.shared.clock.precise().since(began);
+        self.shared.observe(&lane).await;
+        Some(Answered { answer, attempts, took })
+    }
+
+    /// A service, for whoever calls it without the help of the core.
+    #[must_use]
+    pub fn target(&self, name: &str) -> Option<Target> {
+        let lanes = self.shared.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lane: &Arc<Lane> = lanes.get(name)?;
+        let closed = lane.guard.breaker().is_none_or(|breaker| is_closed(breaker.state()));
+        Some(Target { service: lane.service(), guard: lane.guard.clone(), closed })
+    }
+
+    /// Writes down where circuits stand that have moved without a delivery.
+    pub async fn observe_all(&self) {
+        for lane in self.shared.all_lanes() {
+            self.shared.observe(&lane).await;
+        }
+    }
+
+    /// Whether a service is there, and whether it is paused.
+    pub(in crate::service) fn is_paused(&self, name: &Slug) -> Option<bool> {
+        self.shared.lane(name).map(|lane| lane.service().paused)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("service", &self.service.name).finish_non_exhaustive()
+    }
+}

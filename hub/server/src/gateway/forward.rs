@@ -1,0 +1,167 @@
+//! The request that goes on to the upstream.
+
+use std::time::Duration;
+
+use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE, VIA};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Uri};
+use hyper::body::{Body as _, Incoming};
+use seawall::Deadline;
+use seawall_http::header::{retry_depth, time_left};
+use seawall_http::{Body, Bounds, Request};
+use seawall_hub_core::domain::service::Service;
+
+use super::{KEY, PREFIX, Refusal};
+use crate::serve::Line;
+use crate::transport::Http;
+
+/// A body of at most so many bytes is read before it is passed on, so that it can be sent again. A larger one is passed on
+/// while it comes, and sent once.
+const REPLAYED_BYTES: usize = 64 * 1024;
+/// And it has so long to come. The time of one that is passed on while it comes is the call's.
+const REPLAYED_WITHIN: Duration = Duration::from_secs(30);
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// The service, and what comes after it, with the query and as it was written.
+pub(super) fn split(uri: &Uri) -> (&str, String) {
+    let whole = uri.path_and_query().map_or("", |whole| whole.as_str());
+    let rest = whole.strip_prefix(PREFIX).unwrap_or_default();
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (name, path) = rest.split_at(end);
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    (name, format!("{slash}{path}"))
+}
+
+/// What the caller has said about its own time and retries.
+pub(super) fn bounds(headers: &HeaderMap) -> Bounds {
+    Bounds { deadline: time_left(headers).map(Deadline::within), retries_above: retry_depth(headers) }
+}
+
+/// What is not passed on at all.
+pub(super) fn checked(parts: &Parts, path: &str) -> Result<(), Refusal> {
+    let refused = |status, code, word: &str| Err(Refusal::own(status, code, word));
+    if parts.headers.contains_key(UPGRADE) {
+        let word = "the gateway speaks HTTP and passes no upgrade on: connect to the service itself";
+        return refused(StatusCode::NOT_IMPLEMENTED, "upgrade", word);
+    }
+    if parts.method == Method::CONNECT || parts.method == Method::TRACE {
+        let word = "CONNECT and TRACE are about connections, and those end here";
+        return refused(StatusCode::NOT_IMPLEMENTED, "method", word);
+    }
+    if path.split('?').next().is_some_and(climbs) {
+        let word = "`.` and `..` would leave the address of the service";
+        return refused(StatusCode::BAD_REQUEST, "path", word);
+    }
+    Ok(())
+}
+
+/// Whether a part of the path is `.` or `..`, however its dots are written.
+fn climbs(path: &str) -> bool {
+    let dots = |part: &str| {
+        let plain = part.replace("%2e", ".").replace("%2E", ".");
+        plain == "." || plain == ".."
+    };
+    (path.contains("/.") || path.contains("/%2")) && path.split('/').any(dots)
+}
+
+/// The request as it goes on: the caller's headers but for those about its connection, the service's own where the caller has
+/// none, and its credentials.
+pub(super) async fn outgoing(
+    parts: &mut Parts,
+    body: Incoming,
+    path: &str,
+    service: &Service,
+    transport: &Http,
+    line: &Line,
+) -> Result<Request, Refusal> {
+    let url = [service.address.trim_end_matches('/'), path].concat();
+    let bad = |error: &dyn std::fmt::Display| {
+        Refusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())
+    };
+    let request = Request::new(parts.method.clone(), url).map_err(|error| bad(&error))?;
+    let mut headers = std::mem::take(&mut parts.headers);
+    headers.remove(&KEY);
+    introduce(&mut headers, line);
+    let auth = transport.auth(service).map_err(|error| bad(&error))?.map(|opened| opened.auth);
+    if auth.is_some() {
+        // The service has credentials of its own: whoever calls it is not asked for theirs.
+        headers.remove(AUTHORIZATION);
+    }
+    let mut request = request.forward_all(headers);
+    for (name, value) in &service.headers {
+        if !request.headers().contains_key(name.as_str()) {
+            request = request.header(name, value).map_err(|error| bad(&error))?;
+        }
+    }
+    if let Some(auth) = auth {
+        request = request.auth(auth);
+    }
+    if body.is_end_stream() {
+        return Ok(request);
+    }
+    Ok(request.body(read(body).await?))
+}
+
+/// Says on whose behalf it comes.
+fn introduce(headers: &mut HeaderMap, line: &Line) {
+    let before = headers.get(FORWARDED_FOR).map(HeaderValue::as_bytes);
+    let chain = match before {
+        Some(before) => HeaderValue::from_bytes(&[before, b", ", line.peer.as_bytes()].concat()).ok(),
+        None => Some(line.peer.clone()),
+    };
+    if let Some(chain) = chain {
+        headers.insert(FORWARDED_FOR, chain);
+    }
+    if !headers.contains_key(FORWARDED_HOST)
+        && let Some(host) = headers.get(HOST).cloned()
+    {
+        headers.insert(FORWARDED_HOST, host);
+    }
+    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
+    headers.append(VIA, HeaderValue::from_static("1.1 seawall"));
+}
+
+async fn read(body: Incoming) -> Result<Body, Refusal> {
+    if body.size_hint().lower() > REPLAYED_BYTES as u64 {
+        return Ok(Body::stream(body));
+    }
+    match tokio::time::timeout(REPLAYED_WITHIN, Body::buffered(body, REPLAYED_BYTES)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) => Err(Refusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())),
+        Err(_) => {
+            let word = "the body did not come in time";
+            Err(Refusal::own(StatusCode::REQUEST_TIMEOUT, "slowBody", word))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HUB-2: what comes after the service's name is passed on as it was written, and a path that climbs is refused.
+    #[test]
+    fn hub_2_a_path_is_passed_on_as_it_was_written() {
+        let split = |uri: &'static str| {
+            let uri = Uri::from_static(uri);
+            let (name, path) = split(&uri);
+            (name.to_owned(), path)
+        };
+        assert_eq!(
+            split("/gateway/billing/a%2Fb//c?x=%20&y"),
+            ("billing".into(), "/a%2Fb//c?x=%20&y".into())
+        );
+        assert_eq!(split("/gateway/billing"), ("billing".into(), "/".into()));
+        assert_eq!(split("/gateway/billing?a=/b"), ("billing".into(), "/?a=/b".into()));
+        assert_eq!(split("http://elsewhere/gateway/billing/x"), ("billing".into(), "/x".into()));
+        for path in ["/..", "/a/../b", "/./a", "/%2e%2E/a", "/a/.%2e"] {
+            assert!(climbs(path), "{path}");
+        }
+        for path in ["/", "/a..b", "/.well-known/x", "/...", "/%2ea", "/a.b/c"] {
+            assert!(!climbs(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! An answer that is passed on while it comes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use seawall::Deadline;
+use seawall_http::{HeldBody, HttpError};
+use seawall_hub_core::service::Target;
+use tokio::sync::Notify;
+
+use crate::serve::Line;
+
+/// The body of an answer that is passed on. As long as it is not over, its connection has a deadline: a client that does not
+/// read must not keep a place in the bulkhead for longer.
+pub(crate) struct Relay {
+    body: HeldBody,
+    target: Target,
+    failed: bool,
+    line: Option<Arc<Line>>,
+    moved: Arc<Notify>,
+}
+
+impl Relay {
+    pub(super) fn new(
+        body: HeldBody,
+        target: Target,
+        failed: bool,
+        deadline: Option<Deadline>,
+        line: &Arc<Line>,
+        moved: &Arc<Notify>,
+    ) -> Self {
+        let line = (!body.is_over()).then(|| line.clone());
+        if let Some(line) = &line {
+            line.expect_end_by(deadline);
+        }
+        Relay { body, target, failed, line, moved: moved.clone() }
+    }
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            this.failed = true;
+            if let Some(line) = &this.line {
+                // It ends here, and must not look as if that was its end.
+                line.abort();
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.expect_end_by(None);
+        }
+        if self.target.may_have_moved(self.failed) {
+            self.moved.notify_one();
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! `POST …/gateway/services/{name}:call`: a service is called now, later, or now and otherwise later.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use seawall_http::header::{retry_depth, time_left};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::transport::Whole;
+use seawall_hub_core::render::{Body, Request};
+use seawall_hub_core::service::{Answered, Call, CallMode, Called, KeptCall, NotCalled};
+use serde_json::{Value, json};
+
+use super::access::Caller;
+use super::events::{idempotency_key, trace_of};
+use super::fields::{FieldProblem, Fields};
+use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
+use super::services::circuit_word;
+use super::shallow::is_shallow_json;
+use super::{Caught, split_verb};
+use crate::gateway::{Last, Refusal};
+use crate::hub::Hub;
+
+const KNOWN: &str = "method, path, query, headers, body, bodyEncoding, mode, timeoutMs";
+/// The longest time that somebody may wait for an answer.
+const TIMEOUT_MS_MAX: u64 = 600_000;
+
+/// `:call`.
+pub(super) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name_verb): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Caught {
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+    if verb != "call" {
+        return Ok(super::no_verb(verb, "call"));
+    }
+    let Some(service) = Slug::new(name).ok().filter(|name| caller.sees(name)) else {
+        return Ok(missing("service"));
+    };
+    let mut fields = Fields::new(parse(&body)?);
+    let (mode, timeout) = (mode(&mut fields), fields.number("timeoutMs", 1, TIMEOUT_MS_MAX));
+    let request = request(&mut fields);
+    let problems = fields.end(KNOWN);
+    if !problems.is_empty() {
+        return Ok(wrong_fields(&problems));
+    }
+    // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
+    let asked = timeout.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
+    let call = Call {
+        service: service.clone(),
+        request,
+        mode,
+        key: idempotency_key(&headers)?,
+        fresh_id: format!("call_{}", super::random_hex::<16>()),
+        timeout: asked,
+        retries_above: retry_depth(&headers),
+        trace: trace_of(&headers),
+    };
+    Ok(match hub.call(call).await {
+        Ok(Called::Now(answered)) => now(&hub, &service, &answered),
+        Ok(Called::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&hub, &service, &kept)),
+        Err(why) => not_called(why),
+    })
+}
+
+fn mode(fields: &mut Fields) -> CallMode {
+    match fields.text("mode").as_deref() {
+        None | Some("sync") => CallMode::Sync,
+        Some("async") => CallMode::Async,
+        Some("sync_or_queue") => CallMode::SyncOrQueue,
+        Some(_) => {
+            fields.wrong("mode", "it is `sync`, `async` or `sync_or_queue`");
+            CallMode::Sync
+        }
+    }
+}
+
+fn request(fields: &mut Fields) -> Request {
+    let method = fields.text("method").map_or_else(|| "GET".into(), |method| method.to_ascii_uppercase());
+    let mut path = fields.text("path").unwrap_or_else(|| "/".into());
+    query(fields, &mut path);
+    let mut headers: Vec<(String, String)> =
+        fields.pairs("headers").into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+    let said = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
+    let encoding = fields.text("bodyEncoding");
+    let body = match (fields.any("body"), encoding.as_deref()) {
+        (None, _) => Body::Empty,
+        (Some(Value::String(text)), Some("base64")) => {
+            let decoded = STANDARD.decode(text);
+            Body::Own(
+                decoded.map_err(|error| fields.wrong("body", error.to_string())).unwrap_or_default().into(),
+            )
+        }
+        (Some(Value::String(text)), Some("text")) => Body::Own(text.into()),
+        // Whoever says that it is a text of another kind does not want it in quotes.
+        (Some(Value::String(text)), None) if said.as_deref().is_some_and(|said| !is_json_type(said)) => {
+            Body::Own(text.into())
+        }
+        (Some(_), Some("text" | "base64")) => {
+            fields.wrong("body", "with this `bodyEncoding` a text is expected");
+            Body::Empty
+        }
+        (Some(value), None | Some("json")) => {
+            if said.is_none() {
+                headers.push(("content-type".into(), "application/json".into()));
+            }
+            Body::Own(value.to_string().into())
+        }
+        (Some(_), Some(_)) => {
+            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
+            Body::Empty
+        }
+    };
+    Request { method, path, headers, body }
+}
+
+/// `query` as an object, whose values may be lists, or as a text that is encoded already.
+fn query(fields: &mut Fields, path: &mut String) {
+    let encoded = match fields.any("query") {
+        None => return,
+        Some(Value::String(text)) => text.trim_start_matches('?').to_owned(),
+        Some(Value::Object(pairs)) => {
+            let mut out = String::new();
+            for (name, value) in pairs {
+                let values = match value {
+                    Value::Array(values) => values,
+                    value => vec![value],
+                };
+                for value in values {
+                    let text = match value {
+                        Value::String(text) => text,
+                        Value::Number(_) | Value::Bool(_) => value.to_string(),
+                        _ => {
+                            fields.wrong(
+                                &format!("query.{name}"),
+                                "a text, a number, a switch or a list of them is expected",
+                            );
+                            continue;
+                        }
+                    };
+                    let and = if out.is_empty() { "" } else { "&" };
+                    let _ = write!(out, "{and}{}={}", Encoded(&name), Encoded(&text));
+                }
+            }
+            out
+        }
+        Some(_) => return fields.wrong("query", "an object or a text is expected"),
+    };
+    if !encoded.is_empty() {
+        path.push(if path.contains('?') { '&' } else { '?' });
+        path.push_str(&encoded);
+    }
+}
+
+/// Percent-encoded, but for what is never in need of it.
+struct Encoded<'a>(&'a str);
+
+impl std::fmt::Display for Encoded<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.bytes().try_for_each(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                f.write_char(char::from(byte))
+            } else {
+                write!(f, "%{byte:02X}")
+            }
+        })
+    }
+}
+
+fn now(hub: &Hub, service: &Slug, answered: &Answered) -> Response {
+    match &answered.answer {
+        Ok(whole) => success_text(StatusCode::OK, &shown(hub, service, answered, whole)),
+        Err(error) => {
+            let last = error.last().map_or_else(Last::default, |last| Last {
+                error: Some(&last.error),
+                impossible: last.impossible,
+                too_large: last.too_large,
+            });
+            let refusal = Refusal::of(error, last);
+            let about = json!({
+                "attempts": answered.attempts, "latencyMs": millis(answered.took), "circuit": circuit_word(hub, service),
+                "decidedBy": refusal.decided_by,
+            });
+            refused(&refusal, &about)
+        }
+    }
+}
+
+pub(super) fn refused(refusal: &Refusal, about: &Value) -> Response {
+    let Refusal { status, code, message, retryable, .. } = refusal;
+    let mut response = problem_about(*status, code, message, *retryable, about);
+    refusal.tell(response.headers_mut());
+    response
+}
+
+/// What the upstream answered. Its body is put in as it is, where it is JSON.
+fn shown(hub: &Hub, service: &Slug, answered: &Answered, whole: &Whole) -> String {
+    let (encoding, body) = shown_body(whole);
+    let mut headers = serde_json::Map::new();
+    for (name, value) in &whole.headers {
+        let value = Value::from(String::from_utf8_lossy(value));
+        match headers.get_mut(name) {
+            None => drop(headers.insert(name.clone(), value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        }
+    }
+    format!(
+        r#"{{"httpStatus":{},"headers":{},"body":{body},"bodyEncoding":"{encoding}","attempts":{},"latencyMs":{},"circuit":{},"fallback":false}}"#,
+        whole.status,
+        Value::from(headers),
+        answered.attempts,
+        millis(answered.took),
+        Value::from(circuit_word(hub, service)),
+    )
+}
+
+fn shown_body(whole: &Whole) -> (&'static str, String) {
+    let Ok(text) = std::str::from_utf8(&whole.body) else {
+        return ("base64", format!("\"{}\"", STANDARD.encode(&whole.body)));
+    };
+    let kind = whole.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
+    let may_be_json = kind.is_none_or(|kind| is_json_type(&String::from_utf8_lossy(kind)));
+    if may_be_json && is_shallow_json(text) {
+        return ("json", text.trim().to_owned());
+    }
+    ("text", Value::from(text).to_string())
+}
+
+/// `application/json`, `application/problem+json; charset=utf-8`.
+fn is_json_type(value: &str) -> bool {
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+fn later(hub: &Hub, service: &Slug, kept: &KeptCall) -> String {
+    let deliveries: Vec<String> = kept.deliveries.iter().map(ToString::to_string).collect();
+    let mut data = json!({
+        "id": kept.event, "deliveries": deliveries, "delivery": deliveries.first(), "deduplicated": kept.deduplicated,
+        "circuit": circuit_word(hub, service),
+    });
+    if let Some(tried) = &kept.tried {
+        data["attempts"] = tried.attempts.into();
+        data["latencyMs"] = millis(tried.took).into();
+        data["why"] = match &tried.answer {
+            Ok(whole) => format!("it answered {}", whole.status).into(),
+            Err(error) => error.to_string().into(),
+        };
+    }
+    data.to_string()
+}
+
+fn not_called(why: NotCalled) -> Response {
+    match why {
+        NotCalled::Missing => missing("service"),
+        NotCalled::Paused => refused(&Refusal::paused(), &Value::Null),
+        NotCalled::Wrong(problems) => {
+            let problem = |(field, reason)| FieldProblem { field, reason };
+            wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
+        }
+        NotCalled::OtherContent => {
+            let word = "the key was used for another call; use another key";
+            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", word, false)
+        }
+        NotCalled::Store(error) => store_problem(&error),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

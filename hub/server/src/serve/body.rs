@@ -1,0 +1,108 @@
+//! Bodies at the front door: those of answers from two sides, and those of requests that have to come in time.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use crate::gateway::Relay;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer.
+pub(super) enum Reply {
+    /// Of the hub's own.
+    Own(axum::body::Body),
+    /// Of an upstream's.
+    Relay(Relay),
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            Reply::Own(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Reply::Relay(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Reply::Own(body) => body.is_end_stream(),
+            Reply::Relay(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Reply::Own(body) => body.size_hint(),
+            Reply::Relay(body) => body.size_hint(),
+        }
+    }
+}
+
+/// The body of a request to the API has so long to come.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A body that has to come in time. Most are there when they are asked for, and cost no timer.
+pub(super) struct Hurried {
+    body: Incoming,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Hurried {
+    pub(super) fn new(body: Incoming) -> Self {
+        Hurried { body, timer: None }
+    }
+}
+
+impl Body for Hurried {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.body).poll_frame(cx);
+        if this.timer.is_none() && frame.is_ready() {
+            return frame.map_err(Into::into);
+        }
+        // Asked also when there is another piece: a client that always has one more byte has its limit too.
+        let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(WITHIN)));
+        if timer.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(TooSlow.into())));
+        }
+        frame.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[derive(Debug)]
+struct TooSlow;
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the body did not come within {WITHIN:?}")
+    }
+}
+
+impl std::error::Error for TooSlow {}

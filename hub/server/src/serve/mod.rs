@@ -1,0 +1,140 @@
+//! The hub's front door: connections, their limits, and who gets which request.
+//!
+//! Requests under `/gateway/` are passed on right here; all others go to the API. Whatever a client does, it costs a bounded
+//! amount of memory for a bounded time: headers have to come within a limit, bodies too, and there are only so many connections.
+
+mod body;
+mod line;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioTimer;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+use tower_service::Service;
+
+use self::body::{Hurried, Reply};
+pub(crate) use self::line::Line;
+use self::line::LineIo;
+use crate::gateway::Gateway;
+use crate::http;
+use crate::hub::Hub;
+
+/// So many connections at once; others wait to be accepted.
+const CONNECTIONS_MAX: usize = 16 * 1024;
+/// The headers of a request have so long to come, and an idle connection is kept for as long. Longer than clients of ours keep
+/// theirs, so that it is they who close it.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// The headers of a request may be so large in all; larger ones are answered with 431.
+const HEADER_BYTES: usize = 32 * 1024;
+/// What is read of a connection before it is handled.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// What is under way when the hub is asked to stop has so long to end.
+const END_WITHIN: Duration = Duration::from_secs(20);
+/// After an error of the listener: there are no more file descriptors, mostly.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Serves the API and the gateway of a hub until it is asked to stop. Then it accepts nothing more, and ends when what is under
+/// way has.
+pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<Output = ()>) {
+    let door = Arc::new(Door { api: http::api(hub.clone()), gateway: Gateway::new(hub) });
+    let (stop, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut stopping = pin!(stopping);
+    let mut observing = pin!(door.gateway.observe());
+    loop {
+        let room = connections.len() < CONNECTIONS_MAX;
+        tokio::select! {
+            accepted = listener.accept(), if room => match accepted {
+                Ok((tcp, peer)) => {
+                    // Answers are written in one go; waiting for more to send only makes them late.
+                    let _ = tcp.set_nodelay(true);
+                    connections.spawn(door.clone().connection(tcp, Line::new(peer.ip()), stopped.clone()));
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+            },
+            Some(_) = connections.join_next() => {}
+            () = &mut stopping => break,
+            () = &mut observing => {}
+        }
+    }
+    drop((listener, stop));
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(END_WITHIN, ended).await;
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Reply>, Infallible>> + Send>>;
+
+/// Who gets which request.
+struct Door {
+    api: Router,
+    gateway: Gateway,
+}
+
+impl Door {
+    async fn connection(self: Arc<Self>, tcp: TcpStream, line: Arc<Line>, mut stopped: watch::Receiver<()>) {
+        let service = service_fn(|request| self.clone().answer(request, line.clone()));
+        let mut builder = http1::Builder::new();
+        builder
+            // Without a timer the limit below would hold nobody up.
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS_WITHIN)
+            .max_buf_size(BUFFER_BYTES)
+            .max_header_size(HEADER_BYTES);
+        let mut connection = pin!(builder.serve_connection(LineIo::new(tcp, line.clone()), service));
+        let mut stopped = pin!(stopped.changed());
+        let (mut is_told, mut overdue) = (false, None::<Pin<Box<Sleep>>>);
+        poll_fn(|cx| {
+            if connection.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if !is_told && stopped.as_mut().poll(cx).is_ready() {
+                is_told = true;
+                connection.as_mut().graceful_shutdown();
+                if connection.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+            }
+            // A client that does not read leaves its answer unpolled, and then nobody but us looks at the time.
+            match line.time_left() {
+                None => overdue = None,
+                Some(left) => {
+                    let timer = overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep(left)));
+                    if timer.as_mut().poll(cx).is_ready() {
+                        line.abort();
+                        return Poll::Ready(());
+                    }
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// In a box, because a connection reserves the room for it also while it is idle.
+    fn answer(self: Arc<Self>, request: Request<Incoming>, line: Arc<Line>) -> Answering {
+        if !Gateway::is_for(request.uri().path()) {
+            let mut api = self.api.clone();
+            let request = request.map(|body| axum::body::Body::new(Hurried::new(body)));
+            return Box::pin(async move { Ok(api.call(request).await?.map(Reply::Own)) });
+        }
+        Box::pin(async move {
+            Ok(match self.gateway.pass(request, &line).await {
+                Ok(answer) => answer.map(Reply::Relay),
+                Err(refused) => refused.map(Reply::Own),
+            })
+        })
+    }
+}
