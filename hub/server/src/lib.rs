@@ -1,5 +1,6 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
+pub mod client;
 mod credentials;
 mod gateway;
 pub mod http;

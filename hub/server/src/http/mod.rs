@@ -121,7 +121,9 @@ pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
     TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
 }
 
-fn fresh_event_id() -> String {
+/// A name for an event that has none, by chance.
+#[must_use]
+pub fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
