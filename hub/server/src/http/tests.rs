@@ -1,8 +1,11 @@
 //! Who may do what, over every route that there is.
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use seawall_hub_core::domain::key::Scope;
+use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower_service::Service;
@@ -14,6 +17,7 @@ const ADMIN: &str = "the-admin-key-of-the-test";
 
 struct Api {
     _folder: TempDir,
+    hub: Arc<Hub>,
     router: Router,
 }
 
@@ -22,7 +26,7 @@ impl Api {
         let folder = TempDir::new().unwrap();
         let hub = Arc::new(Hub::open(folder.path(), &[]).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
-        let mut api = Api { router: api(hub), _folder: folder };
+        let mut api = Api { router: api(hub.clone()), hub, _folder: folder };
         for name in ["billing", "mail"] {
             let service = json!({"name": name, "address": "http://127.0.0.1:1", "auth": {"type": "bearer", "secret": "s"}});
             assert_eq!(
@@ -199,4 +203,32 @@ async fn api_2_a_wrong_key_says_what_is_wrong_with_it() {
     let (status, _) =
         api.ask(Method::POST, path, Some(ADMIN), &json!({"name": "admin", "scopes": ["read"]})).await;
     assert_eq!(StatusCode::CONFLICT.as_u16(), status);
+}
+
+/// PRM-1: whoever asks and goes away before the answer stops nothing halfway. An event that was written by then used to have
+/// its deliveries in nobody's hand until the next start, and whoever sent it again was told that it is there.
+#[tokio::test]
+async fn prm_1_who_goes_away_before_the_answer_leaves_nothing_half_done() {
+    let mut api = Api::new().await;
+    let event = json!({"id": "1", "type": "order.created", "data": {}});
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/v1/bridge/events")
+        .header("authorization", format!("Bearer {ADMIN}"))
+        .body(Body::from(event.to_string()))
+        .unwrap();
+    tokio::select! {
+        biased;
+        _ = api.router.call(request) => panic!("a disk is not so fast"),
+        () = tokio::task::yield_now() => {}
+    }
+    let billing = Slug::new("billing").unwrap();
+    let begun = async {
+        while api.hub.in_hand(&billing) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(10), begun).await.is_ok(), "it is in nobody's hand");
+    let again = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+    assert_eq!((again.0, &again.1["data"]["deduplicated"]), (202, &json!(true)));
 }
