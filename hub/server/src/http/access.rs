@@ -34,6 +34,12 @@ impl Caller {
         self.0.services.is_none()
     }
 
+    /// What it calls something, so that others may call something else the same. Its own name stays when it is rotated, and has no
+    /// space in it.
+    pub(super) fn own(&self, name: &str) -> String {
+        format!("{} {name}", self.0.name)
+    }
+
     /// Whether events from this source may come with it.
     pub(super) fn may_send_from(&self, source: &str) -> Result<(), Box<Response>> {
         if self.0.may_send_from(source) {

@@ -254,7 +254,7 @@ pub(super) async fn act(
     if !sees(&hub, &caller, dead).await {
         return Ok(missing("dead letter"));
     }
-    let key = super::events::idempotency_key(&headers)?;
+    let key = super::events::idempotency_key(&headers, &caller)?;
     Ok(match hub.replay(&Again { dead, mode, again, key }).await {
         Ok(delivery) => {
             let data = json!({"delivery": delivery.to_string(), "replayOf": dead.to_string()});

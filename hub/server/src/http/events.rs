@@ -48,7 +48,7 @@ pub(super) async fn accept(
         }
     };
     caller.may_send_from(&incoming.source)?;
-    incoming.key = idempotency_key(&headers)?;
+    incoming.key = idempotency_key(&headers, &caller)?;
     incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
@@ -134,10 +134,11 @@ async fn batch(hub: &Hub, caller: &Caller, mut incoming: Vec<Incoming>) -> Caugh
     Ok(success_text(StatusCode::ACCEPTED, &data))
 }
 
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+/// The key that a request is to happen once under: the caller's own.
+pub(super) fn idempotency_key(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Box<Response>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
-    key.map(|key| Some(key.to_owned())).ok_or_else(|| {
+    key.map(|key| Some(caller.own(key))).ok_or_else(|| {
         let message = format!("`Idempotency-Key` has 1 to {KEY_MAX} visible characters");
         Box::new(problem(StatusCode::BAD_REQUEST, "badKey", &message, false))
     })

@@ -232,3 +232,35 @@ async fn prm_1_who_goes_away_before_the_answer_leaves_nothing_half_done() {
     let again = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
     assert_eq!((again.0, &again.1["data"]["deduplicated"]), (202, &json!(true)));
 }
+
+/// SEC-1. Trap "scope: another principal's key never collides or replays": an `Idempotency-Key` is the sender's own. Others may
+/// use the same one, and neither are refused for it nor told what came of somebody else's.
+#[tokio::test]
+async fn sec_1_an_idempotency_key_belongs_to_who_sends_it() {
+    let mut api = Api::new().await;
+    let (shop, bank) = (
+        api.key("shop", json!({"scopes": ["ingest"]})).await,
+        api.key("bank", json!({"scopes": ["ingest"]})).await,
+    );
+    let mut send = async |key: &str, total: u32| {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/api/v1/bridge/events")
+            .header("authorization", format!("Bearer {key}"))
+            .header("idempotency-key", "1")
+            .body(Body::from(json!({"type": "order.created", "data": {"total": total}}).to_string()))
+            .unwrap();
+        let response = api.router.call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let answer: Value =
+            serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
+        (status, answer["data"]["deduplicated"].clone(), answer["data"]["id"].clone())
+    };
+    let first = send(&shop, 1).await;
+    assert_eq!((first.0, &first.1), (202, &json!(false)));
+    let other = send(&bank, 1).await;
+    assert_eq!((other.0, &other.1), (202, &json!(false)), "another sender's event is another event");
+    assert_ne!(other.2, first.2);
+    assert_eq!(send(&shop, 1).await, (202, json!(true), first.2), "its own is known");
+    assert_eq!(send(&bank, 2).await.0, 422, "and is for one content");
+}
