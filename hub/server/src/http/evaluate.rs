@@ -62,7 +62,9 @@ pub(super) async fn evaluate(
     };
     Ok(match hub.evaluate(&rule, &event) {
         Ok(evaluation) => {
-            let address = hub.service(&rule.service).map(|service| service.address);
+            // A rule that somebody makes up may name any service.
+            let service = hub.service(&rule.service).filter(|service| caller.sees(&service.name));
+            let address = service.map(|service| service.address);
             success(StatusCode::OK, &shown(&evaluation, address.as_deref()))
         }
         Err(why) => refused(why, "rule"),

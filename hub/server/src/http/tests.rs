@@ -264,3 +264,41 @@ async fn sec_1_an_idempotency_key_belongs_to_who_sends_it() {
     assert_eq!(send(&shop, 1).await, (202, json!(true), first.2), "its own is known");
     assert_eq!(send(&bank, 2).await.0, 422, "and is for one content");
 }
+
+/// SEC-1: a key that is limited to a service neither learns of another one by a rule that names it, nor sends to it by a replay,
+/// nor reads how a rule was when it was for another one.
+#[tokio::test]
+async fn sec_1_a_limited_key_reaches_no_other_service_by_a_rule() {
+    let mut api = Api::new().await;
+    let rules = "/api/v1/registry/rules";
+    let written = |service: &str, body: Value| json!({"name": "moves", "eventType": "user.*", "service": service, "body": body});
+    let unrenderable = written("billing", json!({"n": "{{ data.n }}"}));
+    assert_eq!(api.ask(Method::POST, rules, Some(ADMIN), &unrenderable).await.0, 201);
+    let event = json!({"id": "1", "type": "user.created", "data": {}});
+    let (_, sent) = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+    let dead = sent["data"]["deliveries"][0].as_str().unwrap().to_owned();
+    assert_eq!(api.ask(Method::POST, rules, Some(ADMIN), &written("mail", json!({}))).await.0, 200);
+
+    let key = api.key("billing-only", json!({"scopes": ["operate"], "services": ["billing"]})).await;
+    let replay = format!("/api/v1/bridge/deadLetters/{dead}:replay");
+    let answer = api.ask(Method::POST, &replay, Some(&key), &json!({})).await;
+    assert_eq!(answer.0, 404, "its rule sends to another service today: {}", answer.1);
+    assert_eq!(api.ask(Method::POST, &replay, Some(ADMIN), &json!({})).await.0, 202);
+
+    let draft = |service: &str| json!({"rule": written(service, json!({})), "event": event});
+    let evaluate = "/api/v1/registry/rules:evaluate";
+    let (_, own) = api.ask(Method::POST, evaluate, Some(&key), &draft("billing")).await;
+    assert_eq!(own["data"]["request"]["url"], "http://127.0.0.1:1/");
+    let (foreign, unknown) = (
+        api.ask(Method::POST, evaluate, Some(&key), &draft("mail")).await,
+        api.ask(Method::POST, evaluate, Some(&key), &draft("nobody")).await,
+    );
+    assert_eq!((foreign.0, &foreign.1["data"]), (unknown.0, &unknown.1["data"]));
+
+    let mail = api.key("mail-only", json!({"scopes": ["read"], "services": ["mail"]})).await;
+    let (_, versions) =
+        api.ask(Method::GET, "/api/v1/registry/rules/moves/versions", Some(&mail), &Value::Null).await;
+    let services: Vec<&Value> =
+        versions["data"].as_array().unwrap().iter().map(|version| &version["service"]).collect();
+    assert_eq!(services, ["mail"]);
+}
