@@ -34,6 +34,11 @@ impl Caller {
         self.0.services.is_none()
     }
 
+    /// Whether it is for this source. What is not looks as if it were not there.
+    pub(super) fn sees_source(&self, source: &str) -> bool {
+        self.0.may_send_from(source)
+    }
+
     /// What it calls something, so that others may call something else the same. Its own name stays when it is rotated, and has no
     /// space in it.
     pub(super) fn own(&self, name: &str) -> String {

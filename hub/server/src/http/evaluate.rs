@@ -55,8 +55,8 @@ pub(super) async fn evaluate(
         },
         (None, _) if !caller.sees_all() => return Ok(events::of_all()),
         (None, id) => match hub.store().event(&id.unwrap_or_default(), None).await {
-            Ok(Some(event)) => event,
-            Ok(None) => return Ok(missing("event")),
+            Ok(Some(event)) if caller.sees_source(&event.source) => event,
+            Ok(_) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),
         },
     };

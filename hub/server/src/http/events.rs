@@ -311,8 +311,8 @@ pub(super) async fn get(
         return of_all();
     }
     match hub.store().event(&id, None).await {
-        Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
-        Ok(None) => missing("event"),
+        Ok(Some(event)) if caller.sees_source(&event.source) => success(StatusCode::OK, &shown_event(&event)),
+        Ok(_) => missing("event"),
         Err(error) => store_problem(&error),
     }
 }
@@ -334,7 +334,10 @@ pub(super) async fn list(
     let page = query.page();
     query.end("type, source, unmatched, page_size, page_token")?;
     Ok(match hub.store().events(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
+        Ok(mut page) => {
+            page.items.retain(|event| caller.sees_source(&event.source));
+            success(StatusCode::OK, &paged(&page, "events", shown_event))
+        }
         Err(error) => store_problem(&error),
     })
 }

@@ -302,3 +302,28 @@ async fn sec_1_a_limited_key_reaches_no_other_service_by_a_rule() {
         versions["data"].as_array().unwrap().iter().map(|version| &version["service"]).collect();
     assert_eq!(services, ["mail"]);
 }
+
+/// SEC-1: a key that is limited to some sources sees these and their events; others answer like one that is not there.
+#[tokio::test]
+async fn sec_1_a_key_that_is_limited_to_sources_sees_no_other() {
+    let mut api = Api::new().await;
+    for name in ["shop", "bank"] {
+        let source = json!({"name": name, "verify": {"type": "bearer", "secrets": ["0123456789abcdef"]}, "eventType": "a"});
+        let made = api.ask(Method::POST, "/api/v1/registry/sources", Some(ADMIN), &source).await;
+        assert_eq!(made.0, 201, "{}", made.1);
+        let event = json!({"id": name, "type": "order.created", "source": name});
+        assert_eq!(api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await.0, 202);
+    }
+    let key = api.key("shop-only", json!({"scopes": ["read"], "sources": ["shop"]})).await;
+    let mut ask = async |path: &str| {
+        let (status, mut answer) = api.ask(Method::GET, path, Some(&key), &Value::Null).await;
+        answer["traceId"].take();
+        (status, answer)
+    };
+    for of in ["/api/v1/registry/sources", "/api/v1/bridge/events"] {
+        assert_eq!(ask(&format!("{of}/shop")).await.0, 200);
+        assert_eq!(ask(&format!("{of}/bank")).await, ask(&format!("{of}/nobody")).await);
+        let all = ask(of).await.1["data"].to_string();
+        assert!(all.contains("shop") && !all.contains("bank"), "{all}");
+    }
+}
