@@ -295,3 +295,28 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
     scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, State::Queued);
 }
+
+/// HUB-5: when a rule goes on, nobody overtakes the replay that goes first in its order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_who_is_let_go_does_not_overtake_a_replay() {
+    let place = Place::new();
+    let mut rule = ordered(true);
+    (rule.schedule.base, rule.schedule.cap) = (millis(1_000), millis(1_000));
+    let scene = Scene::new(&place, USUAL, rule).await;
+    scene.peer.script("0/0", [says(422), says(503)]);
+    scene
+        .play(async {
+            let ids = send(&scene, 1, 2).await;
+            scene.until(ids[0], State::DeadLettered).await;
+            let again = Again { dead: ids[0], mode: Mode::Same, again: false, key: None };
+            let replay = scene.hub.replay(&again).await.unwrap();
+            scene.until(replay, State::Stalled).await;
+            scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            let held = scene.one("0/2", json!({"key": 0})).await;
+            assert_eq!(scene.kept(held).await.state, State::Held);
+            scene.hub.enable_rule(&name(), true, None).await.unwrap();
+            scene.until_all(&[replay, ids[1], held], State::Delivered).await;
+            assert_eq!(scene.peer.took(), ["0/0", "0/1", "0/2"]);
+        })
+        .await;
+}
