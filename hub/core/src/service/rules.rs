@@ -137,8 +137,12 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let _one_after_the_other = self.changing.lock().await;
         let rule = self.rule(name).ok_or(Refused::Missing)?;
         check_version(expected, rule.version)?;
-        let buried = self.bury(Whose::HeldBy(name.clone()), &rule.service, pending, || {}).await?;
-        self.commit(Change::DeleteRule(name.clone(), rule.version)).await?;
+        let held = Whose::HeldBy(name.clone());
+        let mut buried = self.bury(held.clone(), &rule.service, pending, || {}).await?;
+        // With what has come since: nothing is held by a rule that is gone.
+        let delete = Change::DeleteRule(name.clone(), rule.version);
+        let rest = Change::Bury { whose: held, most: u32::MAX, at: self.now() };
+        buried += self.commit_all(vec![delete, rest]).await?.touched;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.use_rules();
         info!(target: "seawall", rule = name.as_str(), deadLettered = buried, "[Registry][DeleteRule] Success.");

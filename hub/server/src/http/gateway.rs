@@ -18,7 +18,7 @@ use seawall_hub_core::service::{Answered, Call, CallMode, Called, KeptCall, NotC
 use serde_json::{Value, json};
 
 use super::access::Caller;
-use super::events::{idempotency_key, trace_of};
+use super::events::{said_key, trace_of};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
 use super::services::circuit_word;
@@ -59,7 +59,8 @@ pub(super) async fn act(
         service: service.clone(),
         request,
         mode,
-        key: idempotency_key(&headers)?,
+        key: said_key(&headers)?.map(ToOwned::to_owned),
+        whose: caller.name().to_owned(),
         fresh_id: format!("call_{}", super::random_hex::<16>()),
         timeout: asked,
         retries_above: retry_depth(&headers),

@@ -77,7 +77,22 @@ pub fn api(hub: Arc<Hub>) -> Router {
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(traced))
+        .layer(middleware::from_fn(to_the_end))
         .with_state(hub)
+}
+
+/// What changes something is done to its end, also if whoever asked has gone away in the middle: a unit that is written while
+/// nobody waits for it any more would have deliveries in nobody's hand, and another registry in memory than on the disk.
+async fn to_the_end(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    #[expect(clippy::disallowed_methods, reason = "it is waited for, and must outlive who waits")]
+    let done = tokio::spawn(next.run(request)).await;
+    done.unwrap_or_else(|_| {
+        let word = "the hub could not answer; this is a mistake in it";
+        problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false)
+    })
 }
 
 /// Every request belongs to a trace: the one that it says, or a new one.

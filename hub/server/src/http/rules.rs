@@ -238,7 +238,10 @@ pub(super) async fn versions(
     let Ok(name) = Slug::new(&name) else { return missing("rule") };
     match hub.store().rule_versions(&name).await {
         Ok(versions) if !versions.first().is_some_and(|rule| caller.sees(&rule.service)) => missing("rule"),
-        Ok(versions) => success(StatusCode::OK, &versions.iter().map(shown).collect()),
+        Ok(versions) => {
+            let seen = versions.iter().filter(|rule| caller.sees(&rule.service));
+            success(StatusCode::OK, &seen.map(shown).collect())
+        }
         Err(error) => store_problem(&error),
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, PoisonError};
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_http::Secret;
@@ -17,6 +17,7 @@ use seawall_hub_core::service::{Data, Incoming};
 use serde_json::{Value, json};
 
 use super::Caught;
+use super::access::Caller;
 use super::events::{not_accepted, shown as shown_accepted};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{
@@ -137,12 +138,19 @@ fn shown(hub: &Hub, source: &Source) -> Value {
     })
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.sources().iter().map(|source| shown(&hub, source)).collect())
+pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
+    let sources = hub.sources();
+    let seen = sources.iter().filter(|source| caller.sees_source(source.name.as_str()));
+    success(StatusCode::OK, &seen.map(|source| shown(&hub, source)).collect())
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
-    match Slug::new(&name).ok().and_then(|name| hub.source(&name)) {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    let name = Slug::new(&name).ok().filter(|name| caller.sees_source(name.as_str()));
+    match name.and_then(|name| hub.source(&name)) {
         Some(source) => versioned(StatusCode::OK, source.version, &shown(&hub, &source)),
         None => missing("source"),
     }

@@ -121,7 +121,7 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// What is in an order goes on in it: only the first of each.
+    /// What is in an order goes on in it: only the first of each, and nobody where a replay is on its way already.
     pub(super) fn release(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
         let released = self.run(
             "UPDATE deliveries SET state = CASE WHEN ordering IS NULL THEN ?2 ELSE ?3 END WHERE number IN
@@ -137,7 +137,8 @@ impl Changes<'_> {
         if released > 0 && left.is_none() {
             self.run(
                 "UPDATE deliveries SET state = ?2 WHERE state = ?3 AND number IN
-                 (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND state < 7 GROUP BY ordering)",
+                 (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND state < 7
+                  GROUP BY ordering HAVING max(state < 4) = 0)",
                 params![rule.as_str(), QUEUED, BLOCKED],
             )?;
         }

@@ -11,9 +11,14 @@ use super::Shared;
 use super::lane::InHand;
 use crate::domain::delivery::Reason;
 use crate::domain::slug::Slug;
-use crate::port::store::{Change, Due, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency};
+use crate::domain::time::Millis;
+use crate::port::store::{
+    Change, Due, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency, Whose,
+};
 use crate::port::transport::Transport;
 use crate::render::Request;
+use crate::service::services::AT_ONCE;
+use crate::service::watch;
 
 /// How often the store is asked for what is due, if nobody is hungry before.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -57,6 +62,9 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 room.push(asked);
             }
         }
+        for service in due.into_keys() {
+            self.bury(service, now).await?;
+        }
         if room.is_empty() {
             return Ok(());
         }
@@ -73,6 +81,14 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 lane.more(fresh == 0 || got_fresh == fresh, forward.filter(|_| got_again < again));
             }
         }
+        Ok(())
+    }
+
+    /// Somebody was about to send to a service while it was deleted: nobody would ever take it up.
+    async fn bury(&self, service: Slug, now: Millis) -> Result<(), StoreError> {
+        let bury = Change::Bury { whose: Whose::Service(service.clone()), most: AT_ONCE, at: now };
+        let buried = self.store.commit(Urgency::Outcomes, Unit::of(bury)).await?.touched;
+        watch::buried(&service, buried);
         Ok(())
     }
 
