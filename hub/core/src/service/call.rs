@@ -117,7 +117,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             }
             return self.deliver.call(&call).await.map(Called::Now).ok_or(NotCalled::Missing);
         }
-        let id = call.key.as_ref().map_or_else(|| call.fresh_id.clone(), |key| named(&call.whose, &call.service, key));
+        let id = call
+            .key
+            .as_ref()
+            .map_or_else(|| call.fresh_id.clone(), |key| named(&call.whose, &call.service, key));
         if call.mode == CallMode::Async || paused {
             return self.keep(&call, id, None).await.map(Called::Later);
         }

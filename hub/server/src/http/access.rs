@@ -98,6 +98,9 @@ pub(super) async fn guard(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
+    if let Some(others) = table.others(request.method(), matched, request.uri().path()) {
+        return super::wrong_method(&others);
+    }
     let by = By {
         who: caller.0.name.to_string(),
         reason: request.headers().get(REASON).and_then(|reason| said(reason.as_bytes())),

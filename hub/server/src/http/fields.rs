@@ -56,8 +56,19 @@ impl Fields {
         }
     }
 
-    /// A text that must be there.
+    /// A text that must be there, and not be empty. What is wrong with it is said, so an empty one that comes back is in order
+    /// for nobody.
     pub(crate) fn needed(&mut self, field: &str) -> String {
+        let before = self.problems.len();
+        let text = self.given(field);
+        if text.is_empty() && self.problems.len() == before {
+            self.wrong(field, "it is empty");
+        }
+        text
+    }
+
+    /// A text that must be there, and may be empty.
+    pub(crate) fn given(&mut self, field: &str) -> String {
         let there = self.map.get(field).is_some_and(|value| !value.is_null());
         self.text(field).unwrap_or_else(|| {
             if !there {

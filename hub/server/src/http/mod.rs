@@ -8,6 +8,8 @@ mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod gateway;
 mod keys;
 mod metrics;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -71,10 +73,7 @@ pub fn api(hub: Arc<Hub>) -> Router {
     routes::open_router()
         .merge(guarded)
         .fallback(|| async { nothing_here() })
-        .method_not_allowed_fallback(|| async {
-            let word = "there is something at this path, but not for this method";
-            problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
-        })
+        .method_not_allowed_fallback(|| async { no_such_method() })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(traced))
         .layer(middleware::from_fn(to_the_end))
@@ -162,6 +161,20 @@ fn split_verb(text: &str) -> Option<(&str, &str)> {
 
 fn nothing_here() -> Response {
     problem(StatusCode::NOT_FOUND, "notFound", "there is nothing at this path", false)
+}
+
+fn no_such_method() -> Response {
+    let word = "there is something at this path, but not for this method";
+    problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
+}
+
+/// The same, with those that there are.
+fn wrong_method(others: &str) -> Response {
+    let mut response = no_such_method();
+    if let Ok(others) = HeaderValue::try_from(others) {
+        response.headers_mut().insert(header::ALLOW, others);
+    }
+    response
 }
 
 fn no_verb(verb: &str, known: &str) -> Response {

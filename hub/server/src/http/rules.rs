@@ -151,8 +151,9 @@ fn schedule(fields: &mut Fields) -> Schedule {
     schedule.age_max = delivery.duration("maxAge").unwrap_or(schedule.age_max);
     schedule.base = delivery.duration("base").unwrap_or(schedule.base);
     schedule.cap = delivery.duration("cap").unwrap_or(schedule.cap);
-    if schedule.base.is_zero() || schedule.base > schedule.cap {
-        delivery.wrong("base", "it is more than zero, and no more than `cap`");
+    // What is kept is in milliseconds: less than one would be none.
+    if schedule.base.as_millis() == 0 || schedule.base > schedule.cap {
+        delivery.wrong("base", "it is at least `1ms`, and no more than `cap`");
     }
     schedule.count = match delivery.text("count").as_deref() {
         None | Some("answered") => Count::Answered,
@@ -182,7 +183,7 @@ fn ordering(fields: &mut Fields) -> Option<Ordering> {
 }
 
 /// As somebody would write it.
-fn written(rule: &Rule) -> Value {
+pub(super) fn written(rule: &Rule) -> Value {
     let headers: Map<String, Value> =
         rule.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let Schedule { attempts, age_max, base, cap, count } = rule.schedule;

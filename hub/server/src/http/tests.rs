@@ -387,3 +387,47 @@ async fn sec_1_a_key_that_is_limited_to_sources_sees_no_other() {
         assert!(all.contains("shop") && !all.contains("bank"), "{all}");
     }
 }
+}
+
+/// PRM-1. Trap "accepted and gone": an event whose type was empty was in no list of mistakes, so a batch with it was answered with
+/// 202 and did not hold it.
+#[tokio::test]
+async fn prm_1_an_event_that_can_not_be_kept_is_never_accepted() {
+    let mut api = Api::new().await;
+    let (good, bad) = (json!({"id": "1", "type": "a"}), json!({"id": "2", "type": ""}));
+    let (status, answer) = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &bad).await;
+    assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("type")), "{answer}");
+    let batch = json!({"events": [good, bad]});
+    let (status, answer) =
+        api.ask(Method::POST, "/api/v1/bridge/events:batchCreate", Some(ADMIN), &batch).await;
+    assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("events[1].type")), "{answer}");
+    assert_eq!(api.ask(Method::GET, "/api/v1/bridge/events/1", Some(ADMIN), &Value::Null).await.0, 404);
+    for (path, body, field) in [
+        ("keys", json!({"name": "", "scopes": ["read"]}), "name"),
+        ("services", json!({"name": "a", "address": ""}), "address"),
+        ("rules", json!({"name": "a", "eventType": "", "service": "billing"}), "eventType"),
+    ] {
+        let (status, answer) =
+            api.ask(Method::POST, &format!("/api/v1/registry/{path}"), Some(ADMIN), &body).await;
+        assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!(field)), "{answer}");
+    }
+}
+
+/// API-1: a path with a verb has its own methods, and says which.
+#[tokio::test]
+async fn api_1_a_method_that_is_not_there_says_which_ones_are() {
+    let mut api = Api::new().await;
+    for (method, path, others) in [
+        (Method::PUT, "services/billing:pause", "POST"),
+        (Method::GET, "services/billing:pause", "POST"),
+        (Method::POST, "services/billing", "GET, PUT, PATCH, DELETE, HEAD"),
+    ] {
+        let request = Request::builder().method(method.clone()).uri(format!("/api/v1/registry/{path}"));
+        let request = request.header("authorization", format!("Bearer {ADMIN}")).body(Body::empty());
+        let response = api.router.call(request.unwrap()).await.unwrap();
+        assert_eq!(response.status().as_u16(), 405, "{method} {path}");
+        assert_eq!(response.headers()["allow"], others, "{method} {path}");
+    }
+    let unknown = api.ask(Method::POST, "/api/v1/registry/services/billing:nope", Some(ADMIN), &Value::Null);
+    assert_eq!(unknown.await.1["code"], "noSuchAction");
+}

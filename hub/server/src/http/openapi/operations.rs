@@ -231,7 +231,7 @@ fn events() -> Vec<Operation> {
     const CLOUD_EVENTS: &str = "application/cloudevents-batch+json";
     vec![
         op(POST, ALL).takes("EventInputWithKey")
-            .takes_also(CLOUD_EVENT, shape("CloudEvent")).takes_also(CLOUD_EVENTS, list(shape("CloudEvent")).some(None))
+            .takes_also(CLOUD_EVENT, shape("CloudEvent")).takes_also(CLOUD_EVENTS, list(shape("CloudEvent")))
             .gives_this(202, one_of(vec![shape("Accepted"), shape("BatchAccepted")]))
             .with(&["Idempotency-Key", "traceparent"]).fails(&["badKey", "invalid", "otherContent"])
             .more("It is on the disk when this answers. The same event again is no second one. Of CloudEvents there is the binary mode too: attributes in headers `ce-…`, data in the body. A batch of several is answered as `:batchCreate` does"),

@@ -11,16 +11,23 @@ pub(super) struct Field {
     name: &'static str,
     schema: Schema,
     needed: bool,
+    /// Whether null is the same as leaving it out, in what comes in.
+    nullable: bool,
 }
 
 /// A field that is always there.
 pub(super) fn need(name: &'static str, schema: Schema) -> Field {
-    Field { name, schema, needed: true }
+    Field { name, schema, needed: true, nullable: false }
 }
 
 /// A field that may be left out.
 pub(super) fn may(name: &'static str, schema: Schema) -> Field {
-    Field { name, schema, needed: false }
+    Field { name, schema, needed: false, nullable: true }
+}
+
+/// A field that may be left out, and is not null.
+pub(super) fn may_say(name: &'static str, schema: Schema) -> Field {
+    Field { name, schema, needed: false, nullable: false }
 }
 
 pub(super) fn text() -> Schema {
@@ -28,8 +35,13 @@ pub(super) fn text() -> Schema {
 }
 
 /// A text that looks like this.
-pub(super) fn pattern(pattern: &str, longest: usize) -> Schema {
-    Schema(json!({"type": "string", "pattern": pattern, "maxLength": longest}))
+pub(super) fn pattern(pattern: &str) -> Schema {
+    Schema(json!({"type": "string", "pattern": pattern}))
+}
+
+/// A text that is written as the standard of this name says.
+pub(super) fn format(format: &str) -> Schema {
+    Schema(json!({"type": "string", "format": format}))
 }
 
 /// One of these words.
@@ -99,9 +111,9 @@ pub(super) fn one_of(all: Vec<Schema>) -> Schema {
 
 /// An object that comes in: a field that nobody knows is a mistake, and null is the same as leaving it out.
 pub(super) fn written(fields: Vec<Field>) -> Schema {
-    let or_null = |field: Field| match field.needed {
-        true => field,
-        false => Field { schema: field.schema.or_null(), ..field },
+    let or_null = |field: Field| match field.nullable {
+        true => Field { schema: field.schema.or_null(), ..field },
+        false => field,
     };
     let mut schema = shown(fields.into_iter().map(or_null).collect());
     schema.set("additionalProperties", json!(false));
@@ -140,15 +152,21 @@ impl Schema {
         self
     }
 
-    /// At least one, and so many at most.
-    pub(super) fn some(mut self, most: Option<usize>) -> Self {
+    /// At least one.
+    pub(super) fn some(mut self) -> Self {
         self.set("minItems", json!(1));
-        most.map_or(self.clone(), |most| self.at_most(most))
+        self
     }
 
     /// So many at most.
     pub(super) fn at_most(mut self, most: usize) -> Self {
         self.set("maxItems", json!(most));
+        self
+    }
+
+    /// No longer than this.
+    pub(super) fn longest(mut self, most: usize) -> Self {
+        self.set("maxLength", json!(most));
         self
     }
 

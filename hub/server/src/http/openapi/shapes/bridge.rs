@@ -4,7 +4,7 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use serde_json::json;
 
 use super::super::schema::{
-    Schema, any, count, list, map, may, need, one_of, shape, shown, switch, text, time, word, written,
+    Schema, any, count, format, list, map, may, need, one_of, shape, shown, switch, text, time, word, written,
 };
 use super::Named;
 use super::common::{delivery_id, event_id, event_type};
@@ -55,11 +55,11 @@ fn cloud_event() -> Schema {
         need("specversion", word("1.0")),
         need("id", event_id()),
         need("type", event_type()),
-        need("source", text().not_empty()),
+        need("source", format("uri-reference").not_empty()),
         may("time", time()),
         may("subject", text().not_empty()),
         may("datacontenttype", text().not_empty()),
-        may("dataschema", text().not_empty()),
+        may("dataschema", format("uri").not_empty()),
         may("data", any()),
         may("data_base64", text()),
     ]);

@@ -37,7 +37,7 @@ pub(super) fn shapes() -> Vec<Named> {
 
 /// The name of something that is registered.
 pub(in super::super) fn slug() -> Schema {
-    pattern("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", 63)
+    pattern("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
         .says("Small letters, digits and hyphens, which stand between others")
 }
 
@@ -45,21 +45,23 @@ pub(in super::super) fn slug() -> Schema {
 const WORD: &str = r"[!-)+,\-/-~]+";
 
 pub(super) fn event_type() -> Schema {
-    pattern(&format!(r"^{WORD}(\.{WORD})*$"), 255)
+    pattern(&format!(r"^{WORD}(\.{WORD})*$"))
+        .longest(255)
         .says("Words with dots between them: visible ASCII characters, no star")
 }
 
 pub(in super::super) fn event_pattern() -> Schema {
-    pattern(&format!(r"^(\*|{WORD}(\.{WORD})*(\.\*)?)$"), 257)
+    pattern(&format!(r"^(\*|{WORD}(\.{WORD})*(\.\*)?)$"))
+        .longest(257)
         .says("An event type, `order.*` for everything below `order`, or `*` for all")
 }
 
 pub(super) fn event_id() -> Schema {
-    pattern("^[!-~]+$", 200).says("Visible ASCII characters")
+    pattern("^[!-~]{1,200}$").says("Visible ASCII characters")
 }
 
 pub(super) fn delivery_id() -> Schema {
-    pattern("^dlv_[0-9a-f]{32}$", 36)
+    pattern("^dlv_[0-9a-f]{32}$")
 }
 
 pub(super) fn duration() -> Schema {

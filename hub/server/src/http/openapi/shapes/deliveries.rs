@@ -49,7 +49,7 @@ fn delivery() -> Vec<Field> {
         ),
         need("event", text().says("The id of the event")),
         need("rule", slug()),
-        need("ruleVersion", count(1)),
+        need("ruleVersion", count(0).says("0 for a call that was kept, which has no rule")),
         need("service", slug()),
         need("reason", reasons().or_null().says("Why it is a dead letter")),
         need("acceptedAt", time()),

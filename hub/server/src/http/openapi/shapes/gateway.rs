@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::super::schema::{
-    Schema, any, between, count, list, map, may, need, one_of, pattern, shown, switch, text, words, written,
+    Schema, any, between, count, list, map, may, need, number, one_of, pattern, shown, switch, text, words,
+    written,
 };
 use super::Named;
 use super::common::{delivery_id, headers};
@@ -14,10 +15,11 @@ pub(super) fn shapes() -> Vec<Named> {
 }
 
 fn input() -> Schema {
-    let texts = one_of(vec![text(), list(any()), super::super::schema::number(), switch()]);
+    let one = || one_of(vec![text(), number(), switch()]);
+    let texts = one_of(vec![text(), number(), switch(), list(one())]);
     written(vec![
         may("method", text().usually(json!("GET"))),
-        may("path", pattern("^/", 8_000).says("Below the address of the service").usually(json!("/"))),
+        may("path", pattern("^/").says("Below the address of the service").usually(json!("/"))),
         may(
             "query",
             one_of(vec![text(), map(texts)])

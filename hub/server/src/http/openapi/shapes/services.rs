@@ -53,7 +53,7 @@ impl<const N: usize> Concat for [Vec<Field>; N] {
 }
 
 fn settings(whole: bool) -> Vec<Field> {
-    let address = pattern("^https?://[^?#]+$", 8_000).says("Where it is; rules add a path to it");
+    let address = pattern("^https?://[^?#]+$").says("Where it is; rules add a path to it");
     vec![
         may("type", word("http").says("There is only `http` so far")),
         if whole { need("address", address) } else { may("address", address) },
@@ -149,7 +149,7 @@ fn auth_shown() -> Schema {
 fn probe() -> Schema {
     written(vec![
         may("method", text().usually(json!("GET"))),
-        may("path", pattern("^/", 8_000).says("Below the address of the service").usually(json!("/"))),
+        may("path", pattern("^/").says("Below the address of the service").usually(json!("/"))),
         may("headers", headers()),
         may("body", any().says("Sent as JSON")),
     ])
@@ -172,7 +172,7 @@ fn probe_result() -> Schema {
 fn reason(needed: bool) -> Schema {
     let why = text().says("For whoever looks next, and for the audit log");
     written(vec![if needed {
-        need("reason", pattern(r"\S", 8_000).says("For whoever looks next"))
+        need("reason", pattern(r"\S").says("For whoever looks next"))
     } else {
         may("reason", why)
     }])

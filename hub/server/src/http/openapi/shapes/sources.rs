@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::super::schema::{
-    Field, Schema, count, list, may, need, one_of, shape, shown, switch, text, time, word, words, written,
+    Field, Schema, count, list, may, may_say, need, one_of, shape, shown, switch, text, time, word, words,
+    written,
 };
 use super::Named;
 use super::common::{duration, slug};
@@ -44,7 +45,7 @@ pub(super) fn shapes() -> Vec<Named> {
 fn settings() -> Vec<Field> {
     vec![
         may("verify", shape("Verify").says("Must be there when it is new; what is secret can't be read back, so without it the one before stays")),
-        need("eventType", text().says("The type of its events: a template over `headers` and `data`")),
+        need("eventType", text().not_empty().says("The type of its events: a template over `headers` and `data`")),
         may("eventId", text().says("The id of its events: a template. Without it what the sender calls it, or a hash of the body")),
         may("enabled", switch().usually(json!(true))),
     ]
@@ -55,7 +56,7 @@ fn verify() -> Schema {
         need(
             "secrets",
             list(text().not_empty())
-                .some(None)
+                .some()
                 .says("Several while they are being changed; one that fits is enough"),
         )
     };
@@ -67,7 +68,7 @@ fn verify() -> Schema {
         of(
             word("hmac"),
             vec![
-                need("header", text().says("Which header has the signature")),
+                need("header", text().not_empty().says("Which header has the signature")),
                 may("prefix", text().says("What stands before the signature, such as `sha256=`")),
                 may("encoding", words(&["hex", "base64"]).usually(json!("hex"))),
             ],
@@ -89,7 +90,7 @@ fn source() -> Schema {
         need("name", slug()),
         need("version", count(1).says("Goes up with every change; also in the header `ETag`")),
         need("verify", verify),
-        need("eventType", text()),
+        need("eventType", text().not_empty()),
         need("eventId", text().or_null()),
         need("enabled", switch()),
         need("changedAt", time()),
@@ -104,15 +105,15 @@ fn scopes() -> Schema {
 fn key_input() -> Schema {
     written(vec![
         need("name", slug()),
-        need("scopes", scopes().some(None)),
-        may(
+        need("scopes", scopes().some()),
+        may_say(
             "services",
-            list(slug()).some(None).says("It is for these only; without it for all. Not with `admin`"),
+            list(slug()).some().says("It is for these only; without it for all. Not with `admin`"),
         ),
-        may(
+        may_say(
             "sources",
             list(text())
-                .some(None)
+                .some()
                 .says("Events come with it from these only; without it from all. Not with `admin`"),
         ),
         may("expiresIn", duration()),

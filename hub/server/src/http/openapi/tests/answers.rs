@@ -373,6 +373,8 @@ async fn events(caller: &mut Caller) {
         .gets(202, ask(batch, &[]).body(&json!({"events": [event, other, {"id": "ä", "type": "a"}]})))
         .await;
     caller.gets(422, ask(batch, &[]).body(&json!({"events": [{"id": 1}]}))).await;
+    let empty = json!({"events": [event, {"id": "a", "type": ""}]});
+    caller.gets(422, ask(batch, &[]).body(&empty)).await;
     caller.gets(202, ask(batch, &[]).body(&json!([cloud])).headers(&many)).await;
     caller.gets(200, ask("GET /api/v1/bridge/events", &[]).query("?page_size=1&type=*")).await;
     caller.gets(422, ask("GET /api/v1/bridge/events", &[]).query("?page_size=0&tpye=a")).await;
