@@ -57,7 +57,8 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
 fn loom(workspace: &Workspace) -> Step {
     Step::cargo(
         "loom models",
-        "test -p seawall --no-default-features --release --lib --test loom --target-dir",
+        "test -p seawall --no-default-features --release --config profile.release.lto=false --config \
+         profile.release.codegen-units=16 --lib --test loom --target-dir",
     )
     .arg(format!("{}/loom", workspace.target_dir))
     .flags("RUSTFLAGS", "--cfg seawall_loom")

@@ -387,7 +387,6 @@ async fn sec_1_a_key_that_is_limited_to_sources_sees_no_other() {
         assert!(all.contains("shop") && !all.contains("bank"), "{all}");
     }
 }
-}
 
 /// PRM-1. Trap "accepted and gone": an event whose type was empty was in no list of mistakes, so a batch with it was answered with
 /// 202 and did not hold it.

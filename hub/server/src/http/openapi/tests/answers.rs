@@ -406,8 +406,11 @@ async fn deliveries(caller: &mut Caller) {
     let get = "GET /api/v1/bridge/deadLetters/{id}";
     caller.gets(200, ask(get, &[dead])).await;
     let replay = "POST /api/v1/bridge/deadLetters/{id}:replay";
+    // Paused, so that the first replay is still under way when the second is asked for.
+    caller.gets(200, ask("POST /api/v1/registry/services/{name}:pause", &["billing"])).await;
     let again = caller.gets(202, ask(replay, &[dead]).body(&json!({"mode": "same"}))).await;
     caller.gets(409, ask(replay, &[dead])).await;
+    caller.gets(200, ask("POST /api/v1/registry/services/{name}:resume", &["billing"])).await;
     caller.gets(422, ask(replay, &[dead]).body(&json!({"mode": "other"}))).await;
     caller.gets(404, ask(replay, &["dlv_00000000000000000000000000000000"])).await;
     caller.waits(delivery, &[again["delivery"].as_str().unwrap()], "deadLettered").await;
