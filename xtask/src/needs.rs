@@ -38,7 +38,8 @@ pub(crate) fn install() {
     };
     let mut args = vec!["install", "-y", "--no-install-recommends"];
     args.extend(&missing);
-    if !run(&args) && !(run(&["update"]) && run(&args)) {
+    let installed = run(&args) || (run(&["update"]) && run(&args));
+    if !installed {
         println!("{list} could not be installed; the tests that need it will say so");
     }
 }
