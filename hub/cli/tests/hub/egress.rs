@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::io::Write;
 use std::net::{IpAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
@@ -172,5 +173,10 @@ fn inside() {
     assert!(tried > 15, "{tried}");
     assert_eq!(hits.load(Ordering::SeqCst), before, "somebody got through");
     drop(hub);
-    println!("{tried} spellings were tried, {refused_at_once} refused at once: canaries were never reached");
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{tried} spellings were tried, {refused_at_once} refused at once: canaries were never reached"
+    )
+    .unwrap();
 }
