@@ -356,3 +356,30 @@ async fn prm_8_a_long_order_is_buried_like_any_other() {
     assert!(took < secs(8), "{took:?} for 8000; looked through for each of them, it was 19 s");
     assert_eq!(scene.kept(ids[7_999].0).await.state, State::DeadLettered);
 }
+
+/// HUB-5: a peer that says it is gone stops the rule that sends to it, and not one that has long gone elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    scene
+        .play(async {
+            let dead = scene.dead_letter("evt", json!({})).await;
+            scene.hub.put_rule(Rule { service: slug("mail"), ..everything() }, None).await.unwrap();
+            scene.peer.script("evt", [says(410)]);
+            let replay = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(replay, State::DeadLettered).await;
+            scene.peer.script("other", [says(410)]);
+            // Those who are gone are looked at one after the other, so that this one shows that the first was.
+            let other = scene.one("other", json!({})).await;
+            assert_ne!(scene.kept(other).await.state, State::Held);
+            scene.until(other, State::DeadLettered).await;
+            while scene.hub.rule(&slug("everything")).unwrap().enabled {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(scene.hub.rule(&slug("everything")).unwrap().version, 3, "only once");
+        })
+        .await;
+}

@@ -58,8 +58,8 @@ struct Shared<S, T> {
     hungry: Notify,
     /// Rung when a send has ended.
     send_ended: Notify,
-    /// Rules whose peer says that it is gone for good.
-    gone: Mutex<Vec<Slug>>,
+    /// Rules whose peer says that it is gone for good, and which peer.
+    gone: Mutex<Vec<(Slug, Slug)>>,
     /// Rung when there is one.
     gone_bell: Notify,
 }
@@ -219,11 +219,11 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         self.shared.all_lanes().iter().for_each(|lane| lane.watch.tell());
     }
 
-    /// Waits for a rule whose peer says that it is gone for good.
-    pub async fn gone(&self) -> Slug {
+    /// Waits for a rule whose peer says that it is gone for good; the rule, and the service that was asked.
+    pub async fn gone(&self) -> (Slug, Slug) {
         loop {
-            if let Some(rule) = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner).pop() {
-                return rule;
+            if let Some(gone) = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+                return gone;
             }
             self.shared.gone_bell.notified().await;
         }
