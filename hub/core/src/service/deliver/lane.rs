@@ -164,6 +164,11 @@ impl Lane {
         self.bell.notify_one();
     }
 
+    /// Whether its service has been deleted.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Nothing is begun any more; what is under way ends.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -237,7 +242,7 @@ impl Lane {
 
     /// What to do next, and whether the store should be asked for more.
     pub(super) fn turn(&self, now: Tick) -> (Turn, bool) {
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return (Turn::End, false);
         }
         if self.stopping.load(Ordering::Acquire) {

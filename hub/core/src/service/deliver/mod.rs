@@ -17,7 +17,7 @@ mod watch;
 
 pub use lane::{FRESH_MAX, InHand};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use seawall::breaker::State as GuardState;
@@ -243,11 +243,12 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let mut tasks: JoinSet<Option<StoreError>> = JoinSet::new();
         let shared = self.shared.clone();
         tasks.spawn(async move { Some(shared.load_for_ever().await) });
-        let mut started = HashSet::new();
+        let mut started = HashMap::new();
         loop {
             for lane in self.shared.all_lanes() {
-                // Of a lane and not of a name: a service may go and come again.
-                if started.insert(Arc::as_ptr(&lane).addr()) {
+                // Of a lane and not of a name: a service may go and come again. It is held until its task has ended, so that
+                // no other one can be where it was.
+                if started.insert(Arc::as_ptr(&lane).addr(), lane.clone()).is_none() {
                     let shared = self.shared.clone();
                     tasks.spawn(async move { shared.run_lane(lane).await });
                 }
@@ -256,7 +257,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 () = self.shared.lanes_changed.notified() => {}
                 Some(ended) = tasks.join_next() => match ended {
                     // Its service was deleted.
-                    Ok(None) => started.retain(|at| self.shared.all_lanes().iter().any(|lane| Arc::as_ptr(lane).addr() == *at)),
+                    Ok(None) => started.retain(|_, lane| !lane.is_closed()),
                     Ok(Some(error)) => return error,
                     Err(error) => return StoreError::Fatal(format!("a lane has ended: {error}")),
                 },
