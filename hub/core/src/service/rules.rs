@@ -88,10 +88,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.put_rule(Rule { enabled, note, ..rule }, Some(version)).await
     }
 
-    /// A peer says that it is gone for good: its rule is paused, and what comes is held until somebody has looked.
-    pub(super) async fn pause_gone(&self, name: &Slug) {
+    /// A peer says that it is gone for good: its rule is paused, and what comes is held until somebody has looked. Not if the rule
+    /// sends elsewhere by now.
+    pub(super) async fn pause_gone(&self, name: &Slug, peer: &Slug) {
         let note = "paused by the hub: the peer answered 410, gone for good; enable it when the peer is back";
-        loop {
+        while self.rule(name).is_some_and(|rule| rule.enabled && rule.service == *peer) {
             match self.enable_rule(name, false, Some(note.into())).await {
                 Ok(rule) => {
                     let service = rule.service.as_str();

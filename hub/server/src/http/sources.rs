@@ -12,6 +12,7 @@ use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::StoreError;
 use seawall_hub_core::render::{Naming, Webhook};
 use seawall_hub_core::service::{Data, Incoming};
 use serde_json::{Value, json};
@@ -21,14 +22,15 @@ use super::access::Caller;
 use super::events::{not_accepted, shown as shown_accepted};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{
-    expected, missing, parse, problem, refused, success, success_text, trace_or_own, versioned, wrong_fields,
+    expected, missing, parse, problem, refused, store_problem, success, success_text, trace_or_own,
+    versioned, wrong_fields,
 };
 use super::services::merged;
 use super::watch::webhook_refused;
 use crate::credentials::HIDDEN;
 use crate::hub::{Gate, Hub};
-use crate::source::Replays;
 use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
+use crate::source::{Replays, Sight};
 
 const KNOWN: &str = "name, verify, eventType, eventId, enabled";
 /// So many webhooks are remembered for each source, to see a replay.
@@ -201,17 +203,25 @@ pub(super) async fn webhook(
         Ok(incoming) => incoming,
         Err(problem) => return Ok(wrong_fields(&[problem])),
     };
-    if let Some(key) = verified.replay_key
-        && !gate.replays.first_time(key, hub.now())
-    {
-        // It was accepted the first time. Answered like a failure, its sender would try for ever.
-        let data = json!({
-            "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
-        });
-        return Ok(success(StatusCode::ACCEPTED, &data));
+    match verified.replay_key.map(|key| gate.replays.look(key, hub.now())) {
+        Some(Sight::Accepted) => {
+            // Answered like a failure, its sender would try for ever.
+            let data = json!({
+                "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
+            });
+            return Ok(success(StatusCode::ACCEPTED, &data));
+        }
+        // Whoever is told now that it is there would not send it again if it is not kept after all.
+        Some(Sight::UnderWay) => return Ok(store_problem(&StoreError::Busy)),
+        Some(Sight::First) | None => {}
     }
     match hub.accept(incoming).await {
-        Ok(accepted) => Ok(success_text(StatusCode::ACCEPTED, &shown_accepted(&accepted))),
+        Ok(accepted) => {
+            if let Some(key) = verified.replay_key {
+                gate.replays.accepted(&key);
+            }
+            Ok(success_text(StatusCode::ACCEPTED, &shown_accepted(&accepted)))
+        }
         Err(error) => {
             if let Some(key) = verified.replay_key {
                 gate.replays.forget(&key);

@@ -1,12 +1,17 @@
 //! Who may do what, over every route that there is.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
+use hmac::{Hmac, KeyInit, Mac};
 use seawall_hub_core::domain::key::Scope;
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::{EventFilter, PageAt, Store};
 use serde_json::{Value, json};
+use sha2::Sha256;
 use tempfile::TempDir;
 use tower_service::Service;
 
@@ -277,10 +282,9 @@ async fn prm_1_who_goes_away_before_the_answer_leaves_nothing_half_done() {
         .header("authorization", format!("Bearer {ADMIN}"))
         .body(Body::from(event.to_string()))
         .unwrap();
-    tokio::select! {
-        biased;
-        _ = api.router.call(request) => panic!("a disk is not so fast"),
-        () = tokio::task::yield_now() => {}
+    {
+        let mut call = pin!(api.router.call(request));
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     let billing = Slug::new("billing").unwrap();
     let begun = async {
@@ -429,4 +433,31 @@ async fn api_1_a_method_that_is_not_there_says_which_ones_are() {
     }
     let unknown = api.ask(Method::POST, "/api/v1/registry/services/billing:nope", Some(ADMIN), &Value::Null);
     assert_eq!(unknown.await.1["code"], "noSuchAction");
+}
+
+/// PRM-1, HUB-3: of several that bring the same signed webhook at once, whoever is told that it was accepted can find it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_a_webhook_is_acknowledged_when_it_is_kept() {
+    let mut api = Api::new().await;
+    let (secret, body) = ("a-secret-of-some-length", r#"{"n":7}"#);
+    let source =
+        json!({"name": "shop", "verify": {"type": "stripe", "secrets": [secret]}, "eventType": "order.paid"});
+    assert_eq!(api.ask(Method::POST, "/api/v1/registry/sources", Some(ADMIN), &source).await.0, 201);
+    let stamp = api.hub.now().0 / 1_000;
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(format!("{stamp}.{body}").as_bytes());
+    let proof = format!("t={stamp},v1={}", hex(&mac.finalize().into_bytes()));
+    let send = async || {
+        let request =
+            Request::builder().method(Method::POST).uri("/in/shop").header("stripe-signature", &proof);
+        let response = api.router.clone().call(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let kept =
+            api.hub.store().events(EventFilter::default(), PageAt { from: None, size: 9 }).await.unwrap();
+        (response.status().as_u16(), kept.items.len())
+    };
+    let at_once = tokio::join!(send(), send(), send(), send());
+    for (status, kept) in [at_once.0, at_once.1, at_once.2, at_once.3] {
+        assert!(matches!((status, kept), (202, 1) | (503, _)), "{status}, and {kept} are kept");
+    }
+    assert_eq!(send().await, (202, 1));
 }

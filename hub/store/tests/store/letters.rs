@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
+use seawall::{Clock, secs};
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::port::store::{
@@ -329,4 +330,56 @@ async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter() {
     scene.play(scene.until_all(&[ids[0].0, queued], State::DeadLettered)).await;
     assert_eq!(scene.kept(queued).await.reason, Some(Reason::Deleted));
     assert_eq!(scene.kept(ids[1].0).await.state, State::Leased, "who has a service is left alone");
+}
+
+/// PRM-8: a heap of deliveries that wait behind each other is buried as fast as any other: it used to be looked through again for
+/// each of them, while nobody else could write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_8_a_long_order_is_buried_like_any_other() {
+    let place = Place::new();
+    let ordering = Some(Ordering { key: "one".into(), hold: false });
+    let scene = Scene::new(&place, USUAL, Rule { ordering, ..everything() }).await;
+    scene.hub.pause_service(&billing(), true).await.unwrap();
+    let order = |_| NewDelivery {
+        birth: Birth::Queued,
+        order: Some("one".into()),
+        rule: (slug("everything"), 1),
+        ..to("billing")
+    };
+    let all = Change::AddEvent(event("all"), (0..8_000).map(order).collect());
+    let ids = scene.store.commit(Urgency::Ingest, Unit::of(all)).await.unwrap().deliveries;
+    scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
+    let (clock, service) = (Clock::system(), billing());
+    let began = clock.precise();
+    scene.hub.delete_service(&service, None, Pending::DeadLetter).await.unwrap();
+    let took = clock.precise().since(began);
+    assert!(took < secs(8), "{took:?} for 8000; looked through for each of them, it was 19 s");
+    assert_eq!(scene.kept(ids[7_999].0).await.state, State::DeadLettered);
+}
+
+/// HUB-5: a peer that says it is gone stops the rule that sends to it, and not one that has long gone elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    scene
+        .play(async {
+            let dead = scene.dead_letter("evt", json!({})).await;
+            scene.hub.put_rule(Rule { service: slug("mail"), ..everything() }, None).await.unwrap();
+            scene.peer.script("evt", [says(410)]);
+            let replay = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(replay, State::DeadLettered).await;
+            scene.peer.script("other", [says(410)]);
+            // Those who are gone are looked at one after the other, so that this one shows that the first was.
+            let other = scene.one("other", json!({})).await;
+            assert_ne!(scene.kept(other).await.state, State::Held);
+            scene.until(other, State::DeadLettered).await;
+            while scene.hub.rule(&slug("everything")).unwrap().enabled {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(scene.hub.rule(&slug("everything")).unwrap().version, 3, "only once");
+        })
+        .await;
 }

@@ -114,7 +114,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
             Next::Later { at, progress, stalled } => Following::Waits { until: at, progress, stalled },
             Next::GiveUp(reason) => {
                 if reason == Reason::Gone {
-                    self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(delivery.rule.clone());
+                    let gone = (delivery.rule.clone(), service.name.clone());
+                    self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(gone);
                     self.gone_bell.notify_one();
                 }
                 let mut progress = delivery.progress;
