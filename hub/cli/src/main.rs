@@ -1,5 +1,6 @@
 //! The binary `seawall`.
 
+mod keep;
 mod serve;
 
 use clap::{Parser, Subcommand};

@@ -41,6 +41,9 @@ pub(crate) struct Serve {
     /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
     #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", default_value = "info", value_parser = level)]
     log_level: Level,
+
+    #[command(flatten)]
+    keep: crate::keep::Keep,
 }
 
 /// The last lines have so long to get out; whoever reads them may be gone.
@@ -73,6 +76,7 @@ impl Serve {
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
         let hub = Arc::new(Hub::open(&data_dir, &self.allow_egress).await?);
+        hub.keep_for(self.keep.retention());
         let listener = TcpListener::bind(self.listen)
             .await
             .with_context(|| format!("can't listen on {}", self.listen))?;

@@ -12,4 +12,5 @@ pub mod source;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub};
+pub use seawall_hub_core::domain::retention;
 pub use serve::serve;

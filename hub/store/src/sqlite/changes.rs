@@ -72,6 +72,7 @@ impl<'c> Changes<'c> {
             Change::Discard { dead, at } => self.discard(*dead, *at),
             Change::Bury { whose, most, at } => self.bury(whose, *most, *at),
             Change::Release { rule, most } => self.release(rule, *most),
+            Change::Prune(prune) => self.prune(prune),
         }
     }
 

@@ -14,6 +14,7 @@ mod deliveries;
 mod letters;
 mod lists;
 mod once;
+mod prune;
 mod queue;
 mod reads;
 mod rows;
@@ -36,12 +37,13 @@ use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::retention::Limits;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
-    StoreError, Unit, Urgency, Whose,
+    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, OldEvents, Page, PageAt, Registered,
+    Room, Store, StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::oneshot;
 
@@ -284,6 +286,10 @@ impl Store for Sqlite {
 
     async fn next_due(&self) -> Result<Vec<Due>, StoreError> {
         self.read(reads::next_due).await
+    }
+
+    async fn old_events(&self, limits: Limits, behind: u64) -> Result<OldEvents, StoreError> {
+        self.read(move |connection| prune::old_events(connection, limits, behind)).await
     }
 }
 

@@ -38,6 +38,9 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
 /// Brings the database to today's tables, and begins a new epoch.
 pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
+    // Says how the file is laid out, so it counts only while there is nothing in it: what is pruned can be given back to the
+    // system, a few pages at a time.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     let synchronous = "FULL";
     #[cfg(seawall_sabotage)]
