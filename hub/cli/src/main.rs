@@ -1,5 +1,6 @@
 //! The binary `seawall`.
 
+mod backup;
 mod keep;
 mod serve;
 
@@ -17,9 +18,16 @@ struct Cli {
 enum Command {
     /// Runs the hub: takes events in, and delivers them.
     Serve(serve::Serve),
+    /// Copies everything that the hub keeps, while it runs or not.
+    Backup(backup::Backup),
+    /// Makes the data of a hub from a copy.
+    Restore(backup::Restore),
 }
 
 fn main() -> anyhow::Result<std::process::ExitCode> {
-    let Command::Serve(serve) = Cli::parse().command;
-    serve.run()
+    match Cli::parse().command {
+        Command::Serve(serve) => serve.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+    }
 }

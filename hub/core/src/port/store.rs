@@ -25,7 +25,8 @@ use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
 pub use super::unit::{
-    Birth, Change, Committed, Following, NewDelivery, Once, Prune, Replay, Settlement, Unit, Whose,
+    Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Replay, Reseal, Settlement, Unit,
+    Whose,
 };
 
 /// A delivery as it is kept.

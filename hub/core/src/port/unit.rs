@@ -11,7 +11,7 @@ use crate::domain::event::Event;
 use crate::domain::key::Key;
 use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
-use crate::domain::service::Service;
+use crate::domain::service::{Sealed, Service};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
@@ -87,8 +87,30 @@ pub enum Change {
         /// So many at most; [`Committed::touched`] says how many it was.
         most: u32,
     },
+    /// A secret is sealed anew, if it is still this one; [`Committed::touched`] says whether it is. Nothing else changes.
+    Reseal(Reseal),
     /// What is old goes; [`Committed::touched`] says how much of it.
     Prune(Prune),
+}
+
+/// A secret that is sealed anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reseal {
+    /// Whose it is.
+    pub owner: Owner,
+    /// As it is.
+    pub was: Sealed,
+    /// As it will be.
+    pub now: Sealed,
+}
+
+/// Who has a secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A service.
+    Service(Slug),
+    /// A source.
+    Source(Slug),
 }
 
 /// What is old, and goes. Each is small, so that the one who writes is never held up for long.

@@ -15,6 +15,7 @@ mod pace;
 mod retain;
 mod rulebook;
 mod rules;
+mod secrets;
 mod services;
 mod sources;
 mod watch;

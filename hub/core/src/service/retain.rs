@@ -19,6 +19,7 @@ use crate::port::transport::Transport;
 
 /// So often somebody looks whether anything is old.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// The one who writes rests so long between two units: some thousand events a second can go, and others come between.
 const REST: Duration = Duration::from_millis(20);
 /// So many events go together at most,
@@ -60,8 +61,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// Lets go of what is old, again and again.
     pub(super) async fn retain(&self) {
+        // Soon after the start too: whoever starts it again may have done so because the disk was full.
+        tokio::time::sleep(FIRST_LOOK).await;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
             let before = self.clock.now();
             let done = self.prune().await;
             let duration = seawall::telemetry::Millis(self.clock.now().since(before));
@@ -75,6 +77,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                     warn!(target: "seawall", cause = %error, %duration, "[Store][Prune] Retry triggered.");
                 }
             }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 

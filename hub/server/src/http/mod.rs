@@ -15,6 +15,7 @@ mod query;
 mod reply;
 pub(crate) mod routes;
 mod rules;
+mod secrets;
 mod services;
 mod shallow;
 mod sources;

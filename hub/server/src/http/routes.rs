@@ -10,7 +10,9 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
-use super::{audit, circuits, deliveries, evaluate, events, gateway, keys, rules, services, sources};
+use super::{
+    audit, circuits, deliveries, evaluate, events, gateway, keys, rules, secrets, services, sources,
+};
 use crate::hub::Hub;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -91,6 +93,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(deliveries::get_dead)),
         route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(deliveries::discard)),
         route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
+        route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]
 }

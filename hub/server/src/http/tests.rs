@@ -20,7 +20,7 @@ struct Api {
 impl Api {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let hub = Arc::new(Hub::open(folder.path(), &[]).await.unwrap());
+        let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
         let mut api = Api { router: api(hub), _folder: folder };
         for name in ["billing", "mail"] {

@@ -9,6 +9,7 @@
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
 mod access;
+pub mod backup;
 mod changes;
 mod deliveries;
 mod letters;
@@ -77,12 +78,7 @@ impl Sqlite {
             OpenError(format!("{what} `{}`: {error}", folder.display()))
         };
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
-        let lock = lock.map_err(|error| failed("can't write to the folder", &error))?;
-        if !is_ours(&lock) {
-            let held = "another process uses it; stop that one, or choose another folder";
-            return Err(failed("can't use the folder", &held));
-        }
+        let lock = take_lock(folder)?;
         let path = folder.join("seawall.db");
         make_file_private(&path).map_err(|error| failed("can't write to the folder", &error))?;
         let disk = Disk::new(&path);
@@ -171,7 +167,19 @@ fn make_file_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Takes the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
+/// Takes the lock of a folder, for as long as the file is open.
+fn take_lock(folder: &Path) -> Result<File, OpenError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
+    let lock = lock
+        .map_err(|error| OpenError(format!("can't write to the folder `{}`: {error}", folder.display())))?;
+    if is_ours(&lock) {
+        return Ok(lock);
+    }
+    let held = "another process uses it; stop that one, or choose another folder";
+    Err(OpenError(format!("can't use the folder `{}`: {held}", folder.display())))
+}
+
+/// Asks for the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
 /// thread is about to start, so it is asked for more than once.
 fn is_ours(lock: &File) -> bool {
     (0..10).any(|turn| {

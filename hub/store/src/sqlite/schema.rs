@@ -52,13 +52,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     connection.pragma_update(None, "cache_size", -32_000).map_err(failed)?;
     let version: u32 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if version as usize > STEPS.len() {
-        return Err(OpenError(format!(
-            "the database was written by a newer Seawall (its version is {version}, this one knows {}); start that one, \
-             or restore a backup from before",
-            STEPS.len()
-        )));
-    }
+    check_version(version)?;
     let start = at_start(connection, |connection| {
         for (step, sql) in (1_u32..).zip(STEPS).skip(version as usize) {
             connection.execute_batch(sql)?;
@@ -78,4 +72,16 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
         })
     });
     start.map_err(failed)
+}
+
+/// Whether this program knows tables of this version.
+pub(super) fn check_version(version: u32) -> Result<(), OpenError> {
+    let known = STEPS.len();
+    if version as usize <= known {
+        return Ok(());
+    }
+    Err(OpenError(format!(
+        "the database was written by a newer Seawall (its version is {version}, this one knows {known}); start that one, \
+         or restore a backup from before"
+    )))
 }
