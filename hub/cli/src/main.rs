@@ -1,9 +1,11 @@
 //! The binary `seawall`.
 
+mod backup;
 mod command;
 mod examples;
 mod failure;
 mod input;
+mod keep;
 mod lists;
 mod output;
 mod serve;
@@ -32,6 +34,10 @@ struct Cli {
 enum Command {
     /// Runs the hub: takes events in, and delivers them.
     Serve(serve::Serve),
+    /// Copies everything that the hub keeps, while it runs or not.
+    Backup(backup::Backup),
+    /// Makes the data of a hub from a copy.
+    Restore(backup::Restore),
     #[command(flatten)]
     Asking(command::Asking),
     #[command(flatten)]
@@ -39,7 +45,8 @@ enum Command {
 }
 
 /// Commands that talk to no hub, and which of the options for talking they understand all the same.
-const ALONE: [(&str, &[&str]); 3] = [("serve", &[]), ("check-config", &["json"]), ("completions", &[])];
+const ALONE: [(&str, &[&str]); 5] =
+    [("serve", &[]), ("backup", &[]), ("restore", &[]), ("check-config", &["json"]), ("completions", &[])];
 
 fn main() -> anyhow::Result<ExitCode> {
     let matches = command_line().get_matches();
@@ -47,6 +54,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let done = match (nothing_is_ignored(&matches), cli.command) {
         (Err(failure), _) => Err(failure),
         (Ok(()), Command::Serve(serve)) => return serve.run(),
+        (Ok(()), Command::Backup(backup)) => return backup.run(),
+        (Ok(()), Command::Restore(restore)) => return restore.run(),
         (Ok(()), Command::Alone(command)) => command.run(&cli.talk),
         (Ok(()), Command::Asking(command)) => command.run(&cli.talk),
     };

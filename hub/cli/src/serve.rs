@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use seawall::task::shutdown::{Phase, Shutdown};
 use seawall_hub_server::log::{Format, Log};
-use seawall_hub_server::{Hub, http};
+use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
 use tracing::{Level, error, info};
 
@@ -41,6 +41,14 @@ pub(crate) struct Serve {
     /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
     #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", default_value = "info", value_parser = level)]
     log_level: Level,
+
+    /// Makes a new `secret.key` although the one that opens the secrets of services and sources is missing. They have to be
+    /// registered again.
+    #[arg(long)]
+    new_secret_key: bool,
+
+    #[command(flatten)]
+    keep: crate::keep::Keep,
 }
 
 /// The last lines have so long to get out; whoever reads them may be gone.
@@ -72,7 +80,9 @@ impl Serve {
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
-        let hub = Arc::new(Hub::open(&data_dir, &self.allow_egress).await?);
+        let options = Options { allow_egress: self.allow_egress, new_secret_key: self.new_secret_key };
+        let hub = Arc::new(Hub::open(&data_dir, &options).await?);
+        hub.keep_for(self.keep.retention());
         let listener = TcpListener::bind(self.listen)
             .await
             .with_context(|| format!("can't listen on {}", self.listen))?;

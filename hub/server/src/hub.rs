@@ -10,6 +10,7 @@ use seawall::{Clock, Registry};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
+use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Naming;
 use seawall_hub_core::service;
 use seawall_hub_store::Sqlite;
@@ -37,7 +38,16 @@ pub(crate) struct Gate {
     pub(crate) source: Source,
     pub(crate) verifier: Verifier,
     pub(crate) naming: Naming,
-    pub(crate) replays: Replays,
+    pub(crate) replays: Arc<Replays>,
+}
+
+/// How a hub is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Requests go to public addresses, and to these ranges of private ones.
+    pub allow_egress: Vec<String>,
+    /// Whether a new key is made although there are secrets that need the one that is missing.
+    pub new_secret_key: bool,
 }
 
 /// Why a hub could not be opened.
@@ -53,20 +63,19 @@ impl fmt::Display for CannotOpen {
 impl std::error::Error for CannotOpen {}
 
 impl Hub {
-    /// Opens the hub in this folder. Requests go to public addresses, and to these ranges of private ones.
-    pub async fn open(folder: &Path, allow_egress: &[String]) -> Result<Self, CannotOpen> {
+    /// Opens the hub in this folder.
+    pub async fn open(folder: &Path, options: &Options) -> Result<Self, CannotOpen> {
         // Before anybody counts.
         let _ = Numbers::of_process();
         let mut egress = Egress::default();
-        for range in allow_egress {
+        for range in &options.allow_egress {
             let parsed = range.parse().map_err(|error| {
                 CannotOpen(format!("`{range}` is no range of addresses, like `10.1.0.0/16`: {error}"))
             });
             egress = egress.allow(parsed?);
         }
         let store = Sqlite::open(folder).map_err(|error| CannotOpen(error.to_string()))?;
-        let keyring =
-            Keyring::open(folder).map_err(|error| CannotOpen(format!("can't read `secret.key`: {error}")))?;
+        let keyring = keyring(folder, &store, options.new_secret_key).await?;
         let client =
             HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))?;
         let transport = Http::new(client, keyring.clone());
@@ -74,7 +83,9 @@ impl Hub {
         let registry = Registry::builder().metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        Ok(Hub { inner, transport, keyring, gates: RwLock::default() })
+        let hub = Hub { inner, transport, keyring, gates: RwLock::default() };
+        hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
+        Ok(hub)
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
@@ -97,4 +108,24 @@ impl Deref for Hub {
     fn deref(&self) -> &Self::Target {
         &self.inner
     }
+}
+
+/// The keys of this folder. At the first start they are made; later they must not be missing, because a new one would open
+/// nothing of what is there, and every delivery to a service with a secret would be given up.
+async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, CannotOpen> {
+    let failed = |error: &dyn fmt::Display| CannotOpen(format!("can't use `secret.key`: {error}"));
+    if let Some(keyring) = Keyring::read(folder).map_err(|error| failed(&error))? {
+        return Ok(keyring);
+    }
+    let registered = store.registered().await.map_err(|error| failed(&error))?;
+    let needed =
+        registered.services.iter().any(|service| service.auth.is_some()) || !registered.sources.is_empty();
+    if needed && !anew {
+        return Err(CannotOpen(format!(
+            "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \
+             start once with `--new-secret-key` and register the secrets of services and sources again",
+            folder.display()
+        )));
+    }
+    Keyring::make(folder).map_err(|error| failed(&error))
 }

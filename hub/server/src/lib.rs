@@ -1,5 +1,6 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
+pub mod backup;
 pub mod client;
 mod credentials;
 mod gateway;
@@ -7,10 +8,12 @@ pub mod http;
 mod hub;
 pub mod log;
 pub mod numbers;
+mod rotate;
 pub mod seal;
 mod serve;
 pub mod source;
 pub mod transport;
 
-pub use hub::{CannotOpen, Hub};
+pub use hub::{CannotOpen, Hub, Options};
+pub use seawall_hub_core::domain::retention;
 pub use serve::serve;

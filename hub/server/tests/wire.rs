@@ -99,7 +99,7 @@ impl Hub {
         let client = HttpClient::builder().egress(egress).build().unwrap();
         let deliver = Deliver::new(
             store.clone(),
-            Http::new(client, Keyring::open(folder.path()).unwrap()),
+            Http::new(client, Keyring::make(folder.path()).unwrap()),
             Registry::new(),
             Clock::system(),
         );

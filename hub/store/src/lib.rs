@@ -2,4 +2,5 @@
 
 pub mod sqlite;
 
+pub use sqlite::backup::{self, Copied};
 pub use sqlite::{OpenError, Sqlite};

@@ -8,6 +8,7 @@ mod harness;
 mod inbound;
 mod judge;
 mod observe;
+mod ops;
 mod peer;
 mod secrets;
 mod story;

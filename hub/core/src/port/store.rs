@@ -16,6 +16,7 @@ use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
+use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -24,7 +25,8 @@ use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
 pub use super::unit::{
-    Birth, Change, Committed, Following, NewDelivery, Once, Replay, Settlement, Unit, Whose,
+    Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Replay, Reseal, Settlement, Unit,
+    Whose,
 };
 
 /// A delivery as it is kept.
@@ -128,6 +130,8 @@ pub enum Urgency {
     Outcomes,
     /// What people change.
     Admin,
+    /// What is old goes, when nobody waits.
+    Retention,
 }
 
 /// Why a unit was not committed.
@@ -299,6 +303,22 @@ pub trait Store: Send + Sync + 'static {
 
     /// When the next delivery of each service is due, for those that have one.
     fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
+
+    /// Events that may go, the oldest first. Looks at a bounded number of them, from behind this one on.
+    fn old_events(
+        &self,
+        limits: Limits,
+        behind: u64,
+    ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
+}
+
+/// Events that may go.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OldEvents {
+    /// Their numbers, and how many bytes each is.
+    pub found: Vec<(u64, u64)>,
+    /// Where to look on, if there may be more.
+    pub next: Option<u64>,
 }
 
 /// How much there is.

@@ -9,8 +9,9 @@ use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
+use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
-use crate::domain::service::Service;
+use crate::domain::service::{Sealed, Service};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
@@ -84,6 +85,61 @@ pub enum Change {
         /// The rule.
         rule: Slug,
         /// So many at most; [`Committed::touched`] says how many it was.
+        most: u32,
+    },
+    /// A secret is sealed anew, if it is still this one; [`Committed::touched`] says whether it is. Nothing else changes.
+    Reseal(Reseal),
+    /// What is old goes; [`Committed::touched`] says how much of it.
+    Prune(Prune),
+}
+
+/// A secret that is sealed anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reseal {
+    /// Whose it is.
+    pub owner: Owner,
+    /// As it is.
+    pub was: Sealed,
+    /// As it will be.
+    pub now: Sealed,
+}
+
+/// Who has a secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A service.
+    Service(Slug),
+    /// A source.
+    Source(Slug),
+}
+
+/// What is old, and goes. Each is small, so that the one who writes is never held up for long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Prune {
+    /// These events, with all that belongs to them, unless something has come between: a replay, or a newer limit.
+    Events {
+        /// As [`Store::old_events`](super::store::Store::old_events) has found them.
+        numbers: Vec<u64>,
+        /// What may go.
+        limits: Limits,
+    },
+    /// Who has changed what, the oldest first.
+    Audit {
+        /// From before that.
+        before: Millis,
+        /// So many at most.
+        most: u32,
+    },
+    /// Keys whose time is over.
+    Keys {
+        /// Now.
+        now: Millis,
+        /// So many at most.
+        most: u32,
+    },
+    /// Room that is left over in the store, and is more than it will soon need again, in pages.
+    Room {
+        /// So many at most.
         most: u32,
     },
 }
@@ -209,6 +265,6 @@ pub struct Committed {
     pub deliveries: Vec<(DeliveryId, State)>,
     /// Deliveries whose turn it is now that others before them have ended. They are this process's.
     pub ready: Vec<Kept>,
-    /// How many were buried or released.
+    /// How many were buried, released or pruned.
     pub touched: usize,
 }

@@ -54,6 +54,11 @@ pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
         }
         _ => return None,
     };
+    Some(noted(action, target, at))
+}
+
+/// What is remembered of something that is no single change.
+pub(super) fn noted(action: &str, target: String, at: Millis) -> AuditEntry {
     let by = BY.try_with(Clone::clone).unwrap_or_else(|_| By { who: "hub".into(), ..By::default() });
-    Some(AuditEntry { at, who: by.who, action: action.into(), target, reason: by.reason, trace: by.trace })
+    AuditEntry { at, who: by.who, action: action.into(), target, reason: by.reason, trace: by.trace }
 }

@@ -13,6 +13,7 @@ use super::gauges::Depths;
 use super::watch::Watch;
 use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
 use crate::domain::key::Key;
+use crate::domain::retention::Retention;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
@@ -31,6 +32,7 @@ pub struct Hub<S, T> {
     pub(super) accept: Accept<S>,
     pub(super) deliver: Deliver<S, T>,
     watch: Watch,
+    pub(super) retention: RwLock<Retention>,
     pub(super) depths: tokio::sync::Mutex<Depths>,
     registry: Registry,
     pub(super) clock: Clock,
@@ -108,6 +110,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
             watch: Watch::new(clock.clone()),
+            retention: RwLock::default(),
             depths: tokio::sync::Mutex::default(),
             store,
             registry,
@@ -150,6 +153,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             error = self.deliver.run() => error,
             () = telling => unreachable!("it has no end"),
             () = pausing => unreachable!("it has no end"),
+            () = self.retain() => unreachable!("it has no end"),
         }
     }
 

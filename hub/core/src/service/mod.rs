@@ -12,8 +12,10 @@ mod hub;
 mod keys;
 pub mod numbers;
 mod pace;
+mod retain;
 mod rulebook;
 mod rules;
+mod secrets;
 mod services;
 mod sources;
 mod watch;
@@ -27,6 +29,7 @@ pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;
+pub use retain::Pruned;
 pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
 pub use services::Pending;
 

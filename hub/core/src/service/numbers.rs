@@ -40,11 +40,15 @@ pub const COMMIT_DURATION: &str = "seawall.store.commit.duration";
 pub const STORE_QUEUE: &str = "seawall.store.queue";
 /// The size of the write-ahead log.
 pub const STORE_WAL: &str = "seawall.store.wal.size";
+/// The size of the database.
+pub const STORE_SIZE: &str = "seawall.store.size";
+/// What was old, and is gone.
+pub const PRUNED: &str = "seawall.store.pruned";
 /// Lines that the log had no room for.
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 19] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 21] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -105,6 +109,8 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 19] = [
     ),
     (STORE_QUEUE, Measure::Gauge, Unit::Count, &["lane"], "units of work that wait to be written"),
     (STORE_WAL, Measure::Gauge, Unit::Bytes, &[], "the size of the write-ahead log"),
+    (STORE_SIZE, Measure::Gauge, Unit::Bytes, &[], "the size of the database"),
+    (PRUNED, Measure::Counter, Unit::Count, &["kind"], "what was old, and is gone"),
     (LOG_DROPPED, Measure::Counter, Unit::Count, &[], "lines that the log had no room for"),
 ];
 

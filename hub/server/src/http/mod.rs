@@ -18,6 +18,7 @@ mod query;
 mod reply;
 pub(crate) mod routes;
 mod rules;
+mod secrets;
 mod services;
 mod shallow;
 mod sources;

@@ -11,7 +11,7 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
 use super::{
-    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules,
+    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules, secrets,
     services, sources,
 };
 use crate::hub::Hub;
@@ -94,6 +94,7 @@ pub(crate) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(deliveries::get_dead)),
         route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(deliveries::discard)),
         route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
+        route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]
 }

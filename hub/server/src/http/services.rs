@@ -127,6 +127,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     check_headers(&service_headers, &mut fields);
     let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
     let paused = fields.switch("paused", false);
+    let _sealing = hub.keyring().sealing().await;
     let before = name.as_ref().filter(|name| caller.sees(name)).and_then(|name| hub.service(name));
     // What is shown can be written back: what nobody can write is passed over, and what is shown in place of a secret means
     // the secret that is there.
@@ -299,6 +300,7 @@ pub(super) async fn act(
         "resume" => false,
         _ => return Ok(super::no_verb(verb, "test, pause, resume")),
     };
+    let _sealing = hub.keyring().sealing().await;
     Ok(match hub.pause_service(&name, paused).await {
         Ok(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
         Err(why) => refused(why, "service"),

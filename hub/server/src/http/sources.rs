@@ -29,6 +29,7 @@ use super::services::merged;
 use super::watch::webhook_refused;
 use crate::credentials::HIDDEN;
 use crate::hub::{Gate, Hub};
+use crate::rotate;
 use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
 use crate::source::{Replays, Sight};
 
@@ -69,6 +70,7 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
         // What is secret can't be read back, so whoever changes something else does not have to know it.
         None => None,
     };
+    let _sealing = hub.keyring().sealing().await;
     let before = name.as_ref().and_then(|name| hub.source(name));
     if proof.is_none() && before.is_none() && !fields.has_problems() {
         fields.wrong("verify", "say how it shows who it is: `{type: bearer | hmac | …, secrets: […]}`");
@@ -76,7 +78,7 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     let problems = fields.end(KNOWN);
     let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
     let sealed = match &proof {
-        Some(proof) => hub.keyring().seal(proof.to_string().as_bytes(), &owner(&name)),
+        Some(proof) => hub.keyring().seal(proof.to_string().as_bytes(), &rotate::source(&name)),
         None => before.map(|source| source.proof),
     };
     let Some(proof) = sealed else {
@@ -92,11 +94,6 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
         }
         Err(why) => refused(why, "source"),
     })
-}
-
-/// Whose secret it is: a source and a service may have the same name.
-fn owner(name: &Slug) -> String {
-    format!("source {name}")
 }
 
 /// `{type, secrets, header, prefix, encoding}`. What is wrong is told to `fields`, under `verify.`.
@@ -129,7 +126,7 @@ fn verifier(proof: &Value, fields: &mut Fields) -> Option<Verifier> {
 }
 
 fn shown(hub: &Hub, source: &Source) -> Value {
-    let opened = hub.keyring().unseal(&source.proof, &owner(&source.name));
+    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name));
     let proof: Option<Value> = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let count = proof.as_ref().and_then(|proof| proof["secrets"].as_array().map(Vec::len)).unwrap_or(0);
     let proof = merged(proof.unwrap_or(json!({})), json!({"secrets": vec![HIDDEN; count]}));
@@ -234,16 +231,18 @@ pub(super) async fn webhook(
 /// What checks the webhooks of a source: made once for each version of it.
 fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
     let known = hub.gates.read().unwrap_or_else(PoisonError::into_inner).get(&source.name).cloned();
-    if let Some(gate) = known.filter(|gate| gate.source == *source) {
-        return Some(gate);
+    if let Some(gate) = known.as_ref().filter(|gate| gate.source == *source) {
+        return Some(gate.clone());
     }
-    let opened = hub.keyring().unseal(&source.proof, &owner(&source.name))?;
+    // What was seen before stays known, whatever else is new about the source.
+    let replays = known.map_or_else(|| Arc::new(Replays::new(REPLAYS)), |gate| gate.replays.clone());
+    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name))?;
     let proof: Value = serde_json::from_slice(&opened).ok()?;
     let gate = Arc::new(Gate {
         source: source.clone(),
         verifier: verifier(&proof, &mut Fields::new(json!({})))?,
         naming: Naming::new(&source.event_type, source.event_id.as_deref()).ok()?,
-        replays: Replays::new(REPLAYS),
+        replays,
     });
     hub.gates.write().unwrap_or_else(PoisonError::into_inner).insert(source.name.clone(), gate.clone());
     Some(gate)

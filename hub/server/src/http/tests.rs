@@ -29,7 +29,7 @@ struct Api {
 impl Api {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let hub = Arc::new(Hub::open(folder.path(), &[]).await.unwrap());
+        let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
         let mut api = Api { router: api(hub.clone()), hub, _folder: folder };
         for name in ["billing", "mail"] {

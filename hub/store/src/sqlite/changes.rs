@@ -6,7 +6,7 @@ use seawall_hub_core::domain::delivery::{DeliveryId, State};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::source::Source;
-use seawall_hub_core::port::store::{Change, Committed, StoreError, Unit};
+use seawall_hub_core::port::store::{Change, Committed, Owner, Reseal, StoreError, Unit};
 
 use super::rows;
 use super::schema::Start;
@@ -72,6 +72,8 @@ impl<'c> Changes<'c> {
             Change::Discard { dead, at } => self.discard(*dead, *at),
             Change::Bury { whose, most, at } => self.bury(whose, *most, *at),
             Change::Release { rule, most } => self.release(rule, *most),
+            Change::Reseal(reseal) => self.reseal(reseal),
+            Change::Prune(prune) => self.prune(prune),
         }
     }
 
@@ -176,6 +178,15 @@ impl<'c> Changes<'c> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![name.as_str(), version.cast_signed(), proof.0, event_type, event_id, enabled, changed.0],
         )?;
+        Ok(())
+    }
+
+    fn reseal(&mut self, Reseal { owner, was, now }: &Reseal) -> Result<(), StoreError> {
+        let (sql, name) = match owner {
+            Owner::Service(name) => ("UPDATE services SET auth = ?3 WHERE name = ?1 AND auth = ?2", name),
+            Owner::Source(name) => ("UPDATE sources SET proof = ?3 WHERE name = ?1 AND proof = ?2", name),
+        };
+        self.committed.touched += self.run(sql, params![name.as_str(), was.0, now.0])?;
         Ok(())
     }
 

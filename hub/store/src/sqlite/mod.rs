@@ -9,11 +9,13 @@
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
 mod access;
+pub mod backup;
 mod changes;
 mod deliveries;
 mod letters;
 mod lists;
 mod once;
+mod prune;
 mod queue;
 mod reads;
 mod rows;
@@ -36,12 +38,13 @@ use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::retention::Limits;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, Page, PageAt, Registered, Room, Store,
-    StoreError, Unit, Urgency, Whose,
+    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, OldEvents, Page, PageAt, Registered,
+    Room, Store, StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::oneshot;
 
@@ -75,12 +78,7 @@ impl Sqlite {
             OpenError(format!("{what} `{}`: {error}", folder.display()))
         };
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
-        let lock = lock.map_err(|error| failed("can't write to the folder", &error))?;
-        if !is_ours(&lock) {
-            let held = "another process uses it; stop that one, or choose another folder";
-            return Err(failed("can't use the folder", &held));
-        }
+        let lock = take_lock(folder)?;
         let path = folder.join("seawall.db");
         make_file_private(&path).map_err(|error| failed("can't write to the folder", &error))?;
         let disk = Disk::new(&path);
@@ -169,7 +167,19 @@ fn make_file_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Takes the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
+/// Takes the lock of a folder, for as long as the file is open.
+fn take_lock(folder: &Path) -> Result<File, OpenError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
+    let lock = lock
+        .map_err(|error| OpenError(format!("can't write to the folder `{}`: {error}", folder.display())))?;
+    if is_ours(&lock) {
+        return Ok(lock);
+    }
+    let held = "another process uses it; stop that one, or choose another folder";
+    Err(OpenError(format!("can't use the folder `{}`: {held}", folder.display())))
+}
+
+/// Asks for the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
 /// thread is about to start, so it is asked for more than once.
 fn is_ours(lock: &File) -> bool {
     (0..10).any(|turn| {
@@ -284,6 +294,10 @@ impl Store for Sqlite {
 
     async fn next_due(&self) -> Result<Vec<Due>, StoreError> {
         self.read(reads::next_due).await
+    }
+
+    async fn old_events(&self, limits: Limits, behind: u64) -> Result<OldEvents, StoreError> {
+        self.read(move |connection| prune::old_events(connection, limits, behind)).await
     }
 }
 

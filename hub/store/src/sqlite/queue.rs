@@ -18,8 +18,12 @@ pub(super) enum Work {
 
 /// So much waits in a lane at most: some seconds of the disk's work.
 const LANE_MAX: usize = 8_192;
-/// So much is committed together at most, by lane: the first lane gets the most, and none gets nothing.
-const TOGETHER: [usize; 3] = [160, 80, 16];
+/// So much is committed together at most, by lane: the first lane gets the most, and none gets nothing but the last.
+const TOGETHER: [usize; LANES] = [160, 80, 16, 1];
+const LANES: usize = 4;
+/// What is in the last lane waits while others do, but no longer than for so many commits: else a hub that is always busy would
+/// fill its disk.
+const PATIENCE: u32 = 16;
 
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -29,12 +33,27 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    lanes: [VecDeque<Work>; 3],
+    lanes: [VecDeque<Work>; LANES],
+    /// For how many commits the last lane has waited.
+    waited: u32,
     closed: bool,
     /// Whether the writer waits to be told. Telling one that does not costs a call into the kernel.
     waits: bool,
     /// Why nothing is written any more.
     broken: Option<String>,
+}
+
+impl State {
+    /// How much of a lane is committed next; `first`, if nothing of the lanes before it is.
+    fn share(&mut self, lane: usize, first: bool) -> usize {
+        let count = self.lanes[lane].len().min(TOGETHER[lane]);
+        if lane != Urgency::Retention as usize || count == 0 {
+            return count;
+        }
+        let may = first || self.waited >= PATIENCE;
+        self.waited = if may { 0 } else { self.waited + 1 };
+        if may { count } else { 0 }
+    }
 }
 
 impl Queue {
@@ -65,9 +84,9 @@ impl Queue {
         let mut state = self.lock();
         loop {
             let mut together = Vec::new();
-            for (lane, most) in state.lanes.iter_mut().zip(TOGETHER) {
-                let count = lane.len().min(most);
-                together.extend(lane.drain(..count));
+            for lane in 0..LANES {
+                let count = state.share(lane, together.is_empty());
+                together.extend(state.lanes[lane].drain(..count));
             }
             if !together.is_empty() || state.closed {
                 return together;
@@ -78,7 +97,7 @@ impl Queue {
     }
 
     /// How much waits in each lane.
-    pub(super) fn waiting(&self) -> [usize; 3] {
+    pub(super) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)
     }
 
@@ -113,5 +132,32 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// HUB-9: what is old goes when nobody waits; if somebody always does, once in so many commits, and one unit at a time.
+    #[test]
+    fn hub_9_retention_waits_for_all_others_but_not_for_ever() {
+        let queue = Queue::new();
+        let put = |lane| queue.put(lane, Work::Commit(Unit::default(), oneshot::channel().0)).unwrap();
+        for _ in 0..3 {
+            put(Urgency::Retention);
+        }
+        assert_eq!((queue.take().len(), queue.waiting()[3]), (1, 2), "nobody waits");
+        for commit in 0..PATIENCE {
+            put(Urgency::Ingest);
+            put(Urgency::Outcomes);
+            assert_eq!((queue.take().len(), queue.waiting()), (2, [0, 0, 0, 2]), "commit {commit}");
+        }
+        put(Urgency::Ingest);
+        assert_eq!((queue.take().len(), queue.waiting()[3]), (2, 1), "it has waited long enough");
+        put(Urgency::Admin);
+        assert_eq!((queue.take().len(), queue.waiting()[3]), (1, 1), "and waits anew");
     }
 }

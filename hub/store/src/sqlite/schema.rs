@@ -38,6 +38,9 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
 /// Brings the database to today's tables, and begins a new epoch.
 pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
+    // Says how the file is laid out, so it counts only while there is nothing in it: what is pruned can be given back to the
+    // system, a few pages at a time.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     let synchronous = "FULL";
     #[cfg(seawall_sabotage)]
@@ -49,13 +52,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     connection.pragma_update(None, "cache_size", -32_000).map_err(failed)?;
     let version: u32 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if version as usize > STEPS.len() {
-        return Err(OpenError(format!(
-            "the database was written by a newer Seawall (its version is {version}, this one knows {}); start that one, \
-             or restore a backup from before",
-            STEPS.len()
-        )));
-    }
+    check_version(version)?;
     let start = at_start(connection, |connection| {
         for (step, sql) in (1_u32..).zip(STEPS).skip(version as usize) {
             connection.execute_batch(sql)?;
@@ -75,4 +72,16 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
         })
     });
     start.map_err(failed)
+}
+
+/// Whether this program knows tables of this version.
+pub(super) fn check_version(version: u32) -> Result<(), OpenError> {
+    let known = STEPS.len();
+    if version as usize <= known {
+        return Ok(());
+    }
+    Err(OpenError(format!(
+        "the database was written by a newer Seawall (its version is {version}, this one knows {known}); start that one, \
+         or restore a backup from before"
+    )))
 }

@@ -53,6 +53,7 @@ pub(super) struct Disk {
     full: AtomicBool,
     /// Small units may find room while larger ones do not.
     lines: [Sampler; 3],
+    database: PathBuf,
     wal: PathBuf,
 }
 
@@ -65,6 +66,7 @@ impl Disk {
             clock: Clock::system(),
             full: AtomicBool::new(false),
             lines: std::array::from_fn(|_| Sampler::new(1)),
+            database: database.to_owned(),
             wal: wal.into(),
         }
     }
@@ -99,12 +101,13 @@ impl Disk {
         self.lines[kind].pass(self.clock.now())
     }
 
-    pub(super) fn record_gauges(&self, waiting: [usize; 3]) {
-        for (lane, waiting) in ["ingest", "outcomes", "admin"].into_iter().zip(waiting) {
+    pub(super) fn record_gauges(&self, waiting: [usize; 4]) {
+        for (lane, waiting) in ["ingest", "outcomes", "admin", "retention"].into_iter().zip(waiting) {
             gauge!(numbers::STORE_QUEUE, "lane" => lane).set(waiting as f64);
         }
-        let size = fs::metadata(&self.wal).map_or(0, |file| file.len());
-        gauge!(numbers::STORE_WAL).set(size as f64);
+        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len()) as f64;
+        gauge!(numbers::STORE_WAL).set(size(&self.wal));
+        gauge!(numbers::STORE_SIZE).set(size(&self.database));
     }
 
     pub(super) fn opened(&self, epoch: u64, began: Tick) {

@@ -41,6 +41,11 @@ impl Place {
     pub(crate) fn open(&self) -> Sqlite {
         Sqlite::open(self.folder.path()).unwrap()
     }
+
+    /// Its file, to look into from outside.
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.folder.path().join("seawall.db")
+    }
 }
 
 pub(crate) fn slug(name: &str) -> Slug {

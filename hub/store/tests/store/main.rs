@@ -9,4 +9,5 @@ mod deliver;
 mod forward;
 mod letters;
 mod order;
+mod retention;
 mod scene;

@@ -14,6 +14,7 @@ mod judged;
 mod load;
 mod log;
 mod power;
+mod rotate;
 mod sink;
 mod start;
 mod trial;

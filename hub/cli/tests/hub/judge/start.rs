@@ -20,7 +20,7 @@ const CALLS_MAX: u32 = 2_000;
 
 /// Starts the hub in copies of this folder and works with it, killed at the first call, at the second, and so on until the
 /// work is done before it dies; each time it must start again in what is left, and pass. Says how many calls there were.
-fn killed_at_each_call<T>(
+pub(super) fn killed_at_each_call<T>(
     prepared: &Path,
     work: impl Fn(&Hub) -> T,
     dead: impl Fn(),

@@ -257,6 +257,7 @@ fn deliveries() -> Vec<Operation> {
         op(POST, "/api/v1/bridge/deadLetters/{id}:replay").may_take("ReplayInput").gives(202, "Replayed").with(&["Idempotency-Key"])
             .fails(&["badKey", "conflict", "invalid"]),
         op(GET, "/api/v1/ops/audit").gives(200, "AuditPage").with(PAGE).fails(&["invalid"]),
+        op(POST, "/api/v1/ops/secrets:rotate").gives(200, "SecretsRotated").fails(&["conflict"]),
     ]
 }
 

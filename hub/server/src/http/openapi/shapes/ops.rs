@@ -21,6 +21,17 @@ pub(super) fn shapes() -> Vec<Named> {
     vec![
         ("AuditEntry", entry),
         ("AuditPage", page("entries", shape("AuditEntry"))),
+        (
+            "SecretsRotated",
+            shown(vec![
+                need("key", between(1, u64::from(u32::MAX)).says("The number of the key that seals now")),
+                need("resealed", between(0, 1_000_000).says("How many secrets were sealed anew")),
+                need(
+                    "unreadable",
+                    list(text()).says("Whose could not be opened; the keys before stay while there are such"),
+                ),
+            ]),
+        ),
         ("Up", shown(vec![need("state", word("up"))])),
         ("Health", shown(vec![need("state", word("up")), need("circuitsNotClosed", list(circuit))])),
         (

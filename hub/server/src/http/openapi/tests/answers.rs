@@ -163,7 +163,8 @@ async fn peer(listener: TcpListener) -> ! {
 #[tokio::test]
 async fn api_1_every_route_answers_as_it_is_described() {
     let folder = TempDir::new().unwrap();
-    let hub = Arc::new(Hub::open(folder.path(), &["127.0.0.0/8".to_owned()]).await.unwrap());
+    let options = crate::Options { allow_egress: vec!["127.0.0.0/8".into()], ..Default::default() };
+    let hub = Arc::new(Hub::open(folder.path(), &options).await.unwrap());
     hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -468,6 +469,7 @@ async fn operations(caller: &mut Caller) {
     }
     caller.gets(200, ask("GET /api/v1/ops/audit", &[]).query("?page_size=3")).await;
     caller.gets(422, ask("GET /api/v1/ops/audit", &[]).query("?who=me")).await;
+    caller.gets(200, ask("POST /api/v1/ops/secrets:rotate", &[])).await;
 }
 
 /// Every route that needs a key, without one.

@@ -1,0 +1,70 @@
+//! `seawall backup` and `seawall restore`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use seawall_hub_server::backup::{Copy, copy, restore};
+
+/// Copies everything that the hub keeps, while it runs or not.
+#[derive(Args)]
+pub(crate) struct Backup {
+    /// Where the copy goes: a folder that is new or empty.
+    to: PathBuf,
+
+    /// Where the hub keeps everything.
+    #[arg(long, env = "SEAWALL_DATA_DIR")]
+    data_dir: PathBuf,
+
+    /// Copies `secret.key` too. Whoever gets hold of such a copy can read every secret of every service and source. Without it,
+    /// a copy is of use only together with the key, which has to be kept elsewhere.
+    #[arg(long)]
+    with_secrets: bool,
+}
+
+/// Makes the data of a hub from a copy.
+#[derive(Args)]
+pub(crate) struct Restore {
+    /// The folder that `seawall backup` has written.
+    from: PathBuf,
+
+    /// Where the hub will keep everything: a folder that is new or empty.
+    #[arg(long, env = "SEAWALL_DATA_DIR")]
+    data_dir: PathBuf,
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let Copy { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
+        let (bytes, events, version) = (database.bytes, database.events, database.version);
+        say(&format!("`{}`: {events} events, {bytes} bytes, tables of version {version}", self.to.display()));
+        say(if secrets {
+            "with `secret.key`: whoever has this copy can read every secret; keep it like one"
+        } else {
+            "without `secret.key`: keep that elsewhere; without it no secret of this copy can be opened"
+        });
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Restore {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let Copy { database, secrets } = restore(&self.from, &self.data_dir)?;
+        let (events, version, folder) = (database.events, database.version, self.data_dir.display());
+        say(&format!("`{folder}`: {events} events, tables of version {version}"));
+        if !secrets {
+            say(&format!(
+                "the copy has no `secret.key`: put the one of its time into `{folder}` before the hub starts"
+            ));
+        }
+        say(
+            "what was delivered after the copy was made is sent again, under new names of deliveries; receivers know it by its event",
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
+fn say(line: &str) {
+    println!("seawall: {line}");
+}

@@ -1,0 +1,113 @@
+//! Another key for all secrets, while the hub works.
+
+use std::io;
+
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::{Owner, Registered, Store};
+use seawall_hub_core::service::Refused;
+use tracing::{error, info};
+
+use crate::hub::Hub;
+use crate::seal::key_of;
+
+/// What a rotation has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Rotated {
+    /// The number of the key that seals now.
+    pub(crate) key: u32,
+    /// How many secrets were sealed anew.
+    pub(crate) resealed: usize,
+    /// Whose could not be opened. While there are such, the keys before stay.
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// Whose secret it is, as it is bound into what is sealed: a source and a service may have the same name.
+pub(crate) fn bound(owner: &Owner) -> String {
+    match owner {
+        Owner::Service(name) => name.to_string(),
+        Owner::Source(name) => source(name),
+    }
+}
+
+/// The same of a source.
+pub(crate) fn source(name: &Slug) -> String {
+    format!("source {name}")
+}
+
+impl Hub {
+    /// Seals all secrets with a new key, and drops the one before when nothing needs it. Wherever it dies, all can be opened,
+    /// and the next start goes on.
+    pub(crate) async fn rotate_secrets(&self) -> Result<Rotated, Refused> {
+        let _nobody_registers = self.keyring().changing().await;
+        self.note_rotation(&format!("key {}", self.keyring().newest() + 1)).await?;
+        let keyring = self.keyring().clone();
+        blocking(move || keyring.add_key()).await?;
+        self.seal_all().await
+    }
+
+    /// Goes on with a rotation that a process before has begun, and says which secrets can't be opened at all.
+    pub(crate) async fn finish_rotation_before(&self) -> Result<(), Refused> {
+        let before = self.keyring().on_disk().map_err(|error| unwritten(&error))?;
+        if before.len() > 1 {
+            let _nobody_registers = self.keyring().changing().await;
+            self.seal_all().await?;
+        }
+        for (owner, sealed) in sealed(&self.store().registered().await?) {
+            if self.keyring().unseal(&sealed, &bound(&owner)).is_none() {
+                let cause =
+                    "`secret.key` does not open it; bring back the right one, or register the secret again";
+                error!(target: "seawall", whose = named(&owner), cause, action = "ManualReview", "[Secrets][Open] Failed!");
+            }
+        }
+        Ok(())
+    }
+
+    async fn seal_all(&self) -> Result<Rotated, Refused> {
+        let keyring = self.keyring().clone();
+        let key = keyring.newest();
+        let resealed = self.reseal(|owner, sealed| keyring.reseal(sealed, &bound(owner))).await?;
+        // What counts is what is kept.
+        let kept = sealed(&self.store().registered().await?);
+        let left = kept.into_iter().filter(|(_, sealed)| key_of(sealed) != Some(key));
+        let unreadable: Vec<String> = left.map(|(owner, _)| named(&owner)).collect();
+        if unreadable.is_empty() {
+            blocking(move || keyring.drop_old_keys()).await?;
+        }
+        info!(target: "seawall", key, resealed, unreadable = unreadable.len(), "[Secrets][Rotate] Success.");
+        Ok(Rotated { key, resealed, unreadable })
+    }
+}
+
+fn sealed(registered: &Registered) -> Vec<(Owner, seawall_hub_core::domain::service::Sealed)> {
+    let services = registered.services.iter().filter_map(|service| {
+        service.auth.clone().map(|sealed| (Owner::Service(service.name.clone()), sealed))
+    });
+    let sources =
+        registered.sources.iter().map(|source| (Owner::Source(source.name.clone()), source.proof.clone()));
+    services.chain(sources).collect()
+}
+
+fn named(owner: &Owner) -> String {
+    match owner {
+        Owner::Service(name) => format!("service {name}"),
+        Owner::Source(name) => format!("source {name}"),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Refused> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| unwritten(&error)),
+        Err(error) => Err(unwritten(&io::Error::other(error))),
+    }
+}
+
+/// The keys are as they were.
+fn unwritten(error: &io::Error) -> Refused {
+    use seawall_hub_core::port::store::StoreError;
+    Refused::Store(match error.kind() {
+        io::ErrorKind::StorageFull => StoreError::Full,
+        _ => StoreError::Failed(format!("`secret.key` can't be written: {error}")),
+    })
+}

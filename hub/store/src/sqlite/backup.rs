@@ -1,0 +1,152 @@
+//! A copy of the database, taken beside whoever writes, and a database made of it again.
+//!
+//! # Why `VACUUM INTO`, and not page by page?
+//! A copy that is made page by page begins anew whenever somebody writes, and under load has no end. This one reads one state of
+//! the database from beginning to end, whatever is written meanwhile, and leaves out what is free. Its price: while it runs, the
+//! write-ahead log can't be folded back and grows.
+//!
+//! # What a name promises
+//! A file gets its name when all of it is on the disk. A backup or a restore that was interrupted has left nothing that could be
+//! taken for a whole one.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{OpenError, make_file_private, make_private, schema, take_lock};
+
+const DATABASE: &str = "seawall.db";
+const UNFINISHED: &str = "seawall.db.unfinished";
+
+/// A copy of a database, and what is known of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Copied {
+    /// The version of its tables.
+    pub version: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// How many events are in it.
+    pub events: u64,
+}
+
+/// Copies the database of one folder into another, which must be new or empty. Whether a hub runs on it makes no difference.
+///
+/// Before the copy gets its name, `besides` does what else is to be there with it.
+pub fn backup(data: &Path, to: &Path, besides: impl FnOnce() -> io::Result<()>) -> Result<Copied, OpenError> {
+    let from = data.join(DATABASE);
+    if !from.is_file() {
+        return Err(OpenError(format!("there is no `{DATABASE}` in `{}`", data.display())));
+    }
+    make_private(to).map_err(|error| at("can't make", to, &error))?;
+    refuse_full(to, &[UNFINISHED])?;
+    let unfinished = fresh(to)?;
+    let source = Connection::open_with_flags(&from, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(|error| at("can't open", &from, &error))?;
+    let name = unfinished.to_str().ok_or_else(|| at("can't write to", to, &"its name is no text"))?;
+    source.execute("VACUUM INTO ?1", [name]).map_err(|error| at("can't copy", &from, &error))?;
+    let copied = checked(&unfinished, "quick_check")?;
+    besides().map_err(|error| at("can't write to", to, &error))?;
+    finish(to)?;
+    Ok(copied)
+}
+
+/// Makes a database of a backup, in a folder that must be new or empty. It names its deliveries anew: after it was copied, others
+/// have been given names that must not come again.
+///
+/// Before the database gets its name, `besides` does what else is to be there with it.
+pub fn restore(
+    from: &Path,
+    data: &Path,
+    besides: impl FnOnce() -> io::Result<()>,
+) -> Result<Copied, OpenError> {
+    let source = from.join(DATABASE);
+    if !source.is_file() {
+        return Err(OpenError(format!(
+            "there is no `{DATABASE}` in `{}`: it is no whole backup",
+            from.display()
+        )));
+    }
+    make_private(data).map_err(|error| at("can't make", data, &error))?;
+    // First what is there, so that nothing is put into a folder that is refused.
+    refuse_full(data, &[UNFINISHED, "lock"])?;
+    let _lock = take_lock(data)?;
+    refuse_full(data, &[UNFINISHED, "lock"])?;
+    let unfinished = fresh(data)?;
+    fs::copy(&source, &unfinished).map_err(|error| at("can't copy", &source, &error))?;
+    // What is checked is what will be used.
+    let copied = checked(&unfinished, "integrity_check")?;
+    let connection = Connection::open(&unfinished).map_err(|error| at("can't open", &unfinished, &error))?;
+    connection
+        .execute("UPDATE meta SET era = random()", [])
+        .map_err(|error| at("can't renew", &unfinished, &error))?;
+    drop(connection);
+    besides().map_err(|error| at("can't write to", data, &error))?;
+    finish(data)?;
+    Ok(copied)
+}
+
+fn at(what: &str, path: &Path, why: &dyn std::fmt::Display) -> OpenError {
+    OpenError(format!("{what} `{}`: {why}", path.display()))
+}
+
+/// Only what an attempt before has left may be there.
+fn refuse_full(folder: &Path, allowed: &[&str]) -> Result<(), OpenError> {
+    let entries = fs::read_dir(folder).map_err(|error| at("can't read", folder, &error))?;
+    for entry in entries {
+        let name = entry.map_err(|error| at("can't read", folder, &error))?.file_name();
+        if !allowed.iter().any(|allowed| name == *allowed) {
+            let word = format!("`{}` is in it; choose a folder that is new or empty", name.display());
+            return Err(at("can't write to", folder, &word));
+        }
+    }
+    Ok(())
+}
+
+/// An empty file for its owner only.
+fn fresh(folder: &Path) -> Result<PathBuf, OpenError> {
+    let path = folder.join(UNFINISHED);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(at("can't write to", folder, &error));
+        }
+        _ => {}
+    }
+    make_file_private(&path).map_err(|error| at("can't write to", folder, &error))?;
+    Ok(path)
+}
+
+/// Whether all of it can be read, and this program knows its tables.
+fn checked(path: &Path, check: &str) -> Result<Copied, OpenError> {
+    let read = || -> rusqlite::Result<(String, u32, u64)> {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let found = connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
+        let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let events: i64 = connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        connection.query_row("SELECT era FROM meta", [], |row| row.get::<_, i64>(0))?;
+        Ok((found, version, events.cast_unsigned()))
+    };
+    let (found, version, events) =
+        read().map_err(|error| at("this is no database of the hub:", path, &error))?;
+    if found != "ok" {
+        return Err(at("the database is damaged:", path, &found));
+    }
+    schema::check_version(version)?;
+    let bytes = fs::metadata(path).map_err(|error| at("can't read", path, &error))?.len();
+    Ok(Copied { version, bytes, events })
+}
+
+/// It is on the disk, and only then has its name.
+fn finish(folder: &Path) -> Result<(), OpenError> {
+    let (unfinished, whole) = (folder.join(UNFINISHED), folder.join(DATABASE));
+    let done = || {
+        File::open(&unfinished)?.sync_all()?;
+        fs::rename(&unfinished, &whole)?;
+        // The name is part of the folder.
+        #[cfg(unix)]
+        File::open(folder)?.sync_all()?;
+        Ok::<(), io::Error>(())
+    };
+    done().map_err(|error| at("can't write to", folder, &error))
+}

@@ -1,0 +1,118 @@
+//! What is old: finding it beside the one who writes, and taking it out.
+
+use rusqlite::{Connection, params};
+use seawall_hub_core::domain::retention::Limits;
+use seawall_hub_core::port::store::{OldEvents, Prune, StoreError};
+
+use super::changes::Changes;
+use super::unit_of_work::translate;
+
+/// So many events are looked at together, however few of them are old.
+const LOOKED_AT: usize = 1_000;
+/// So many pages that are free are kept for what comes next,
+const FREE_KEPT: i64 = 1_024;
+/// and one in so many of all.
+const FREE_SHARE: i64 = 4;
+
+/// Whether event `e` may go: every delivery of it has ended and is old, and none is the newest of all, whose number must not be
+/// given out again. `?1` and `?2` are the limits.
+const IS_OLD: &str = "NOT EXISTS (
+         SELECT 1 FROM deliveries d LEFT JOIN dead_letters l ON l.delivery = d.number WHERE d.event = e.number
+         AND (d.number = (SELECT max(number) FROM deliveries)
+              OR NOT (d.state = 7 AND d.touched < ?1 OR d.state = 8 AND coalesce(l.discarded, 9223372036854775807) < ?2)))
+     AND (e.accepted < ?1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number))";
+
+/// The payload is not read, only its length, which stands before it.
+pub(super) fn old_sql() -> String {
+    format!(
+        "SELECT e.number, e.accepted, length(e.payload), {IS_OLD} FROM events e WHERE e.number > ?3 ORDER BY e.number LIMIT ?4"
+    )
+}
+
+pub(super) fn old_events(
+    connection: &Connection,
+    limits: Limits,
+    behind: u64,
+) -> rusqlite::Result<OldEvents> {
+    let mut statement = connection.prepare_cached(&old_sql())?;
+    let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
+    let mut rows =
+        statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), most])?;
+    let (mut old, mut looked_at, mut last) = (OldEvents::default(), 0, behind);
+    while let Some(row) = rows.next()? {
+        // They are in the order of their arrival: behind the first that is young are others that are.
+        if row.get::<_, i64>(1)? >= limits.delivered.max(limits.discarded).0 {
+            return Ok(old);
+        }
+        (looked_at, last) = (looked_at + 1, row.get::<_, i64>(0)?.cast_unsigned());
+        if row.get(3)? {
+            old.found.push((last, row.get::<_, i64>(2)?.cast_unsigned()));
+        }
+    }
+    old.next = (looked_at == LOOKED_AT).then_some(last);
+    Ok(old)
+}
+
+impl Changes<'_> {
+    pub(super) fn prune(&mut self, prune: &Prune) -> Result<(), StoreError> {
+        self.committed.touched += match prune {
+            Prune::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
+            // The oldest first, and the newest never: its number must not be given out again.
+            Prune::Audit { before, most } => self.run(
+                "DELETE FROM audit WHERE number IN
+                 (SELECT number FROM (SELECT number, at FROM audit ORDER BY number LIMIT ?2) WHERE at < ?1)
+                 AND number < (SELECT max(number) FROM audit)",
+                params![before.0, most],
+            )?,
+            Prune::Keys { now, most } => self.run(
+                "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT ?2)",
+                params![now.0, most],
+            )?,
+            Prune::Room { most } => self.give_back(*most)?,
+        };
+        Ok(())
+    }
+
+    fn prune_events(&self, numbers: &[u64], limits: Limits) -> Result<usize, StoreError> {
+        let mut gone = 0;
+        for number in numbers.iter().map(|number| number.cast_signed()) {
+            let is_old = self.find(
+                &format!("SELECT 1 FROM events e WHERE e.number = ?3 AND {IS_OLD}"),
+                params![limits.delivered.0, limits.discarded.0, number],
+                |_| Ok(()),
+            )?;
+            if is_old.is_none() {
+                continue;
+            }
+            for of_deliveries in [
+                "DELETE FROM requests WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
+                "DELETE FROM attempts WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
+                "DELETE FROM dead_letters WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
+            ] {
+                self.run(of_deliveries, [number])?;
+            }
+            self.run("DELETE FROM deliveries WHERE event = ?1", [number])?;
+            gone += self.run("DELETE FROM events WHERE number = ?1", [number])?;
+        }
+        Ok(gone)
+    }
+
+    /// Gives back pages that are free and will not soon be needed again.
+    fn give_back(&self, most: u32) -> Result<usize, StoreError> {
+        let count = |name: &str| {
+            let value = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            value.map_err(|error| translate(&error))
+        };
+        let (all, free) = (count("page_count")?, count("freelist_count")?);
+        let spare = (free - FREE_KEPT.max(all / FREE_SHARE)).min(i64::from(most));
+        if spare <= 0 {
+            return Ok(0);
+        }
+        // A row for each page, and only who reads them all gives them all back.
+        let mut vacuum = self.prepare(&format!("PRAGMA incremental_vacuum({spare})"))?;
+        let mut rows = vacuum.raw_query();
+        while rows.next().map_err(|error| translate(&error))?.is_some() {}
+        // A file that was made before this could be has nothing to give back.
+        Ok(usize::try_from(free - count("freelist_count")?).unwrap_or(0))
+    }
+}

@@ -1,0 +1,217 @@
+//! What is old goes, and nothing else.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use seawall::millis;
+use seawall_hub_core::domain::audit::AuditEntry;
+use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::retention::{Limits, Retention};
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{
+    Change, Committed, Following, Once, PageAt, Prune, Store, StoreError, Unit, Urgency,
+};
+use serde_json::json;
+
+use crate::conformance::{NOW, Names, Place, SPENT, add, event, settle, to, unit};
+use crate::scene::{Scene, USUAL, everything};
+
+const DAY: i64 = 86_400_000;
+/// As if so much time had passed since all happened.
+fn after(days: i64) -> Limits {
+    Retention::default().limits(Millis(NOW.0 + days * DAY))
+}
+
+/// How many rows there are of everything that belongs to an event.
+fn rows(place: &Place) -> [i64; 5] {
+    let connection = Connection::open(place.database()).unwrap();
+    ["events", "deliveries", "requests", "attempts", "dead_letters"].map(|table| {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    })
+}
+
+async fn prune(store: &impl Store, prune: Prune) -> Result<Committed, StoreError> {
+    store.commit(Urgency::Retention, Unit::of(Change::Prune(prune))).await
+}
+
+/// Takes out all that may go; how many events it was.
+async fn prune_events(store: &impl Store, limits: Limits) -> usize {
+    let (mut gone, mut behind) = (0, Some(0));
+    while let Some(from) = behind {
+        let old = store.old_events(limits, from).await.unwrap();
+        let numbers = old.found.iter().map(|(number, _)| *number).collect();
+        gone += prune(store, Prune::Events { numbers, limits }).await.unwrap().touched;
+        behind = old.next;
+    }
+    gone
+}
+
+/// HUB-9: an event goes with all that belongs to it when every delivery of it has ended and is old: what was delivered after a
+/// week, what was discarded after a month. What waits, and dead letters that nobody has discarded, stay.
+#[tokio::test]
+async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
+    let place = Place::new();
+    let store = place.open();
+    let given_up = Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false };
+    let both = add(&store, "both delivered", &["billing", "mail"]).await.unwrap().names();
+    for id in both {
+        settle(&store, id, Following::Delivered).await.unwrap();
+    }
+    let half = add(&store, "one under way", &["billing", "mail"]).await.unwrap().names();
+    settle(&store, half[0], Following::Delivered).await.unwrap();
+    let open = add(&store, "a dead letter", &["billing"]).await.unwrap().names();
+    settle(&store, open[0], given_up).await.unwrap();
+    let discarded = add(&store, "a discarded one", &["billing"]).await.unwrap().names();
+    settle(&store, discarded[0], given_up).await.unwrap();
+    store.commit(Urgency::Admin, unit([Change::Discard { dead: discarded[0], at: NOW }])).await.unwrap();
+    add(&store, "for no rule", &[]).await.unwrap();
+    let newest = add(&store, "the newest", &["billing"]).await.unwrap().names();
+    settle(&store, newest[0], Following::Delivered).await.unwrap();
+    assert_eq!(rows(&place), [6, 7, 7, 2, 2]);
+
+    assert_eq!(prune_events(&store, after(6)).await, 0, "nothing is old");
+    assert_eq!(prune_events(&store, after(8)).await, 2, "what was delivered, and what was for nobody");
+    assert_eq!(rows(&place), [4, 5, 5, 2, 2]);
+    assert!(store.event("both delivered", None).await.unwrap().is_none());
+    assert_eq!(prune_events(&store, after(31)).await, 1, "what was discarded");
+    assert_eq!(rows(&place), [3, 4, 4, 1, 1]);
+    assert_eq!(prune_events(&store, after(3_650)).await, 0);
+    for id in ["one under way", "a dead letter", "the newest"] {
+        assert!(store.event(id, None).await.unwrap().is_some(), "{id}");
+    }
+    // What ends late is old late.
+    settle(&store, half[1], Following::Delivered).await.unwrap();
+    assert_eq!(prune_events(&store, after(8)).await, 1);
+}
+
+/// HUB-9, PRM-2: the newest delivery stays, however old it is, so that no name is given out twice; also not after a restart.
+#[tokio::test]
+async fn prm_2_names_are_not_given_out_again_when_all_is_pruned() {
+    let place = Place::new();
+    let store = place.open();
+    let mut last = None;
+    for id in ["a", "b", "c"] {
+        let name = add(&store, id, &["billing"]).await.unwrap().names()[0];
+        settle(&store, name, Following::Delivered).await.unwrap();
+        last = Some(name);
+    }
+    assert_eq!(prune_events(&store, after(8)).await, 2);
+    drop(store);
+    let store = place.open();
+    assert_eq!(prune_events(&store, after(8)).await, 0);
+    let next = add(&store, "d", &["billing"]).await.unwrap().names()[0];
+    assert!(Some(next) > last);
+    // Now another one is the newest.
+    assert_eq!(prune_events(&store, after(8)).await, 1);
+}
+
+/// HUB-9: what was found to be old and is not any more when it is its turn stays.
+#[tokio::test]
+async fn hub_9_what_comes_between_keeps_an_event() {
+    let place = Place::new();
+    let store = place.open();
+    let old = add(&store, "old", &["billing"]).await.unwrap().names();
+    let given_up = Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false };
+    settle(&store, old[0], given_up).await.unwrap();
+    add(&store, "newer", &["billing"]).await.unwrap();
+    let numbers = vec![1, 2, 99];
+    let pruned = prune(&store, Prune::Events { numbers, limits: after(3_650) }).await.unwrap();
+    assert_eq!((pruned.touched, rows(&place)[0]), (0, 2));
+}
+
+/// HUB-9: the audit log goes from its old end, keys of idempotency when their time is over, a bounded number at once.
+#[tokio::test]
+async fn hub_9_audit_and_keys_go_by_their_age() {
+    let place = Place::new();
+    let store = place.open();
+    for day in 0..10 {
+        let at = Millis(NOW.0 + day * DAY);
+        let text = || String::from("x");
+        let entry = AuditEntry { at, who: text(), action: text(), target: text(), reason: None, trace: None };
+        let once = Once { scope: "events", key: day.to_string(), fingerprint: [0; 32], note: text(), at };
+        store.commit(Urgency::Admin, unit([Change::Audit(entry)])).await.unwrap();
+        let event = Change::AddEvent(event(&day.to_string()), Vec::new());
+        // One that comes with a key lets go of a few old ones.
+        if day < 2 {
+            store.commit(Urgency::Ingest, unit([Change::Once(once), event])).await.unwrap();
+        }
+    }
+    let before = Millis(NOW.0 + 5 * DAY);
+    let audit = |most| prune(&store, Prune::Audit { before, most });
+    assert_eq!(audit(3).await.unwrap().touched, 3);
+    assert_eq!(audit(3).await.unwrap().touched, 2);
+    assert_eq!(audit(3).await.unwrap().touched, 0);
+    let late = Millis(NOW.0 + 5_000 * DAY);
+    prune(&store, Prune::Audit { before: late, most: 100 }).await.unwrap();
+    let left = store.audit(PageAt { from: None, size: 100 }).await.unwrap().items;
+    assert_eq!(
+        left.iter().map(|entry| entry.at.0).collect::<Vec<_>>(),
+        [NOW.0 + 9 * DAY],
+        "the newest stays"
+    );
+    let keys = prune(&store, Prune::Keys { now: late, most: 100 }).await.unwrap();
+    assert_eq!(keys.touched, 1, "the other went when this one came");
+}
+
+/// HUB-9: the file does not keep the room that pruning has left: what is more than a quarter of it goes back to the system, a
+/// few pages at a time.
+#[tokio::test]
+async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
+    let place = Place::new();
+    let store = place.open();
+    let numbers: Vec<u64> = (1..=400).collect();
+    for number in &numbers {
+        let mut large = (*event(&number.to_string())).clone();
+        large.payload = vec![b'x'; 40_000].into();
+        let large = Change::AddEvent(large.into(), vec![to("billing")]);
+        let made = store.commit(Urgency::Ingest, unit([large])).await.unwrap().names();
+        settle(&store, made[0], Following::Delivered).await.unwrap();
+    }
+    let pages = |name: &str| {
+        let connection = Connection::open(place.database()).unwrap();
+        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let before = pages("page_count");
+    assert_eq!(prune(&store, Prune::Room { most: 64 }).await.unwrap().touched, 0, "nothing is free");
+    assert_eq!(prune_events(&store, after(8)).await, 399);
+    let mut steps = 0;
+    loop {
+        match prune(&store, Prune::Room { most: 64 }).await.unwrap().touched {
+            0 => break,
+            given_back => assert!(given_back <= 64, "{given_back} pages at once"),
+        }
+        steps += 1;
+    }
+    let (after, free) = (pages("page_count"), pages("freelist_count"));
+    assert!(steps > 10 && after < before / 2, "{before} pages were {after} after {steps} steps");
+    assert!((1..=1_024).contains(&free), "{free} pages are free for what comes next");
+}
+
+/// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_9_events_come_in_while_old_ones_go() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            for number in 0..300 {
+                let id = scene.one(&format!("old {number}").replace(' ', "-"), json!({})).await;
+                scene.until(id, State::Delivered).await;
+            }
+            tokio::time::sleep(millis(2)).await;
+            let none = Some(Duration::ZERO);
+            scene.hub.keep_for(Retention { delivered: none, discarded: none, audit: None });
+            let (pruned, new) = tokio::join!(scene.hub.prune(), async {
+                let mut new = Vec::new();
+                for number in 0..300 {
+                    new.push(scene.one(&format!("new-{number}"), json!({})).await);
+                }
+                new
+            });
+            assert!(pruned.unwrap().events >= 299);
+            scene.hub.keep_for(Retention::default());
+            assert_eq!(new.len(), 300);
+            assert_eq!(scene.hub.prune().await.unwrap().events, 0, "what is new stays");
+        })
+        .await;
+}
