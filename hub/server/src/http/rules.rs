@@ -95,17 +95,8 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
 /// A rule as somebody has written it. `named` is what the path says.
 pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldProblem>> {
     let mut fields = Fields::new(body);
-    let name = match named {
-        Some(named) => {
-            if fields.text("name").is_some_and(|name| name != named) {
-                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
-            }
-            named.to_owned()
-        }
-        None => fields.needed("name"),
-    };
+    let name = fields.name(named);
     let (events, service) = (fields.needed("eventType"), fields.needed("service"));
-    let name = fields.parsed("name", &name, Slug::new);
     let events = fields.parsed("eventType", &events, Pattern::new);
     let service = fields.parsed("service", &service, Slug::new);
     let filter = fields.text("filter");

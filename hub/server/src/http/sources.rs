@@ -52,16 +52,7 @@ pub(super) async fn replace(
 
 async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
     let mut fields = Fields::new(body);
-    let name = match named {
-        Some(named) => {
-            if fields.text("name").is_some_and(|name| name != named) {
-                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
-            }
-            named.to_owned()
-        }
-        None => fields.needed("name"),
-    };
-    let name = fields.parsed("name", &name, Slug::new);
+    let name = fields.name(named);
     let event_type = fields.needed("eventType");
     let event_id = fields.text("eventId");
     let enabled = fields.switch("enabled", true);
