@@ -2,7 +2,9 @@
 
 mod backup;
 mod keep;
+mod reload;
 mod serve;
+mod settings;
 
 use clap::{Parser, Subcommand};
 
