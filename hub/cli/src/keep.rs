@@ -10,15 +10,15 @@ use seawall_hub_server::retention::{KEPT_AT_LEAST, Retention};
 pub(crate) struct Keep {
     /// How long events stay whose deliveries are delivered: a duration such as `7d`, or `forever`. [default: 7d]
     #[arg(long, env = "SEAWALL_KEEP_DELIVERED", value_name = "TIME", value_parser = kept)]
-    keep_delivered: Option<Kept>,
+    pub(crate) keep_delivered: Option<Kept>,
 
     /// How long dead letters stay that were discarded. [default: 30d]
     #[arg(long, env = "SEAWALL_KEEP_DISCARDED", value_name = "TIME", value_parser = kept)]
-    keep_discarded: Option<Kept>,
+    pub(crate) keep_discarded: Option<Kept>,
 
     /// How long it is known who has changed what. [default: 365d]
     #[arg(long, env = "SEAWALL_KEEP_AUDIT", value_name = "TIME", value_parser = kept)]
-    keep_audit: Option<Kept>,
+    pub(crate) keep_audit: Option<Kept>,
 }
 
 /// A time, or for ever.
@@ -26,6 +26,15 @@ pub(crate) struct Keep {
 pub(crate) struct Kept(Option<Duration>);
 
 impl Keep {
+    /// With what is said elsewhere behind it.
+    pub(crate) fn over(self, other: Keep) -> Keep {
+        Keep {
+            keep_delivered: self.keep_delivered.or(other.keep_delivered),
+            keep_discarded: self.keep_discarded.or(other.keep_discarded),
+            keep_audit: self.keep_audit.or(other.keep_audit),
+        }
+    }
+
     /// With defaults for what is not said.
     pub(crate) fn retention(self) -> Retention {
         let usual = Retention::default();

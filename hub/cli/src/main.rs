@@ -8,7 +8,9 @@ mod input;
 mod keep;
 mod lists;
 mod output;
+mod reload;
 mod serve;
+mod settings;
 mod talk;
 
 use std::process::ExitCode;

@@ -1,7 +1,6 @@
 //! `seawall serve`.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,45 +9,33 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use seawall::task::shutdown::{Phase, Shutdown};
-use seawall_hub_server::log::{Format, Log};
+use seawall_hub_server::log::Log;
 use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
-use tracing::{Level, error, info};
+use tracing::{error, info};
+
+use crate::reload::Reload;
+use crate::settings::{Said, Settings, file};
 
 /// Runs the hub.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Where it listens. It speaks plain HTTP: beyond this machine, put something that speaks TLS in front of it.
-    #[arg(long, default_value = "127.0.0.1:8480")]
-    listen: SocketAddr,
+    /// A file with settings, in TOML. What is said here or in the environment has the last word. It is read again when it
+    /// changes, and on SIGHUP.
+    #[arg(long, env = "SEAWALL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
 
-    /// Where it keeps everything. If it is not said: `seawall` in the folder for data of the system.
-    #[arg(long, env = "SEAWALL_DATA_DIR")]
-    data_dir: Option<PathBuf>,
-
-    /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
-    #[arg(long, value_name = "CIDR")]
-    allow_egress: Vec<String>,
+    #[command(flatten)]
+    said: Said,
 
     /// The admin key. Without it one is made and printed at the first start.
     #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
     admin_key: Option<String>,
 
-    /// How the log is written, to stderr: text for people, json for machines.
-    #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", default_value = "text", value_parser = format)]
-    log_format: Format,
-
-    /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
-    #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", default_value = "info", value_parser = level)]
-    log_level: Level,
-
     /// Makes a new `secret.key` although the one that opens the secrets of services and sources is missing. They have to be
     /// registered again.
     #[arg(long)]
     new_secret_key: bool,
-
-    #[command(flatten)]
-    keep: crate::keep::Keep,
 }
 
 /// The last lines have so long to get out; whoever reads them may be gone.
@@ -56,9 +43,10 @@ const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let log = Log::install(self.log_format, self.log_level, std::io::stderr())?;
+        let settings = self.said.over(&file(self.config.as_deref())?);
+        let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(self.serve()),
+            Ok(runtime) => runtime.block_on(self.serve(settings, log.clone())),
             Err(error) => Err(error.into()),
         };
         // Said by the log and by nobody else: writing to a stderr that nobody reads would hold up the end.
@@ -71,21 +59,22 @@ impl Serve {
         Ok(code)
     }
 
-    async fn serve(self) -> anyhow::Result<ExitCode> {
-        let data_dir = match self.data_dir {
-            Some(folder) => folder,
+    async fn serve(self, settings: Settings, log: Log) -> anyhow::Result<ExitCode> {
+        let data_dir = match &settings.data_dir {
+            Some(folder) => folder.clone(),
             None => default_data_dir().context(
                 "there is no home folder to keep data in; say where with `--data-dir` or SEAWALL_DATA_DIR",
             )?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
-        let options = Options { allow_egress: self.allow_egress, new_secret_key: self.new_secret_key };
+        let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
+        let options = Options { allow_egress, new_secret_key };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
-        hub.keep_for(self.keep.retention());
-        let listener = TcpListener::bind(self.listen)
+        hub.keep_for(settings.retention);
+        let listener = TcpListener::bind(settings.listen)
             .await
-            .with_context(|| format!("can't listen on {}", self.listen))?;
+            .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
         let given = match self.admin_key {
             Some(key) if key.len() < 16 => {
@@ -111,6 +100,12 @@ impl Serve {
             sources = hub.sources().len(), "[Hub][Start] Success."
         );
 
+        let following = async {
+            match self.config {
+                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub).await,
+                None => std::future::pending().await,
+            }
+        };
         let mut shutdown = Shutdown::new().delay(Duration::ZERO);
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
@@ -121,6 +116,7 @@ impl Serve {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
             error = hub.run() => Err(error),
             error = hub.broken() => Err(error),
+            () = following => unreachable!("it has no end"),
         };
         hub.tell();
         match ended {
@@ -144,24 +140,6 @@ fn default_data_dir() -> Option<PathBuf> {
         folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
     };
     Some(base.join("seawall"))
-}
-
-fn format(text: &str) -> Result<Format, &'static str> {
-    match text {
-        "text" => Ok(Format::Text),
-        "json" => Ok(Format::Json),
-        _ => Err("it is text or json"),
-    }
-}
-
-fn level(text: &str) -> Result<Level, &'static str> {
-    match text {
-        "error" => Ok(Level::ERROR),
-        "warn" => Ok(Level::WARN),
-        "info" => Ok(Level::INFO),
-        "debug" => Ok(Level::DEBUG),
-        _ => Err("it is error, warn, info or debug"),
-    }
 }
 
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.

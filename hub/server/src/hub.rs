@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use seawall::{Clock, Registry};
+use seawall_http::egress::{BadCidr, Cidr};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
@@ -67,17 +68,9 @@ impl Hub {
     pub async fn open(folder: &Path, options: &Options) -> Result<Self, CannotOpen> {
         // Before anybody counts.
         let _ = Numbers::of_process();
-        let mut egress = Egress::default();
-        for range in &options.allow_egress {
-            let parsed = range.parse().map_err(|error| {
-                CannotOpen(format!("`{range}` is no range of addresses, like `10.1.0.0/16`: {error}"))
-            });
-            egress = egress.allow(parsed?);
-        }
+        let client = client(&options.allow_egress)?;
         let store = Sqlite::open(folder).map_err(|error| CannotOpen(error.to_string()))?;
         let keyring = keyring(folder, &store, options.new_secret_key).await?;
-        let client =
-            HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))?;
         let transport = Http::new(client, keyring.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         let registry = Registry::builder().metrics().build();
@@ -86,6 +79,12 @@ impl Hub {
         let hub = Hub { inner, transport, keyring, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
+    }
+
+    /// From now on requests go to public addresses, and to these ranges of private ones. What is under way ends as it began.
+    pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
+        self.transport.change_client(client(ranges)?);
+        Ok(())
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
@@ -108,6 +107,24 @@ impl Deref for Hub {
     fn deref(&self) -> &Self::Target {
         &self.inner
     }
+}
+
+/// Whether this is a range of addresses, like `10.1.0.0/16`.
+pub fn is_range(text: &str) -> Result<(), String> {
+    range(text).map(drop)
+}
+
+fn range(text: &str) -> Result<Cidr, String> {
+    text.parse().map_err(|error: BadCidr| error.to_string())
+}
+
+/// A client that reaches public addresses, and these ranges of private ones.
+fn client(allowed: &[String]) -> Result<HttpClient, CannotOpen> {
+    let mut egress = Egress::default();
+    for text in allowed {
+        egress = egress.allow(range(text).map_err(CannotOpen)?);
+    }
+    HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))
 }
 
 /// The keys of this folder. At the first start they are made; later they must not be missing, because a new one would open

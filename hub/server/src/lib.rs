@@ -14,6 +14,6 @@ mod serve;
 pub mod source;
 pub mod transport;
 
-pub use hub::{CannotOpen, Hub, Options};
+pub use hub::{CannotOpen, Hub, Options, is_range};
 pub use seawall_hub_core::domain::retention;
 pub use serve::serve;

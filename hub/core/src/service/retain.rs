@@ -61,6 +61,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// Lets go of what is old, again and again.
     pub(super) async fn retain(&self) {
+        // They are there from the start, and not only when there was something to count.
+        for kind in ["event", "audit", "key", "page"] {
+            counter!(numbers::PRUNED, "kind" => kind).increment(0);
+        }
         // Soon after the start too: whoever starts it again may have done so because the disk was full.
         tokio::time::sleep(FIRST_LOOK).await;
         loop {

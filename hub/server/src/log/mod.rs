@@ -9,7 +9,7 @@ mod line;
 mod queue;
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::Clock;
@@ -33,6 +33,7 @@ pub enum Format {
 #[derive(Clone, Debug)]
 pub struct Log {
     queue: Arc<Queue>,
+    level: Arc<RwLock<Level>>,
 }
 
 /// So many lines wait to be written at most.
@@ -44,9 +45,17 @@ impl Log {
     pub fn install(format: Format, level: Level, out: impl Write + Send + 'static) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::new(LINES_MAX));
         queue::start(queue.clone(), format, out)?;
-        let lines = Lines { queue: queue.clone(), format, level, clock: Clock::system() };
+        let level = Arc::new(RwLock::new(level));
+        let lines = Lines { queue: queue.clone(), format, level: level.clone(), clock: Clock::system() };
         let _ = tracing::subscriber::set_global_default(lines);
-        Ok(Log { queue })
+        Ok(Log { queue, level })
+    }
+
+    /// From now on what is at least this urgent is written.
+    pub fn set_level(&self, level: Level) {
+        *self.level.write().unwrap_or_else(PoisonError::into_inner) = level;
+        // Those who write have been told before whether anybody listens.
+        tracing::callsite::rebuild_interest_cache();
     }
 
     /// Waits until everything so far is written, but no longer than this: who reads may have gone.
@@ -58,19 +67,26 @@ impl Log {
 struct Lines {
     queue: Arc<Queue>,
     format: Format,
-    level: Level,
+    /// Read once for each place that writes, and again when it changes.
+    level: Arc<RwLock<Level>>,
     clock: Clock,
+}
+
+impl Lines {
+    fn level(&self) -> Level {
+        *self.level.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Subscriber for Lines {
     /// What libraries have to say is heard from warnings on.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let own = metadata.target() == "seawall" || metadata.target().starts_with("seawall_");
-        *metadata.level() <= self.level && (own || *metadata.level() <= Level::WARN)
+        *metadata.level() <= self.level() && (own || *metadata.level() <= Level::WARN)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::from_level(self.level))
+        Some(LevelFilter::from_level(self.level()))
     }
 
     fn event(&self, event: &Event<'_>) {

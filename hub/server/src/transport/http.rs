@@ -25,7 +25,8 @@ pub const SUCCESS_KEPT: usize = 256;
 /// Sends deliveries over HTTP, through one client with its egress guard. A handle: clones share everything.
 #[derive(Clone, Debug)]
 pub struct Http {
-    client: HttpClient,
+    /// Another one, when other addresses are allowed.
+    client: Arc<RwLock<HttpClient>>,
     keyring: Keyring,
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
@@ -46,11 +47,16 @@ impl Http {
     /// By this client, with secrets that this keyring opens.
     #[must_use]
     pub fn new(client: HttpClient, keyring: Keyring) -> Self {
-        Http { client, keyring, opened: Arc::default() }
+        Http { client: Arc::new(RwLock::new(client)), keyring, opened: Arc::default() }
     }
 
-    pub(crate) fn client(&self) -> &HttpClient {
-        &self.client
+    pub(crate) fn client(&self) -> HttpClient {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// By this client from now on.
+    pub(crate) fn change_client(&self, client: HttpClient) {
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
     /// How the hub shows who it is to a service, if it does.
@@ -86,7 +92,7 @@ impl Transport for Http {
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
         let request = self.outgoing(service, request, letter)?;
-        match self.client.exchange(&request, attempt).await {
+        match self.client().exchange(&request, attempt).await {
             Ok(response) => {
                 let secrets =
                     self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();
@@ -111,7 +117,7 @@ impl Transport for Http {
     async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
         let request = self.outgoing(service, request, None)?;
         let response =
-            self.client.exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+            self.client().exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
         let mut headers = response.headers().clone();
         header::strip(&mut headers);
         let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {

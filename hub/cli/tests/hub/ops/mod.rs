@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod backup;
+mod config;
 mod retention;
 
 use std::path::Path;

@@ -1,0 +1,290 @@
+//! What can be said about the hub: on the command line, in the environment, and in a file, in this order.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::bail;
+use clap::Args;
+use seawall_hub_server::log::Format;
+use seawall_hub_server::{is_range, retention::Retention};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use tracing::Level;
+
+use crate::keep::{Keep, kept};
+
+/// What somebody has said, wherever it was.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Said {
+    /// Where it listens. It speaks plain HTTP: beyond this machine, put something that speaks TLS in front of it.
+    /// [default: 127.0.0.1:8480]
+    #[arg(long, env = "SEAWALL_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Where it keeps everything. If it is not said: `seawall` in the folder for data of the system.
+    #[arg(long, env = "SEAWALL_DATA_DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) allow_egress: Option<Vec<String>>,
+
+    /// How the log is written, to stderr: text for people, json for machines. [default: text]
+    #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", value_parser = format)]
+    pub(crate) log_format: Option<Format>,
+
+    /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
+    /// [default: info]
+    #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", value_parser = level)]
+    pub(crate) log_level: Option<Level>,
+
+    #[command(flatten)]
+    pub(crate) keep: Keep,
+}
+
+/// What holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    /// Nothing, if the system says where.
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) allow_egress: Vec<String>,
+    pub(crate) log_format: Format,
+    pub(crate) log_level: Level,
+    pub(crate) retention: Retention,
+}
+
+impl Said {
+    /// What holds, with what a file says behind it.
+    pub(crate) fn over(&self, file: &Said) -> Settings {
+        let usual = SocketAddr::from(([127, 0, 0, 1], 8480));
+        Settings {
+            listen: self.listen.or(file.listen).unwrap_or(usual),
+            data_dir: self.data_dir.clone().or_else(|| file.data_dir.clone()),
+            allow_egress: self.allow_egress.clone().or_else(|| file.allow_egress.clone()).unwrap_or_default(),
+            log_format: self.log_format.or(file.log_format).unwrap_or_default(),
+            log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
+            retention: self.keep.over(file.keep).retention(),
+        }
+    }
+}
+
+/// What a file says; nothing, if there is none.
+pub(crate) fn file(path: Option<&Path>) -> anyhow::Result<Said> {
+    let Some(path) = path else { return Ok(Said::default()) };
+    let shown = path.display();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => bail!("can't read `{shown}`: {error}"),
+    };
+    match read(&text) {
+        Ok(said) => Ok(said),
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(|problem| format!("{shown}:{problem}")).collect();
+            bail!("{}", problems.join("; "))
+        }
+    }
+}
+
+/// Something that is wrong in a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Problem {
+    line: usize,
+    column: usize,
+    reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.reason)
+    }
+}
+
+/// Reads a file, and finds everything that is wrong with it.
+fn read(text: &str) -> Result<Said, Vec<Problem>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader { text, problems: Vec::new() };
+    for error in errors {
+        reader.wrong(error.span().map_or(0, |span| span.start), error.message().to_owned());
+    }
+    let mut said = Said::default();
+    if reader.problems.is_empty() {
+        reader.root(table.get_ref(), &mut said);
+    }
+    reader.problems.sort_by_key(|problem| (problem.line, problem.column));
+    if reader.problems.is_empty() { Ok(said) } else { Err(reader.problems) }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    problems: Vec<Problem>,
+}
+
+type Value<'v> = Spanned<DeValue<'v>>;
+
+impl Reader<'_> {
+    fn root(&mut self, table: &DeTable<'_>, said: &mut Said) {
+        for (key, value) in table {
+            match &**key.get_ref() {
+                "listen" => said.listen = self.parsed(value, SocketAddr::from_str),
+                "data_dir" => said.data_dir = self.parsed(value, PathBuf::from_str),
+                "allow_egress" => said.allow_egress = self.list(value, range),
+                "log" => self.group(value, |reader, key, value| match key {
+                    "format" => set(&mut said.log_format, reader.parsed(value, format)),
+                    "level" => set(&mut said.log_level, reader.parsed(value, level)),
+                    _ => Err("format, level"),
+                }),
+                "keep" => self.group(value, |reader, key, value| match key {
+                    "delivered" => set(&mut said.keep.keep_delivered, reader.parsed(value, kept)),
+                    "discarded" => set(&mut said.keep.keep_discarded, reader.parsed(value, kept)),
+                    "audit" => set(&mut said.keep.keep_audit, reader.parsed(value, kept)),
+                    _ => Err("delivered, discarded, audit"),
+                }),
+                other => {
+                    let reason = format!(
+                        "there is no `{other}`; there are listen, data_dir, allow_egress, log.format, log.level, \
+                         keep.delivered, keep.discarded, keep.audit"
+                    );
+                    self.wrong(key.span().start, reason);
+                }
+            }
+        }
+    }
+
+    /// What `take` does not know it answers with what there is.
+    fn group(
+        &mut self,
+        value: &Value<'_>,
+        mut take: impl FnMut(&mut Self, &str, &Value<'_>) -> Result<(), &'static str>,
+    ) {
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.wrong(value.span().start, "a table is expected".into());
+        };
+        for (key, value) in table {
+            if let Err(known) = take(self, key.get_ref(), value) {
+                self.wrong(
+                    key.span().start,
+                    format!("there is no `{}` here; there are {known}", key.get_ref()),
+                );
+            }
+        }
+    }
+
+    fn parsed<T, E: fmt::Display>(
+        &mut self,
+        value: &Value<'_>,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let DeValue::String(text) = value.get_ref() else {
+            self.wrong(value.span().start, "a text is expected, in quotes".into());
+            return None;
+        };
+        parse(text).map_err(|reason| self.wrong(value.span().start, format!("`{text}`: {reason}"))).ok()
+    }
+
+    fn list(
+        &mut self,
+        value: &Value<'_>,
+        parse: impl Fn(&str) -> Result<String, String>,
+    ) -> Option<Vec<String>> {
+        let DeValue::Array(items) = value.get_ref() else {
+            self.wrong(value.span().start, "a list of texts is expected: [\"…\"]".into());
+            return None;
+        };
+        Some(items.iter().filter_map(|item| self.parsed(item, &parse)).collect())
+    }
+
+    fn wrong(&mut self, at: usize, reason: String) {
+        let before = &self.text[..at.min(self.text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        self.problems.push(Problem { line, column, reason });
+    }
+}
+
+fn set<T>(place: &mut Option<T>, value: Option<T>) -> Result<(), &'static str> {
+    *place = value;
+    Ok(())
+}
+
+fn range(text: &str) -> Result<String, String> {
+    is_range(text).map(|()| text.to_owned())
+}
+
+fn format(text: &str) -> Result<Format, &'static str> {
+    match text {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        _ => Err("it is text or json"),
+    }
+}
+
+fn level(text: &str) -> Result<Level, &'static str> {
+    match text {
+        "error" => Ok(Level::ERROR),
+        "warn" => Ok(Level::WARN),
+        "info" => Ok(Level::INFO),
+        "debug" => Ok(Level::DEBUG),
+        _ => Err("it is error, warn, info or debug"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+listen = "127.0.0.1:9000"
+data_dir = "/var/lib/seawall"
+allow_egress = ["10.0.0.0/8", "127.0.0.0/8"]
+[log]
+format = "json"
+level = "warn"
+[keep]
+delivered = "2d"
+discarded = "forever"
+audit = "30d"
+"#;
+
+    /// HUB-9: everything in a file counts; what is said on the command line counts more; what nobody says has its default.
+    #[test]
+    fn hub_9_what_is_said_nearer_wins() {
+        let in_file = read(WHOLE).map_err(|problems| format!("{problems:?}")).unwrap();
+        let settings = Said::default().over(&in_file);
+        assert_eq!(settings.listen.port(), 9000);
+        assert_eq!(settings.data_dir.as_deref(), Some(Path::new("/var/lib/seawall")));
+        assert_eq!(settings.allow_egress, ["10.0.0.0/8", "127.0.0.0/8"]);
+        assert_eq!((settings.log_format, settings.log_level), (Format::Json, Level::WARN));
+        let day = std::time::Duration::from_secs(86_400);
+        let kept = Retention { delivered: Some(day * 2), discarded: None, audit: Some(day * 30) };
+        assert_eq!(settings.retention, kept);
+        let nearer = Said {
+            log_level: Some(Level::DEBUG),
+            allow_egress: Some(vec!["192.168.0.0/16".into()]),
+            ..Said::default()
+        };
+        let settings = nearer.over(&in_file);
+        assert_eq!((settings.log_level, settings.listen.port()), (Level::DEBUG, 9000));
+        assert_eq!(settings.allow_egress, ["192.168.0.0/16"]);
+        let usual = Said::default().over(&Said::default());
+        assert_eq!(
+            (usual.listen.port(), usual.log_level, usual.retention),
+            (8480, Level::INFO, Retention::default())
+        );
+    }
+
+    /// HUB-9, API-2: every mistake is told at once, with its place; nothing is passed over.
+    #[test]
+    fn api_2_every_mistake_in_a_file_has_its_place() {
+        let text = "listen = \"nowhere\"\nport = 1\nallow_egress = [\"10.0.0.0/8\", \"ten\"]\n[log]\nlevel = 3\ncolour = \"red\"\n[keep]\n  delivered = \"1h\"\n";
+        let Err(problems) = read(text) else { unreachable!("it is full of mistakes") };
+        let places: Vec<(usize, usize)> =
+            problems.iter().map(|problem| (problem.line, problem.column)).collect();
+        assert_eq!(places, [(1, 10), (2, 1), (3, 31), (5, 9), (6, 1), (8, 15)], "{problems:?}");
+        assert!(problems[1].to_string().contains("there is no `port`"));
+        let Err(problems) = read("listen = \n") else { unreachable!("it is no TOML") };
+        assert_eq!(problems[0].line, 1, "{problems:?}");
+    }
+}
