@@ -71,6 +71,20 @@ fn set_mode(file: &std::path::Path, mode: u32) {
 #[cfg(not(unix))]
 fn set_mode(_file: &std::path::Path, _mode: u32) {}
 
+/// HUB-10: options stand before the command or behind it, and win over variables.
+#[test]
+fn hub_10_options_stand_where_somebody_puts_them() {
+    let scene = Scene::new();
+    let (url, elsewhere) = (scene.url(), "http://127.0.0.1:1");
+    for args in [
+        ["--url", &url, "--json", "services", "list"],
+        ["services", "--url", &url, "list", "--json"],
+        ["services", "list", "--json", "--url", &url],
+    ] {
+        assert_eq!(ran(&mut command(elsewhere, &args), "").well().json()[0]["name"], "billing");
+    }
+}
+
 /// HUB-10: no hub, a hub that hangs, and something that is no hub.
 #[test]
 fn hub_10_a_hub_that_is_not_there_ends_with_five() {
