@@ -23,6 +23,8 @@ Examples:
 /// By command: how it is used.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("serve", &["--data-dir ./data --allow-egress 10.1.0.0/16"]),
+    ("backup", &["/backups/today --data-dir ./data"]),
+    ("restore", &["/backups/today --data-dir ./data-again"]),
     (
         "call",
         &[
