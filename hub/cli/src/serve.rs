@@ -13,6 +13,7 @@ use seawall::task::shutdown::{Phase, Shutdown};
 use seawall_hub_server::log::{Format, Log};
 use seawall_hub_server::{Hub, http};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tracing::{Level, error, info};
 
 /// Runs the hub.
@@ -105,14 +106,20 @@ impl Serve {
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
+        // A client may never end what it has begun: requests have the time of their phase, and no more.
+        let (served, all_served) = oneshot::channel::<()>();
+        shutdown.on(Phase::InFlight, "requests", move || async move { drop(all_served.await) });
         let api = http::api(hub.clone());
         let serving = async move {
             let graceful =
                 axum::serve(listener, api).with_graceful_shutdown(async move { stopping.stopping().await });
-            graceful.await
+            let _ = graceful.await;
+            drop(served);
+            std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
-            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
+            report = shutdown.until_signal() => Ok(report?.exit_code()),
+            () = serving => unreachable!("it has no end"),
             error = hub.run() => Err(error),
             error = hub.broken() => Err(error),
         };
