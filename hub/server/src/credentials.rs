@@ -2,6 +2,8 @@
 //!
 //! Kept as JSON, sealed as a whole. Shown without what is secret: that can be written and never read.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use seawall_http::auth::{BadAuth, Hmac, OAuth2, Webhook};
 use seawall_http::{Auth, Secret};
 use serde_json::{Value, json};
@@ -42,6 +44,9 @@ pub(crate) enum Credentials {
         scope: Option<String>,
     },
 }
+
+/// A secret of so many characters is found again in what a peer answers.
+const FOUND_FROM: usize = 6;
 
 const TYPES: &str = "`type` is one of bearer, basic, header, hmac, webhook, oauth2";
 
@@ -129,6 +134,22 @@ impl Credentials {
                 })
             }
         })
+    }
+
+    /// What the peer gets to see of them as it is, unless it is so short that it is found everywhere.
+    #[must_use]
+    pub(crate) fn on_the_wire(&self) -> Vec<Secret> {
+        let mut all = match self {
+            Credentials::Bearer(secret) | Credentials::Header(_, secret) => vec![secret.clone()],
+            Credentials::Basic(user, secret) => {
+                let both = STANDARD.encode(format!("{user}:{}", secret.expose()));
+                vec![both.into(), secret.clone()]
+            }
+            // They sign, or go to the token server only.
+            Credentials::Hmac { .. } | Credentials::Webhook(_) | Credentials::OAuth2 { .. } => Vec::new(),
+        };
+        all.retain(|secret| secret.expose().len() >= FOUND_FROM);
+        all
     }
 
     /// What may be shown: everything but what is secret.

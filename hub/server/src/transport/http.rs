@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest};
+use seawall_http::{Auth, HttpClient, HttpError, Method, Request as HttpRequest, Secret};
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
@@ -13,7 +13,7 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport};
 use seawall_hub_core::render::Request;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, HIDDEN};
 use crate::seal::Keyring;
 
 /// So much of an answer that is a failure is kept as evidence,
@@ -37,6 +37,8 @@ struct Opened {
     auth: Auth,
     /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
     names_message: bool,
+    /// What the peer sees of them.
+    shown: Arc<[Secret]>,
 }
 
 impl Http {
@@ -61,6 +63,7 @@ impl Http {
         let auth = Opened {
             auth: credentials.auth()?,
             names_message: matches!(credentials, Credentials::Webhook(_)),
+            shown: credentials.on_the_wire().into(),
         };
         let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
@@ -79,8 +82,10 @@ impl Transport for Http {
         let impossible = |error| NoAnswer { fault: Fault::business(), error, impossible: true, sent: None };
         let bare = outgoing(service, request, letter).map_err(impossible)?;
         // Credentials are added last, so that what is kept of a request has none in it.
-        let request = match self.auth(service).map_err(impossible)? {
-            Some(Opened { auth, names_message: true }) => {
+        let opened = self.auth(service).map_err(impossible)?;
+        let shown = opened.as_ref().map(|opened| opened.shown.clone()).unwrap_or_default();
+        let request = match opened {
+            Some(Opened { auth, names_message: true, .. }) => {
                 let named = match letter {
                     Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
                     None => Ok(bare),
@@ -102,13 +107,31 @@ impl Transport for Http {
                     status: response.status().as_u16(),
                     fault,
                     headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
-                    body: response.body()[..response.body().len().min(most)].to_vec(),
+                    body: kept(response.body(), most, &shown),
                     sent: fault.map(|_| evidence(&request)),
                 })
             }
             Err(error) => Err(no_answer(&error, &request)),
         }
     }
+}
+
+/// The beginning of an answer, without what the peer was shown: some answer with all that they were sent.
+fn kept(body: &[u8], most: usize, shown: &[Secret]) -> Vec<u8> {
+    let (mut kept, mut at) = (Vec::with_capacity(body.len().min(most)), 0);
+    while at < body.len().min(most) {
+        match shown.iter().find(|secret| body[at..].starts_with(secret.expose().as_bytes())) {
+            Some(secret) => {
+                kept.extend_from_slice(HIDDEN.as_bytes());
+                at += secret.expose().len();
+            }
+            None => {
+                kept.push(body[at]);
+                at += 1;
+            }
+        }
+    }
+    kept
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
