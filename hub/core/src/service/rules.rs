@@ -66,14 +66,19 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// The process before may have ended between enabling a rule and letting go all that it held.
     pub(super) async fn release_enabled(&self) -> Result<(), Refused> {
         for rule in self.rules().into_iter().filter(|rule| rule.enabled) {
-            if self.store.pending(Whose::HeldBy(rule.name.clone()), 1).await? > 0 {
-                self.release(&rule.name).await?;
-            }
+            self.release_rest(&rule.name).await?;
         }
         Ok(())
     }
 
-    /// Puts a rule to work, or holds what it matches.
+    /// What is left of what a rule that is at work has held.
+    async fn release_rest(&self, rule: &Slug) -> Result<(), Refused> {
+        let left = self.store.pending(Whose::HeldBy(rule.clone()), 1).await?;
+        if left > 0 { self.release(rule).await } else { Ok(()) }
+    }
+
+    /// Puts a rule to work, or holds what it matches. One that is at work lets go what is left: the store may have been full when
+    /// it was enabled.
     pub async fn enable_rule(
         &self,
         name: &Slug,
@@ -82,6 +87,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     ) -> Result<Rule, Refused> {
         let rule = self.rule(name).ok_or(Refused::Missing)?;
         if rule.enabled == enabled {
+            let _one_after_the_other = self.changing.lock().await;
+            if self.rule(name).is_some_and(|rule| rule.enabled) {
+                self.release_rest(name).await?;
+            }
             return Ok(rule);
         }
         let version = rule.version;

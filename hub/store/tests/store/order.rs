@@ -212,6 +212,25 @@ async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
     check_order(&scene, 2);
 }
 
+/// PRM-1, PRM-8: what was not let go when its rule was enabled, because there was no room on the disk, is let go by whoever enables
+/// it again. It used to wait for a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_enabling_a_rule_again_lets_go_what_is_left() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let on = scene.hub.rule(&name()).unwrap();
+    let put = |version, enabled| Unit::of(Change::PutRule(Rule { version, enabled, ..on.clone() }));
+    scene.store.commit(Urgency::Admin, put(2, false)).await.unwrap();
+    let rule = (name(), 2);
+    let held =
+        Change::AddEvent(event("held"), vec![NewDelivery { rule, birth: Birth::Held, ..to("billing") }]);
+    let held = scene.store.commit(Urgency::Ingest, Unit::of(held)).await.unwrap().deliveries[0].0;
+    scene.store.commit(Urgency::Admin, put(3, true)).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, State::Held);
+    scene.hub.enable_rule(&name(), true, None).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, State::Queued);
+}
+
 /// PRM-1: whoever was about to be held while its rule was enabled is not held by nobody for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {

@@ -76,7 +76,7 @@ struct State {
     sending: usize,
     /// Sent, and not yet written down.
     settling: usize,
-    /// So many may be under way. One after a closed gate, and one more with each that goes well: what has waited comes
+    /// So many may be under way. One after a closed gate, and one more with each that the peer deals with: what has waited comes
     /// forward in a ramp, and not as a wave.
     allowed: usize,
     /// Nothing is sent until then: the hub's own policy said so. The rows in the store are left alone.
@@ -264,13 +264,13 @@ impl Lane {
         (Turn::Send(Box::new(delivery)), hungry)
     }
 
-    /// A send has ended, and is to be written down. One that went well shows that the gate is open again, whatever others
-    /// were told before.
-    pub(super) fn sent(&self, well: bool) {
+    /// A send has ended, and is to be written down. One that the peer has dealt with shows that the gate is open again, whatever
+    /// others were told before.
+    pub(super) fn sent(&self, dealt_with: bool) {
         let mut state = self.lock();
         state.sending -= 1;
         state.settling += 1;
-        if well {
+        if dealt_with {
             state.parked_until = None;
             state.allowed = (state.allowed + 1).min(SENDING_MAX);
         }

@@ -23,6 +23,10 @@ use crate::service::watch;
 /// How often the store is asked for what is due, if nobody is hungry before.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// So many are taken from the store at once, as far as that is more than a few for each service.
+const TAKEN_MAX: usize = 2_000;
+const SHARE_MIN: usize = 4;
+
 impl<S: Store, T: Transport> Shared<S, T> {
     /// Fills lanes that have room from the store.
     pub(super) async fn load_for_ever(self: Arc<Self>) -> StoreError {
@@ -68,6 +72,11 @@ impl<S: Store, T: Transport> Shared<S, T> {
         if room.is_empty() {
             return Ok(());
         }
+        // What is taken at once is one unit, and nobody else writes in the meantime: all get their share, and come again.
+        let share = (TAKEN_MAX / room.len()).max(SHARE_MIN);
+        for Room { fresh, again, .. } in &mut room {
+            (*fresh, *again) = ((*fresh).min(share), (*again).min(share));
+        }
         let taken = self.store.take_due(now, room.clone()).await?;
         let mut counts: HashMap<Slug, (usize, usize)> = HashMap::new();
         for kept in taken {
@@ -77,6 +86,9 @@ impl<S: Store, T: Transport> Shared<S, T> {
         }
         for Room { service, fresh, again, forward } in room {
             let (got_fresh, got_again) = counts.get(&service).copied().unwrap_or_default();
+            if got_fresh.max(got_again) == share {
+                self.hungry.notify_one();
+            }
             if let Some(lane) = self.lane(&service) {
                 lane.more(fresh == 0 || got_fresh == fresh, forward.filter(|_| got_again < again));
             }
