@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
+//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod deny;
 mod fuzz;
 mod metadata;
 mod mutants;
@@ -32,6 +33,7 @@ usage: cargo xtask COMMAND
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
   bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
+  deny                  known holes, licences and origins of all dependencies; installs cargo-deny first
   mutants [FILES]       changes the machines (or FILES, a pattern) in small ways and looks whether a test notices;
                         installs cargo-mutants first, and takes the better part of an hour
   fuzz [--minutes N]    reads texts that nobody would write as configurations, for N (10) minutes in all; installs
@@ -64,6 +66,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "ci" => ci::run(rest),
         "loom" => test::run_loom(rest),
         "bench" => bench::run(rest),
+        "deny" => deny::run(rest),
         "mutants" => mutants::run(rest),
         "fuzz" => fuzz::run(rest),
         "soak" => soak::run(rest),
