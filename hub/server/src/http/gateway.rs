@@ -94,6 +94,10 @@ fn request(fields: &mut Fields) -> Request {
     let said = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
     let encoding = fields.text("bodyEncoding");
     let body = match (fields.any("body"), encoding.as_deref()) {
+        (_, Some(other)) if !["json", "text", "base64"].contains(&other) => {
+            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
+            Body::Empty
+        }
         (None, _) => Body::Empty,
         (Some(Value::String(text)), Some("base64")) => {
             let decoded = STANDARD.decode(text);
@@ -110,15 +114,11 @@ fn request(fields: &mut Fields) -> Request {
             fields.wrong("body", "with this `bodyEncoding` a text is expected");
             Body::Empty
         }
-        (Some(value), None | Some("json")) => {
+        (Some(value), _) => {
             if said.is_none() {
                 headers.push(("content-type".into(), "application/json".into()));
             }
             Body::Own(value.to_string().into())
-        }
-        (Some(_), Some(_)) => {
-            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
-            Body::Empty
         }
     };
     Request { method, path, headers, body }

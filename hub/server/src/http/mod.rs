@@ -27,7 +27,7 @@ mod watch;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -69,12 +69,16 @@ impl IntoResponse for Early {
 /// The API of a hub.
 pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
-    let guarded =
-        guarded.layer(middleware::from_fn_with_state((hub.clone(), Arc::new(table)), access::guard));
+    let table = Arc::new(table);
+    let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
     routes::open_router()
         .merge(guarded)
         .fallback(|| async { nothing_here() })
-        .method_not_allowed_fallback(|| async { no_such_method() })
+        .method_not_allowed_fallback(move |request: Request| {
+            let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+            let others = table.others(request.method(), matched, request.uri().path());
+            async move { others.map_or_else(no_such_method, |others| wrong_method(&others)) }
+        })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(traced))
         .layer(middleware::from_fn(to_the_end))
@@ -169,7 +173,7 @@ fn no_such_method() -> Response {
     problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
 }
 
-/// The same, with those that there are.
+/// The same, with those that there are. Said here, the router leaves it as it is.
 fn wrong_method(others: &str) -> Response {
     let mut response = no_such_method();
     if let Ok(others) = HeaderValue::try_from(others) {

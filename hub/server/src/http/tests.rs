@@ -423,7 +423,10 @@ async fn api_1_a_method_that_is_not_there_says_which_ones_are() {
     for (method, path, others) in [
         (Method::PUT, "services/billing:pause", "POST"),
         (Method::GET, "services/billing:pause", "POST"),
+        (Method::OPTIONS, "services/billing:pause", "POST"),
         (Method::POST, "services/billing", "GET, PUT, PATCH, DELETE, HEAD"),
+        (Method::OPTIONS, "services/billing", "GET, PUT, PATCH, DELETE, HEAD"),
+        (Method::DELETE, "services", "GET, POST, HEAD"),
     ] {
         let request = Request::builder().method(method.clone()).uri(format!("/api/v1/registry/{path}"));
         let request = request.header("authorization", format!("Bearer {ADMIN}")).body(Body::empty());

@@ -10,6 +10,8 @@
     node.append(...children.filter((child) => child !== undefined && child !== ''));
     return node;
   };
+  // What stands between backticks is code.
+  const marked = (text) => (text || '').split('`').map((part, at) => (at % 2 ? make('code', {}, part) : part));
   let spec;
   let count = 0;
 
@@ -80,7 +82,7 @@
       ? make('select', { id }, make('option', { value: '' }, '(not said)'), ...words.map((word) => make('option', {}, String(word))))
       : make('input', { id, autocomplete: 'off', spellcheck: 'false', required: parameter.required, placeholder: schema.default !== undefined ? String(schema.default) : undefined });
     const place = parameter.in === 'header' ? ' (header)' : parameter.in === 'path' ? ' (path)' : '';
-    const label = make('label', { for: id }, parameter.name + place, parameter.required ? ' *' : '', input, make('small', {}, parameter.description || ''));
+    const label = make('label', { for: id }, parameter.name + place, parameter.required ? ' *' : '', input, make('small', {}, ...marked(parameter.description)));
     return { parameter, input, label };
   };
 
@@ -133,7 +135,7 @@
   // The inside of an operation, made when it is opened: most never are.
   const inside = (method, path, operation) => {
     const node = make('form', { class: 'in', novalidate: true });
-    for (const part of (operation.description || '').split('\n\n').filter(Boolean)) node.append(make('p', {}, part));
+    for (const part of (operation.description || '').split('\n\n').filter(Boolean)) node.append(make('p', {}, ...marked(part)));
     const fields = (operation.parameters || []).map(field);
     if (fields.length) node.append(make('div', { class: 'fields' }, ...fields.map((one) => one.label)));
     const content = operation.requestBody && operation.requestBody.content;
@@ -147,9 +149,11 @@
       const fill = () => {
         const { schema } = content[kinds.value];
         area.value = JSON.stringify(example(schema), null, 2);
+        area.rows = Math.min(20, area.value.split('\n').length + 1);
         shape.textContent = readable(schema);
       };
       kinds.value = first;
+      kinds.hidden = Object.keys(content).length === 1;
       kinds.addEventListener('change', fill);
       fill();
       node.append(make('h3', {}, make('label', { for: id }, operation.requestBody.required ? 'Body *' : 'Body')), kinds, area, fold('What it may hold', shape));
@@ -170,7 +174,7 @@
     if (area) area.addEventListener('keydown', (event) => {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) node.requestSubmit();
     });
-    const answers = Object.entries(operation.responses).map(([status, answer]) => make('tr', {}, make('td', {}, status), make('td', {}, answer.description)));
+    const answers = Object.entries(operation.responses).map(([status, answer]) => make('tr', {}, make('td', {}, status), make('td', {}, ...marked(answer.description))));
     const good = Object.entries(operation.responses).filter(([status]) => status < '300').map(([status, answer]) => {
       const [kind, { schema }] = Object.entries(answer.content)[0];
       return make('pre', { tabindex: '0', 'aria-label': `The answer ${status}` }, `${status} ${kind}\n${readable(schema)}`);
@@ -180,14 +184,15 @@
   };
 
   const show = () => {
-    at('about').textContent = `${spec.info.description} `;
-    at('about').append(make('a', { href: '/openapi.json' }, 'openapi.json'));
+    at('about').replaceChildren(...marked(spec.info.description), ' ', make('a', { href: '/openapi.json' }, 'openapi.json'));
     const main = at('operations');
     const all = [];
     for (const tag of spec.tags) {
       const section = make('section', {}, make('h2', { id: tag.name }, tag.name, ' ', make('small', {}, tag.description)));
       for (const [path, methods] of Object.entries(spec.paths)) {
-        for (const [method, operation] of Object.entries(methods)) {
+        for (const method of ['get', 'post', 'put', 'patch', 'delete']) {
+          const operation = methods[method];
+          if (!operation) continue;
           if (!operation.tags.includes(tag.name)) continue;
           const summary = make('summary', {}, make('span', { class: 'method' }, method.toUpperCase()), make('span', { class: 'path' }, path), make('span', { class: 'about' }, operation.summary));
           const node = make('details', { class: 'op', id: operation.operationId }, summary);
@@ -200,6 +205,8 @@
       }
       if (section.children.length > 1) main.append(section);
     }
+    const rows = spec['x-errors'].map((one) => make('tr', {}, make('td', {}, one.code), make('td', {}, String(one.status)), make('td', {}, ...marked(`${one.meaning}. ${one.remedy}.`))));
+    main.append(make('section', {}, make('h2', { id: 'errors' }, 'errors ', make('small', {}, 'What a code means, and what to do')), make('table', {}, make('tbody', {}, ...rows))));
     at('find').addEventListener('input', () => {
       const wanted = at('find').value.trim().toLowerCase();
       for (const { node, words } of all) node.hidden = !words.includes(wanted);
@@ -212,6 +219,7 @@
     }
   };
 
+  document.querySelector('form.tools').addEventListener('submit', (event) => event.preventDefault());
   fetch('/openapi.json').then((response) => response.json()).then((found) => {
     spec = found;
     show();

@@ -4,7 +4,8 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use serde_json::json;
 
 use super::super::schema::{
-    Schema, any, count, format, list, map, may, need, one_of, shape, shown, switch, text, time, word, written,
+    Field, Schema, any, count, format, list, map, may, need, one_of, shape, shown, switch, text, time, word,
+    written,
 };
 use super::Named;
 use super::common::{delivery_id, event_id, event_type};
@@ -12,14 +13,15 @@ use crate::source::cloudevents::BATCH_MAX;
 
 pub(super) fn shapes() -> Vec<Named> {
     vec![
-        ("EventInput", event_input(true)),
+        ("EventInput", event_input(need("id", id()))),
+        ("EventInBatch", event_input(need("id", text().says("As of an event that comes alone; with one that can't be one, this event is refused and the others are not")))),
         (
             "EventInputWithKey",
-            event_input(false).says("An event. With `Idempotency-Key` it may come without an id"),
+            event_input(may("id", id())).says("An event. With `Idempotency-Key` it may come without an id"),
         ),
         (
             "EventBatch",
-            written(vec![need("events", list(shape("EventInput")).at_most(BATCH_MAX))])
+            written(vec![need("events", list(shape("EventInBatch")).at_most(BATCH_MAX))])
                 .says("Nothing of a batch with mistakes is kept")
                 .like(json!({"events": [{"id": "evt-1", "type": "order.created"}]})),
         ),
@@ -37,10 +39,13 @@ pub(super) fn page(name: &'static str, of: Schema) -> Schema {
     shown(vec![need(name, list(of)), need("nextPageToken", next)])
 }
 
-fn event_input(named: bool) -> Schema {
-    let id = event_id().says("Which event it is: of the same id only one is kept");
+fn id() -> Schema {
+    event_id().says("Which event it is: of the same id only one is kept")
+}
+
+fn event_input(id: Field) -> Schema {
     written(vec![
-        if named { need("id", id) } else { may("id", id) },
+        id,
         need("type", event_type()),
         may("source", text().usually(json!("api"))),
         may("time", time().says("When it happened; without it when it was accepted")),
@@ -56,12 +61,12 @@ fn cloud_event() -> Schema {
         need("id", event_id()),
         need("type", event_type()),
         need("source", format("uri-reference").not_empty()),
-        may("time", time()),
-        may("subject", text().not_empty()),
-        may("datacontenttype", text().not_empty()),
-        may("dataschema", format("uri").not_empty()),
+        may("time", time().or_null()),
+        may("subject", text().not_empty().or_null()),
+        may("datacontenttype", text().not_empty().or_null()),
+        may("dataschema", format("uri").not_empty().or_null()),
         may("data", any()),
-        may("data_base64", text()),
+        may("data_base64", text().or_null()),
     ]);
     schema
         .says("CloudEvents 1.0, as JSON. Other attributes are its extensions")

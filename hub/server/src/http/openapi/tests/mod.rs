@@ -1,6 +1,7 @@
 //! The description is whole, fits itself, and is what is checked in; and the hub does what it says.
 
 mod answers;
+mod pages;
 mod validate;
 
 use std::collections::BTreeSet;
