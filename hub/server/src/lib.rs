@@ -11,6 +11,7 @@ mod rotate;
 pub mod seal;
 mod serve;
 pub mod source;
+mod spans;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub, Options, is_range};
