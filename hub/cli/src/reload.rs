@@ -71,6 +71,7 @@ impl Reload {
         self.holds = Settings {
             listen: self.holds.listen,
             data_dir: self.holds.data_dir.clone(),
+            otlp_endpoint: self.holds.otlp_endpoint.clone(),
             log_format: self.holds.log_format,
             ..next
         };
@@ -96,6 +97,7 @@ fn needs_restart(before: &Settings, next: &Settings) -> Vec<&'static str> {
     named([
         ("listen", before.listen != next.listen),
         ("data_dir", before.data_dir != next.data_dir),
+        ("otlp_endpoint", before.otlp_endpoint != next.otlp_endpoint),
         ("log.format", before.log_format != next.log_format),
     ])
 }

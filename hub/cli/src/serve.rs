@@ -69,7 +69,7 @@ impl Serve {
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
-        let options = Options { allow_egress, new_secret_key };
+        let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
         hub.keep_for(settings.retention);
         let listener = TcpListener::bind(settings.listen)
@@ -110,12 +110,15 @@ impl Serve {
         let stopping = shutdown.token(Phase::Accepting, "api");
         let finishing = hub.clone();
         shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
+        let telling = hub.clone();
+        shutdown.on(Phase::Monitors, "traces", move || async move { telling.flush_traces().await });
         let stopping = async move { stopping.stopping().await };
         let serving = seawall_hub_server::serve(listener, hub.clone(), stopping);
         let ended = tokio::select! {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
             error = hub.run() => Err(error),
             error = hub.broken() => Err(error),
+            () = hub.export_traces() => unreachable!("it has no end"),
             () = following => unreachable!("it has no end"),
         };
         hub.tell();

@@ -31,6 +31,10 @@ pub(crate) struct Said {
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_egress: Option<Vec<String>>,
 
+    /// Where traces go: a collector that speaks OTLP over HTTP, like `http://127.0.0.1:4318`.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
+
     /// How the log is written, to stderr: text for people, json for machines. [default: text]
     #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", value_parser = format)]
     pub(crate) log_format: Option<Format>,
@@ -51,6 +55,7 @@ pub(crate) struct Settings {
     /// Nothing, if the system says where.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) allow_egress: Vec<String>,
+    pub(crate) otlp_endpoint: Option<String>,
     pub(crate) log_format: Format,
     pub(crate) log_level: Level,
     pub(crate) retention: Retention,
@@ -64,6 +69,7 @@ impl Said {
             listen: self.listen.or(file.listen).unwrap_or(usual),
             data_dir: self.data_dir.clone().or_else(|| file.data_dir.clone()),
             allow_egress: self.allow_egress.clone().or_else(|| file.allow_egress.clone()).unwrap_or_default(),
+            otlp_endpoint: self.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone()),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
             retention: self.keep.over(file.keep).retention(),
@@ -131,6 +137,7 @@ impl Reader<'_> {
                 "listen" => said.listen = self.parsed(value, SocketAddr::from_str),
                 "data_dir" => said.data_dir = self.parsed(value, PathBuf::from_str),
                 "allow_egress" => said.allow_egress = self.list(value, range),
+                "otlp_endpoint" => said.otlp_endpoint = self.parsed(value, String::from_str),
                 "log" => self.group(value, |reader, key, value| match key {
                     "format" => set(&mut said.log_format, reader.parsed(value, format)),
                     "level" => set(&mut said.log_level, reader.parsed(value, level)),
@@ -144,7 +151,7 @@ impl Reader<'_> {
                 }),
                 other => {
                     let reason = format!(
-                        "there is no `{other}`; there are listen, data_dir, allow_egress, log.format, log.level, \
+                        "there is no `{other}`; there are listen, data_dir, allow_egress, otlp_endpoint, log.format, log.level, \
                          keep.delivered, keep.discarded, keep.audit"
                     );
                     self.wrong(key.span().start, reason);

@@ -9,17 +9,19 @@ use std::sync::{Arc, RwLock};
 use seawall::{Clock, Registry};
 use seawall_http::egress::{BadCidr, Cidr};
 use seawall_http::{Egress, HttpClient};
+use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Naming;
-use seawall_hub_core::service;
+use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
 use crate::numbers::Numbers;
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
+use crate::spans::{Exporter, Open, Spans};
 use crate::transport::Http;
 
 /// The hub, put together: what it knows is kept in one folder.
@@ -28,6 +30,8 @@ pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
     transport: Http,
     keyring: Keyring,
+    spans: Spans,
+    exporter: Option<Exporter>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -49,6 +53,8 @@ pub struct Options {
     pub allow_egress: Vec<String>,
     /// Whether a new key is made although there are secrets that need the one that is missing.
     pub new_secret_key: bool,
+    /// The collector that traces go to, such as `http://127.0.0.1:4318`.
+    pub otlp_endpoint: Option<String>,
 }
 
 /// Why a hub could not be opened.
@@ -71,12 +77,18 @@ impl Hub {
         let client = client(&options.allow_egress)?;
         let store = Sqlite::open(folder).map_err(|error| CannotOpen(error.to_string()))?;
         let keyring = keyring(folder, &store, options.new_secret_key).await?;
-        let transport = Http::new(client, keyring.clone());
+        let exporting =
+            options.otlp_endpoint.as_deref().map(Exporter::new).transpose().map_err(CannotOpen)?;
+        // It is there from the start, and not only when there was something to count.
+        metrics::counter!(service::numbers::SPANS, "outcome" => "sent").increment(0);
+        let (spans, exporter) = exporting.unzip();
+        let spans = spans.unwrap_or_default();
+        let transport = Http::new(client, keyring.clone()).telling(spans.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         let registry = Registry::builder().metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, Clock::system());
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        let hub = Hub { inner, transport, keyring, gates: RwLock::default() };
+        let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
     }
@@ -90,6 +102,50 @@ impl Hub {
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
         self.store().broken().await
+    }
+
+    /// Sends spans to the collector, if there is one, again and again.
+    pub async fn export_traces(&self) {
+        match &self.exporter {
+            Some(exporter) => exporter.run().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends the spans that are left.
+    pub async fn flush_traces(&self) {
+        if let Some(exporter) = &self.exporter {
+            exporter.flush().await;
+        }
+    }
+
+    /// Keeps an event, and takes in hand what it leads to.
+    pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
+        let span = self.spans.arrival(&incoming);
+        let accepted = self.inner.accept(incoming).await;
+        arrived(span, &accepted);
+        accepted
+    }
+
+    /// Keeps several events, each for itself.
+    pub async fn accept_all(&self, incoming: Vec<Incoming>) -> Vec<Result<Accepted, NotAccepted>> {
+        let spans: Vec<_> = incoming.iter().map(|event| self.spans.arrival(event)).collect();
+        let all = self.inner.accept_all(incoming).await;
+        spans.into_iter().zip(&all).for_each(|(span, accepted)| arrived(span, accepted));
+        all
+    }
+
+    /// Sends a dead letter again.
+    pub async fn replay(&self, replay: &Again) -> Result<DeliveryId, Refused> {
+        let dead = if self.spans.are_wanted() { self.store().delivery(replay.dead).await? } else { None };
+        let span = dead.and_then(|(dead, _)| self.spans.replay(dead.id, &dead.event, dead.trace));
+        let replayed = self.inner.replay(replay).await;
+        match (span, &replayed) {
+            (Some(span), Ok(delivery)) => span.replayed_as(*delivery),
+            (Some(span), Err(_)) => span.forget(),
+            (None, _) => {}
+        }
+        replayed
     }
 
     pub(crate) fn transport(&self) -> &Http {
@@ -106,6 +162,15 @@ impl Deref for Hub {
 
     fn deref(&self) -> &Self::Target {
         &self.inner
+    }
+}
+
+/// An event that was there before has arrived already.
+fn arrived(span: Option<Open>, accepted: &Result<Accepted, NotAccepted>) {
+    match (span, accepted) {
+        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.end(None),
+        (Some(span), _) => span.forget(),
+        (None, _) => {}
     }
 }
 

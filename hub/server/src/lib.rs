@@ -12,6 +12,7 @@ mod rotate;
 pub mod seal;
 mod serve;
 pub mod source;
+mod spans;
 pub mod transport;
 
 pub use hub::{CannotOpen, Hub, Options, is_range};

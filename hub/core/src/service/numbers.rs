@@ -44,11 +44,13 @@ pub const STORE_WAL: &str = "seawall.store.wal.size";
 pub const STORE_SIZE: &str = "seawall.store.size";
 /// What was old, and is gone.
 pub const PRUNED: &str = "seawall.store.pruned";
+/// Spans for the collector of traces.
+pub const SPANS: &str = "seawall.spans";
 /// Lines that the log had no room for.
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 21] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 22] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -111,6 +113,7 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 21] = [
     (STORE_WAL, Measure::Gauge, Unit::Bytes, &[], "the size of the write-ahead log"),
     (STORE_SIZE, Measure::Gauge, Unit::Bytes, &[], "the size of the database"),
     (PRUNED, Measure::Counter, Unit::Count, &["kind"], "what was old, and is gone"),
+    (SPANS, Measure::Counter, Unit::Count, &["outcome"], "spans for the collector of traces"),
     (LOG_DROPPED, Measure::Counter, Unit::Count, &[], "lines that the log had no room for"),
 ];
 

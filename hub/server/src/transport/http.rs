@@ -16,6 +16,7 @@ use seawall_hub_core::render::Request;
 use super::scrub::scrubbed;
 use crate::credentials::Credentials;
 use crate::seal::Keyring;
+use crate::spans::{self, Spans};
 
 /// So much of an answer that is a failure is kept as evidence,
 pub const FAILURE_KEPT: usize = 4 * 1024;
@@ -31,6 +32,7 @@ pub struct Http {
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
     opened: Arc<RwLock<HashMap<Slug, (Sealed, Opened)>>>,
+    spans: Spans,
 }
 
 /// Credentials, ready to be used.
@@ -47,7 +49,17 @@ impl Http {
     /// By this client, with secrets that this keyring opens.
     #[must_use]
     pub fn new(client: HttpClient, keyring: Keyring) -> Self {
-        Http { client: Arc::new(RwLock::new(client)), keyring, opened: Arc::default() }
+        Http {
+            client: Arc::new(RwLock::new(client)),
+            keyring,
+            opened: Arc::default(),
+            spans: Spans::default(),
+        }
+    }
+
+    /// Tries are told there.
+    pub(crate) fn telling(self, spans: Spans) -> Self {
+        Http { spans, ..self }
     }
 
     pub(crate) fn client(&self) -> HttpClient {
@@ -91,6 +103,40 @@ impl Transport for Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
+        let span = letter.and_then(|letter| self.spans.attempt(service, request, letter));
+        let sent = self.send_once(service, request, letter, attempt).await;
+        if let Some(span) = span {
+            span.answered(&sent);
+        }
+        sent
+    }
+
+    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
+        let request = self.outgoing(service, request, None)?;
+        let response =
+            self.client().exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let mut headers = response.headers().clone();
+        header::strip(&mut headers);
+        let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
+            (name.as_str().to_owned(), value.as_bytes().to_vec())
+        };
+        Ok(Whole {
+            status: response.status().as_u16(),
+            fault: response.fault(),
+            headers: headers.iter().map(owned).collect(),
+            body: response.into_body(),
+        })
+    }
+}
+
+impl Http {
+    async fn send_once(
+        &self,
+        service: &Service,
+        request: &Request,
+        letter: Option<Letter<'_>>,
+        attempt: Attempt,
+    ) -> Result<Answer, NoAnswer> {
         let request = self.outgoing(service, request, letter)?;
         match self.client().exchange(&request, attempt).await {
             Ok(response) => {
@@ -114,25 +160,6 @@ impl Transport for Http {
         }
     }
 
-    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
-        let request = self.outgoing(service, request, None)?;
-        let response =
-            self.client().exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
-        let mut headers = response.headers().clone();
-        header::strip(&mut headers);
-        let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
-            (name.as_str().to_owned(), value.as_bytes().to_vec())
-        };
-        Ok(Whole {
-            status: response.status().as_u16(),
-            fault: response.fault(),
-            headers: headers.iter().map(owned).collect(),
-            body: response.into_body(),
-        })
-    }
-}
-
-impl Http {
     /// The request on the wire, with credentials.
     fn outgoing(
         &self,
@@ -246,8 +273,7 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
     Ok(out)
 }
 
-/// The trace of the event, with a span of this try: the same try has the same, also after a crash.
+/// The trace of the event, with the span of this try.
 fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
-    let span = delivery.era ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
-    format!("00-{trace}-{:016x}-01", span.max(1))
+    format!("00-{trace}-{:016x}-01", spans::attempt(delivery, number))
 }

@@ -5,6 +5,7 @@
 mod backup;
 mod config;
 mod retention;
+mod traces;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,0 +1,108 @@
+//! One trace from an event's arrival to its replay, as a collector gets it.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Hub, SEAWALL, until};
+use crate::peer::{Got, Mood, Peer};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+/// All spans of the trace that the collector has got.
+fn spans(collector: &Peer) -> Vec<Value> {
+    let bodies = collector.got().into_iter().map(|got| got.json());
+    let spans = bodies.flat_map(|body| {
+        let service = &body["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"];
+        assert_eq!(service, "seawall");
+        body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+    });
+    spans.filter(|span| span["traceId"] == TRACE).collect()
+}
+
+fn attribute<'s>(span: &'s Value, name: &str) -> Option<&'s Value> {
+    let found = span["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == name);
+    found.map(|found| found["value"].as_object().unwrap().values().next().unwrap())
+}
+
+/// OBS-3: one trace spans the sender, the arrival, each try and the replay; each has its right parent, a try's span is the one
+/// that its peer is told, and the replay is linked to what it replays. No secret is in it.
+#[test]
+fn obs_3_one_trace_spans_arrival_tries_and_replay() {
+    let (folder, peer, collector) = (TempDir::new().unwrap(), Peer::start(), Peer::start());
+    let mut command = Hub::command(SEAWALL.as_ref(), folder.path());
+    let hub = Hub::ready(command.args(["--otlp-endpoint", &collector.address]).spawn().unwrap()).unwrap();
+    let auth = json!({"type": "bearer", "secret": "t0p-s3cret"});
+    hub.must(
+        "POST",
+        "/api/v1/registry/services",
+        &json!({"name": "billing", "address": peer.address, "auth": auth}),
+    );
+    let schedule = json!({"maxAttempts": 2, "count": "all", "base": "10ms", "cap": "20ms"});
+    hub.must(
+        "POST",
+        "/api/v1/registry/rules",
+        &json!({"name": "all", "eventType": "*", "service": "billing", "delivery": schedule}),
+    );
+    peer.feel(Mood::Says(500));
+    let parent = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+    let event = json!({"id": "evt-1", "type": "a.b"});
+    let sent = hub.with("POST", "/api/v1/bridge/events", &parent, &event);
+    let dead = sent.body["data"]["deliveries"][0].clone();
+    hub.wait_for(&dead, "deadLettered");
+    // Known before: it does not arrive a second time.
+    assert_eq!(hub.with("POST", "/api/v1/bridge/events", &parent, &event).body["data"]["deduplicated"], true);
+    peer.feel(Mood::Says(200));
+    let path = format!("/api/v1/bridge/deadLetters/{}:replay", dead.as_str().unwrap());
+    let replayed = hub.must("POST", &path, &json!({}));
+    until("the replay is delivered", || peer.got().iter().any(|got| got.answered == Some(200)));
+    until("all spans are there", || spans(&collector).len() >= 5);
+
+    let spans = spans(&collector);
+    let named = |name: &str| spans.iter().filter(|span| span["name"] == name).collect::<Vec<_>>();
+    let (arrival, replay, tries) =
+        (named("accept event"), named("replay dead letter"), named("POST billing"));
+    assert_eq!((arrival.len(), replay.len(), tries.len(), spans.len()), (1, 1, 3, 5), "{spans:#?}");
+    assert_eq!(arrival[0]["parentSpanId"], "b7ad6b7169203331", "whoever sent it");
+    assert_eq!(attribute(arrival[0], "messaging.message.id"), Some(&json!("evt-1")));
+    assert_eq!(replay[0]["parentSpanId"], arrival[0]["spanId"]);
+    assert_eq!(replay[0]["links"][0]["spanId"], tries[0]["spanId"], "the first try of what it replays");
+    assert!(attribute(replay[0], "seawall.delivery").is_some(), "{replayed}");
+    let told: Vec<String> = peer
+        .got()
+        .iter()
+        .map(|got| got.header("traceparent").unwrap().split('-').nth(2).unwrap().to_owned())
+        .collect();
+    for (number, span) in tries.iter().enumerate() {
+        assert_eq!(span["spanId"], json!(told[number]), "the peer is told the span of its try");
+        let above = if number < 2 { arrival[0] } else { replay[0] };
+        assert_eq!(span["parentSpanId"], above["spanId"], "try {number}");
+        let status = if number < 2 { "500" } else { "200" };
+        assert_eq!(attribute(span, "http.response.status_code"), Some(&json!(status)));
+        assert_eq!(span["status"]["code"] == 2, number < 2);
+        let nanos = |name: &str| span[name].as_str().unwrap().parse::<u128>().unwrap();
+        assert!(nanos("startTimeUnixNano") <= nanos("endTimeUnixNano"));
+    }
+    let all: Vec<String> = collector.got().iter().map(Got::text).collect();
+    assert!(!all.concat().contains("t0p-s3cret"));
+    assert_eq!(collector.got()[0].line(), "POST /v1/traces");
+}
+
+/// OBS-3: a collector that is away costs spans, which are counted, and nothing else.
+#[test]
+fn obs_3_a_collector_that_is_away_costs_nothing_but_spans() {
+    let (folder, peer, collector) = (TempDir::new().unwrap(), Peer::start(), Peer::start());
+    collector.refuse();
+    let mut command = Hub::command(SEAWALL.as_ref(), folder.path());
+    let hub = Hub::ready(command.args(["--otlp-endpoint", &collector.address]).spawn().unwrap()).unwrap();
+    super::register(&hub, &peer);
+    let ids: Vec<Value> =
+        (0..20).flat_map(|number| hub.send(&json!({"id": format!("e{number}"), "type": "a.b"}))).collect();
+    for id in &ids {
+        hub.wait_for(id, "delivered");
+    }
+    let dropped = || {
+        let metric = hub.call("GET", "/actuator/metrics/seawall.spans?tag=outcome:dropped", &[], "").body;
+        metric["measurements"][0]["value"].as_u64().unwrap_or(0)
+    };
+    until("they are counted", || dropped() >= 40);
+}

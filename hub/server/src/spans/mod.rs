@@ -1,0 +1,267 @@
+//! Traces: what an event goes through, as spans for a collector that speaks OTLP.
+//!
+//! One trace spans an event's arrival, every try of its deliveries, and its replay. Who sent the event is the parent of its
+//! arrival, that is the parent of the tries, and the span of a try is what the peer is told in `traceparent`. Names of spans are
+//! made of names of events and deliveries, so that nothing has to be kept to find a parent, also after a restart.
+//!
+//! # Why not the SDK of OpenTelemetry?
+//! It brings a dozen crates and its own HTTP client, which would open sockets past the egress guard. What is sent is one form of
+//! JSON that is specified, in batches, from a bounded queue; what finds it full is dropped and counted. Nobody waits for it.
+
+mod export;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use metrics::{Counter, counter};
+use seawall::Clock;
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer};
+use seawall_hub_core::render::Request;
+use seawall_hub_core::service::{Incoming, numbers};
+use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
+
+pub(crate) use export::Exporter;
+
+/// So many spans wait to be sent at most.
+const SPANS_MAX: usize = 8_192;
+
+/// Where spans go. A handle: clones share everything; without a collector it does nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Spans {
+    queue: Option<Arc<Queue>>,
+}
+
+/// Spans that wait to be sent.
+pub(crate) struct Queue {
+    waiting: Mutex<Vec<Span>>,
+    bell: Notify,
+    dropped: Counter,
+    clock: Clock,
+}
+
+/// Something that took a while.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    trace: TraceId,
+    id: u64,
+    parent: Option<u64>,
+    /// Another span of the same trace that it is about.
+    link: Option<u64>,
+    name: String,
+    kind: Kind,
+    began: u128,
+    ended: u128,
+    attributes: Vec<(&'static str, Value)>,
+    /// What went wrong.
+    error: Option<String>,
+}
+
+/// As OTLP counts them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Internal = 1,
+    Client = 3,
+    Consumer = 5,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Number(i64),
+}
+
+impl Queue {
+    fn new() -> Self {
+        Queue {
+            waiting: Mutex::default(),
+            bell: Notify::new(),
+            dropped: counter!(numbers::SPANS, "outcome" => "dropped"),
+            clock: Clock::system(),
+        }
+    }
+
+    fn now(&self) -> u128 {
+        self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+    }
+
+    /// Never waits. A span for which there is no room is dropped and counted.
+    fn put(&self, span: Span) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= SPANS_MAX {
+            self.dropped.increment(1);
+            return;
+        }
+        waiting.push(span);
+        drop(waiting);
+        self.bell.notify_one();
+    }
+
+    fn take(&self, most: usize) -> Vec<Span> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = waiting.len().min(most);
+        waiting.drain(..count).collect()
+    }
+}
+
+impl Spans {
+    fn begin(&self, span: impl FnOnce() -> Option<Span>) -> Option<Open> {
+        let queue = self.queue.clone()?;
+        let mut span = span()?;
+        span.began = queue.now();
+        Some(Open { queue, span: Some(span) })
+    }
+
+    /// An event comes in.
+    pub(crate) fn arrival(&self, incoming: &Incoming) -> Option<Open> {
+        self.begin(|| {
+            let said = incoming.trace.as_deref()?;
+            let trace = TraceId::of(said)?;
+            let mut span = Span::new(trace, arrival(trace, &incoming.id), "accept event", Kind::Consumer);
+            // An event that says nothing of a trace begins one, and has nobody above it.
+            span.parent = said
+                .get(36..52)
+                .filter(|parent| said.get(19..35) != Some(*parent))
+                .and_then(|parent| u64::from_str_radix(parent, 16).ok());
+            span.text("messaging.message.id", &incoming.id);
+            span.text("seawall.event.type", incoming.kind.as_str());
+            span.text("seawall.event.source", &incoming.source);
+            Some(span)
+        })
+    }
+
+    /// A try begins.
+    pub(crate) fn attempt(&self, service: &Service, request: &Request, letter: Letter<'_>) -> Option<Open> {
+        self.begin(|| {
+            let trace = letter.trace?;
+            let name = format!("{} {}", request.method, service.name);
+            let mut span = Span::new(trace, attempt(letter.delivery, letter.number), name, Kind::Client);
+            span.parent = Some(match letter.replay_of {
+                Some(_) => replay(letter.delivery),
+                None => arrival(trace, letter.event),
+            });
+            span.text("http.request.method", &request.method);
+            span.text("seawall.service", service.name.as_str());
+            span.text("seawall.delivery", &letter.delivery.to_string());
+            span.text("messaging.message.id", letter.event);
+            if letter.number > 1 {
+                span.number("http.request.resend_count", i64::from(letter.number) - 1);
+            }
+            Some(span)
+        })
+    }
+
+    /// A dead letter is sent again, as this delivery.
+    pub(crate) fn replay(&self, dead: DeliveryId, event: &str, trace: Option<TraceId>) -> Option<Open> {
+        self.begin(|| {
+            let trace = trace?;
+            let mut span = Span::new(trace, 0, "replay dead letter", Kind::Internal);
+            (span.parent, span.link) = (Some(arrival(trace, event)), Some(attempt(dead, 1)));
+            span.text("seawall.replay_of", &dead.to_string());
+            span.text("messaging.message.id", event);
+            Some(span)
+        })
+    }
+
+    /// Whether anybody wants them.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.queue.is_some()
+    }
+}
+
+/// A span under way. One that is dropped has been given up, by a timeout or because the process ends.
+pub(crate) struct Open {
+    queue: Arc<Queue>,
+    span: Option<Span>,
+}
+
+impl Open {
+    /// It has ended, well or with this error.
+    pub(crate) fn end(mut self, error: Option<String>) {
+        self.finish(error);
+    }
+
+    /// A try has ended.
+    pub(crate) fn answered(mut self, sent: &Result<Answer, NoAnswer>) {
+        let error = match sent {
+            Ok(answer) => {
+                if let Some(span) = &mut self.span {
+                    span.number("http.response.status_code", i64::from(answer.status));
+                }
+                answer.fault.map(|fault| fault.to_string())
+            }
+            Err(none) => Some(none.error.clone()),
+        };
+        self.finish(error);
+    }
+
+    /// The replay is this delivery.
+    pub(crate) fn replayed_as(mut self, delivery: DeliveryId) {
+        if let Some(span) = &mut self.span {
+            span.id = replay(delivery);
+            span.text("seawall.delivery", &delivery.to_string());
+        }
+        self.finish(None);
+    }
+
+    /// It was nothing, and nobody is told.
+    pub(crate) fn forget(mut self) {
+        self.span = None;
+    }
+
+    fn finish(&mut self, error: Option<String>) {
+        let Some(mut span) = self.span.take() else { return };
+        (span.ended, span.error) = (self.queue.now(), error);
+        self.queue.put(span);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.finish(Some("it was given up before it ended".into()));
+    }
+}
+
+impl Span {
+    fn new(trace: TraceId, id: u64, name: impl Into<String>, kind: Kind) -> Self {
+        let (name, attributes) = (name.into(), Vec::new());
+        Span { trace, id, parent: None, link: None, name, kind, began: 0, ended: 0, attributes, error: None }
+    }
+
+    fn text(&mut self, name: &'static str, value: &str) {
+        self.attributes.push((name, Value::Text(value.to_owned())));
+    }
+
+    fn number(&mut self, name: &'static str, value: i64) {
+        self.attributes.push((name, Value::Number(value)));
+    }
+}
+
+/// The span of a try: the same try has the same, also after a crash.
+pub(crate) fn attempt(delivery: DeliveryId, number: u32) -> u64 {
+    let span = delivery.era ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
+    span.max(1)
+}
+
+/// The span of a replay, above its tries, which count from 1.
+fn replay(delivery: DeliveryId) -> u64 {
+    attempt(delivery, 0)
+}
+
+/// The span of an event's arrival.
+fn arrival(trace: TraceId, event: &str) -> u64 {
+    let hash = Sha256::digest(format!("{trace} {event}"));
+    hash.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes)).max(1)
+}
+
+impl fmt::Debug for Spans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spans").field("wanted", &self.are_wanted()).finish()
+    }
+}
