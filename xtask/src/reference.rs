@@ -7,7 +7,9 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     Usage::expect_none("reference", args)?;
     // The tests that find a stale page are those that write it.
     let write = Step::cargo("reference", "test -q -p seawall --all-features --test engine eng_12");
-    let api =
-        Step::cargo("description of the API", "test -q -p seawall-hub-server --lib -- api_1_the_description api_1_the_page");
+    let api = Step::cargo(
+        "description of the API",
+        "test -q -p seawall-hub-server --lib -- api_1_the_description api_1_the_page",
+    );
     run::all(&[write, api].map(|step| step.env("UPDATE_GOLDEN", "1")))
 }
