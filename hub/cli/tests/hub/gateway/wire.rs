@@ -152,7 +152,7 @@ fn prm_8_slow_clients_are_gone_within_the_limit_in_bounded_memory() {
     // A byte each, every second, until they are all gone: half a minute after they came, and a busy machine later.
     let all_there = Instant::now();
     while !slow.is_empty() {
-        assert!(all_there.elapsed() < Duration::from_secs(60), "{} are still there", slow.len());
+        assert!(all_there.elapsed() < Duration::from_secs(120), "{} are still there", slow.len());
         std::thread::sleep(Duration::from_secs(1));
         slow.retain_mut(|stream| {
             let alive = |error: &std::io::Error| error.kind() == ErrorKind::WouldBlock;
