@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: texts that nobody would write, read as configurations.
+//! `cargo xtask fuzz`: texts that nobody would write, read as configurations and as what comes to the hub from outside.
 //!
 //! The targets and their corpus lie in `fuzz/`. A text that breaks something lands in `fuzz/artifacts`; it becomes a test
 //! when it is mended.
@@ -9,9 +9,19 @@ use anyhow::Context;
 
 use crate::run::{self, Step};
 
-const TARGETS: [&str; 3] = ["config_yaml", "config_toml", "config_json"];
+const TARGETS: [&str; 9] = [
+    "config_yaml",
+    "config_toml",
+    "config_json",
+    "hub_event",
+    "hub_cloud_events",
+    "hub_webhook",
+    "hub_template",
+    "hub_kept_request",
+    "hub_names",
+];
 /// For all targets together.
-const MINUTES: u32 = 10;
+const MINUTES: u32 = 20;
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let minutes = run::minutes("fuzz", args, MINUTES)?;
@@ -24,7 +34,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     run::all(&steps)
 }
 
-/// Files of a configuration are small, and a text that takes a second is a bug as much as one that panics.
+/// What is read is small, and a text that takes a second is a bug as much as one that panics.
 fn fuzz(target: &str, seconds: u32) -> Step {
     Step::cargo(format!("fuzz {target}"), "fuzz run --fuzz-dir fuzz")
         .arg(target)

@@ -1,16 +1,18 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
+//! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
 //! too, in `shape/`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its user")]
 
+mod api;
 mod bench;
 mod ci;
 mod deny;
 mod fuzz;
 mod metadata;
 mod mutants;
+mod needs;
 mod reference;
 mod run;
 #[cfg(test)]
@@ -27,19 +29,22 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--quick]        every test: unit, integration, examples, documentation, loom models.
-                        --quick leaves out what needs a server or takes long (today: the judges of the hub and the
-                        loom models)
+                        --quick leaves out what needs a server or takes long (today: the judges of the hub, its
+                        API against its description, and the loom models)
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
+  api                   holds a running hub against its own description, with requests that schemathesis makes of it;
+                        installs that first, and needs Python
   bench [NAME] [ARGS]   runs one benchmark of bench/ with ARGS; without NAME, lists them
   deny                  known holes, licences and origins of all dependencies; installs cargo-deny first
   mutants [FILES]       changes the machines (or FILES, a pattern) in small ways and looks whether a test notices;
                         installs cargo-mutants first, and takes the better part of an hour
-  fuzz [--minutes N]    reads texts that nobody would write as configurations, for N (10) minutes in all; installs
-                        cargo-fuzz first, and needs a nightly compiler
+  fuzz [--minutes N]    reads texts that nobody would write, as configurations and as what comes to the hub from outside, for
+                        N (20) minutes in all; installs cargo-fuzz first, and needs a nightly compiler
   soak [--minutes N]    the judges of the hub, again and again with fresh seeds, for N (30) minutes: kills, power cuts, full
                         disks, failing fsync; needs root and loop devices, see docs/judges.md
-  reference             writes docs/configuration-reference.md and the reports of the broken files anew
+  reference             writes docs/configuration-reference.md, docs/openapi.json, the lists in docs/api.md and the reports of
+                        the broken files anew
   help                  prints this text
 
 The tests of the project's own shape run with `test`; alone: cargo test -p xtask";
@@ -64,6 +69,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "test" => test::run(rest),
         "ci" => ci::run(rest),
         "loom" => test::run_loom(rest),
+        "api" => api::run(rest),
         "bench" => bench::run(rest),
         "deny" => deny::run(rest),
         "mutants" => mutants::run(rest),

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
             _ => Usage::expect_none("test", std::slice::from_ref(arg))?,
         }
     }
+    crate::needs::install();
     run::all(&steps(&Workspace::load()?, scope))
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
         ));
     }
     if scope == Scope::Everything {
+        steps.push(Step::cargo("description of the API", "run -q -p xtask -- api"));
         steps.push(loom(workspace));
     }
     steps
@@ -56,7 +58,8 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
 fn loom(workspace: &Workspace) -> Step {
     Step::cargo(
         "loom models",
-        "test -p seawall --no-default-features --release --lib --test loom --target-dir",
+        "test -p seawall --no-default-features --release --config profile.release.lto=false --config \
+         profile.release.codegen-units=16 --lib --test loom --target-dir",
     )
     .arg(format!("{}/loom", workspace.target_dir))
     .flags("RUSTFLAGS", "--cfg seawall_loom")
@@ -72,9 +75,10 @@ mod tests {
     }
 
     #[test]
-    fn quick_leaves_out_the_judges_and_the_loom_models_and_nothing_else() {
+    fn quick_leaves_out_the_judges_the_api_and_the_loom_models_and_nothing_else() {
         let (quick, mut everything) = (lines(Scope::Quick), lines(Scope::Everything));
         assert!(everything.pop().expect("there are steps").contains("--cfg seawall_loom"));
+        assert!(everything.pop().expect("there are steps").ends_with("xtask -- api"));
         everything[0].push_str(" -- --skip judge::");
         assert_eq!(everything, quick);
     }

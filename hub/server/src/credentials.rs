@@ -55,7 +55,7 @@ impl Credentials {
         let (made, known) = match &*kind {
             "bearer" => (Some(Credentials::Bearer(secret(&mut auth))), "type, secret"),
             "basic" => {
-                let user = auth.needed("username");
+                let user = auth.given("username");
                 (Some(Credentials::Basic(user, secret(&mut auth))), "type, username, secret")
             }
             "header" => {

@@ -1,6 +1,7 @@
 //! The hub to the outside: its API, how deliveries reach their peers, and how it is put together.
 
 pub mod backup;
+pub mod client;
 mod credentials;
 mod gateway;
 pub mod http;

@@ -23,6 +23,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+/// With this status a peer answers with all that it was sent.
+const ECHO: u16 = 418;
+
 /// A peer that writes down what it gets, and answers with these statuses in turn and then with 200.
 #[derive(Clone)]
 struct Peer {
@@ -64,14 +67,19 @@ impl Peer {
             self.got.lock().unwrap().push(text);
             bytes.clear();
             let status = self.statuses.lock().unwrap().pop().unwrap_or(200);
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 5\r\n\r\nhello");
+            let said = if status == ECHO {
+                self.got.lock().unwrap().last().unwrap().clone()
+            } else {
+                "hello".into()
+            };
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{said}", said.len());
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     }
 }
 
 struct Hub {
-    _folder: TempDir,
+    folder: TempDir,
     store: Sqlite,
     accept: Accept<Sqlite>,
     deliver: Deliver<Sqlite, Http>,
@@ -92,6 +100,19 @@ fn guard() -> GuardBuilder {
         .bulkhead(Bulkhead::calls(20))
 }
 
+fn billing(address: &str) -> Service {
+    Service {
+        name: slug("billing"),
+        version: 1,
+        address: address.into(),
+        headers: vec![("x-team".into(), "shop".into()), ("x-kind".into(), "default".into())],
+        auth: None,
+        policy: "{}".into(),
+        paused: false,
+        changed: Millis(0),
+    }
+}
+
 impl Hub {
     fn new(address: &str, egress: Egress) -> Self {
         let folder = TempDir::new().unwrap();
@@ -103,17 +124,7 @@ impl Hub {
             Registry::new(),
             Clock::system(),
         );
-        let service = Service {
-            name: slug("billing"),
-            version: 1,
-            address: address.into(),
-            headers: vec![("x-team".into(), "shop".into()), ("x-kind".into(), "default".into())],
-            auth: None,
-            policy: "{}".into(),
-            paused: false,
-            changed: Millis(0),
-        };
-        deliver.put_service(service, guard(), ATTEMPTS).unwrap();
+        deliver.put_service(billing(address), guard(), ATTEMPTS).unwrap();
         let rule = Rule {
             name: slug("invoices"),
             version: 1,
@@ -133,7 +144,7 @@ impl Hub {
         deliver.put_rules(std::slice::from_ref(&rule));
         let (book, bad) = Rulebook::new(&[rule]);
         assert!(bad.is_empty());
-        Hub { _folder: folder, accept: Accept::new(store.clone(), book), store, deliver }
+        Hub { folder, accept: Accept::new(store.clone(), book), store, deliver }
     }
 
     async fn send(&self, id: &str, data: Value) -> DeliveryId {
@@ -229,4 +240,36 @@ async fn prm_10_a_forbidden_target_is_never_connected_to() {
     let (kept, attempts) = hub.store.delivery(id).await.unwrap().unwrap();
     assert_eq!((kept.reason, peer.got.lock().unwrap().len()), (Some(Reason::Impossible), 0));
     assert!(attempts[0].error.as_deref().unwrap().contains("loopback"), "{attempts:?}");
+}
+
+/// PRM-9, SEC-2: a peer that answers with what it was sent does not bring a secret into the evidence, nor to whoever tests it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_9_a_peer_that_repeats_a_secret_does_not_tell_it() {
+    let mut tasks = JoinSet::new();
+    let long = format!("{}{}", "k".repeat(4_000), "canary-at-the-end");
+    for (auth, secrets) in [
+        (json!({"type": "bearer", "secret": "canary-of-bearer"}), vec!["canary-of-bearer"]),
+        (json!({"type": "header", "name": "x-key", "secret": "canary-of-key"}), vec!["canary-of-key"]),
+        (
+            json!({"type": "basic", "username": "shop", "secret": "canary-of-basic"}),
+            vec!["c2hvcDpjYW5hcnktb2YtYmFzaWM="],
+        ),
+        (json!({"type": "bearer", "secret": long}), vec!["kkkkkkk"]),
+    ] {
+        let peer = Peer::start(&mut tasks, &[ECHO, ECHO]).await;
+        let hub = Hub::new(&peer.address, loopback());
+        let keyring = Keyring::read(hub.folder.path()).unwrap().unwrap();
+        let mut service = billing(&peer.address);
+        service.auth = keyring.seal(auth.to_string().as_bytes(), "billing");
+        hub.deliver.put_service(service, guard(), ATTEMPTS).unwrap();
+        let id = hub.send("evt", json!({"id": "A", "total": 1})).await;
+        hub.until(id, State::DeadLettered).await;
+        let attempts = hub.store.delivery(id).await.unwrap().unwrap().1;
+        let body = String::from_utf8_lossy(&attempts[0].answer.as_ref().unwrap().body).into_owned();
+        assert!(body.contains("PUT /api/invoices/A"), "the rest is there: {body}");
+        for secret in secrets {
+            assert!(peer.got.lock().unwrap()[0].contains(secret), "the peer has it");
+            assert!(!body.contains(secret), "{body}");
+        }
+    }
 }

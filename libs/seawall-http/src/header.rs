@@ -36,9 +36,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
 /// Headers that are about one connection, or that say where a message ends. Whoever sets them from outside can make one
 /// request look like two.
 pub(crate) fn is_ours(name: &HeaderName) -> bool {
-    [header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name)
-        || HOP_BY_HOP.contains(name)
-        || MORE_HOP_BY_HOP.contains(&name.as_str())
+    [header::HOST, header::CONTENT_LENGTH, header::EXPECT].contains(name) || is_hop_by_hop(name)
 }
 
 const HOP_BY_HOP: [HeaderName; 7] = [
@@ -55,12 +53,15 @@ const MORE_HOP_BY_HOP: [&str; 3] = ["keep-alive", "proxy-connection", "http2-set
 /// Takes away what was about one connection: for whoever passes a message on. Its length stays.
 pub fn strip(headers: &mut HeaderMap) {
     let named = named_by_connection(headers);
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    // Mostly there is none, and a look at each costs less than a search for all of them.
+    let found: Vec<HeaderName> = headers.keys().filter(|name| is_hop_by_hop(name)).cloned().collect();
+    for name in named.iter().chain(&found) {
         headers.remove(name);
     }
-    for name in MORE_HOP_BY_HOP {
-        headers.remove(name);
-    }
+}
+
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name) || MORE_HOP_BY_HOP.contains(&name.as_str())
 }
 
 /// Whether a header usually carries credentials.

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use seawall::{Deadline, Fault};
 use tokio::time::Sleep;
 
-use crate::client::Wire;
+use crate::client::{FOR_A_BODY, Wire};
 use crate::error::{Cause, HttpError};
 use crate::fault::of_status;
 
@@ -247,7 +247,7 @@ impl HttpBody for BodyStream {
         let body = &mut this.body;
         let polled = match &mut this.wire {
             None => Pin::new(body).poll_frame(cx),
-            Some(wire) => match wire.poll(cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
+            Some(wire) => match wire.poll(FOR_A_BODY, cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
                 Poll::Pending if wire.has_ended() => {
                     let broken = Cause::Body("the connection was closed".into());
                     return Poll::Ready(Some(Err(broken.into())));

@@ -1,6 +1,8 @@
 //! The hub from outside: the real binary, over HTTP.
 
 mod api;
+mod cli;
+mod egress;
 mod gateway;
 mod harness;
 mod inbound;

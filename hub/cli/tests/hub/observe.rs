@@ -424,3 +424,17 @@ fn actuator(hub: &Hub) {
     assert_eq!(hub.ask("GET", "/actuator/metrics/nothing", "", "").0, 404);
     assert_eq!(hub.ask("GET", "/actuator/metrics/seawall.events?tag=outcome", "", "").0, 422);
 }
+
+/// HUB-9, PRM-8: a client that never ends its request does not hold up the end: requests have the time of their phase.
+#[test]
+fn hub_9_a_client_that_never_ends_its_request_does_not_hold_up_the_end() {
+    let folder = TempDir::new().unwrap();
+    let mut hub = Hub::start(folder.path());
+    let mut stream = TcpStream::connect(&hub.address).unwrap();
+    let head =
+        "POST /api/v1/bridge/events HTTP/1.1\r\nhost: hub\r\ncontent-length: 100\r\nauthorization: Bearer";
+    write!(stream, "{head} {KEY}\r\n\r\n{{").unwrap();
+    let process = hub.process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    wait_until("it ends", || hub.process.try_wait().unwrap().is_some());
+}

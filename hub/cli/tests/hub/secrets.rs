@@ -1,7 +1,5 @@
 //! Secrets: planted wherever one can be put, and looked for wherever one could come out.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-
 use std::fs;
 use std::process::Stdio;
 

@@ -57,6 +57,12 @@ impl Data {
         Data(text)
     }
 
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     fn value(&self) -> Json {
         serde_json::from_str(&self.0).unwrap_or_default()
     }

@@ -42,6 +42,8 @@ pub struct Call {
     pub mode: CallMode,
     /// The service does it once for this key, and so does the hub if it keeps the call.
     pub key: Option<String>,
+    /// Who calls: others may use the same key for something else.
+    pub whose: String,
     /// What it is called if it is kept and has no key.
     pub fresh_id: String,
     /// How long it may take, if less than the service's policy says.
@@ -115,7 +117,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             }
             return self.deliver.call(&call).await.map(Called::Now).ok_or(NotCalled::Missing);
         }
-        let id = call.key.as_ref().map_or_else(|| call.fresh_id.clone(), |key| named(&call.service, key));
+        let id = call
+            .key
+            .as_ref()
+            .map_or_else(|| call.fresh_id.clone(), |key| named(&call.whose, &call.service, key));
         if call.mode == CallMode::Async || paused {
             return self.keep(&call, id, None).await.map(Called::Later);
         }
@@ -238,9 +243,9 @@ fn may_be_had_later(answered: &Answered) -> bool {
     }
 }
 
-/// The id of a call under a key: the same key for another service is another call.
-fn named(service: &Slug, key: &str) -> String {
-    let hash = hash(&[service.as_str().as_bytes(), key.as_bytes()]);
+/// The id of a call under a key: the same key of somebody else, or for another service, is another call.
+fn named(whose: &str, service: &Slug, key: &str) -> String {
+    let hash = hash(&[whose.as_bytes(), service.as_str().as_bytes(), key.as_bytes()]);
     let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("call_{hex}")
 }

@@ -139,8 +139,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub async fn run(&self) -> StoreError {
         let pausing = async {
             loop {
-                let rule = self.deliver.gone().await;
-                self.pause_gone(&rule).await;
+                let (rule, service) = self.deliver.gone().await;
+                self.pause_gone(&rule, &service).await;
             }
         };
         let telling = async {

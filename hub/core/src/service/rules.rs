@@ -66,14 +66,19 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// The process before may have ended between enabling a rule and letting go all that it held.
     pub(super) async fn release_enabled(&self) -> Result<(), Refused> {
         for rule in self.rules().into_iter().filter(|rule| rule.enabled) {
-            if self.store.pending(Whose::HeldBy(rule.name.clone()), 1).await? > 0 {
-                self.release(&rule.name).await?;
-            }
+            self.release_rest(&rule.name).await?;
         }
         Ok(())
     }
 
-    /// Puts a rule to work, or holds what it matches.
+    /// What is left of what a rule that is at work has held.
+    async fn release_rest(&self, rule: &Slug) -> Result<(), Refused> {
+        let left = self.store.pending(Whose::HeldBy(rule.clone()), 1).await?;
+        if left > 0 { self.release(rule).await } else { Ok(()) }
+    }
+
+    /// Puts a rule to work, or holds what it matches. One that is at work lets go what is left: the store may have been full when
+    /// it was enabled.
     pub async fn enable_rule(
         &self,
         name: &Slug,
@@ -82,16 +87,21 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     ) -> Result<Rule, Refused> {
         let rule = self.rule(name).ok_or(Refused::Missing)?;
         if rule.enabled == enabled {
+            let _one_after_the_other = self.changing.lock().await;
+            if self.rule(name).is_some_and(|rule| rule.enabled) {
+                self.release_rest(name).await?;
+            }
             return Ok(rule);
         }
         let version = rule.version;
         self.put_rule(Rule { enabled, note, ..rule }, Some(version)).await
     }
 
-    /// A peer says that it is gone for good: its rule is paused, and what comes is held until somebody has looked.
-    pub(super) async fn pause_gone(&self, name: &Slug) {
+    /// A peer says that it is gone for good: its rule is paused, and what comes is held until somebody has looked. Not if the rule
+    /// sends elsewhere by now.
+    pub(super) async fn pause_gone(&self, name: &Slug, peer: &Slug) {
         let note = "paused by the hub: the peer answered 410, gone for good; enable it when the peer is back";
-        loop {
+        while self.rule(name).is_some_and(|rule| rule.enabled && rule.service == *peer) {
             match self.enable_rule(name, false, Some(note.into())).await {
                 Ok(rule) => {
                     let service = rule.service.as_str();
@@ -137,8 +147,12 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let _one_after_the_other = self.changing.lock().await;
         let rule = self.rule(name).ok_or(Refused::Missing)?;
         check_version(expected, rule.version)?;
-        let buried = self.bury(Whose::HeldBy(name.clone()), &rule.service, pending, || {}).await?;
-        self.commit(Change::DeleteRule(name.clone(), rule.version)).await?;
+        let held = Whose::HeldBy(name.clone());
+        let mut buried = self.bury(held.clone(), &rule.service, pending, || {}).await?;
+        // With what has come since: nothing is held by a rule that is gone.
+        let delete = Change::DeleteRule(name.clone(), rule.version);
+        let rest = Change::Bury { whose: held, most: u32::MAX, at: self.now() };
+        buried += self.commit_all(vec![delete, rest]).await?.touched;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.use_rules();
         info!(target: "seawall", rule = name.as_str(), deadLettered = buried, "[Registry][DeleteRule] Success.");

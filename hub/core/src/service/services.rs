@@ -74,9 +74,20 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let used = used.join("`, `");
             return Err(Refused::Conflict(format!("rule `{used}` sends to it; delete or change it first")));
         }
-        let buried = Whose::Service(name.clone());
-        let buried = self.bury(buried, name, pending, || self.deliver.remove_service(name)).await?;
-        self.commit(Change::DeleteService(name.clone(), service.version)).await?;
+        let whose = Whose::Service(name.clone());
+        let deleted = async {
+            let buried = self.bury(whose, name, pending, || self.deliver.remove_service(name)).await?;
+            self.commit(Change::DeleteService(name.clone(), service.version)).await?;
+            Ok(buried)
+        };
+        let buried = match deleted.await {
+            Ok(buried) => buried,
+            Err(refused) => {
+                // It is there still, and so are its rules' deliveries.
+                self.use_service(service)?;
+                return Err(refused);
+            }
+        };
         self.deliver.remove_service(name);
         self.services.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         info!(target: "seawall", service = name.as_str(), deadLettered = buried, "[Registry][DeleteService] Success.");

@@ -21,6 +21,9 @@ const REPLAYED_BYTES: usize = 64 * 1024;
 /// And it has so long to come. The time of one that is passed on while it comes is the call's.
 const REPLAYED_WITHIN: Duration = Duration::from_secs(30);
 
+/// So many headers are added at most, but for the service's own.
+const ADDED: usize = 8;
+
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -83,6 +86,8 @@ pub(super) async fn outgoing(
     };
     let request = Request::new(parts.method.clone(), url).map_err(|error| bad(&error))?;
     let mut headers = std::mem::take(&mut parts.headers);
+    // What is added here and further on: once, and not one by one.
+    headers.reserve(ADDED);
     headers.remove(&KEY);
     introduce(&mut headers, line);
     let auth = transport.auth(service).map_err(|error| bad(&error))?.map(|opened| opened.auth);

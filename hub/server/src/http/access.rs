@@ -29,9 +29,25 @@ impl Caller {
         self.0.sees(service)
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        self.0.name.as_str()
+    }
+
     /// Whether it is for all services.
     pub(super) fn sees_all(&self) -> bool {
         self.0.services.is_none()
+    }
+
+    /// Whether it is for this source. What is not looks as if it were not there.
+    pub(super) fn sees_source(&self, source: &str) -> bool {
+        self.0.may_send_from(source)
+    }
+
+    /// What it calls something, so that others may call something else the same. Its own name stays when it is rotated, and has no
+    /// space in it.
+    pub(super) fn own(&self, name: &str) -> String {
+        format!("{} {name}", self.0.name)
     }
 
     /// Whether events from this source may come with it.
@@ -82,6 +98,9 @@ pub(super) async fn guard(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
+    if let Some(others) = table.others(request.method(), matched, request.uri().path()) {
+        return super::wrong_method(&others);
+    }
     let by = By {
         who: caller.0.name.to_string(),
         reason: request.headers().get(REASON).and_then(|reason| said(reason.as_bytes())),

@@ -215,7 +215,7 @@ pub(super) async fn discard(
     Path(id): Path<String>,
 ) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
-    if !sees(&hub, &caller, id).await {
+    if !sees(&hub, &caller, id, Mode::Same).await {
         return missing("dead letter");
     }
     match hub.discard(id).await {
@@ -251,10 +251,10 @@ pub(super) async fn act(
         return Ok(wrong_fields(&problems));
     }
     let Some(dead) = DeliveryId::parse(id) else { return Ok(missing("dead letter")) };
-    if !sees(&hub, &caller, dead).await {
+    if !sees(&hub, &caller, dead, mode).await {
         return Ok(missing("dead letter"));
     }
-    let key = super::events::idempotency_key(&headers)?;
+    let key = super::events::idempotency_key(&headers, &caller)?;
     Ok(match hub.replay(&Again { dead, mode, again, key }).await {
         Ok(delivery) => {
             let data = json!({"delivery": delivery.to_string(), "replayOf": dead.to_string()});
@@ -264,10 +264,13 @@ pub(super) async fn act(
     })
 }
 
-/// Whether a dead letter is for the caller to see. What is not answers exactly like one that is not there.
-async fn sees(hub: &Hub, caller: &Caller, id: DeliveryId) -> bool {
+/// Whether a dead letter is for the caller to see, and so is whoever gets it in this mode: a rule may send elsewhere today. What
+/// is not answers exactly like one that is not there.
+async fn sees(hub: &Hub, caller: &Caller, id: DeliveryId, mode: Mode) -> bool {
     if caller.sees_all() {
         return true;
     }
-    matches!(hub.store().delivery(id).await, Ok(Some((kept, _))) if caller.sees(&kept.service))
+    let Ok(Some((kept, _))) = hub.store().delivery(id).await else { return false };
+    let today = hub.rule(&kept.rule.0).filter(|_| mode == Mode::Render);
+    caller.sees(&kept.service) && today.is_none_or(|rule| caller.sees(&rule.service))
 }

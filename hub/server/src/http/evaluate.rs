@@ -55,14 +55,16 @@ pub(super) async fn evaluate(
         },
         (None, _) if !caller.sees_all() => return Ok(events::of_all()),
         (None, id) => match hub.store().event(&id.unwrap_or_default(), None).await {
-            Ok(Some(event)) => event,
-            Ok(None) => return Ok(missing("event")),
+            Ok(Some(event)) if caller.sees_source(&event.source) => event,
+            Ok(_) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),
         },
     };
     Ok(match hub.evaluate(&rule, &event) {
         Ok(evaluation) => {
-            let address = hub.service(&rule.service).map(|service| service.address);
+            // A rule that somebody makes up may name any service.
+            let service = hub.service(&rule.service).filter(|service| caller.sees(&service.name));
+            let address = service.map(|service| service.address);
             success(StatusCode::OK, &shown(&evaluation, address.as_deref()))
         }
         Err(why) => refused(why, "rule"),

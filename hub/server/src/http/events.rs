@@ -48,7 +48,7 @@ pub(super) async fn accept(
         }
     };
     caller.may_send_from(&incoming.source)?;
-    incoming.key = idempotency_key(&headers)?;
+    incoming.key = idempotency_key(&headers, &caller)?;
     incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
@@ -134,10 +134,16 @@ async fn batch(hub: &Hub, caller: &Caller, mut incoming: Vec<Incoming>) -> Caugh
     Ok(success_text(StatusCode::ACCEPTED, &data))
 }
 
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+/// The key that a request is to happen once under: the caller's own.
+pub(super) fn idempotency_key(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Box<Response>> {
+    Ok(said_key(headers)?.map(|key| caller.own(key)))
+}
+
+/// The key as it was sent.
+pub(super) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, Box<Response>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
-    key.map(|key| Some(key.to_owned())).ok_or_else(|| {
+    key.map(Some).ok_or_else(|| {
         let message = format!("`Idempotency-Key` has 1 to {KEY_MAX} visible characters");
         Box::new(problem(StatusCode::BAD_REQUEST, "badKey", &message, false))
     })
@@ -310,8 +316,8 @@ pub(super) async fn get(
         return of_all();
     }
     match hub.store().event(&id, None).await {
-        Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
-        Ok(None) => missing("event"),
+        Ok(Some(event)) if caller.sees_source(&event.source) => success(StatusCode::OK, &shown_event(&event)),
+        Ok(_) => missing("event"),
         Err(error) => store_problem(&error),
     }
 }
@@ -333,7 +339,10 @@ pub(super) async fn list(
     let page = query.page();
     query.end("type, source, unmatched, page_size, page_token")?;
     Ok(match hub.store().events(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
+        Ok(mut page) => {
+            page.items.retain(|event| caller.sees_source(&event.source));
+            success(StatusCode::OK, &paged(&page, "events", shown_event))
+        }
         Err(error) => store_problem(&error),
     })
 }

@@ -1,5 +1,6 @@
 //! JSON that comes in, field by field: what is wrong with all of them at once, and nothing that nobody knows.
 
+use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Map, Value};
 
 /// The fields of an object, taken one by one. What is left at the end is unknown.
@@ -56,8 +57,19 @@ impl Fields {
         }
     }
 
-    /// A text that must be there.
+    /// A text that must be there, and not be empty. What is wrong with it is said, so an empty one that comes back is in order
+    /// for nobody.
     pub(crate) fn needed(&mut self, field: &str) -> String {
+        let before = self.problems.len();
+        let text = self.given(field);
+        if text.is_empty() && self.problems.len() == before {
+            self.wrong(field, "it is empty");
+        }
+        text
+    }
+
+    /// A text that must be there, and may be empty.
+    pub(crate) fn given(&mut self, field: &str) -> String {
         let there = self.map.get(field).is_some_and(|value| !value.is_null());
         self.text(field).unwrap_or_else(|| {
             if !there {
@@ -65,6 +77,20 @@ impl Fields {
             }
             String::new()
         })
+    }
+
+    /// The name of what is written. The path may say it; if the body does too, it says the same.
+    pub(crate) fn name(&mut self, in_path: Option<&str>) -> Option<Slug> {
+        let name = match in_path {
+            Some(in_path) => {
+                if self.text("name").is_some_and(|name| name != in_path) {
+                    self.wrong("name", "it is another one than in the path, and a name can't be changed");
+                }
+                in_path.to_owned()
+            }
+            None => self.needed("name"),
+        };
+        self.parsed("name", &name, Slug::new)
     }
 
     pub(crate) fn switch(&mut self, field: &str, default: bool) -> bool {

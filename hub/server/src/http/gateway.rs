@@ -18,7 +18,7 @@ use seawall_hub_core::service::{Answered, Call, CallMode, Called, KeptCall, NotC
 use serde_json::{Value, json};
 
 use super::access::Caller;
-use super::events::{idempotency_key, trace_of};
+use super::events::{said_key, trace_of};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
 use super::services::circuit_word;
@@ -59,7 +59,8 @@ pub(super) async fn act(
         service: service.clone(),
         request,
         mode,
-        key: idempotency_key(&headers)?,
+        key: said_key(&headers)?.map(ToOwned::to_owned),
+        whose: caller.name().to_owned(),
         fresh_id: format!("call_{}", super::random_hex::<16>()),
         timeout: asked,
         retries_above: retry_depth(&headers),
@@ -93,6 +94,10 @@ fn request(fields: &mut Fields) -> Request {
     let said = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
     let encoding = fields.text("bodyEncoding");
     let body = match (fields.any("body"), encoding.as_deref()) {
+        (_, Some(other)) if !["json", "text", "base64"].contains(&other) => {
+            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
+            Body::Empty
+        }
         (None, _) => Body::Empty,
         (Some(Value::String(text)), Some("base64")) => {
             let decoded = STANDARD.decode(text);
@@ -109,15 +114,11 @@ fn request(fields: &mut Fields) -> Request {
             fields.wrong("body", "with this `bodyEncoding` a text is expected");
             Body::Empty
         }
-        (Some(value), None | Some("json")) => {
+        (Some(value), _) => {
             if said.is_none() {
                 headers.push(("content-type".into(), "application/json".into()));
             }
             Body::Own(value.to_string().into())
-        }
-        (Some(_), Some(_)) => {
-            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
-            Body::Empty
         }
     };
     Request { method, path, headers, body }

@@ -8,9 +8,12 @@ mod deliveries;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod gateway;
 mod keys;
 mod metrics;
+pub(crate) mod openapi;
 mod query;
 mod reply;
 pub(crate) mod routes;
@@ -24,11 +27,10 @@ mod watch;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use self::access::key_hash;
@@ -67,25 +69,34 @@ impl IntoResponse for Early {
 /// The API of a hub.
 pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
-    let guarded =
-        guarded.layer(middleware::from_fn_with_state((hub.clone(), Arc::new(table)), access::guard));
-    Router::new()
-        .route("/actuator/health", get(actuator::health))
-        .route("/actuator/health/liveness", get(actuator::liveness))
-        .route("/actuator/health/readiness", get(actuator::readiness))
-        .route("/actuator/metrics", get(metrics::names))
-        .route("/actuator/metrics/{name}", get(metrics::one))
-        .route("/metrics", get(metrics::prometheus))
-        .route("/in/{source}", post(sources::webhook))
+    let table = Arc::new(table);
+    let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
+    routes::open_router()
         .merge(guarded)
         .fallback(|| async { nothing_here() })
-        .method_not_allowed_fallback(|| async {
-            let word = "there is something at this path, but not for this method";
-            problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
+        .method_not_allowed_fallback(move |request: Request| {
+            let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+            let others = table.others(request.method(), matched, request.uri().path());
+            async move { others.map_or_else(no_such_method, |others| wrong_method(&others)) }
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(traced))
+        .layer(middleware::from_fn(to_the_end))
         .with_state(hub)
+}
+
+/// What changes something is done to its end, also if whoever asked has gone away in the middle: a unit that is written while
+/// nobody waits for it any more would have deliveries in nobody's hand, and another registry in memory than on the disk.
+async fn to_the_end(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    #[expect(clippy::disallowed_methods, reason = "it is waited for, and must outlive who waits")]
+    let done = tokio::spawn(next.run(request)).await;
+    done.unwrap_or_else(|_| {
+        let word = "the hub could not answer; this is a mistake in it";
+        problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false)
+    })
 }
 
 /// Every request belongs to a trace: the one that it says, or a new one.
@@ -129,7 +140,9 @@ pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
     TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
 }
 
-fn fresh_event_id() -> String {
+/// A name for an event that has none, by chance.
+#[must_use]
+pub fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
@@ -153,6 +166,20 @@ fn split_verb(text: &str) -> Option<(&str, &str)> {
 
 fn nothing_here() -> Response {
     problem(StatusCode::NOT_FOUND, "notFound", "there is nothing at this path", false)
+}
+
+fn no_such_method() -> Response {
+    let word = "there is something at this path, but not for this method";
+    problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
+}
+
+/// The same, with those that there are. Said here, the router leaves it as it is.
+fn wrong_method(others: &str) -> Response {
+    let mut response = no_such_method();
+    if let Ok(others) = HeaderValue::try_from(others) {
+        response.headers_mut().insert(header::ALLOW, others);
+    }
+    response
 }
 
 fn no_verb(verb: &str, known: &str) -> Response {

@@ -12,6 +12,9 @@ const PAGE_SIZE: usize = 50;
 /// and so many at most.
 const PAGE_SIZE_MAX: usize = 500;
 
+/// A token is no longer. So many digits hold more rows than there can be.
+const TOKEN_MAX: usize = 12;
+
 /// The parameters of a request, taken one by one. What is left at the end is unknown.
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
@@ -34,7 +37,12 @@ impl Query {
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let at = self.pairs.iter().position(|(known, _)| known == name)?;
-        Some(self.pairs.remove(at).1).filter(|value| !value.is_empty())
+        let value = self.pairs.remove(at).1;
+        if value.is_empty() {
+            // Whoever forgot to fill it in would get everything.
+            self.wrong(name, "it is empty; leave it out for all");
+        }
+        Some(value).filter(|value| !value.is_empty())
     }
 
     pub(super) fn parsed<T, E: std::fmt::Display>(
@@ -58,12 +66,17 @@ impl Query {
     }
 
     pub(super) fn page(&mut self) -> PageAt {
+        // What the last page calls the next one is empty, and so is what a loop begins with.
+        self.pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
         let size = self.parsed("page_size", |text| {
             let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
             size.ok_or(format!("a number from 1 to {PAGE_SIZE_MAX} is expected"))
         });
         let from = self.parsed("page_token", |text| {
-            u64::from_str_radix(text, 36).map_err(|_| "it is what a page before called `nextPageToken`")
+            let wrong = "it is what a page before called `nextPageToken`";
+            // A sign and large letters would be read too, and are nothing that we have written.
+            let ours = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+            u64::from_str_radix(text, 36).ok().filter(|_| ours && text.len() <= TOKEN_MAX).ok_or(wrong)
         });
         PageAt { from, size: size.unwrap_or(PAGE_SIZE) }
     }
@@ -130,7 +143,15 @@ mod tests {
         assert_eq!(query.page(), PageAt { from: Some(35 * 36 + 35), size: 7 });
         assert_eq!(query.text("state").as_deref(), Some("%zz%4"));
         assert!(query.end("").is_ok());
-        for wrong in ["page_size=0", "page_size=501", "page_token=!", "tpye=a"] {
+        for wrong in [
+            "page_size=0",
+            "page_size=501",
+            "page_size=",
+            "page_token=!",
+            "page_token=Z",
+            "page_token=%2B1",
+            "tpye=a",
+        ] {
             let mut query = Query::new(Some(wrong));
             query.page();
             assert!(query.end("type").is_err(), "{wrong}");

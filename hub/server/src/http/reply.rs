@@ -8,6 +8,7 @@ use seawall_hub_core::service::Refused;
 use serde_json::{Value, json};
 
 use super::fields::FieldProblem;
+use super::openapi::errors::trouble_of;
 use super::watch;
 
 tokio::task_local! {
@@ -70,6 +71,10 @@ fn failure(
     retryable: bool,
     (errors, data): (&Value, &Value),
 ) -> Response {
+    debug_assert!(
+        trouble_of(status.as_u16(), code).is_some_and(|trouble| trouble.retryable == retryable),
+        "`{code}` with {status} is in no list of errors"
+    );
     let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
     let body = json!({
         "status": "error", "data": data, "code": code, "message": message, "retryable": retryable, "errors": errors,
@@ -151,12 +156,18 @@ pub(super) fn not_json(error: &serde_json::Error) -> Response {
 /// The version that whoever changes something has seen: `If-Match: "3"`, or `If-None-Match: *` for none at all.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Box<Response>> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
-    if text(header::IF_NONE_MATCH) == Some("*") {
-        return Ok(Some(0));
+    match text(header::IF_NONE_MATCH) {
+        Some("*") => return Ok(Some(0)),
+        // Passed over, it would change what whoever sent it did not want changed.
+        Some(_) => return Err(Box::new(bad_version("`If-None-Match` is `*`, for what is not there yet"))),
+        None => {}
     }
     let Some(tag) = text(header::IF_MATCH).filter(|tag| *tag != "*") else { return Ok(None) };
     tag.trim_matches('"').parse().map(Some).map_err(|_| {
-        let message = format!("`If-Match: {tag}` is no version; it looks like `If-Match: \"3\"`");
-        Box::new(problem(StatusCode::BAD_REQUEST, "badVersion", &message, false))
+        Box::new(bad_version(&format!("`If-Match: {tag}` is no version; it looks like `If-Match: \"3\"`")))
     })
+}
+
+fn bad_version(message: &str) -> Response {
+    problem(StatusCode::BAD_REQUEST, "badVersion", message, false)
 }

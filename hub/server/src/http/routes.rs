@@ -11,7 +11,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
 use super::{
-    audit, circuits, deliveries, evaluate, events, gateway, keys, rules, secrets, services, sources,
+    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules, secrets,
+    services, sources,
 };
 use crate::hub::Hub;
 
@@ -98,9 +99,44 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The scopes of all routes, to be looked up.
+/// A route that anybody may use.
+pub(crate) struct Open {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    handler: MethodRouter<Arc<Hub>>,
+}
+
+/// All routes for which no key is needed.
+#[rustfmt::skip]
+pub(crate) fn open() -> Vec<Open> {
+    let get = |path, about, handler| Open { method: Method::GET, path, about, handler };
+    let post = |path, about, handler| Open { method: Method::POST, path, about, handler };
+    use axum::routing;
+    vec![
+        get("/actuator/health", "How the hub is, and which circuits are not closed", routing::get(actuator::health)),
+        get("/actuator/health/liveness", "Whether the process is worth keeping", routing::get(actuator::liveness)),
+        get("/actuator/health/readiness", "Whether it can take work", routing::get(actuator::readiness)),
+        get("/actuator/metrics", "The names of all metrics", routing::get(metrics::names)),
+        get("/actuator/metrics/{name}", "A metric", routing::get(metrics::one)),
+        get("/metrics", "All metrics, for Prometheus", routing::get(metrics::prometheus)),
+        get("/openapi.json", "This description", routing::get(openapi::openapi)),
+        get("/docs", "This description, to read and to try", routing::get(openapi::docs)),
+        post("/in/{source}", "Accepts a webhook", routing::post(sources::webhook)),
+    ]
+}
+
+/// The router of those.
+pub(super) fn open_router() -> Router<Arc<Hub>> {
+    open().into_iter().fold(Router::new(), |router, Open { path, handler, .. }| router.route(path, handler))
+}
+
+/// All routes, to be looked up.
 pub(super) struct Table {
     scopes: HashMap<(Method, String), Scope>,
+    /// The methods of each path.
+    methods: HashMap<String, Vec<Method>>,
 }
 
 impl Table {
@@ -116,20 +152,40 @@ impl Table {
         };
         found.unwrap_or(Scope::Admin)
     }
+
+    /// The methods that there are, if this is none of them. A path with a verb shares its route with the path without it, so
+    /// the router can't tell. A verb that nobody knows is for the handler to say.
+    pub(super) fn others(&self, method: &Method, matched: &str, path: &str) -> Option<String> {
+        let with_verb = matched.ends_with('}').then(|| path.rsplit_once(':')).flatten();
+        let with_verb = with_verb.map(|(_, verb)| self.methods.get(&format!("{matched}:{verb}")));
+        let methods = match with_verb {
+            Some(Some(methods)) => methods,
+            Some(None) if *method == Method::POST => return None,
+            _ => self.methods.get(matched)?,
+        };
+        let asked = if *method == Method::HEAD { &Method::GET } else { method };
+        let allowed = methods.contains(asked);
+        (!allowed).then(|| {
+            let head = methods.contains(&Method::GET).then_some("HEAD");
+            methods.iter().map(Method::as_str).chain(head).collect::<Vec<_>>().join(", ")
+        })
+    }
 }
 
 /// The router of the table, and the table to look into.
 pub(super) fn router() -> (Router<Arc<Hub>>, Table) {
     let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
+    let mut methods: HashMap<String, Vec<Method>> = HashMap::new();
     for Route { method, path, scope, handler, .. } in routes() {
         let plain = without_verb(path);
         scopes.insert((method.clone(), path.to_owned()), scope);
+        methods.entry(path.to_owned()).or_default().push(method.clone());
         // Verbs of one resource share a handler, which takes them apart.
         if seen.insert((method, plain.clone())) {
             router = router.route(&plain, handler);
         }
     }
-    (router, Table { scopes })
+    (router, Table { scopes, methods })
 }
 
 /// A path as the router knows it: it can't have a verb behind a parameter.
@@ -156,6 +212,13 @@ mod tests {
         assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:nope"), Scope::Admin);
         assert_eq!(scope(Method::POST, "/api/v1/bridge/events", "/api/v1/bridge/events"), Scope::Ingest);
         assert_eq!(scope(Method::POST, "", "/nowhere"), Scope::Admin);
+        let others = |method: Method, path: &str| table.others(&method, service, path);
+        assert_eq!(others(Method::POST, "/api/v1/registry/services/billing:pause"), None);
+        assert_eq!(others(Method::POST, "/api/v1/registry/services/billing:nope"), None);
+        assert_eq!(others(Method::HEAD, "/api/v1/registry/services/billing"), None);
+        assert_eq!(others(Method::PUT, "/api/v1/registry/services/billing:pause").as_deref(), Some("POST"));
+        let all = others(Method::POST, "/api/v1/registry/services/billing");
+        assert_eq!(all.as_deref(), Some("GET, PUT, PATCH, DELETE, HEAD"));
         for Route { path, about, .. } in routes() {
             assert!(path.starts_with("/api/v1/") && !about.is_empty() && !about.ends_with('.'), "{path}");
         }

@@ -95,17 +95,8 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
 /// A rule as somebody has written it. `named` is what the path says.
 pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldProblem>> {
     let mut fields = Fields::new(body);
-    let name = match named {
-        Some(named) => {
-            if fields.text("name").is_some_and(|name| name != named) {
-                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
-            }
-            named.to_owned()
-        }
-        None => fields.needed("name"),
-    };
+    let name = fields.name(named);
     let (events, service) = (fields.needed("eventType"), fields.needed("service"));
-    let name = fields.parsed("name", &name, Slug::new);
     let events = fields.parsed("eventType", &events, Pattern::new);
     let service = fields.parsed("service", &service, Slug::new);
     let filter = fields.text("filter");
@@ -151,8 +142,9 @@ fn schedule(fields: &mut Fields) -> Schedule {
     schedule.age_max = delivery.duration("maxAge").unwrap_or(schedule.age_max);
     schedule.base = delivery.duration("base").unwrap_or(schedule.base);
     schedule.cap = delivery.duration("cap").unwrap_or(schedule.cap);
-    if schedule.base.is_zero() || schedule.base > schedule.cap {
-        delivery.wrong("base", "it is more than zero, and no more than `cap`");
+    // What is kept is in milliseconds: less than one would be none.
+    if schedule.base.as_millis() == 0 || schedule.base > schedule.cap {
+        delivery.wrong("base", "it is at least `1ms`, and no more than `cap`");
     }
     schedule.count = match delivery.text("count").as_deref() {
         None | Some("answered") => Count::Answered,
@@ -182,7 +174,7 @@ fn ordering(fields: &mut Fields) -> Option<Ordering> {
 }
 
 /// As somebody would write it.
-fn written(rule: &Rule) -> Value {
+pub(super) fn written(rule: &Rule) -> Value {
     let headers: Map<String, Value> =
         rule.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let Schedule { attempts, age_max, base, cap, count } = rule.schedule;
@@ -238,7 +230,10 @@ pub(super) async fn versions(
     let Ok(name) = Slug::new(&name) else { return missing("rule") };
     match hub.store().rule_versions(&name).await {
         Ok(versions) if !versions.first().is_some_and(|rule| caller.sees(&rule.service)) => missing("rule"),
-        Ok(versions) => success(StatusCode::OK, &versions.iter().map(shown).collect()),
+        Ok(versions) => {
+            let seen = versions.iter().filter(|rule| caller.sees(&rule.service));
+            success(StatusCode::OK, &seen.map(shown).collect())
+        }
         Err(error) => store_problem(&error),
     }
 }
@@ -272,7 +267,13 @@ pub(super) async fn act(
     let Some(Rule { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("rule")) };
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
     let done = match verb {
-        "enable" => hub.enable_rule(&name, true, None).await,
+        "enable" => {
+            let problems = fields.end("none");
+            if !problems.is_empty() {
+                return Ok(wrong_fields(&problems));
+            }
+            hub.enable_rule(&name, true, None).await
+        }
         "disable" => {
             let note = fields.text("reason");
             let problems = fields.end("reason");

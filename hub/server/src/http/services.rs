@@ -107,17 +107,7 @@ pub(super) fn merged(before: Value, over: Value) -> Value {
 
 async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
     let mut fields = Fields::new(body);
-    let name = match named {
-        // The path says it; if the body does too, it says the same.
-        Some(named) => {
-            if fields.text("name").is_some_and(|name| name != named) {
-                fields.wrong("name", "it is another one than in the path, and a name can't be changed");
-            }
-            named.to_owned()
-        }
-        None => fields.needed("name"),
-    };
-    let name = fields.parsed("name", &name, Slug::new);
+    let name = fields.name(named);
     if fields.text("type").is_some_and(|kind| kind != "http") {
         fields.wrong("type", "there is only `http` so far");
     }

@@ -50,15 +50,18 @@ impl<'a> Shallow<'a> {
         text.map_err(|_| self.wrong(field, "a text is expected")).ok()
     }
 
-    /// A text that must be there.
+    /// A text that must be there, and not be empty.
     pub(super) fn needed(&mut self, field: &str) -> String {
         let before = self.problems.len();
-        self.text(field).unwrap_or_else(|| {
-            if self.problems.len() == before {
-                self.wrong(field, "it is missing");
+        let text = self.text(field);
+        if self.problems.len() == before {
+            match &text {
+                None => self.wrong(field, "it is missing"),
+                Some(text) if text.is_empty() => self.wrong(field, "it is empty"),
+                Some(_) => {}
             }
-            String::new()
-        })
+        }
+        text.unwrap_or_default()
     }
 
     pub(super) fn end(mut self, known: &str) -> Vec<FieldProblem> {
@@ -178,6 +181,7 @@ mod tests {
         assert_eq!(problems(r#"{"data":1}"#), ["id: it is missing"]);
         assert_eq!(problems(r#"{"id":null}"#), ["id: it is missing"]);
         assert_eq!(problems(r#"{"id":7}"#), ["id: a text is expected"]);
+        assert_eq!(problems(r#"{"id":""}"#), ["id: it is empty"]);
         assert_eq!(problems(r#"{"id":"a","id":"b"}"#), ["id: it stands there twice"]);
         assert_eq!(problems(r#"{"id":"a","idd":"b"}"#), ["idd: no such field; there are id, data"]);
         for wrong in ["", "[]", "{", r#"{"a":}"#, r#"{"data":{"a":}}"#, r#"{"a":1}x"#, "{\"a\":\"\u{1}\"}"] {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, PoisonError};
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_http::Secret;
@@ -12,23 +12,26 @@ use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::StoreError;
 use seawall_hub_core::render::{Naming, Webhook};
 use seawall_hub_core::service::{Data, Incoming};
 use serde_json::{Value, json};
 
 use super::Caught;
+use super::access::Caller;
 use super::events::{not_accepted, shown as shown_accepted};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{
-    expected, missing, parse, problem, refused, success, success_text, trace_or_own, versioned, wrong_fields,
+    expected, missing, parse, problem, refused, store_problem, success, success_text, trace_or_own,
+    versioned, wrong_fields,
 };
 use super::services::merged;
 use super::watch::webhook_refused;
 use crate::credentials::HIDDEN;
 use crate::hub::{Gate, Hub};
 use crate::rotate;
-use crate::source::Replays;
 use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
+use crate::source::{Replays, Sight};
 
 const KNOWN: &str = "name, verify, eventType, eventId, enabled";
 /// So many webhooks are remembered for each source, to see a replay.
@@ -49,14 +52,7 @@ pub(super) async fn replace(
 
 async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
     let mut fields = Fields::new(body);
-    let name = match named {
-        Some(named) => {
-            let _ = fields.text("name");
-            named.to_owned()
-        }
-        None => fields.needed("name"),
-    };
-    let name = fields.parsed("name", &name, Slug::new);
+    let name = fields.name(named);
     let event_type = fields.needed("eventType");
     let event_id = fields.text("eventId");
     let enabled = fields.switch("enabled", true);
@@ -132,12 +128,19 @@ fn shown(hub: &Hub, source: &Source) -> Value {
     })
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.sources().iter().map(|source| shown(&hub, source)).collect())
+pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
+    let sources = hub.sources();
+    let seen = sources.iter().filter(|source| caller.sees_source(source.name.as_str()));
+    success(StatusCode::OK, &seen.map(|source| shown(&hub, source)).collect())
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
-    match Slug::new(&name).ok().and_then(|name| hub.source(&name)) {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    let name = Slug::new(&name).ok().filter(|name| caller.sees_source(name.as_str()));
+    match name.and_then(|name| hub.source(&name)) {
         Some(source) => versioned(StatusCode::OK, source.version, &shown(&hub, &source)),
         None => missing("source"),
     }
@@ -188,15 +191,25 @@ pub(super) async fn webhook(
         Ok(incoming) => incoming,
         Err(problem) => return Ok(wrong_fields(&[problem])),
     };
-    if let Some(key) = verified.replay_key
-        && !gate.replays.first_time(key, hub.now())
-    {
-        // It was accepted the first time. Answered like a failure, its sender would try for ever.
-        let data = json!({"id": incoming.id, "deliveries": [], "deduplicated": true});
-        return Ok(success(StatusCode::ACCEPTED, &data));
+    match verified.replay_key.map(|key| gate.replays.look(key, hub.now())) {
+        Some(Sight::Accepted) => {
+            // Answered like a failure, its sender would try for ever.
+            let data = json!({
+                "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
+            });
+            return Ok(success(StatusCode::ACCEPTED, &data));
+        }
+        // Whoever is told now that it is there would not send it again if it is not kept after all.
+        Some(Sight::UnderWay) => return Ok(store_problem(&StoreError::Busy)),
+        Some(Sight::First) | None => {}
     }
     match hub.accept(incoming).await {
-        Ok(accepted) => Ok(success_text(StatusCode::ACCEPTED, &shown_accepted(&accepted))),
+        Ok(accepted) => {
+            if let Some(key) = verified.replay_key {
+                gate.replays.accepted(&key);
+            }
+            Ok(success_text(StatusCode::ACCEPTED, &shown_accepted(&accepted)))
+        }
         Err(error) => {
             if let Some(key) = verified.replay_key {
                 gate.replays.forget(&key);

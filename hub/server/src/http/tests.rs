@@ -1,9 +1,17 @@
 //! Who may do what, over every route that there is.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
+use hmac::{Hmac, KeyInit, Mac};
 use seawall_hub_core::domain::key::Scope;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::{EventFilter, PageAt, Store};
 use serde_json::{Value, json};
+use sha2::Sha256;
 use tempfile::TempDir;
 use tower_service::Service;
 
@@ -14,6 +22,7 @@ const ADMIN: &str = "the-admin-key-of-the-test";
 
 struct Api {
     _folder: TempDir,
+    hub: Arc<Hub>,
     router: Router,
 }
 
@@ -22,7 +31,7 @@ impl Api {
         let folder = TempDir::new().unwrap();
         let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
-        let mut api = Api { router: api(hub), _folder: folder };
+        let mut api = Api { router: api(hub.clone()), hub, _folder: folder };
         for name in ["billing", "mail"] {
             let service = json!({"name": name, "address": "http://127.0.0.1:1", "auth": {"type": "bearer", "secret": "s"}});
             assert_eq!(
@@ -259,4 +268,199 @@ async fn hub_3_ids_are_unique_for_a_source() {
     assert_eq!(api.ask(Method::POST, path, Some(ADMIN), &event("shop", 3)).await.0, 422);
     let late = json!({"id": "2", "type": "a.b", "time": "yesterday"});
     assert_eq!(api.ask(Method::POST, path, Some(ADMIN), &late).await.1["errors"][0]["field"], "time");
+}
+
+/// PRM-1: whoever asks and goes away before the answer stops nothing halfway. An event that was written by then used to have
+/// its deliveries in nobody's hand until the next start, and whoever sent it again was told that it is there.
+#[tokio::test]
+async fn prm_1_who_goes_away_before_the_answer_leaves_nothing_half_done() {
+    let mut api = Api::new().await;
+    let event = json!({"id": "1", "type": "order.created", "data": {}});
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/v1/bridge/events")
+        .header("authorization", format!("Bearer {ADMIN}"))
+        .body(Body::from(event.to_string()))
+        .unwrap();
+    {
+        let mut call = pin!(api.router.call(request));
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    let billing = Slug::new("billing").unwrap();
+    let begun = async {
+        while api.hub.in_hand(&billing) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(10), begun).await.is_ok(), "it is in nobody's hand");
+    let again = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+    assert_eq!((again.0, &again.1["data"]["deduplicated"]), (202, &json!(true)));
+}
+
+/// SEC-1. Trap "scope: another principal's key never collides or replays": an `Idempotency-Key` is the sender's own. Others may
+/// use the same one, and neither are refused for it nor told what came of somebody else's.
+#[tokio::test]
+async fn sec_1_an_idempotency_key_belongs_to_who_sends_it() {
+    let mut api = Api::new().await;
+    let (shop, bank) = (
+        api.key("shop", json!({"scopes": ["ingest"]})).await,
+        api.key("bank", json!({"scopes": ["ingest"]})).await,
+    );
+    let mut send = async |key: &str, total: u32| {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/api/v1/bridge/events")
+            .header("authorization", format!("Bearer {key}"))
+            .header("idempotency-key", "1")
+            .body(Body::from(json!({"type": "order.created", "data": {"total": total}}).to_string()))
+            .unwrap();
+        let response = api.router.call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let answer: Value =
+            serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
+        (status, answer["data"]["deduplicated"].clone(), answer["data"]["id"].clone())
+    };
+    let first = send(&shop, 1).await;
+    assert_eq!((first.0, &first.1), (202, &json!(false)));
+    let other = send(&bank, 1).await;
+    assert_eq!((other.0, &other.1), (202, &json!(false)), "another sender's event is another event");
+    assert_ne!(other.2, first.2);
+    assert_eq!(send(&shop, 1).await, (202, json!(true), first.2), "its own is known");
+    assert_eq!(send(&bank, 2).await.0, 422, "and is for one content");
+}
+
+/// SEC-1: a key that is limited to a service neither learns of another one by a rule that names it, nor sends to it by a replay,
+/// nor reads how a rule was when it was for another one.
+#[tokio::test]
+async fn sec_1_a_limited_key_reaches_no_other_service_by_a_rule() {
+    let mut api = Api::new().await;
+    let rules = "/api/v1/registry/rules";
+    let written = |service: &str, body: Value| json!({"name": "moves", "eventType": "user.*", "service": service, "body": body});
+    let unrenderable = written("billing", json!({"n": "{{ data.n }}"}));
+    assert_eq!(api.ask(Method::POST, rules, Some(ADMIN), &unrenderable).await.0, 201);
+    let event = json!({"id": "1", "type": "user.created", "data": {}});
+    let (_, sent) = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+    let dead = sent["data"]["deliveries"][0].as_str().unwrap().to_owned();
+    assert_eq!(api.ask(Method::POST, rules, Some(ADMIN), &written("mail", json!({}))).await.0, 200);
+
+    let key = api.key("billing-only", json!({"scopes": ["operate"], "services": ["billing"]})).await;
+    let replay = format!("/api/v1/bridge/deadLetters/{dead}:replay");
+    let answer = api.ask(Method::POST, &replay, Some(&key), &json!({})).await;
+    assert_eq!(answer.0, 404, "its rule sends to another service today: {}", answer.1);
+    assert_eq!(api.ask(Method::POST, &replay, Some(ADMIN), &json!({})).await.0, 202);
+
+    let draft = |service: &str| json!({"rule": written(service, json!({})), "event": event});
+    let evaluate = "/api/v1/registry/rules:evaluate";
+    let (_, own) = api.ask(Method::POST, evaluate, Some(&key), &draft("billing")).await;
+    assert_eq!(own["data"]["request"]["url"], "http://127.0.0.1:1/");
+    let (foreign, unknown) = (
+        api.ask(Method::POST, evaluate, Some(&key), &draft("mail")).await,
+        api.ask(Method::POST, evaluate, Some(&key), &draft("nobody")).await,
+    );
+    assert_eq!((foreign.0, &foreign.1["data"]), (unknown.0, &unknown.1["data"]));
+
+    let mail = api.key("mail-only", json!({"scopes": ["read"], "services": ["mail"]})).await;
+    let (_, versions) =
+        api.ask(Method::GET, "/api/v1/registry/rules/moves/versions", Some(&mail), &Value::Null).await;
+    let services: Vec<&Value> =
+        versions["data"].as_array().unwrap().iter().map(|version| &version["service"]).collect();
+    assert_eq!(services, ["mail"]);
+}
+
+/// SEC-1: a key that is limited to some sources sees these and their events; others answer like one that is not there.
+#[tokio::test]
+async fn sec_1_a_key_that_is_limited_to_sources_sees_no_other() {
+    let mut api = Api::new().await;
+    for name in ["shop", "bank"] {
+        let source = json!({"name": name, "verify": {"type": "bearer", "secrets": ["0123456789abcdef"]}, "eventType": "a"});
+        let made = api.ask(Method::POST, "/api/v1/registry/sources", Some(ADMIN), &source).await;
+        assert_eq!(made.0, 201, "{}", made.1);
+        let event = json!({"id": name, "type": "order.created", "source": name});
+        assert_eq!(api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await.0, 202);
+    }
+    let key = api.key("shop-only", json!({"scopes": ["read"], "sources": ["shop"]})).await;
+    let mut ask = async |path: &str| {
+        let (status, mut answer) = api.ask(Method::GET, path, Some(&key), &Value::Null).await;
+        answer["traceId"].take();
+        (status, answer)
+    };
+    for of in ["/api/v1/registry/sources", "/api/v1/bridge/events"] {
+        assert_eq!(ask(&format!("{of}/shop")).await.0, 200);
+        assert_eq!(ask(&format!("{of}/bank")).await, ask(&format!("{of}/nobody")).await);
+        let all = ask(of).await.1["data"].to_string();
+        assert!(all.contains("shop") && !all.contains("bank"), "{all}");
+    }
+}
+
+/// PRM-1. Trap "accepted and gone": an event whose type was empty was in no list of mistakes, so a batch with it was answered with
+/// 202 and did not hold it.
+#[tokio::test]
+async fn prm_1_an_event_that_can_not_be_kept_is_never_accepted() {
+    let mut api = Api::new().await;
+    let (good, bad) = (json!({"id": "1", "type": "a"}), json!({"id": "2", "type": ""}));
+    let (status, answer) = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &bad).await;
+    assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("type")), "{answer}");
+    let batch = json!({"events": [good, bad]});
+    let (status, answer) =
+        api.ask(Method::POST, "/api/v1/bridge/events:batchCreate", Some(ADMIN), &batch).await;
+    assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("events[1].type")), "{answer}");
+    assert_eq!(api.ask(Method::GET, "/api/v1/bridge/events/1", Some(ADMIN), &Value::Null).await.0, 404);
+    for (path, body, field) in [
+        ("keys", json!({"name": "", "scopes": ["read"]}), "name"),
+        ("services", json!({"name": "a", "address": ""}), "address"),
+        ("rules", json!({"name": "a", "eventType": "", "service": "billing"}), "eventType"),
+    ] {
+        let (status, answer) =
+            api.ask(Method::POST, &format!("/api/v1/registry/{path}"), Some(ADMIN), &body).await;
+        assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!(field)), "{answer}");
+    }
+}
+
+/// API-1: a path with a verb has its own methods, and says which.
+#[tokio::test]
+async fn api_1_a_method_that_is_not_there_says_which_ones_are() {
+    let mut api = Api::new().await;
+    for (method, path, others) in [
+        (Method::PUT, "services/billing:pause", "POST"),
+        (Method::GET, "services/billing:pause", "POST"),
+        (Method::OPTIONS, "services/billing:pause", "POST"),
+        (Method::POST, "services/billing", "GET, PUT, PATCH, DELETE, HEAD"),
+        (Method::OPTIONS, "services/billing", "GET, PUT, PATCH, DELETE, HEAD"),
+        (Method::DELETE, "services", "GET, POST, HEAD"),
+    ] {
+        let request = Request::builder().method(method.clone()).uri(format!("/api/v1/registry/{path}"));
+        let request = request.header("authorization", format!("Bearer {ADMIN}")).body(Body::empty());
+        let response = api.router.call(request.unwrap()).await.unwrap();
+        assert_eq!(response.status().as_u16(), 405, "{method} {path}");
+        assert_eq!(response.headers()["allow"], others, "{method} {path}");
+    }
+    let unknown = api.ask(Method::POST, "/api/v1/registry/services/billing:nope", Some(ADMIN), &Value::Null);
+    assert_eq!(unknown.await.1["code"], "noSuchAction");
+}
+
+/// PRM-1, HUB-3: of several that bring the same signed webhook at once, whoever is told that it was accepted can find it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_a_webhook_is_acknowledged_when_it_is_kept() {
+    let mut api = Api::new().await;
+    let (secret, body) = ("a-secret-of-some-length", r#"{"n":7}"#);
+    let source =
+        json!({"name": "shop", "verify": {"type": "stripe", "secrets": [secret]}, "eventType": "order.paid"});
+    assert_eq!(api.ask(Method::POST, "/api/v1/registry/sources", Some(ADMIN), &source).await.0, 201);
+    let stamp = api.hub.now().0 / 1_000;
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(format!("{stamp}.{body}").as_bytes());
+    let proof = format!("t={stamp},v1={}", hex(&mac.finalize().into_bytes()));
+    let send = async || {
+        let request =
+            Request::builder().method(Method::POST).uri("/in/shop").header("stripe-signature", &proof);
+        let response = api.router.clone().call(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let kept =
+            api.hub.store().events(EventFilter::default(), PageAt { from: None, size: 9 }).await.unwrap();
+        (response.status().as_u16(), kept.items.len())
+    };
+    let at_once = tokio::join!(send(), send(), send(), send());
+    for (status, kept) in [at_once.0, at_once.1, at_once.2, at_once.3] {
+        assert!(matches!((status, kept), (202, 1) | (503, _)), "{status}, and {kept} are kept");
+    }
+    assert_eq!(send().await, (202, 1));
 }

@@ -6,16 +6,18 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, ReadBufCursor, Sleep, Timer, Write};
 use hyper_util::rt::TokioIo;
 use seawall::Deadline;
 use tokio::net::TcpStream;
 
 /// An answer that is not over so long after its deadline is not going to be: its client does not read.
 const GRACE: Duration = Duration::from_millis(500);
+/// So much is written as one piece.
+const SMALL: usize = 1024;
 
 /// A connection.
 #[derive(Debug)]
@@ -25,12 +27,21 @@ pub(crate) struct Line {
     /// When the answer under way has to be over.
     deadline: Mutex<Option<Deadline>>,
     aborted: AtomicBool,
+    /// Until when the headers of the next request have to come, if they are waited for.
+    patience: Mutex<Option<Instant>>,
+    is_patience_over: AtomicBool,
 }
 
 impl Line {
     pub(super) fn new(peer: IpAddr) -> Arc<Self> {
         let peer = HeaderValue::try_from(peer.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
-        Arc::new(Line { peer, deadline: Mutex::default(), aborted: AtomicBool::new(false) })
+        Arc::new(Line {
+            peer,
+            deadline: Mutex::default(),
+            aborted: AtomicBool::new(false),
+            patience: Mutex::default(),
+            is_patience_over: AtomicBool::new(false),
+        })
     }
 
     /// The answer under way has to be over then.
@@ -44,9 +55,75 @@ impl Line {
         deadline.map(|deadline| deadline.remaining() + GRACE)
     }
 
+    /// Until when the headers of the next request have to come, if they are waited for.
+    pub(super) fn patience(&self) -> Option<Instant> {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until(&self, patience: Option<Instant>) {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    }
+
+    /// They have not come.
+    pub(super) fn end_patience(&self) {
+        self.is_patience_over.store(true, Ordering::Relaxed);
+    }
+
     /// What was sent is not all there is: the connection ends with a reset, so that nobody takes it for the whole.
     pub(crate) fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Hyper's clock for the headers of requests. It wants a timer for each of them; here they are times that are written down, and
+/// whoever drives the connection has one timer for all.
+#[derive(Clone, Debug)]
+pub(super) struct Patience(pub(super) Arc<Line>);
+
+impl Timer for Patience {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        self.0.wait_until(Some(deadline));
+        Box::pin(Waiting(self.0.clone()))
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, deadline: Instant) {
+        // The old one goes first, and takes its time with it.
+        *sleep = Box::pin(Nobody);
+        *sleep = self.sleep_until(deadline);
+    }
+}
+
+struct Nobody;
+
+impl Sleep for Nobody {}
+
+impl Future for Nobody {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+struct Waiting(Arc<Line>);
+
+impl Sleep for Waiting {}
+
+impl Future for Waiting {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.0.is_patience_over.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.wait_until(None);
     }
 }
 
@@ -103,6 +180,23 @@ impl Write for LineIo {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write_vectored(cx, bufs)
+        let io = Pin::new(&mut self.get_mut().io);
+        match gathered(bufs, &mut [0; SMALL]) {
+            Some(one) => io.poll_write(cx, one),
+            None => io.poll_write_vectored(cx, bufs),
+        }
     }
+}
+
+/// Small pieces become one: the kernel takes one buffer faster than a list of them.
+fn gathered<'a>(bufs: &'a [io::IoSlice<'_>], room: &'a mut [u8; SMALL]) -> Option<&'a [u8]> {
+    if let [one] = bufs {
+        return Some(one);
+    }
+    let mut end = 0;
+    for buf in bufs {
+        room.get_mut(end..end + buf.len())?.copy_from_slice(buf);
+        end += buf.len();
+    }
+    Some(&room[..end])
 }

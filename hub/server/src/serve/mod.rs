@@ -10,15 +10,14 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioTimer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,7 +26,7 @@ use tower_service::Service;
 
 use self::body::{Hurried, Reply};
 pub(crate) use self::line::Line;
-use self::line::LineIo;
+use self::line::{LineIo, Patience};
 use crate::gateway::Gateway;
 use crate::http;
 use crate::hub::Hub;
@@ -75,6 +74,19 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
     let _ = tokio::time::timeout(END_WITHIN, ended).await;
 }
 
+/// Whether this time has come. One timer does for all: it is set anew only when it fires too early, and not for each request.
+fn is_over(alarm: &mut Option<Pin<Box<Sleep>>>, patience: Instant, cx: &mut Context<'_>) -> bool {
+    let until = tokio::time::Instant::from_std(patience);
+    let alarm = alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+    while alarm.as_mut().poll(cx).is_ready() {
+        if alarm.deadline() >= until {
+            return true;
+        }
+        alarm.as_mut().reset(until);
+    }
+    false
+}
+
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Reply>, Infallible>> + Send>>;
 
 /// Who gets which request.
@@ -89,13 +101,13 @@ impl Door {
         let mut builder = http1::Builder::new();
         builder
             // Without a timer the limit below would hold nobody up.
-            .timer(TokioTimer::new())
+            .timer(Patience(line.clone()))
             .header_read_timeout(HEADERS_WITHIN)
             .max_buf_size(BUFFER_BYTES)
             .max_header_size(HEADER_BYTES);
         let mut connection = pin!(builder.serve_connection(LineIo::new(tcp, line.clone()), service));
         let mut stopped = pin!(stopped.changed());
-        let (mut is_told, mut overdue) = (false, None::<Pin<Box<Sleep>>>);
+        let (mut is_told, mut overdue, mut alarm) = (false, None::<Pin<Box<Sleep>>>, None::<Pin<Box<Sleep>>>);
         poll_fn(|cx| {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
@@ -106,6 +118,12 @@ impl Door {
                 if connection.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
+            }
+            if let Some(patience) = line.patience()
+                && is_over(&mut alarm, patience, cx)
+            {
+                line.end_patience();
+                return connection.as_mut().poll(cx).map(drop);
             }
             // A client that does not read leaves its answer unpolled, and then nobody but us looks at the time.
             match line.time_left() {

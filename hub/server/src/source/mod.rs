@@ -7,13 +7,14 @@
 //! The order for an inbound webhook:
 //! 1. [`verify::Verifier::check`]. If it refuses, the caller gets [`Refused`](verify::Refused) as text, which is the
 //!    same for every cause, and the log gets its [`reason`](verify::Refused::reason).
-//! 2. [`Replays::first_time`] with the [`replay_key`](verify::Verified::replay_key), if the scheme has one. What is
-//!    not new was accepted already: it is answered like a duplicate, not like a failure, or its sender would try for
-//!    ever.
-//! 3. The event is stored. If that fails, [`Replays::forget`], so that a sender that repeats the same bytes is heard.
+//! 2. [`Replays::look`] with the [`replay_key`](verify::Verified::replay_key), if the scheme has one. What was accepted
+//!    already is answered like a duplicate, not like a failure, or its sender would try for ever. What is under way is
+//!    neither: its sender asks again.
+//! 3. The event is stored, and then [`Replays::accepted`]. If that fails, [`Replays::forget`], so that a sender that repeats
+//!    the same bytes is heard.
 
 pub mod cloudevents;
 mod replay;
 pub mod verify;
 
-pub use replay::Replays;
+pub use replay::{Replays, Sight};

@@ -24,11 +24,28 @@ pub struct Replays {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// With the number under which it stands in line.
-    keys: HashMap<[u8; 32], u64>,
+    keys: HashMap<[u8; 32], Known>,
     /// Oldest first. A key that was forgotten keeps its place here, so that the line bounds both.
     line: VecDeque<Entry>,
     next: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The number under which it stands in line.
+    number: u64,
+    accepted: bool,
+}
+
+/// What is known of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sight {
+    /// It was never here, and from now on it is under way.
+    First,
+    /// The same is under way, and nobody knows yet what becomes of it.
+    UnderWay,
+    /// It was accepted before.
+    Accepted,
 }
 
 #[derive(Debug)]
@@ -45,24 +62,32 @@ impl Replays {
         Replays { capacity, seen: Mutex::default() }
     }
 
-    /// Whether this key is new, and from now on it is not.
+    /// What is known of this key. One that is new is under way from now on, until it is [accepted](Replays::accepted) or
+    /// [forgotten](Replays::forget).
     #[must_use]
-    pub fn first_time(&self, key: [u8; 32], now: Millis) -> bool {
+    pub fn look(&self, key: [u8; 32], now: Millis) -> Sight {
         let mut seen = self.lock();
         while seen.line.front().is_some_and(|oldest| now.since(oldest.at) > TOLERANCE * 2) {
             seen.drop_oldest();
         }
-        if seen.keys.contains_key(&key) {
-            return false;
+        if let Some(known) = seen.keys.get(&key) {
+            return if known.accepted { Sight::Accepted } else { Sight::UnderWay };
         }
         if seen.line.len() >= self.capacity.get() {
             seen.drop_oldest();
         }
         let number = seen.next;
         seen.next += 1;
-        seen.keys.insert(key, number);
+        seen.keys.insert(key, Known { number, accepted: false });
         seen.line.push_back(Entry { key, number, at: now });
-        true
+        Sight::First
+    }
+
+    /// The request was accepted: the same bytes are a repetition.
+    pub fn accepted(&self, key: &[u8; 32]) {
+        if let Some(known) = self.lock().keys.get_mut(key) {
+            known.accepted = true;
+        }
     }
 
     /// The request was not accepted after all, so the same bytes may come again.
@@ -80,7 +105,7 @@ impl Seen {
     fn drop_oldest(&mut self) {
         let Some(oldest) = self.line.pop_front() else { return };
         // If it was forgotten and came again, it stands further back under another number.
-        if self.keys.get(&oldest.key) == Some(&oldest.number) {
+        if self.keys.get(&oldest.key).is_some_and(|known| known.number == oldest.number) {
             self.keys.remove(&oldest.key);
         }
     }
@@ -95,6 +120,15 @@ mod tests {
 
     fn replays(capacity: usize) -> Replays {
         Replays::new(NonZeroUsize::new(capacity).unwrap())
+    }
+
+    impl Replays {
+        /// Whether it is new, and accepted then.
+        fn first_time(&self, key: [u8; 32], now: Millis) -> bool {
+            let first = self.look(key, now) == Sight::First;
+            self.accepted(&key);
+            first
+        }
     }
 
     fn after(millis: i64) -> Millis {
@@ -146,6 +180,20 @@ mod tests {
         assert!(!replays.first_time([1; 32], after(3000)));
         assert!(!replays.first_time([1; 32], after(TEN_MINUTES + 500)));
         replays.forget(&[7; 32]);
+    }
+
+    /// PRM-1: what is under way is not accepted yet, and may never be.
+    #[test]
+    fn prm_1_what_is_under_way_is_not_taken_for_accepted() {
+        let replays = replays(2);
+        assert_eq!(replays.look([1; 32], START), Sight::First);
+        assert_eq!(replays.look([1; 32], START), Sight::UnderWay);
+        replays.forget(&[1; 32]);
+        assert_eq!(replays.look([1; 32], START), Sight::First, "it was not accepted after all");
+        replays.accepted(&[1; 32]);
+        assert_eq!(replays.look([1; 32], START), Sight::Accepted);
+        replays.accepted(&[7; 32]);
+        assert_eq!(replays.look([7; 32], START), Sight::First, "who was never here can't be accepted");
     }
 
     /// HUB-3: a clock that is set back forgets nothing; one that is at its end does not panic.

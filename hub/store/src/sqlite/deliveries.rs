@@ -51,14 +51,17 @@ impl Changes<'_> {
 
     pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
         let Birthplace { event, new, at, replay_of } = born;
-        let state = match &new.birth {
-            Birth::Dead { .. } => State::DeadLettered,
-            Birth::Held if !self.is_at_work(new)? => State::Held,
+        let at_work = if new.birth == Birth::Held { self.is_at_work(new)? } else { Some(true) };
+        let state = match (&new.birth, at_work) {
+            // Held by a rule that is gone, nobody would ever let it go.
+            (Birth::Dead { .. }, _) | (_, None) => State::DeadLettered,
+            (_, Some(false)) => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
-            Birth::Leased => State::Leased,
-            Birth::Queued | Birth::Held => State::Queued,
+            (Birth::Leased, _) => State::Leased,
+            (Birth::Queued | Birth::Held, _) => State::Queued,
         };
-        let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(Reason::Impossible));
+        let reason = if at_work.is_none() { Reason::Deleted } else { Reason::Impossible };
+        let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(reason));
         self.run(
             "INSERT INTO deliveries
              (event, state, epoch, due, touched, accepted, counted, failures, reason, replay_of, rule_version, rule, service,
@@ -83,15 +86,18 @@ impl Changes<'_> {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
             self.add_dead_letter(number, *at, Some(&attempt))?;
+        } else if state == State::DeadLettered {
+            self.add_dead_letter(number, *at, None)?;
         }
         self.made(number, state);
         Ok(())
     }
 
     /// Whether its rule has been enabled since somebody looked: then what it held has been let go, and nobody would come again.
-    fn is_at_work(&self, new: &NewDelivery) -> Result<bool, StoreError> {
-        let sql = "SELECT 1 FROM rules WHERE name = ?1 AND current = 1 AND enabled = 1";
-        Ok(self.find(sql, [new.rule.0.as_str()], |_| Ok(()))?.is_some())
+    /// Nothing, if it is gone.
+    fn is_at_work(&self, new: &NewDelivery) -> Result<Option<bool>, StoreError> {
+        let sql = "SELECT enabled FROM rules WHERE name = ?1 AND current = 1";
+        self.find(sql, [new.rule.0.as_str()], |row| row.get(0))
     }
 
     fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
@@ -135,10 +141,10 @@ impl Changes<'_> {
                     ],
                 )?
             }
-            // Unless its rule has been enabled since somebody looked.
+            // Unless its rule has been enabled since somebody looked, or is gone: what it has asked for goes on.
             Following::Held => self.run(
                 "UPDATE deliveries SET touched = ?4, state = CASE
-                     WHEN NOT EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 1) THEN ?3
+                     WHEN EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 0) THEN ?3
                      WHEN failures = 0 THEN ?5 ELSE ?6 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![number, epoch, HELD, at.0, QUEUED, WAITING],

@@ -1,5 +1,7 @@
 //! Changes of dead letters, and of deliveries in bulk.
 
+use std::collections::BTreeMap;
+
 use rusqlite::params;
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::slug::Slug;
@@ -106,22 +108,31 @@ impl Changes<'_> {
             .query_map(params![name.as_str(), most], |row| row.get(0))
             .and_then(Iterator::collect)
             .map_err(|error| translate(&error))?;
+        let mut orders = BTreeMap::new();
         for number in &numbers {
             self.run(
                 "UPDATE deliveries SET state = ?2, touched = ?3, reason = ?4 WHERE number = ?1",
                 params![number, DEAD, at.0, rows::reason_to_number(Reason::Deleted)],
             )?;
             self.add_dead_letter(*number, at, None)?;
-            // Others of its order may go elsewhere, or be held by nobody.
-            if self.order_is_idle(*number)? {
-                self.unblock(*number, QUEUED)?;
+            let order = self.find(
+                "SELECT rule, ordering FROM deliveries WHERE number = ?1 AND ordering IS NOT NULL",
+                [number],
+                |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+            )?;
+            orders.extend(order.map(|order| (order, *number)));
+        }
+        // Others of an order may go elsewhere, or be held by nobody. Looked at once for each, because many may wait in it.
+        for number in orders.into_values() {
+            if self.order_is_idle(number)? {
+                self.unblock(number, QUEUED)?;
             }
         }
         self.committed.touched += numbers.len();
         Ok(())
     }
 
-    /// What is in an order goes on in it: only the first of each.
+    /// What is in an order goes on in it: only the first of each, and nobody where a replay is on its way already.
     pub(super) fn release(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
         let released = self.run(
             "UPDATE deliveries SET state = CASE WHEN ordering IS NULL THEN ?2 ELSE ?3 END WHERE number IN
@@ -137,7 +148,8 @@ impl Changes<'_> {
         if released > 0 && left.is_none() {
             self.run(
                 "UPDATE deliveries SET state = ?2 WHERE state = ?3 AND number IN
-                 (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND state < 7 GROUP BY ordering)",
+                 (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND state < 7
+                  GROUP BY ordering HAVING max(state < 4) = 0)",
                 params![rule.as_str(), QUEUED, BLOCKED],
             )?;
         }

@@ -19,6 +19,9 @@ use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
 /// So many rows a page looks at, at most.
 const LOOKED_AT: usize = 10_000;
 
+/// A page ends when its events have so many bytes: it is all in memory at once, more than once.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 const EVENT: &str = "number, id, kind, source, payload, fingerprint, accepted, trace, considered, filtered";
 
 fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
@@ -57,13 +60,28 @@ pub(super) fn events(
     filter: &EventFilter,
     page: PageAt,
 ) -> rusqlite::Result<Page<Event>> {
-    let sql = format!("SELECT {EVENT} FROM events WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
-    let takes = |event: &Event| {
-        filter.kind.as_ref().is_none_or(|kind| kind.matches(event.kind.as_str()))
-            && filter.source.as_ref().is_none_or(|source| *source == event.source)
-            && (!filter.unmatched || event.considered == 0)
+    // Payloads are large, and are read only of those that the filter takes.
+    let sql =
+        "SELECT number, kind, source, considered FROM events WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let takes = |(_, of, from, considered): &(i64, String, String, u32)| {
+        filter.kind.as_ref().is_none_or(|kind| kind.matches(of))
+            && filter.source.as_ref().is_none_or(|source| source == from)
+            && (!filter.unmatched || *considered == 0)
     };
-    page_of(connection, &sql, page, None, event_row, takes)
+    let found = page_of(connection, sql, page, None, read, takes)?;
+    let mut whole = connection.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE number = ?1"))?;
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    for (number, ..) in found.items {
+        if let Some(event) = whole.query_row([number], event_row).optional()? {
+            bytes += event.payload.len();
+            items.push(event);
+        }
+        if bytes >= PAGE_BYTES_MAX {
+            return Ok(Page { items, next: Some(number.cast_unsigned()) });
+        }
+    }
+    Ok(Page { items, next: found.next })
 }
 
 pub(super) fn delivery(

@@ -3,7 +3,7 @@
 use seawall_hub_core::domain::delivery::{Reason, State};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::Store;
+use seawall_hub_core::port::store::{Change, Store, Unit, Urgency};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Accept, Begun, Data, Incoming, NotAccepted, Rulebook, Tally};
 use serde_json::{Value, json};
@@ -146,7 +146,9 @@ async fn hub_3_the_same_key_is_the_same_event() {
 async fn hub_5_a_disabled_rule_holds_and_a_full_hand_queues() {
     let place = Place::new();
     let store = place.open();
-    let (book, _) = Rulebook::new(&[rule("invoices", 1), Rule { enabled: false, ..rule("off", 1) }]);
+    let off = Rule { enabled: false, ..rule("off", 1) };
+    store.commit(Urgency::Admin, Unit::of(Change::PutRule(off.clone()))).await.unwrap();
+    let (book, _) = Rulebook::new(&[rule("invoices", 1), off]);
     let accept = Accept::new(store.clone(), book);
     let accepted =
         accept.accept(order("evt-1", json!({"id": "A", "total": 200})), NOW, |_| false).await.unwrap();

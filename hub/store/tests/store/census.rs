@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use seawall_hub_core::domain::delivery::{Reason, State};
 use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::{Birth, Census, Change, Following, NewDelivery, Store, Urgency};
 
-use crate::conformance::{NOW, Names, Place, SPENT, due, event, kept, settle, slug, to, unit};
+use crate::conformance::{NOW, Names, Place, SPENT, due, event, kept, rule, settle, slug, to, unit};
 
 /// OBS-2: what waits is counted for each service and no further than asked; dead letters until they are discarded.
 #[tokio::test]
@@ -15,7 +16,9 @@ async fn obs_2_what_waits_is_counted_and_not_too_far() {
     let place = Place::new();
     let store = place.open();
     let queued = |service| NewDelivery { birth: Birth::Queued, ..to(service) };
-    let held = NewDelivery { birth: Birth::Held, ..to("mail") };
+    let off = Rule { enabled: false, ..rule("off", 1) };
+    store.commit(Urgency::Admin, unit([Change::PutRule(off)])).await.unwrap();
+    let held = NewDelivery { birth: Birth::Held, rule: (slug("off"), 1), ..to("mail") };
     let deliveries = vec![queued("billing"), queued("billing"), queued("billing"), held, to("mail")];
     let made = store.commit(Urgency::Ingest, unit([Change::AddEvent(event("a"), deliveries)])).await.unwrap();
     let count = async |most| {

@@ -21,8 +21,8 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Birth, Change, Committed, Due, Following, Kept, NewDelivery, Registered, Room, Settlement, Store,
-    StoreError, Unit, Urgency,
+    Birth, Change, Committed, Due, EventFilter, Following, Kept, NewDelivery, PageAt, Registered, Room,
+    Settlement, Store, StoreError, Unit, Urgency,
 };
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
@@ -491,4 +491,28 @@ async fn write_for_ever(folder: &str) {
         });
     }
     writers.join_all().await;
+}
+
+/// PRM-8: a page of large events ends before it is too large, and the next ones go on from there.
+#[tokio::test]
+async fn prm_8_a_page_of_large_events_is_short() {
+    let place = Place::new();
+    let store = place.open();
+    for n in 0..12 {
+        let payload = vec![b'1'; 1024 * 1024].into();
+        let large = Event { payload, ..Event::clone(&event(&format!("evt-{n}"))) };
+        let unit = unit([Change::AddEvent(Arc::new(large), Vec::new())]);
+        store.commit(Urgency::Ingest, unit).await.unwrap();
+    }
+    let (mut found, mut from) = (Vec::new(), None);
+    loop {
+        let page = store.events(EventFilter::default(), PageAt { from, size: 500 }).await.unwrap();
+        assert!(page.items.len() <= 4, "{} at once", page.items.len());
+        found.extend(page.items.into_iter().map(|event| event.id));
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, (0..12).rev().map(|n| format!("evt-{n}")).collect::<Vec<_>>());
 }

@@ -83,6 +83,29 @@ async fn hub_5_what_has_stalled_comes_forward_in_a_ramp() {
     check_ramp(&scene);
 }
 
+/// HUB-5: the ramp goes on also if the peer refuses what it gets: who says no is there. It used to stay where it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp() {
+    let place = Place::new();
+    let scene = Scene::new(&place, &policy(3, millis(100), 50), patient()).await;
+    scene.peer.feel(Mood::Refuses);
+    scene
+        .play(async {
+            let ids = send(&scene, "evt", 3).await;
+            scene.until_all(&ids, State::Stalled).await;
+            scene.peer.feel(Mood::Says(200, millis(0)));
+            send(&scene, "probe", 1).await;
+            scene.until_all(&ids, State::Delivered).await;
+            scene.peer.forget();
+            scene.peer.feel(Mood::Says(422, millis(50)));
+            let ids = send(&scene, "refused", 100).await;
+            scene.until_all(&ids, State::DeadLettered).await;
+        })
+        .await;
+    let most = scene.peer.got().iter().map(|got| got.at_once).max();
+    assert!(most > Some(8), "{most:?} at once");
+}
+
 /// HUB-5: also if nothing has knocked while the circuit was open, so that nobody has noticed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage() {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
+use seawall::{Clock, secs};
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::port::store::{
@@ -12,7 +13,7 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::{Again, Mode, Pending, Refused};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, slug};
+use crate::conformance::{NOW, Place, add, event, slug, to};
 use crate::scene::{Scene, USUAL, billing, everything, peer_service, says};
 
 fn again(dead: DeliveryId, mode: Mode) -> Again {
@@ -294,4 +295,91 @@ async fn prm_1_who_waits_behind_a_buried_delivery_goes_on() {
     assert_eq!(scene.kept(first).await.state, State::DeadLettered);
     scene.play(scene.until_all(&behind, State::Delivered)).await;
     assert_eq!(scene.peer.took(), ["second", "third"]);
+}
+
+/// PRM-1, HUB-1: a service that could not be deleted after all is at work as before, also if its deliveries were buried.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_1_a_service_that_could_not_be_deleted_is_at_work() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene.hub.pause_service(&billing(), true).await.unwrap();
+    let buried = scene.one("buried", json!({})).await;
+    scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
+    scene.hub.pause_service(&billing(), false).await.unwrap();
+    // The store has another version, and does not delete it.
+    let service = scene.hub.service(&billing()).unwrap();
+    let newer = seawall_hub_core::domain::service::Service { version: service.version + 1, ..service };
+    scene.store.commit(Urgency::Admin, Unit::of(Change::PutService(newer))).await.unwrap();
+    assert!(scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await.is_err());
+    assert_eq!(scene.kept(buried).await.state, State::DeadLettered);
+    scene.hub.put_rule(everything(), None).await.unwrap();
+    let after = scene.one("after", json!({})).await;
+    scene.play(scene.until(after, State::Delivered)).await;
+}
+
+/// PRM-1: whoever was about to send to a service while it was deleted finds a dead letter, and not something that waits for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let ids = add(&scene.store, "late", &["gone", "billing"]).await.unwrap().deliveries;
+    let new = NewDelivery { birth: Birth::Queued, ..to("gone") };
+    let queued = Change::AddEvent(event("later"), vec![new]);
+    let queued = scene.store.commit(Urgency::Ingest, Unit::of(queued)).await.unwrap().deliveries[0].0;
+    scene.store.commit(Urgency::Outcomes, Unit::of(Change::PutBack(vec![ids[0].0]))).await.unwrap();
+    scene.play(scene.until_all(&[ids[0].0, queued], State::DeadLettered)).await;
+    assert_eq!(scene.kept(queued).await.reason, Some(Reason::Deleted));
+    assert_eq!(scene.kept(ids[1].0).await.state, State::Leased, "who has a service is left alone");
+}
+
+/// PRM-8: a heap of deliveries that wait behind each other is buried as fast as any other: it used to be looked through again for
+/// each of them, while nobody else could write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_8_a_long_order_is_buried_like_any_other() {
+    let place = Place::new();
+    let ordering = Some(Ordering { key: "one".into(), hold: false });
+    let scene = Scene::new(&place, USUAL, Rule { ordering, ..everything() }).await;
+    scene.hub.pause_service(&billing(), true).await.unwrap();
+    let order = |_| NewDelivery {
+        birth: Birth::Queued,
+        order: Some("one".into()),
+        rule: (slug("everything"), 1),
+        ..to("billing")
+    };
+    let all = Change::AddEvent(event("all"), (0..8_000).map(order).collect());
+    let ids = scene.store.commit(Urgency::Ingest, Unit::of(all)).await.unwrap().deliveries;
+    scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
+    let (clock, service) = (Clock::system(), billing());
+    let began = clock.precise();
+    scene.hub.delete_service(&service, None, Pending::DeadLetter).await.unwrap();
+    let took = clock.precise().since(began);
+    assert!(took < secs(8), "{took:?} for 8000; looked through for each of them, it was 19 s");
+    assert_eq!(scene.kept(ids[7_999].0).await.state, State::DeadLettered);
+}
+
+/// HUB-5: a peer that says it is gone stops the rule that sends to it, and not one that has long gone elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    scene
+        .play(async {
+            let dead = scene.dead_letter("evt", json!({})).await;
+            scene.hub.put_rule(Rule { service: slug("mail"), ..everything() }, None).await.unwrap();
+            scene.peer.script("evt", [says(410)]);
+            let replay = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            scene.until(replay, State::DeadLettered).await;
+            scene.peer.script("other", [says(410)]);
+            // Those who are gone are looked at one after the other, so that this one shows that the first was.
+            let other = scene.one("other", json!({})).await;
+            assert_ne!(scene.kept(other).await.state, State::Held);
+            scene.until(other, State::DeadLettered).await;
+            while scene.hub.rule(&slug("everything")).unwrap().enabled {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(scene.hub.rule(&slug("everything")).unwrap().version, 3, "only once");
+        })
+        .await;
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use seawall::millis;
-use seawall_hub_core::domain::delivery::{DeliveryId, State};
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
-use seawall_hub_core::port::store::{Change, Following, Settlement, Store, Unit, Urgency};
+use seawall_hub_core::port::store::{
+    Birth, Change, Following, NewDelivery, Settlement, Store, Unit, Urgency,
+};
 use seawall_hub_core::service::{Again, Mode, Pending};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, slug};
+use crate::conformance::{NOW, Place, event, slug, to};
 use crate::scene::{Mood, Scene, USUAL, everything, says};
 
 fn ordered(hold: bool) -> Rule {
@@ -210,6 +212,25 @@ async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
     check_order(&scene, 2);
 }
 
+/// PRM-1, PRM-8: what was not let go when its rule was enabled, because there was no room on the disk, is let go by whoever enables
+/// it again. It used to wait for a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_enabling_a_rule_again_lets_go_what_is_left() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let on = scene.hub.rule(&name()).unwrap();
+    let put = |version, enabled| Unit::of(Change::PutRule(Rule { version, enabled, ..on.clone() }));
+    scene.store.commit(Urgency::Admin, put(2, false)).await.unwrap();
+    let rule = (name(), 2);
+    let held =
+        Change::AddEvent(event("held"), vec![NewDelivery { rule, birth: Birth::Held, ..to("billing") }]);
+    let held = scene.store.commit(Urgency::Ingest, Unit::of(held)).await.unwrap().deliveries[0].0;
+    scene.store.commit(Urgency::Admin, put(3, true)).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, State::Held);
+    scene.hub.enable_rule(&name(), true, None).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, State::Queued);
+}
+
 /// PRM-1: whoever was about to be held while its rule was enabled is not held by nobody for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
@@ -238,6 +259,83 @@ async fn prm_1_a_deleted_rule_leaves_nobody_waiting() {
             scene.hub.delete_rule(&name(), None, Pending::DeadLetter).await.unwrap();
             scene.until(ids[0], State::DeadLettered).await;
             scene.until(ids[1], State::Delivered).await;
+        })
+        .await;
+}
+
+/// HUB-4, PRM-1: what comes in while a disabled rule is deleted is not held by a rule that is not there any more: nobody could
+/// ever let it go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_nothing_is_held_by_a_rule_that_is_gone() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let rule = scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            let first = scene.one("first", json!({})).await;
+            // As somebody does who has looked at the rules a moment ago: one before it goes, and one after.
+            let late = |id: &str| {
+                let birth = Birth::Held;
+                let rule = (name(), rule.version);
+                Change::AddEvent(event(id), vec![NewDelivery { rule, birth, ..to("billing") }])
+            };
+            let everything = name();
+            let (deleted, between) =
+                tokio::join!(scene.hub.delete_rule(&everything, None, Pending::DeadLetter), async {
+                    let mut ids = Vec::new();
+                    for n in 0..40 {
+                        let unit = Unit::of(late(&format!("between-{n}")));
+                        ids.push(scene.store.commit(Urgency::Ingest, unit).await.unwrap().deliveries[0].0);
+                    }
+                    ids
+                });
+            deleted.unwrap();
+            let after = scene.store.commit(Urgency::Ingest, Unit::of(late("after"))).await.unwrap();
+            for id in between.into_iter().chain([first, after.deliveries[0].0]) {
+                let kept = scene.kept(id).await;
+                assert_eq!((kept.state, kept.reason), (State::DeadLettered, Some(Reason::Deleted)));
+                assert!(scene.hub.dead_letter(id).await.unwrap().is_some());
+            }
+        })
+        .await;
+}
+
+/// PRM-1: who is in hand when its disabled rule is deleted goes on, like all that the rule has asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    let id = scene.one("0/0", json!({"key": 0})).await;
+    scene.hub.enable_rule(&name(), false, None).await.unwrap();
+    scene.hub.delete_rule(&name(), None, Pending::Refuse).await.unwrap();
+    // As somebody says who saw the rule disabled a moment ago.
+    let settlement =
+        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None, number: 1 };
+    scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
+    assert_eq!(scene.kept(id).await.state, State::Queued);
+}
+
+/// HUB-5: when a rule goes on, nobody overtakes the replay that goes first in its order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_who_is_let_go_does_not_overtake_a_replay() {
+    let place = Place::new();
+    let mut rule = ordered(true);
+    (rule.schedule.base, rule.schedule.cap) = (millis(1_000), millis(1_000));
+    let scene = Scene::new(&place, USUAL, rule).await;
+    scene.peer.script("0/0", [says(422), says(503)]);
+    scene
+        .play(async {
+            let ids = send(&scene, 1, 2).await;
+            scene.until(ids[0], State::DeadLettered).await;
+            let again = Again { dead: ids[0], mode: Mode::Same, again: false, key: None };
+            let replay = scene.hub.replay(&again).await.unwrap();
+            scene.until(replay, State::Stalled).await;
+            scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            let held = scene.one("0/2", json!({"key": 0})).await;
+            assert_eq!(scene.kept(held).await.state, State::Held);
+            scene.hub.enable_rule(&name(), true, None).await.unwrap();
+            scene.until_all(&[replay, ids[1], held], State::Delivered).await;
+            assert_eq!(scene.peer.took(), ["0/0", "0/1", "0/2"]);
         })
         .await;
 }

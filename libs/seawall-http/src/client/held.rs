@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use seawall::{Attempt, Classify, Deadline, Error, Fault, Guard};
 
 use super::exchange::{Resend, Via};
-use super::wire::Wire;
+use super::wire::{FOR_A_BODY, Wire};
 use super::{HttpClient, terms};
 use crate::error::{Cause, HttpError};
 use crate::request::Request;
@@ -151,7 +151,7 @@ impl Driven<'_> {
         let body = &mut self.body;
         let frame = match &mut self.wire {
             None => Pin::new(body).poll_frame(cx),
-            Some(wire) => match wire.poll(cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
+            Some(wire) => match wire.poll(FOR_A_BODY, cx, |cx| Pin::new(&mut *body).poll_frame(cx)) {
                 Poll::Pending if wire.has_ended() => {
                     let broken = Cause::Body("the connection was closed".into());
                     return Poll::Ready(Some(Err(broken.into())));

@@ -24,8 +24,8 @@ use crate::fault::ByStatus;
 use crate::request::Request;
 use crate::response::{Opened, Response};
 use exchange::Resend;
-pub(crate) use wire::Wire;
 use wire::Wires;
+pub(crate) use wire::{FOR_A_BODY, Wire};
 
 /// A pool of connections, and the rules for opening them. A handle: clones share everything.
 ///

@@ -23,6 +23,9 @@ use crate::body::Outgoing;
 use crate::dial::{Dialer, Stream};
 use crate::error::{BadRequest, BoxError, Cause, HttpError};
 
+/// A body is read when somebody has asked for it: one turn to hear of that, and one to read.
+pub(crate) const FOR_A_BODY: u32 = 2;
+
 /// Connections that nobody uses.
 pub(crate) struct Wires {
     idle: Mutex<HashMap<Place, Vec<(Tick, Wire)>>>,
@@ -127,7 +130,7 @@ impl Wire {
         request.headers_mut().entry(HOST).or_insert_with(|| self.host.clone());
         *request.uri_mut() = path_only(request.uri());
         let mut answer = pin!(self.sender.try_send_request(request));
-        let sent = poll_fn(|cx| match self.poll(cx, |cx| answer.as_mut().poll(cx)) {
+        let sent = poll_fn(|cx| match self.poll(1, cx, |cx| answer.as_mut().poll(cx)) {
             Poll::Ready(sent) => Poll::Ready(Some(sent)),
             Poll::Pending if self.ended => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
@@ -151,13 +154,14 @@ impl Wire {
     /// [has ended](Wire::has_ended) stays so.
     pub(crate) fn poll<T>(
         &mut self,
+        quietly: u32,
         cx: &mut Context<'_>,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         // The connection and who waits for it wake each other, and both are polled here: a waker of ours would have the task
-        // polled once more for nothing. Twice, because a body is read when somebody has asked for it.
+        // polled once more for nothing. So it is first driven quietly, as often as may help.
         let mut quiet = Context::from_waker(Waker::noop());
-        for _ in 0..2 {
+        for _ in 0..quietly {
             self.turn(&mut quiet);
             if let Poll::Ready(done) = step(&mut quiet) {
                 return Poll::Ready(done);

@@ -76,11 +76,13 @@ struct State {
     sending: usize,
     /// Sent, and not yet written down.
     settling: usize,
-    /// So many may be under way. One after a closed gate, and one more with each that goes well: what has waited comes
+    /// So many may be under way. One after a closed gate, and one more with each that the peer deals with: what has waited comes
     /// forward in a ramp, and not as a wave.
     allowed: usize,
-    /// Nothing is sent until then: the peer, or the hub's own policy, said so. The rows in the store are left alone.
+    /// Nothing is sent until then: the hub's own policy said so. The rows in the store are left alone.
     parked_until: Option<Tick>,
+    /// Nor until then: the peer said so. Whoever was under way by then may well be served still, and says nothing about it.
+    throttled_until: Option<Tick>,
     /// Whether the store had more when it was last asked.
     more: bool,
     /// The circuit closed then, and what has stalled before that has not all come forward.
@@ -120,6 +122,7 @@ impl Lane {
             settling: 0,
             allowed: SENDING_MAX,
             parked_until: None,
+            throttled_until: None,
             more: false,
             forward: None,
             closed: None,
@@ -159,6 +162,11 @@ impl Lane {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.bell.notify_one();
+    }
+
+    /// Whether its service has been deleted.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Nothing is begun any more; what is under way ends.
@@ -234,7 +242,7 @@ impl Lane {
 
     /// What to do next, and whether the store should be asked for more.
     pub(super) fn turn(&self, now: Tick) -> (Turn, bool) {
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return (Turn::End, false);
         }
         if self.stopping.load(Ordering::Acquire) {
@@ -246,7 +254,7 @@ impl Lane {
         if full || self.paused.load(Ordering::Acquire) || (state.fresh.is_empty() && state.again.is_empty()) {
             return (Turn::Rest, false);
         }
-        if let Some(until) = state.parked_until.filter(|until| now < *until) {
+        if let Some(until) = state.parked_until.max(state.throttled_until).filter(|until| now < *until) {
             return (Turn::Park(until.since(now)), false);
         }
         let Some(delivery) = state.next() else { return (Turn::Rest, false) };
@@ -256,13 +264,13 @@ impl Lane {
         (Turn::Send(Box::new(delivery)), hungry)
     }
 
-    /// A send has ended, and is to be written down. One that went well shows that the gate is open again, whatever others
-    /// were told before.
-    pub(super) fn sent(&self, well: bool) {
+    /// A send has ended, and is to be written down. One that the peer has dealt with shows that the gate is open again, whatever
+    /// others were told before.
+    pub(super) fn sent(&self, dealt_with: bool) {
         let mut state = self.lock();
         state.sending -= 1;
         state.settling += 1;
-        if well {
+        if dealt_with {
             state.parked_until = None;
             state.allowed = (state.allowed + 1).min(SENDING_MAX);
         }
@@ -295,11 +303,11 @@ impl Lane {
     /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
     pub(super) fn throttle(&self, until: Tick) {
         let mut state = self.lock();
-        state.parked_until = state.parked_until.max(Some(until));
+        state.throttled_until = state.throttled_until.max(Some(until));
         state.allowed = 1;
     }
 
-    /// Whatever it was told, it looks again.
+    /// Whatever the hub's own policy said, it looks again.
     pub(super) fn unpark(&self) {
         self.lock().parked_until = None;
         self.bell.notify_one();
@@ -359,5 +367,69 @@ impl State {
         }
         self.fresh_in_a_row += 1;
         self.fresh.pop_front().or_else(|| self.again.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seawall::{Clock, secs};
+
+    use super::*;
+    use crate::render::Body;
+
+    fn lane() -> Arc<Lane> {
+        let service = Service {
+            name: Slug::new("billing").unwrap(),
+            version: 1,
+            address: "http://billing.example".into(),
+            headers: Vec::new(),
+            auth: None,
+            policy: "{}".into(),
+            paused: false,
+            changed: Millis(0),
+        };
+        Lane::new(service, Guard::builder("billing").build().unwrap(), 5)
+    }
+
+    fn fresh(number: u64) -> InHand {
+        InHand {
+            id: DeliveryId { era: 1, number },
+            rule: Slug::new("all").unwrap(),
+            rule_version: 1,
+            request: Request {
+                method: "POST".into(),
+                path: "/".into(),
+                headers: Vec::new(),
+                body: Body::Empty,
+            },
+            event: "evt".into(),
+            event_accepted: Millis(0),
+            trace: None,
+            progress: Progress { accepted: Millis(0), counted: 0, failures: 0 },
+            ordered: false,
+            replay_of: None,
+        }
+    }
+
+    /// HUB-5. Trap "429/503 + Retry-After → throttle": who was under way when the peer asked for a rest does not end it, however
+    /// it goes for them, and neither does somebody who looks for something else.
+    #[test]
+    fn hub_5_a_peer_that_asked_for_a_rest_gets_it() {
+        let (lane, now) = (lane(), Clock::system().precise());
+        let at = |seconds| now + secs(seconds);
+        for number in 0..4 {
+            assert!(lane.offer(fresh(number)).is_none());
+        }
+        let Turn::Send(refused) = lane.turn(now).0 else { panic!("the first goes out") };
+        assert!(matches!(lane.turn(now).0, Turn::Send(_)) && matches!(lane.turn(now).0, Turn::Send(_)));
+        lane.throttle(at(30));
+        lane.sent(true);
+        lane.sent(true);
+        assert!(matches!(lane.turn(at(1)).0, Turn::Park(_)), "some that went well");
+        lane.park(*refused, at(2), false);
+        assert!(matches!(lane.turn(at(3)).0, Turn::Park(_)), "one that found the bulkhead full");
+        lane.unpark();
+        assert!(matches!(lane.turn(at(4)).0, Turn::Park(_)), "a replay of something else");
+        assert!(matches!(lane.turn(at(30)).0, Turn::Send(_)), "then it goes on");
     }
 }

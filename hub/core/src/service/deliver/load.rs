@@ -11,12 +11,21 @@ use super::Shared;
 use super::lane::InHand;
 use crate::domain::delivery::Reason;
 use crate::domain::slug::Slug;
-use crate::port::store::{Change, Due, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency};
+use crate::domain::time::Millis;
+use crate::port::store::{
+    Change, Due, Following, Kept, Room, Settlement, Store, StoreError, Unit, Urgency, Whose,
+};
 use crate::port::transport::Transport;
 use crate::render::Request;
+use crate::service::services::AT_ONCE;
+use crate::service::watch;
 
 /// How often the store is asked for what is due, if nobody is hungry before.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// So many are taken from the store at once, as far as that is more than a few for each service.
+const TAKEN_MAX: usize = 2_000;
+const SHARE_MIN: usize = 4;
 
 impl<S: Store, T: Transport> Shared<S, T> {
     /// Fills lanes that have room from the store.
@@ -57,8 +66,16 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 room.push(asked);
             }
         }
+        for service in due.into_keys() {
+            self.bury(service, now).await?;
+        }
         if room.is_empty() {
             return Ok(());
+        }
+        // What is taken at once is one unit, and nobody else writes in the meantime: all get their share, and come again.
+        let share = (TAKEN_MAX / room.len()).max(SHARE_MIN);
+        for Room { fresh, again, .. } in &mut room {
+            (*fresh, *again) = ((*fresh).min(share), (*again).min(share));
         }
         let taken = self.store.take_due(now, room.clone()).await?;
         let mut counts: HashMap<Slug, (usize, usize)> = HashMap::new();
@@ -69,10 +86,21 @@ impl<S: Store, T: Transport> Shared<S, T> {
         }
         for Room { service, fresh, again, forward } in room {
             let (got_fresh, got_again) = counts.get(&service).copied().unwrap_or_default();
+            if got_fresh.max(got_again) == share {
+                self.hungry.notify_one();
+            }
             if let Some(lane) = self.lane(&service) {
                 lane.more(fresh == 0 || got_fresh == fresh, forward.filter(|_| got_again < again));
             }
         }
+        Ok(())
+    }
+
+    /// Somebody was about to send to a service while it was deleted: nobody would ever take it up.
+    async fn bury(&self, service: Slug, now: Millis) -> Result<(), StoreError> {
+        let bury = Change::Bury { whose: Whose::Service(service.clone()), most: AT_ONCE, at: now };
+        let buried = self.store.commit(Urgency::Outcomes, Unit::of(bury)).await?.touched;
+        watch::buried(&service, buried);
         Ok(())
     }
 

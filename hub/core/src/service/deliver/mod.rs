@@ -19,7 +19,7 @@ mod watch;
 pub use lane::{FRESH_MAX, InHand};
 pub use now::{Answered, Target};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use seawall::breaker::State as GuardState;
@@ -60,8 +60,8 @@ struct Shared<S, T> {
     hungry: Notify,
     /// Rung when a send has ended.
     send_ended: Notify,
-    /// Rules whose peer says that it is gone for good.
-    gone: Mutex<Vec<Slug>>,
+    /// Rules whose peer says that it is gone for good, and which peer.
+    gone: Mutex<Vec<(Slug, Slug)>>,
     /// Rung when there is one.
     gone_bell: Notify,
 }
@@ -221,11 +221,11 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         self.shared.all_lanes().iter().for_each(|lane| lane.watch.tell());
     }
 
-    /// Waits for a rule whose peer says that it is gone for good.
-    pub async fn gone(&self) -> Slug {
+    /// Waits for a rule whose peer says that it is gone for good; the rule, and the service that was asked.
+    pub async fn gone(&self) -> (Slug, Slug) {
         loop {
-            if let Some(rule) = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner).pop() {
-                return rule;
+            if let Some(gone) = self.shared.gone.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+                return gone;
             }
             self.shared.gone_bell.notified().await;
         }
@@ -245,11 +245,12 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let mut tasks: JoinSet<Option<StoreError>> = JoinSet::new();
         let shared = self.shared.clone();
         tasks.spawn(async move { Some(shared.load_for_ever().await) });
-        let mut started = HashSet::new();
+        let mut started = HashMap::new();
         loop {
             for lane in self.shared.all_lanes() {
-                // Of a lane and not of a name: a service may go and come again.
-                if started.insert(Arc::as_ptr(&lane).addr()) {
+                // Of a lane and not of a name: a service may go and come again. It is held until its task has ended, so that
+                // no other one can be where it was.
+                if started.insert(Arc::as_ptr(&lane).addr(), lane.clone()).is_none() {
                     let shared = self.shared.clone();
                     tasks.spawn(async move { shared.run_lane(lane).await });
                 }
@@ -258,7 +259,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 () = self.shared.lanes_changed.notified() => {}
                 Some(ended) = tasks.join_next() => match ended {
                     // Its service was deleted.
-                    Ok(None) => started.retain(|at| self.shared.all_lanes().iter().any(|lane| Arc::as_ptr(lane).addr() == *at)),
+                    Ok(None) => started.retain(|_, lane| !lane.is_closed()),
                     Ok(Some(error)) => return error,
                     Err(error) => return StoreError::Fatal(format!("a lane has ended: {error}")),
                 },

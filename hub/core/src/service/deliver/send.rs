@@ -114,7 +114,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
             Next::Later { at, progress, stalled } => Following::Waits { until: at, progress, stalled },
             Next::GiveUp(reason) => {
                 if reason == Reason::Gone {
-                    self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(delivery.rule.clone());
+                    let gone = (delivery.rule.clone(), service.name.clone());
+                    self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(gone);
                     self.gone_bell.notify_one();
                 }
                 let mut progress = delivery.progress;
@@ -126,7 +127,9 @@ impl<S: Store, T: Transport> Shared<S, T> {
         if let Outcome::Answered { status: 429 | 503, retry_after: Some(wait) } = outcome {
             lane.throttle(self.clock.precise() + wait.min(THROTTLED_MAX));
         }
-        lane.sent(next == Following::Delivered);
+        // Who says no is there as well.
+        let refused = matches!(next, Following::DeadLetter { reason: Reason::Refused | Reason::Gone, .. });
+        lane.sent(refused || next == Following::Delivered);
         lane.watch.follows(&delivery, &next, &attempt, self.clock.now());
         let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;
         lane.settled();

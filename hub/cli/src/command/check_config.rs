@@ -1,0 +1,70 @@
+//! `seawall check-config`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use seawall::config::{Config, Loader, Problem};
+use serde_json::{Value, json};
+
+use crate::failure::{Done, Failure, REFUSED};
+use crate::output::{Out, note};
+
+#[derive(Args)]
+pub(crate) struct CheckConfig {
+    /// YAML, TOML or JSON; each is laid over the one before.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl CheckConfig {
+    pub(super) fn run(self, out: &Out) -> Done {
+        let loader = self.files.iter().fold(Config::loader(), Loader::file);
+        match loader.load() {
+            Ok(config) => well(out, &config),
+            Err(error) => {
+                let problems = error.problems();
+                if out.json {
+                    let data = json!({"guards": [], "warnings": [], "problems": listed(problems)});
+                    out.line(&data.to_string())?;
+                } else {
+                    out.text(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())?;
+                }
+                let word = if problems.len() == 1 { "problem" } else { "problems" };
+                Err(Failure::new(
+                    REFUSED,
+                    format!("{} {word}; no guard can be built of this", problems.len()),
+                ))
+            }
+        }
+    }
+}
+
+fn well(out: &Out, config: &Config) -> Done {
+    let mut guards = Vec::new();
+    for plan in config.plans() {
+        // It was built once already, to see whether it can be.
+        let guard = plan.builder().build().map_err(|error| Failure::new(REFUSED, error.to_string()))?;
+        guards.push((plan.name(), guard.explain()));
+    }
+    if out.json {
+        let guards: Vec<Value> =
+            guards.iter().map(|(name, explained)| json!({"name": name, "explain": explained})).collect();
+        let data = json!({"guards": guards, "warnings": listed(config.warnings()), "problems": []});
+        return out.line(&data.to_string());
+    }
+    for warning in config.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    let explained: Vec<&str> = guards.iter().map(|(_, explained)| explained.as_str()).collect();
+    out.text(&explained.join("\n"))
+}
+
+fn listed(problems: &[Problem]) -> Vec<Value> {
+    let problem = |problem: &Problem| {
+        json!({
+            "file": problem.file(), "line": problem.line(), "column": problem.column(), "path": problem.path(),
+            "reason": problem.reason(), "remedy": problem.remedy(),
+        })
+    };
+    problems.iter().map(problem).collect()
+}

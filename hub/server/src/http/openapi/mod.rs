@@ -1,0 +1,30 @@
+//! The description of the API: OpenAPI 3.1, and a page to read it and to try it.
+//!
+//! Why written as data beside the handlers, and not derived from types? The handlers read JSON field by field, to say all that
+//! is wrong at once, and the fastest of them write it by hand. So nothing is derived; instead tests hold the hub against the
+//! description: every route is in it, every answer fits it and has no field more, every code of an error is listed.
+
+mod document;
+pub(crate) mod errors;
+mod operations;
+mod page;
+mod parameters;
+mod schema;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+pub(crate) use self::document::document;
+pub(super) use self::page::docs;
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
+
+/// `GET /openapi.json`
+pub(super) async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+}

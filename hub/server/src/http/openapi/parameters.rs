@@ -1,0 +1,64 @@
+//! What stands in paths, after the question mark, and in headers.
+
+use serde_json::{Value, json};
+
+use super::schema::{Schema, between, list, pattern, switch, text, words};
+use super::shapes::{event_pattern, reasons, slug, states};
+
+/// A parameter by its name, and where it stands.
+pub(super) fn parameter(name: &str) -> Value {
+    let (place, schema, meaning) = match name {
+        "page_size" => ("query", between(1, 500).usually(json!(50)), "So many at most"),
+        "page_token" => {
+            ("query", pattern("^[0-9a-z]{0,12}$"), "`nextPageToken` of the page before; empty for the first")
+        }
+        "type" => ("query", event_pattern(), "Of this type"),
+        "source" => ("query", text().not_empty(), "From this source"),
+        "replayed" => ("query", switch(), "Only those that were replayed, or were not"),
+        "unmatched" => ("query", switch(), "Only those that no rule is for"),
+        "service" => ("query", slug(), "To this service"),
+        "rule" => ("query", slug(), "Of this rule"),
+        "event" => ("query", text().not_empty(), "Of the event with this id"),
+        "state" => ("query", states(), "In this state"),
+        "reason" => ("query", reasons(), "Dead for this reason"),
+        "pending" => {
+            let words = words(&["refuse", "deadLetter"]).usually(json!("refuse"));
+            ("query", words, "What happens to deliveries that have not ended")
+        }
+        "tag" => ("query", list(pattern("^[^:]+:")), "Only series with this label, as `name:value`"),
+        "If-Match" => (
+            "header",
+            pattern(r#"^(\*|[0-9]{1,18}|"[0-9]{1,18}")$"#),
+            "The version that you have seen; if it is another one now, nothing is changed",
+        ),
+        "If-None-Match" => ("header", words(&["*"]), "Only if there is none of this name yet"),
+        "Idempotency-Key" => {
+            ("header", pattern("^[!-~]{1,200}$"), "The same request with the same key is carried out once")
+        }
+        "traceparent" => {
+            ("header", text(), "The trace that the event belongs to (W3C); one that is none is passed over")
+        }
+        _ => ("header", text(), "Why it is changed, for the audit log"),
+    };
+    written(name, place, schema, meaning)
+}
+
+/// A parameter in a path.
+pub(super) fn in_path(path: &str, name: &str) -> Value {
+    let (schema, meaning) = match name {
+        "id" if path.contains("/events/") => (text().not_empty(), "The id of an event"),
+        "id" => (pattern("^dlv_[0-9a-f]{32}$"), "The id of a delivery"),
+        "name" if path.starts_with("/actuator/") => (text().not_empty(), "The name of a metric"),
+        "source" => (slug(), "The name of a source"),
+        _ => (slug(), "Its name"),
+    };
+    written(name, "path", schema, meaning)
+}
+
+fn written(name: &str, place: &str, schema: Schema, meaning: &str) -> Value {
+    let mut value = json!({"name": name, "in": place, "description": meaning, "schema": schema.into_value()});
+    if place == "path" {
+        value["required"] = json!(true);
+    }
+    value
+}

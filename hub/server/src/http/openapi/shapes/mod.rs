@@ -1,0 +1,35 @@
+//! The shapes of what goes in and out, each said once and under a name.
+
+mod bridge;
+mod common;
+mod deliveries;
+mod gateway;
+mod ops;
+mod rules;
+mod services;
+mod sources;
+
+use serde_json::{Map, Value};
+
+use super::schema::Schema;
+
+pub(super) use self::common::{event_pattern, slug};
+pub(super) use self::deliveries::{reasons, states};
+
+/// A shape with its name.
+type Named = (&'static str, Schema);
+
+/// All of them.
+pub(super) fn all() -> Map<String, Value> {
+    let parts = [
+        common::shapes(),
+        services::shapes(),
+        rules::shapes(),
+        sources::shapes(),
+        bridge::shapes(),
+        gateway::shapes(),
+        deliveries::shapes(),
+        ops::shapes(),
+    ];
+    parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
+}
