@@ -34,6 +34,7 @@ pub(super) async fn accept(
     headers: HeaderMap,
     body: Bytes,
 ) -> Caught {
+    let key = idempotency_key(&headers, &caller)?;
     let mut incoming = match Mode::of(&headers) {
         None => {
             let named = !headers.contains_key(KEY);
@@ -48,7 +49,7 @@ pub(super) async fn accept(
         }
     };
     caller.may_send_from(&incoming.source)?;
-    incoming.key = idempotency_key(&headers, &caller)?;
+    incoming.key = key;
     incoming.trace = trace_or_own(trace_of(&headers).or(incoming.trace));
     Ok(match hub.accept(incoming).await {
         Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),

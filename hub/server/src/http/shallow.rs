@@ -14,6 +14,9 @@ use super::fields::FieldProblem;
 /// Nothing is nested deeper.
 const DEPTH_MAX: usize = 100;
 
+/// No number with so few digits, and without an exponent, is too large.
+const DIGITS_SAFE: u32 = 300;
+
 /// The fields of an object, as they are written. Every one of them is JSON.
 pub(super) struct Shallow<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -41,6 +44,8 @@ impl<'a> Shallow<'a> {
         let text = self.raw(field)?;
         if is_deep(text) {
             self.wrong(field, format!("it is nested deeper than {DEPTH_MAX}"));
+        } else if !is_readable(text) {
+            self.wrong(field, "it has half of a character in it, or a number that is too large");
         }
         Some(text)
     }
@@ -74,7 +79,18 @@ impl<'a> Shallow<'a> {
 
 /// Whether a text is JSON that is nested no deeper than whoever takes it apart can follow.
 pub(super) fn is_shallow_json(text: &str) -> bool {
-    serde_json::from_str::<&RawValue>(text).is_ok() && !is_deep(text)
+    serde_json::from_str::<&RawValue>(text).is_ok() && !is_deep(text) && is_readable(text)
+}
+
+/// Whether whoever takes this JSON apart later can. Half of a character, like `\ud800` alone, and a number like `1e999` are
+/// well-formed and stand for nothing. They are rare, so it is taken apart now only where there may be one.
+fn is_readable(json: &str) -> bool {
+    let (mut digits, mut suspicious) = (0_u32, false);
+    for byte in json.bytes() {
+        suspicious |= byte == b'\\' || (digits > 0 && matches!(byte, b'e' | b'E')) || digits > DIGITS_SAFE;
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+    }
+    !suspicious || serde_json::from_str::<serde_json::Value>(json).is_ok()
 }
 
 /// Whether JSON is nested deeper than allowed.
@@ -192,6 +208,19 @@ mod tests {
         let mut deep = Shallow::read(deep.as_bytes()).unwrap();
         deep.nested("data");
         assert_eq!(deep.end("")[0].reason, "it is nested deeper than 100");
+        for half in [r#""\ud800""#, r#"["\ud41d\ude00"]"#, "1e999", "[-2E+400]", &"9".repeat(400)] {
+            let text = format!(r#"{{"id":"a","data":{half}}}"#);
+            let mut shallow = Shallow::read(text.as_bytes()).unwrap();
+            shallow.nested("data");
+            assert_eq!(
+                shallow.problems.len(),
+                1,
+                "PRM-1: it could be kept, and no rule could look into it: {half}"
+            );
+        }
+        for whole in [r#""\ud83d\ude00""#, r#""C:\\dir 4e999""#, "1e300", &"9".repeat(300)] {
+            assert!(is_readable(whole), "{whole}");
+        }
         assert!(!is_deep(&format!("{}{}", "[".repeat(100), "]".repeat(100))));
         assert!(is_deep(&format!("{}{}", "[".repeat(101), "]".repeat(101))));
         assert!(!is_deep(&format!("[{:?},{}]", "[".repeat(500), "[],".repeat(500))), "wide is not deep");
