@@ -21,9 +21,9 @@ use crate::port::transport::Transport;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// The one who writes rests so long between two units: some thousand events a second can go, and others come between.
-const REST: Duration = Duration::from_millis(20);
+const REST: Duration = Duration::from_millis(10);
 /// So many events go together at most,
-const EVENTS_TOGETHER: usize = 64;
+const EVENTS_TOGETHER: usize = 32;
 /// and so many bytes of them: large ones cost more to take out.
 const BYTES_TOGETHER: u64 = 256 * 1024;
 /// So many rows of anything else.
