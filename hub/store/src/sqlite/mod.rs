@@ -46,11 +46,14 @@ use seawall_hub_core::port::store::{
     Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, OldEvents, Page, PageAt, Registered,
     Room, Store, StoreError, Unit, Urgency, Whose,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use self::queue::{Queue, Work};
 use self::unit_of_work::Writer;
 use self::watch::Disk;
+
+/// So many read at once.
+const READERS_MAX: usize = 16;
 
 /// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
 #[derive(Clone)]
@@ -62,6 +65,8 @@ struct Inner {
     queue: Arc<Queue>,
     /// Connections that only read, for as many as read at once.
     readers: Mutex<Vec<Connection>>,
+    /// So many read at once: each connection holds files open, and a process may only hold so many.
+    reading: Semaphore,
     path: PathBuf,
     /// Of this start. What other starts had in hand is void.
     epoch: u64,
@@ -92,6 +97,7 @@ impl Sqlite {
         let inner = Inner {
             queue,
             readers: Mutex::default(),
+            reading: Semaphore::new(READERS_MAX),
             path,
             epoch: start.epoch,
             disk,
@@ -136,6 +142,8 @@ impl Sqlite {
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = self.inner.clone();
+        let closed = |_| StoreError::Failed("nobody reads any more".into());
+        let _one_of_them = self.inner.reading.acquire().await.map_err(closed)?;
         let done = tokio::task::spawn_blocking(move || {
             let connection = inner.reader()?;
             let answer = read(&connection);
