@@ -85,8 +85,10 @@ impl Hub {
         let spans = spans.unwrap_or_default();
         let transport = Http::new(client, keyring.clone()).telling(spans.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
-        let registry = Registry::builder().metrics().build();
-        let inner = service::Hub::open(store, transport.clone(), registry, Clock::system());
+        // One clock for all, because deadlines of two can't be compared.
+        let clock = Clock::default();
+        let registry = Registry::builder().clock(clock.clone()).metrics().build();
+        let inner = service::Hub::open(store, transport.clone(), registry, clock);
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
         let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
