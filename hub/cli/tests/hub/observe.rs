@@ -374,7 +374,7 @@ fn obs_2_every_metric_of_the_page_is_there() {
         ("seawall_dead_letters_total{reason=\"refused\",service=\"billing\"}", 1.0),
         ("seawall_dead_letters_total{reason=\"gone\",service=\"billing\"}", 1.0),
         ("seawall_deliveries_attempts_total{error_type=\"none\",service=\"billing\"}", 2.0),
-        ("seawall_dead_letters_open", 2.0),
+        ("seawall_dead_letters_open{service=\"billing\"}", 2.0),
         ("seawall_webhooks_refused_total{source=\"github\"}", 1.0),
         ("seawall_circuit_state{guard=\"billing\"}", 0.0),
     ] {

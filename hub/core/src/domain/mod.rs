@@ -6,6 +6,8 @@ pub mod delivery;
 pub mod event;
 pub mod event_type;
 pub mod key;
+pub mod letter;
+pub mod operation;
 pub mod retention;
 pub mod rule;
 pub mod service;

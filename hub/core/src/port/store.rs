@@ -24,10 +24,11 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
+pub use super::desk::{Dead, Desk, Found, Letters, WholeLetter};
 pub use super::unit::{
-    Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Replay, Reseal, Settlement, Unit,
-    Whose,
+    Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
 };
+pub use super::work::{Doing, Move, Note, Replay, Steer, Tray, WorkStep};
 
 /// A delivery as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,19 +63,12 @@ pub struct Kept {
     pub payload: Bytes,
 }
 
-/// A dead letter as it is kept, beside its delivery.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Dead {
-    /// The delivery that was given up.
-    pub delivery: Kept,
-    /// When.
-    pub at: Millis,
-    /// What the last try said.
-    pub error: Option<String>,
-    /// The last status, if there was one.
-    pub status: Option<u16>,
-    /// What it was last replayed as, and where that stands.
-    pub replayed: Option<(DeliveryId, State, Millis)>,
+impl Kept {
+    /// Whether it comes behind fresh ones: it was tried before, or somebody replays it.
+    #[must_use]
+    pub fn is_again(&self) -> bool {
+        self.progress.failures > 0 || self.replay_of.is_some()
+    }
 }
 
 /// A page of something, the newest first.
@@ -162,8 +156,10 @@ pub enum StoreError {
     NotOurs(DeliveryId),
     /// It is no dead letter, or not any more.
     NotDead(DeliveryId),
-    /// The dead letter has been replayed as this, which is under way or went well.
+    /// The dead letter has been replayed as this, which stands there.
     Replayed(DeliveryId, State),
+    /// The dead letter, or the work on many, stands somewhere else, where this can't be done; it says where.
+    Elsewhere(&'static str),
     /// Too much waits already.
     Busy,
     /// There is no room on the disk; nothing was changed.
@@ -186,6 +182,7 @@ impl fmt::Display for StoreError {
             StoreError::NotOurs(id) => write!(f, "{id} is in other hands, or has ended"),
             StoreError::NotDead(id) => write!(f, "{id} is no dead letter"),
             StoreError::Replayed(id, _) => write!(f, "it has been replayed as {id}"),
+            StoreError::Elsewhere(word) => write!(f, "it is {word}"),
             StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
             StoreError::Full => f.write_str("there is no room on the disk"),
             StoreError::Fatal(reason) => write!(f, "the store can't be trusted any more: {reason}"),
@@ -212,7 +209,7 @@ pub struct Registered {
 }
 
 /// Where everything is kept.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: Desk + Send + Sync + 'static {
     /// Commits a unit, together with others that wait.
     fn commit(
         &self,
@@ -267,19 +264,6 @@ pub trait Store: Send + Sync + 'static {
         page: PageAt,
     ) -> impl Future<Output = Result<Page<Kept>, StoreError>> + Send;
 
-    /// A dead letter with the tries that were made and the event that it is about.
-    fn dead_letter(
-        &self,
-        id: DeliveryId,
-    ) -> impl Future<Output = Result<Option<(Dead, Vec<Attempt>, Event)>, StoreError>> + Send;
-
-    /// Dead letters that nobody has discarded.
-    fn dead_letters(
-        &self,
-        filter: DeliveryFilter,
-        page: PageAt,
-    ) -> impl Future<Output = Result<Page<Dead>, StoreError>> + Send;
-
     /// Who has changed what.
     fn audit(&self, page: PageAt) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
 
@@ -326,8 +310,8 @@ pub struct OldEvents {
 pub struct Census {
     /// How many deliveries of each service wait in the store: for their time, their turn or their rule.
     pub waiting: Vec<(Slug, u32)>,
-    /// How many of the newest dead letters nobody has discarded.
-    pub dead_letters: u32,
+    /// How many dead letters of each service are open.
+    pub dead_letters: Vec<(Slug, u64)>,
 }
 
 /// When the next deliveries of a service are due.

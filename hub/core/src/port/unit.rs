@@ -9,6 +9,7 @@ use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
+use crate::domain::operation::{Operation, OperationId};
 use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
 use crate::domain::service::{Sealed, Service};
@@ -16,7 +17,7 @@ use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 
-use super::store::Kept;
+use super::store::{Kept, Move, Note, Replay, Steer, WorkStep};
 
 /// Changes that become true together or not at all.
 #[derive(Clone, Debug, Default)]
@@ -64,12 +65,20 @@ pub enum Change {
     PutBack(Vec<DeliveryId>),
     /// A dead letter is sent again, as a new delivery that is linked to it.
     Replay(Replay),
-    /// A dead letter is done with, and goes out of sight.
-    Discard {
-        /// Which.
-        dead: DeliveryId,
-        /// When.
-        at: Millis,
+    /// A dead letter is put somewhere else on the desk.
+    Move(Move),
+    /// Something about dead letters is written down, or said of a group of them.
+    Note(Note),
+    /// Work on many dead letters begins. [`Committed::operation`] says which it is.
+    Begin(Box<Operation>),
+    /// Somebody halts such work, lets it go on, or ends it; or it ends by itself.
+    Steer(Steer),
+    /// A step of such work: what is done to some dead letters, and how far it is then.
+    Step(WorkStep),
+    /// Dead letters become findable by their words, up to so many; [`Committed::touched`] says how many it was.
+    Index {
+        /// So many at most.
+        most: u32,
     },
     /// Deliveries that have not ended become dead letters, up to so many.
     Bury {
@@ -216,6 +225,8 @@ pub struct Settlement {
     pub attempt: Option<Attempt>,
     /// The sends of this delivery, counted from 1.
     pub number: u32,
+    /// Whether it replays a dead letter, which then hears of it.
+    pub replays: bool,
 }
 
 /// What follows a try.
@@ -245,19 +256,6 @@ pub enum Following {
     },
 }
 
-/// A dead letter is sent again.
-#[derive(Clone, Debug)]
-pub struct Replay {
-    /// Which. It stays, and is marked.
-    pub dead: DeliveryId,
-    /// What is sent.
-    pub new: NewDelivery,
-    /// When.
-    pub at: Millis,
-    /// Also if it has been replayed before, and that is under way or went well.
-    pub again: bool,
-}
-
 /// What a commit has made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Committed {
@@ -265,6 +263,8 @@ pub struct Committed {
     pub deliveries: Vec<(DeliveryId, State)>,
     /// Deliveries whose turn it is now that others before them have ended. They are this process's.
     pub ready: Vec<Kept>,
-    /// How many were buried, released or pruned.
+    /// How many were buried, released, pruned or indexed, or done in a step.
     pub touched: usize,
+    /// The work on many dead letters that has begun.
+    pub operation: Option<OperationId>,
 }

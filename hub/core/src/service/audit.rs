@@ -7,8 +7,10 @@
 use std::future::Future;
 
 use crate::domain::audit::AuditEntry;
+use crate::domain::letter::GroupState;
+use crate::domain::operation::Run;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, Whose};
+use crate::port::store::{Change, Move, Note, Steer, Tray, Whose};
 
 /// Who does something, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,6 +32,11 @@ pub async fn on_behalf_of<F: Future>(by: By, work: F) -> F::Output {
     BY.scope(by, work).await
 }
 
+/// Who it is; the hub itself, if nobody else.
+pub(super) fn by() -> By {
+    BY.try_with(Clone::clone).unwrap_or_else(|_| By { who: "hub".into(), ..By::default() })
+}
+
 /// What is remembered of a change, if people decide about it.
 pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
     let (action, target) = match change {
@@ -45,7 +52,12 @@ pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
         Change::PutKey(key) if key.revoked.is_some() => ("key.revoke", key.name.to_string()),
         Change::PutKey(key) => ("key.put", key.name.to_string()),
         Change::Replay(replay) => ("deadLetter.replay", replay.dead.to_string()),
-        Change::Discard { dead, .. } => ("deadLetter.discard", dead.to_string()),
+        Change::Move(Move { dead, to, .. }) => (moved(*to), dead.to_string()),
+        Change::Note(Note::Letter { dead, .. }) => ("deadLetter.note", dead.to_string()),
+        Change::Note(Note::Group { fingerprint, .. }) => ("deadLetterGroup.note", fingerprint.to_string()),
+        Change::Note(Note::Stands { fingerprint, state }) => (stands(*state), fingerprint.to_string()),
+        Change::Begin(operation) => ("deadLetters.begin", operation.task.word().to_owned()),
+        Change::Steer(Steer { operation, to, .. }) => (steered(*to), operation.to_string()),
         Change::Bury { whose: Whose::Service(name), .. } => ("service.bury", name.to_string()),
         Change::Bury { whose: Whose::HeldBy(name), .. } => ("rule.bury", name.to_string()),
         // Only if a person has moved it.
@@ -57,8 +69,36 @@ pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
     Some(noted(action, target, at))
 }
 
+fn moved(to: Tray) -> &'static str {
+    match to {
+        Tray::Aside => "deadLetter.park",
+        Tray::Back => "deadLetter.unpark",
+        Tray::Bin => "deadLetter.delete",
+        Tray::OutOfBin => "deadLetter.restore",
+        Tray::Nowhere => "deadLetter.purge",
+    }
+}
+
+fn stands(state: GroupState) -> &'static str {
+    match state {
+        GroupState::Open => "deadLetterGroup.reopen",
+        GroupState::Acknowledged => "deadLetterGroup.acknowledge",
+        GroupState::Resolved => "deadLetterGroup.resolve",
+    }
+}
+
+fn steered(to: Run) -> &'static str {
+    match to {
+        Run::Running => "operation.resume",
+        Run::Paused => "operation.pause",
+        Run::Done => "operation.end",
+        Run::Cancelled => "operation.cancel",
+        Run::Stopped => "operation.stop",
+    }
+}
+
 /// What is remembered of something that is no single change.
 pub(super) fn noted(action: &str, target: String, at: Millis) -> AuditEntry {
-    let by = BY.try_with(Clone::clone).unwrap_or_else(|_| By { who: "hub".into(), ..By::default() });
+    let by = by();
     AuditEntry { at, who: by.who, action: action.into(), target, reason: by.reason, trace: by.trace }
 }

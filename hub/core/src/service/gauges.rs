@@ -42,14 +42,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let waiting = census.waiting.iter().find(|(name, _)| *name == service);
             gauge!(numbers::WAITING, "service" => name())
                 .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
+            let open = census.dead_letters.iter().find(|(name, _)| *name == service);
+            gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name())
+                .set(open.map_or(0.0, |(_, count)| *count as f64));
             let due = due.iter().find(|due| due.service == service);
             let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
             let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
             gauge!(numbers::OLDEST_DUE, "service" => name())
                 .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
-        }
-        if let Some((census, _)) = &depths.known {
-            gauge!(numbers::DEAD_LETTERS_OPEN).set(f64::from(census.dead_letters));
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use seawall::{Clock, Registry};
 
+use super::desk::RunningWork;
 use super::gauges::Depths;
 use super::watch::Watch;
 use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
@@ -34,6 +35,7 @@ pub struct Hub<S, T> {
     watch: Watch,
     pub(super) retention: RwLock<Retention>,
     pub(super) depths: tokio::sync::Mutex<Depths>,
+    pub(super) work: RunningWork,
     registry: Registry,
     pub(super) clock: Clock,
     pub(super) services: RwLock<HashMap<Slug, Service>>,
@@ -112,6 +114,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             watch: Watch::new(clock.clone()),
             retention: RwLock::default(),
             depths: tokio::sync::Mutex::default(),
+            work: RunningWork::default(),
             store,
             registry,
             clock,
@@ -154,6 +157,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             () = telling => unreachable!("it has no end"),
             () = pausing => unreachable!("it has no end"),
             () = self.retain() => unreachable!("it has no end"),
+            () = self.work_for_ever() => unreachable!("it has no end"),
+            () = self.index_for_ever() => unreachable!("it has no end"),
         }
     }
 

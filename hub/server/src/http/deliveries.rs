@@ -8,8 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_dist::deadletter::Attempt;
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State as Stands};
+use seawall_hub_core::domain::letter::LetterFilter;
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::{Dead, DeliveryFilter, Kept, Store};
+use seawall_hub_core::port::store::{Dead, DeliveryFilter, Desk, Kept, Letters, Store, Tray, WholeLetter};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Again, Mode};
 use serde_json::{Map, Value, json};
@@ -169,11 +170,13 @@ pub(super) async fn list_dead(
     RawQuery(query): RawQuery,
 ) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let ((filter, _), page) = (filter(&mut query), query.page());
+    let ((asked, _), page) = (filter(&mut query), query.page());
     let replayed = query.word("replayed", &[("true", true), ("false", false)]);
     query.end("service, rule, event, reason, replayed, page_size, page_token")?;
+    let DeliveryFilter { service, rule, event, reason, .. } = asked;
+    let filter = LetterFilter { service, rule, event, reason, ..LetterFilter::default() };
     Ok(match hub.store().dead_letters(filter, page).await {
-        Ok(mut page) => {
+        Ok(Letters { mut page, .. }) => {
             page.items.retain(|dead| {
                 let asked = replayed.is_none_or(|replayed| replayed == dead.replayed.is_some());
                 asked && caller.sees(&dead.delivery.service)
@@ -192,7 +195,7 @@ pub(super) async fn get_dead(
 ) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
     match hub.dead_letter(id).await {
-        Ok(Some((dead, record))) if caller.sees(&dead.delivery.service) => {
+        Ok(Some((WholeLetter { dead, .. }, record))) if caller.sees(&dead.delivery.service) => {
             let address = hub.service(&dead.delivery.service).map(|service| service.address);
             let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
             let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
@@ -218,7 +221,7 @@ pub(super) async fn discard(
     if !sees(&hub, &caller, id, Mode::Same).await {
         return missing("dead letter");
     }
-    match hub.discard(id).await {
+    match hub.move_letter(id, Tray::Bin).await {
         Ok(()) => success(StatusCode::OK, &json!({"id": id.to_string(), "deleted": true})),
         Err(why) => refused(why, "dead letter"),
     }

@@ -58,6 +58,8 @@ impl Changes<'_> {
             (_, Some(false)) => State::Held,
             _ if self.is_behind_others(new)? => State::Blocked,
             (Birth::Leased, _) => State::Leased,
+            // What is replayed comes behind what is fresh.
+            _ if replay_of.is_some() => State::Waiting,
             (Birth::Queued | Birth::Held, _) => State::Queued,
         };
         let reason = if at_work.is_none() { Reason::Deleted } else { Reason::Impossible };
@@ -122,7 +124,7 @@ impl Changes<'_> {
 
     /// Only what is in this process's hand can be settled.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, next, ordered, at, attempt, number: sends } = settlement;
+        let Settlement { delivery, next, ordered, at, attempt, number: sends, replays } = settlement;
         let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
         let changed = match next {
             Following::Delivered => {
@@ -185,6 +187,9 @@ impl Changes<'_> {
         if let Following::DeadLetter { .. } = next {
             self.add_dead_letter(number, *at, attempt.as_ref())?;
         }
+        if *replays {
+            self.replay_tried(number, *sends, next)?;
+        }
         let ended = matches!(next, Following::Delivered | Following::DeadLetter { hold: false, .. });
         if *ordered
             && ended
@@ -234,26 +239,11 @@ impl Changes<'_> {
         Ok(())
     }
 
-    pub(super) fn add_dead_letter(
-        &self,
-        delivery: i64,
-        at: Millis,
-        attempt: Option<&Attempt>,
-    ) -> Result<(), StoreError> {
-        let status = attempt.and_then(|attempt| attempt.answer.as_ref()).map(|answer| answer.status);
-        let error = attempt.and_then(|attempt| attempt.error.as_deref());
-        self.run(
-            "INSERT INTO dead_letters (delivery, at, status, error) VALUES (?1, ?2, ?3, ?4)",
-            params![delivery, at.0, status, error],
-        )?;
-        Ok(())
-    }
-
     /// What this process does not have is left alone. What was tried before was due, or its peer is back: it comes forward again.
     pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
         for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
             self.run(
-                "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN ?3 ELSE ?4 END
+                "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
             )?;

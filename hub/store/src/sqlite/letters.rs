@@ -3,33 +3,46 @@
 use std::collections::BTreeMap;
 
 use rusqlite::params;
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::delivery::Reason;
+use seawall_hub_core::domain::letter::Standing;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Replay, StoreError, Whose};
 
 use super::changes::Changes;
 use super::deliveries::Birthplace;
+use super::desk::Letter;
 use super::rows::{self, BLOCKED, DEAD, HELD, HOLDING, QUEUED};
 use super::unit_of_work::translate;
 
 impl Changes<'_> {
-    /// A new delivery that is linked to the dead letter, and the mark on it: both, or none.
+    /// A new delivery that is linked to the dead letter, and the mark on it: both, or none. What is open or put aside can be
+    /// replayed; anything else, if somebody means it.
     pub(super) fn replay(&mut self, replay: &Replay) -> Result<(), StoreError> {
-        let Replay { dead, new, at, again } = replay;
-        let number = self.dead(*dead)?;
-        let before = self.find(
-            "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed
-             WHERE l.delivery = ?1",
-            [number],
-            |row| Ok((row.get::<_, i64>(0)?, rows::state(row, 1)?)),
-        )?;
-        if let Some((before, state)) = before
-            && state != State::DeadLettered
-            && !again
-        {
+        let found = self.letter(replay.dead)?;
+        if !replay.again && !matches!(found.standing, Standing::Open | Standing::Parked) {
+            let before = self.find(
+                "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed
+                 WHERE l.delivery = ?1",
+                [found.number],
+                |row| Ok((row.get::<_, i64>(0)?, rows::state(row, 1)?)),
+            )?;
+            let Some((before, state)) = before else {
+                return Err(StoreError::Elsewhere(found.standing.word()));
+            };
             return Err(StoreError::Replayed(self.name(before), state));
         }
+        self.replay_found(found, replay, None)
+    }
+
+    pub(super) fn replay_found(
+        &mut self,
+        found: Letter,
+        replay: &Replay,
+        operation: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let Replay { dead, new, at, edited, .. } = replay;
+        let number = found.number;
         // If it holds up others, the new one takes its place: it must not wait for itself.
         self.run(
             "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
@@ -46,10 +59,10 @@ impl Changes<'_> {
             self.start_order(made)?;
         }
         self.run(
-            "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3 WHERE delivery = ?1",
-            params![number, made, at.0],
+            "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3, operation = ?4, edited = ?5 WHERE delivery = ?1",
+            params![number, made, at.0, operation, edited],
         )?;
-        Ok(())
+        self.stand(found, Standing::Replaying)
     }
 
     /// A delivery that was born blocked behind nothing but others that are blocked goes first.
@@ -71,9 +84,8 @@ impl Changes<'_> {
         Ok(active.is_none())
     }
 
-    pub(super) fn discard(&mut self, dead: DeliveryId, at: Millis) -> Result<(), StoreError> {
-        let number = self.dead(dead)?;
-        self.run("UPDATE dead_letters SET discarded = ?2 WHERE delivery = ?1", params![number, at.0])?;
+    /// It does not hold up those behind it any more.
+    pub(super) fn let_go(&mut self, number: i64) -> Result<(), StoreError> {
         let held_up = self.run(
             "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
             params![number, DEAD, HOLDING],
@@ -82,20 +94,6 @@ impl Changes<'_> {
             self.unblock(number, QUEUED)?;
         }
         Ok(())
-    }
-
-    /// The row of a dead letter that nobody has discarded.
-    fn dead(&self, dead: DeliveryId) -> Result<i64, StoreError> {
-        let number = dead.number.cast_signed();
-        let there = self.find(
-            "SELECT 1 FROM dead_letters WHERE delivery = ?1 AND discarded IS NULL",
-            [number],
-            |_| Ok(()),
-        )?;
-        match there {
-            Some(()) if dead.era == self.start.era => Ok(number),
-            _ => Err(StoreError::NotDead(dead)),
-        }
     }
 
     pub(super) fn bury(&mut self, whose: &Whose, most: u32, at: Millis) -> Result<(), StoreError> {

@@ -11,10 +11,10 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Dead, DeliveryFilter, EventFilter, Kept, Page, PageAt};
+use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Kept, Page, PageAt};
 
 use super::access;
-use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
+use super::rows::{self, KEPT};
 
 /// So many rows a page looks at, at most.
 const LOOKED_AT: usize = 10_000;
@@ -49,7 +49,7 @@ pub(super) fn event(
     connection.prepare_cached(&sql)?.query_row(params![id, source], event_row).optional()
 }
 
-fn event_of(connection: &Connection, delivery: DeliveryId) -> rusqlite::Result<Option<Event>> {
+pub(super) fn event_of(connection: &Connection, delivery: DeliveryId) -> rusqlite::Result<Option<Event>> {
     let sql =
         format!("SELECT {EVENT} FROM events WHERE number = (SELECT event FROM deliveries WHERE number = ?1)");
     connection.prepare_cached(&sql)?.query_row([delivery.number.cast_signed()], event_row).optional()
@@ -95,7 +95,7 @@ pub(super) fn delivery(
     Ok(Some((kept, attempts(connection, id)?)))
 }
 
-fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
+pub(super) fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
     // The one that went well is in the row of the delivery itself.
     let mut statement = connection.prepare_cached(
         "SELECT at, took, status, error, sent, headers, answer, number FROM attempts WHERE delivery = ?1
@@ -142,69 +142,12 @@ fn takes(filter: &DeliveryFilter, kept: &Kept) -> bool {
         && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
 }
 
-/// What is known of a dead letter besides its delivery; `x` is what it was last replayed as.
-const DEAD: &str = "l.at, l.error, l.status, x.number, x.state, l.replayed_at";
-const DEAD_FROM: &str =
-    "dead_letters l JOIN deliveries d ON d.number = l.delivery JOIN events e ON e.number = d.event
-         LEFT JOIN deliveries x ON x.number = l.replayed";
-
-fn dead_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Dead> {
-    let at = |column| KEPT_COLUMNS + column;
-    let replayed = match row.get::<_, Option<i64>>(at(3))? {
-        None => None,
-        Some(number) => {
-            let id = DeliveryId { era, number: number.cast_unsigned() };
-            Some((id, rows::state(row, at(4))?, Millis(row.get(at(5))?)))
-        }
-    };
-    Ok(Dead {
-        delivery: rows::kept_row(row, era, request)?,
-        at: Millis(row.get(at(0))?),
-        error: row.get(at(1))?,
-        status: row.get(at(2))?,
-        replayed,
-    })
-}
-
-pub(super) fn dead_letter(
-    connection: &Connection,
-    id: DeliveryId,
-) -> rusqlite::Result<Option<(Dead, Vec<Attempt>, Event)>> {
-    let era = era(connection)?;
-    if era != id.era {
-        return Ok(None);
-    }
-    let sql = format!(
-        "SELECT {KEPT}, {DEAD}, {REQUEST} FROM {DEAD_FROM} JOIN requests r ON r.delivery = l.delivery
-         WHERE l.delivery = ?1 AND l.discarded IS NULL"
-    );
-    let read = |row: &Row<'_>| dead_row(row, era, Some(KEPT_COLUMNS + 6));
-    let dead = connection.prepare_cached(&sql)?.query_row([id.number.cast_signed()], read).optional()?;
-    let Some(dead) = dead else { return Ok(None) };
-    let Some(event) = event_of(connection, id)? else { return Ok(None) };
-    Ok(Some((dead, attempts(connection, id)?, event)))
-}
-
-pub(super) fn dead_letters(
-    connection: &Connection,
-    filter: &DeliveryFilter,
-    page: PageAt,
-) -> rusqlite::Result<Page<Dead>> {
-    let era = era(connection)?;
-    let sql = format!(
-        "SELECT {KEPT}, {DEAD} FROM {DEAD_FROM}
-         WHERE l.discarded IS NULL AND l.delivery < ?1 ORDER BY l.delivery DESC LIMIT ?2"
-    );
-    let read = |row: &Row<'_>| dead_row(row, era, None);
-    page_of(connection, &sql, page, None, read, |dead| takes(filter, &dead.delivery))
-}
-
 pub(super) fn audit(connection: &Connection, page: PageAt) -> rusqlite::Result<Page<AuditEntry>> {
     let sql = "SELECT number, at, who, action, target, reason, trace FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
     page_of(connection, sql, page, None, access::audit_row, |_| true)
 }
 
-fn era(connection: &Connection) -> rusqlite::Result<u64> {
+pub(super) fn era(connection: &Connection) -> rusqlite::Result<u64> {
     let mut era = connection.prepare_cached("SELECT era FROM meta")?;
     era.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }

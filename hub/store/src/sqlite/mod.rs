@@ -12,6 +12,9 @@ mod access;
 pub mod backup;
 mod changes;
 mod deliveries;
+mod desk;
+mod desk_reads;
+mod filter;
 mod letters;
 mod lists;
 mod once;
@@ -24,6 +27,8 @@ mod sabotage;
 mod schema;
 mod unit_of_work;
 mod watch;
+mod words;
+mod work;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -38,13 +43,15 @@ use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::letter::{Fingerprint, Group, GroupFilter, LetterFilter};
+use seawall_hub_core::domain::operation::{Operation, OperationId};
 use seawall_hub_core::domain::retention::Limits;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Kept, OldEvents, Page, PageAt, Registered,
-    Room, Store, StoreError, Unit, Urgency, Whose,
+    Census, Committed, Dead, DeliveryFilter, Desk, Due, EventFilter, Found, Kept, Letters, OldEvents, Page,
+    PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -276,14 +283,6 @@ impl Store for Sqlite {
         self.read(move |connection| lists::deliveries(connection, &filter, page)).await
     }
 
-    async fn dead_letter(&self, id: DeliveryId) -> Result<Option<(Dead, Vec<Attempt>, Event)>, StoreError> {
-        self.read(move |connection| lists::dead_letter(connection, id)).await
-    }
-
-    async fn dead_letters(&self, filter: DeliveryFilter, page: PageAt) -> Result<Page<Dead>, StoreError> {
-        self.read(move |connection| lists::dead_letters(connection, &filter, page)).await
-    }
-
     async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
         self.read(move |connection| lists::audit(connection, page)).await
     }
@@ -306,6 +305,49 @@ impl Store for Sqlite {
 
     async fn old_events(&self, limits: Limits, behind: u64) -> Result<OldEvents, StoreError> {
         self.read(move |connection| prune::old_events(connection, limits, behind)).await
+    }
+}
+
+impl Desk for Sqlite {
+    async fn dead_letter(&self, id: DeliveryId) -> Result<Option<WholeLetter>, StoreError> {
+        self.read(move |connection| desk_reads::dead_letter(connection, id)).await
+    }
+
+    async fn dead_letters(&self, filter: LetterFilter, page: PageAt) -> Result<Letters, StoreError> {
+        self.read(move |connection| desk_reads::dead_letters(connection, &filter, page)).await
+    }
+
+    async fn count_letters(&self, filter: LetterFilter, most: u64) -> Result<Found, StoreError> {
+        self.read(move |connection| desk_reads::count_letters(connection, &filter, most)).await
+    }
+
+    async fn letters_behind(
+        &self,
+        filter: LetterFilter,
+        behind: u64,
+        most: usize,
+    ) -> Result<(Vec<(Dead, Event)>, u64, bool), StoreError> {
+        self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
+    }
+
+    async fn groups(&self, filter: GroupFilter, page: PageAt) -> Result<Page<Group>, StoreError> {
+        self.read(move |connection| desk_reads::groups(connection, &filter, page)).await
+    }
+
+    async fn group(&self, fingerprint: Fingerprint) -> Result<Option<Group>, StoreError> {
+        self.read(move |connection| desk_reads::group(connection, fingerprint)).await
+    }
+
+    async fn operations(&self, page: PageAt) -> Result<Page<Operation>, StoreError> {
+        self.read(move |connection| desk_reads::operations(connection, page)).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read(move |connection| desk_reads::operation(connection, id)).await
+    }
+
+    async fn running(&self) -> Result<Vec<Operation>, StoreError> {
+        self.read(desk_reads::running).await
     }
 }
 

@@ -33,6 +33,8 @@ impl Changes<'_> {
             "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT 4)",
             [once.at.0],
         )?;
+        // The name of what has begun is known only now.
+        let operation = self.committed.operation.map(|operation| operation.to_string());
         self.run(
             "INSERT OR REPLACE INTO once (scope, key, fingerprint, note, deliveries, until)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -40,7 +42,7 @@ impl Changes<'_> {
                 once.scope,
                 once.key,
                 &once.fingerprint[..],
-                once.note,
+                operation.as_ref().unwrap_or(&once.note),
                 numbers.to_string(),
                 (once.at + KEPT).0
             ],

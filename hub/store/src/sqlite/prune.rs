@@ -15,11 +15,13 @@ const FREE_KEPT: i64 = 1_024;
 const FREE_SHARE: i64 = 4;
 
 /// Whether event `e` may go: every delivery of it has ended and is old, and none is the newest of all, whose number must not be
-/// given out again. `?1` and `?2` are the limits.
+/// given out again. `?1` and `?2` are the limits. A dead letter that was purged, or whose replay has ended, is nobody's any more.
 const IS_OLD: &str = "NOT EXISTS (
          SELECT 1 FROM deliveries d LEFT JOIN dead_letters l ON l.delivery = d.number WHERE d.event = e.number
          AND (d.number = (SELECT max(number) FROM deliveries)
-              OR NOT (d.state = 7 AND d.touched < ?1 OR d.state = 8 AND coalesce(l.discarded, 9223372036854775807) < ?2)))
+              OR NOT (d.state = 7 AND d.touched < ?1
+                      OR d.state = 8 AND (l.delivery IS NULL OR l.standing IN (2, 3)) AND d.touched < ?1
+                      OR d.state = 8 AND l.standing = 5 AND l.discarded < ?2)))
      AND (e.accepted < ?1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number))";
 
 /// The payload is not read, only its length, which stands before it.
@@ -87,9 +89,16 @@ impl Changes<'_> {
             for of_deliveries in [
                 "DELETE FROM requests WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
                 "DELETE FROM attempts WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
-                "DELETE FROM dead_letters WHERE delivery IN (SELECT number FROM deliveries WHERE event = ?1)",
             ] {
                 self.run(of_deliveries, [number])?;
+            }
+            let letters: Vec<i64> = self
+                .prepare("SELECT l.delivery FROM dead_letters l JOIN deliveries d ON d.number = l.delivery WHERE d.event = ?1")?
+                .query_map([number], |row| row.get(0))
+                .and_then(Iterator::collect)
+                .map_err(|error| translate(&error))?;
+            for letter in letters {
+                self.forget(letter)?;
             }
             self.run("DELETE FROM deliveries WHERE event = ?1", [number])?;
             gone += self.run("DELETE FROM events WHERE number = ?1", [number])?;

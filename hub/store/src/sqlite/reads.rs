@@ -137,12 +137,13 @@ pub(super) fn census(connection: &Connection, services: Vec<Slug>, most: u32) ->
         let waiting = count.query_row(params![service.as_str(), most], |row| row.get(0))?;
         Ok((service, waiting))
     });
-    // Looks at the newest only, so that it costs the same however many have been discarded.
-    let open = "SELECT count(*) FROM (SELECT discarded FROM dead_letters ORDER BY delivery DESC LIMIT ?1)
-                WHERE discarded IS NULL";
+    let mut open = connection.prepare_cached(
+        "SELECT service, sum(open) FROM letter_groups GROUP BY service HAVING sum(open) > 0",
+    )?;
+    let open = open.query_map([], |row| Ok((rows::slug(row, 0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
     Ok(Census {
         waiting: waiting.collect::<rusqlite::Result<_>>()?,
-        dead_letters: connection.prepare_cached(open)?.query_row([most], |row| row.get(0))?,
+        dead_letters: open.collect::<rusqlite::Result<_>>()?,
     })
 }
 

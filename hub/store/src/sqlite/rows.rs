@@ -7,6 +7,8 @@ use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row};
 use seawall_dist::deadletter::{Answer, Attempt, Sent};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
+use seawall_hub_core::domain::letter::Standing;
+use seawall_hub_core::domain::operation::Run;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::domain::trace::TraceId;
@@ -141,10 +143,30 @@ pub(super) fn reason_to_number(reason: Reason) -> i64 {
     }
 }
 
-fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
+pub(super) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
     let Some(number) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
     let reason = Reason::ALL.into_iter().find(|reason| reason_to_number(*reason) == number);
     reason.map(Some).ok_or_else(|| strange(column, format!("{number} is no reason")))
+}
+
+pub(super) const fn standing_to_number(standing: Standing) -> i64 {
+    standing as i64
+}
+
+pub(super) fn standing(row: &Row<'_>, column: usize) -> rusqlite::Result<Standing> {
+    let number = usize::from(row.get::<_, u8>(column)?);
+    let standing = Standing::ALL.get(number).copied();
+    standing.ok_or_else(|| strange(column, format!("{number} is no place on the desk")))
+}
+
+pub(super) const fn run_to_number(run: Run) -> i64 {
+    run as i64
+}
+
+pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
+    let number = usize::from(row.get::<_, u8>(column)?);
+    let run = Run::ALL.get(number).copied();
+    run.ok_or_else(|| strange(column, format!("{number} is no state of an operation")))
 }
 
 /// The columns of a delivery, but for its request; `e` is its event.

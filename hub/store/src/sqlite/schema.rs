@@ -61,7 +61,8 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
         // What the start before had in hand is due at once.
         connection.execute(
-            "UPDATE deliveries SET state = CASE WHEN failures = 0 THEN 1 ELSE 2 END, due = 0 WHERE state = 0",
+            "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN 1 ELSE 2 END, due = 0
+             WHERE state = 0",
             [],
         )?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {

@@ -162,12 +162,76 @@ CREATE TABLE attempts (
 ) STRICT, WITHOUT ROWID;
 
 -- A dead letter is its delivery, and what is known of it besides.
+-- standing: 0 open, 1 replaying, 2 delivered, 3 failed again, 4 parked, 5 deleted. Whoever changes it changes the counts of its
+-- group in the same unit.
 CREATE TABLE dead_letters (
     delivery    INTEGER PRIMARY KEY,
+    grouping    INTEGER NOT NULL,
+    standing    INTEGER NOT NULL,
     at          INTEGER NOT NULL,
     status      INTEGER,
-    error       TEXT,
     replayed    INTEGER,
     replayed_at INTEGER,
-    discarded   INTEGER
+    operation   INTEGER,
+    discarded   INTEGER,
+    indexed     INTEGER NOT NULL,
+    edited      INTEGER NOT NULL,
+    note        TEXT,
+    error       TEXT
 ) STRICT;
+CREATE INDEX dead_letters_of_group ON dead_letters (grouping, standing, delivery);
+CREATE INDEX dead_letters_unindexed ON dead_letters (delivery) WHERE indexed = 0;
+CREATE INDEX dead_letters_discarded ON dead_letters (discarded) WHERE discarded IS NOT NULL;
+
+-- Dead letters that have failed alike. state: 0 open, 1 acknowledged, 2 resolved.
+CREATE TABLE letter_groups (
+    number       INTEGER PRIMARY KEY,
+    fingerprint  INTEGER NOT NULL UNIQUE,
+    service      TEXT NOT NULL,
+    rule         TEXT NOT NULL,
+    reason       INTEGER NOT NULL,
+    status       INTEGER,
+    message      TEXT NOT NULL,
+    state        INTEGER NOT NULL,
+    note         TEXT,
+    first        INTEGER NOT NULL,
+    last         INTEGER NOT NULL,
+    reopened     INTEGER NOT NULL,
+    open         INTEGER NOT NULL,
+    replaying    INTEGER NOT NULL,
+    delivered    INTEGER NOT NULL,
+    failed_again INTEGER NOT NULL,
+    parked       INTEGER NOT NULL,
+    deleted      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX letter_groups_of_service ON letter_groups (service, rule, reason, status);
+
+-- The words of dead letters. It keeps where they are, and not the words themselves.
+CREATE VIRTUAL TABLE letter_words USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'unicode61');
+
+-- Work on many dead letters. task: 0 replay, 1 delete, 2 restore, 3 park, 4 unpark, 5 purge; run: 0 running, 1 paused, 2 done,
+-- 3 cancelled, 4 stopped.
+CREATE TABLE operations (
+    number    INTEGER PRIMARY KEY,
+    task      INTEGER NOT NULL,
+    plan      TEXT,
+    filter    TEXT NOT NULL,
+    most      INTEGER,
+    total     INTEGER NOT NULL,
+    run       INTEGER NOT NULL,
+    why       TEXT,
+    begun     INTEGER NOT NULL,
+    skipped   INTEGER NOT NULL,
+    tried     INTEGER NOT NULL,
+    faltered  INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    cursor    INTEGER NOT NULL,
+    looked    INTEGER NOT NULL,
+    who       TEXT NOT NULL,
+    reason    TEXT,
+    began     INTEGER NOT NULL,
+    changed   INTEGER NOT NULL,
+    ended     INTEGER
+) STRICT;
+CREATE INDEX operations_running ON operations (number) WHERE run = 0;

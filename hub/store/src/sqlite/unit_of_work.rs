@@ -85,7 +85,9 @@ impl Writer {
             Work::Commit(unit, reply) => {
                 let made = match &unit.changes[..] {
                     // It makes many changes, and the others beside it must not pay for what is wrong with it.
-                    [Change::Prune(_)] => self.alone(|changes| changes.unit(&unit)),
+                    [Change::Prune(_) | Change::Step(_) | Change::Index { .. }] => {
+                        self.alone(|changes| changes.unit(&unit))
+                    }
                     [_] | [Change::Once(_), _] => self.bare(|changes| changes.unit(&unit)),
                     _ => self.alone(|changes| changes.unit(&unit)),
                 };

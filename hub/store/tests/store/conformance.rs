@@ -138,8 +138,15 @@ pub(crate) async fn settle(
     delivery: DeliveryId,
     next: Following,
 ) -> Result<Committed, StoreError> {
-    let settlement =
-        Settlement { delivery, next, ordered: false, at: NOW, attempt: Some(attempt()), number: 1 };
+    let settlement = Settlement {
+        delivery,
+        next,
+        ordered: false,
+        at: NOW,
+        attempt: Some(attempt()),
+        number: 1,
+        replays: false,
+    };
     store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await
 }
 

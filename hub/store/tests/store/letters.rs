@@ -6,9 +6,10 @@ use std::task::{Context, Waker};
 
 use seawall::{Clock, secs};
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::letter::{LetterFilter, Standing};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::port::store::{
-    Birth, Change, DeliveryFilter, NewDelivery, Once, PageAt, Replay, Store, StoreError, Unit, Urgency,
+    Birth, Change, Desk, Move, NewDelivery, Once, PageAt, Replay, Store, StoreError, Tray, Unit, Urgency,
 };
 use seawall_hub_core::service::{Again, Mode, Pending, Refused};
 use serde_json::json;
@@ -44,9 +45,12 @@ async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays() {
             assert_eq!((got.number, got.event.as_str()), (1, "evt"), "fresh attempts, the same event");
 
             let (letter, record) = scene.hub.dead_letter(dead).await.unwrap().unwrap();
-            assert_eq!(letter.replayed.map(|(id, state, _)| (id, state)), Some((same, State::Delivered)));
             assert_eq!(
-                (&*record.fault.reason, record.attempts.len(), letter.status),
+                letter.dead.replayed.map(|(id, state, _)| (id, state)),
+                Some((same, State::Delivered))
+            );
+            assert_eq!(
+                (&*record.fault.reason, record.attempts.len(), letter.dead.status),
                 ("refused", 1, Some(422))
             );
             let kept = scene.kept(same).await;
@@ -63,7 +67,8 @@ async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays() {
         .await;
 }
 
-/// CRD-7: what has been replayed is not replayed again unless somebody says so, or the replay has failed too.
+/// CRD-7: what has been replayed is not replayed again unless somebody says so: if the replay has failed too, that one is
+/// open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crd_7_a_second_replay_is_refused_unless_it_is_meant() {
     let place = Place::new();
@@ -74,7 +79,12 @@ async fn crd_7_a_second_replay_is_refused_unless_it_is_meant() {
             scene.peer.script("evt", [says(422)]);
             let failed = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
             scene.until(failed, State::DeadLettered).await;
-            let second = scene.hub.replay(&again(dead, Mode::Same)).await.unwrap();
+            let refused = scene.hub.replay(&again(dead, Mode::Same)).await;
+            assert!(
+                matches!(&refused, Err(Refused::Conflict(why)) if why.contains(&failed.to_string())),
+                "{refused:?}"
+            );
+            let second = scene.hub.replay(&Again { again: true, ..again(dead, Mode::Same) }).await.unwrap();
             scene.until(second, State::Delivered).await;
             let refused = scene.hub.replay(&again(dead, Mode::Same)).await;
             assert!(
@@ -139,12 +149,14 @@ async fn crd_7_a_discarded_dead_letter_is_done_with() {
         .play(async {
             let (dead, stays) =
                 (scene.dead_letter("evt", json!({})).await, scene.dead_letter("stays", json!({})).await);
-            scene.hub.discard(dead).await.unwrap();
-            assert_eq!(scene.hub.discard(dead).await, Err(Refused::Missing));
-            assert_eq!(scene.hub.replay(&again(dead, Mode::Same)).await, Err(Refused::Missing));
-            assert_eq!(scene.hub.dead_letter(dead).await.unwrap(), None);
+            scene.hub.move_letter(dead, Tray::Bin).await.unwrap();
+            let is_deleted = |done: &Result<(), Refused>| matches!(done, Err(Refused::Conflict(why)) if why.contains("deleted"));
+            assert!(is_deleted(&scene.hub.move_letter(dead, Tray::Bin).await));
+            assert!(is_deleted(&scene.hub.replay(&again(dead, Mode::Same)).await.map(drop)));
+            let (letter, _) = scene.hub.dead_letter(dead).await.unwrap().unwrap();
+            assert_eq!(letter.dead.standing, Standing::Deleted, "it can be restored");
             let page = PageAt { from: None, size: 10 };
-            let listed = scene.store.dead_letters(DeliveryFilter::default(), page).await.unwrap().items;
+            let listed = scene.store.dead_letters(LetterFilter::default(), page).await.unwrap().page.items;
             assert_eq!(listed.iter().map(|dead| dead.delivery.id).collect::<Vec<_>>(), [stays]);
             assert_eq!(scene.kept(dead).await.state, State::DeadLettered);
         })
@@ -166,11 +178,11 @@ async fn crd_7_replay_and_mark_are_one_unit() {
         order: None,
     };
     let unknown = DeliveryId { number: 4_711, ..dead };
-    let replay = Change::Replay(Replay { dead, new, at: NOW, again: true });
-    let discard = Change::Discard { dead: unknown, at: NOW };
+    let replay = Change::Replay(Replay { dead, new, at: NOW, again: true, edited: false });
+    let discard = Change::Move(Move { dead: unknown, to: Tray::Bin, at: NOW });
     let failed = scene.store.commit(Urgency::Admin, Unit { changes: vec![replay, discard] }).await;
     assert_eq!(failed.unwrap_err(), StoreError::NotDead(unknown));
-    let marked = async || scene.hub.dead_letter(dead).await.unwrap().unwrap().0.replayed;
+    let marked = async || scene.hub.dead_letter(dead).await.unwrap().unwrap().0.dead.replayed;
     assert_eq!((marked().await, scene.count().await), (None, 1), "neither");
 
     for polls in 0..6 {
@@ -204,7 +216,7 @@ async fn crd_7_an_id_of_another_database_is_unknown() {
     for mode in [Mode::Same, Mode::Render] {
         assert_eq!(scene.hub.replay(&again(theirs, mode)).await, Err(Refused::Missing));
     }
-    assert_eq!(scene.hub.discard(theirs).await, Err(Refused::Missing));
+    assert_eq!(scene.hub.move_letter(theirs, Tray::Bin).await, Err(Refused::Missing));
     assert_eq!(scene.hub.dead_letter(theirs).await.unwrap(), None);
     assert_eq!(scene.store.delivery(theirs).await.unwrap(), None);
     assert!(scene.hub.dead_letter(ours).await.unwrap().is_some(), "and ours is untouched");

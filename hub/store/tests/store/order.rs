@@ -6,7 +6,7 @@ use seawall::millis;
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::port::store::{
-    Birth, Change, Following, NewDelivery, Settlement, Store, Unit, Urgency,
+    Birth, Change, Following, NewDelivery, Settlement, Store, Tray, Unit, Urgency,
 };
 use seawall_hub_core::service::{Again, Mode, Pending};
 use serde_json::json;
@@ -110,7 +110,7 @@ async fn hub_5_hold_waits_behind_a_dead_letter() {
             let late = scene.one("0/4", json!({"key": 0})).await;
             assert_eq!(scene.kept(late).await.state, State::Blocked, "who comes later waits too");
             assert_eq!(of_key(&scene, 0), ["0/0"]);
-            scene.hub.discard(discarded).await.unwrap();
+            scene.hub.move_letter(discarded, Tray::Bin).await.unwrap();
             scene.until(late, State::Delivered).await;
             assert_eq!(of_key(&scene, 0), ["0/0", "0/2", "0/3", "0/4"]);
 
@@ -164,7 +164,7 @@ async fn hub_5_hold_waits_behind_what_could_not_be_rendered() {
             scene.until(first, State::Delivered).await;
             assert_eq!(scene.kept(broken).await.state, State::DeadLettered);
             assert_eq!(scene.kept(behind).await.state, State::Blocked);
-            scene.hub.discard(broken).await.unwrap();
+            scene.hub.move_letter(broken, Tray::Bin).await.unwrap();
             scene.until(behind, State::Delivered).await;
         })
         .await;
@@ -238,8 +238,15 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement =
-        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None, number: 1 };
+    let settlement = Settlement {
+        delivery: id,
+        next: Following::Held,
+        ordered: false,
+        at: NOW,
+        attempt: None,
+        number: 1,
+        replays: false,
+    };
     scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, State::Queued);
 }
@@ -309,8 +316,15 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
     scene.hub.enable_rule(&name(), false, None).await.unwrap();
     scene.hub.delete_rule(&name(), None, Pending::Refuse).await.unwrap();
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement =
-        Settlement { delivery: id, next: Following::Held, ordered: false, at: NOW, attempt: None, number: 1 };
+    let settlement = Settlement {
+        delivery: id,
+        next: Following::Held,
+        ordered: false,
+        at: NOW,
+        attempt: None,
+        number: 1,
+        replays: false,
+    };
     scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, State::Queued);
 }

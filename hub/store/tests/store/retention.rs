@@ -9,7 +9,7 @@ use seawall_hub_core::domain::delivery::{Reason, State};
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, Committed, Following, Once, PageAt, Prune, Store, StoreError, Unit, Urgency,
+    Change, Committed, Following, Move, Once, PageAt, Prune, Store, StoreError, Tray, Unit, Urgency,
 };
 use serde_json::json;
 
@@ -63,7 +63,10 @@ async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
     settle(&store, open[0], given_up).await.unwrap();
     let discarded = add(&store, "a discarded one", &["billing"]).await.unwrap().names();
     settle(&store, discarded[0], given_up).await.unwrap();
-    store.commit(Urgency::Admin, unit([Change::Discard { dead: discarded[0], at: NOW }])).await.unwrap();
+    store
+        .commit(Urgency::Admin, unit([Change::Move(Move { dead: discarded[0], to: Tray::Bin, at: NOW })]))
+        .await
+        .unwrap();
     add(&store, "for no rule", &[]).await.unwrap();
     let newest = add(&store, "the newest", &["billing"]).await.unwrap().names();
     settle(&store, newest[0], Following::Delivered).await.unwrap();

@@ -52,6 +52,13 @@ pub struct InHand {
     pub replay_of: Option<DeliveryId>,
 }
 
+impl InHand {
+    /// Whether it comes behind fresh ones: it was tried before, or somebody replays it.
+    fn is_again(&self) -> bool {
+        self.progress.failures > 0 || self.replay_of.is_some()
+    }
+}
+
 /// One service and its deliveries in hand.
 pub(super) struct Lane {
     service: RwLock<Arc<Service>>,
@@ -183,7 +190,7 @@ impl Lane {
     /// Takes a delivery in hand; gives it back, if there is no room.
     pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
         let mut state = self.lock();
-        if delivery.progress.failures > 0 {
+        if delivery.is_again() {
             if state.again.len() >= AGAIN_MAX {
                 return Some(delivery);
             }
@@ -287,7 +294,7 @@ impl Lane {
     pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
         let mut state = self.lock();
         state.sending -= 1;
-        if delivery.progress.failures > 0 {
+        if delivery.is_again() {
             state.again.push_front(delivery);
         } else {
             state.fresh.push_front(delivery);

@@ -81,7 +81,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let mut counts: HashMap<Slug, (usize, usize)> = HashMap::new();
         for kept in taken {
             let (fresh, again) = counts.entry(kept.service.clone()).or_default();
-            *(if kept.progress.failures > 0 { again } else { fresh }) += 1;
+            *(if kept.is_again() { again } else { fresh }) += 1;
             self.take_kept(kept).await?;
         }
         for Room { service, fresh, again, forward } in room {
@@ -124,6 +124,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                     at: self.now(),
                     attempt: None,
                     number: 0,
+                    replays: kept.replay_of.is_some(),
                 })
                 .await;
         };

@@ -179,7 +179,8 @@ fn settlement(
     attempt: Option<Attempt>,
 ) -> Settlement {
     let number = delivery.progress.failures + 1;
-    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number }
+    let replays = delivery.replay_of.is_some();
+    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number, replays }
 }
 
 /// The transport has judged already.

@@ -1,0 +1,201 @@
+//! Doing work on many dead letters, a few at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use seawall::Tick;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+use super::super::hub::{Hub, Refused};
+use super::remake::Remaker;
+use crate::domain::letter::Standing;
+use crate::domain::operation::{Operation, OperationId, Pace, Run, Step, Task};
+use crate::port::store::{Change, Dead, Doing, Steer, Store, StoreError, Tray, Unit, Urgency, WorkStep};
+use crate::port::transport::Transport;
+
+/// So often something begins, while there is something to begin,
+const TICK: Duration = Duration::from_millis(20);
+/// and so often somebody looks, while everything waits.
+const WAIT: Duration = Duration::from_millis(100);
+/// If nobody rings, there is something to do after so long at the latest: a start may have left work.
+const IDLE: Duration = Duration::from_secs(5);
+/// A store that does not answer is asked again after this long.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+/// So many go together at most: the one who writes is held up for some milliseconds.
+const TOGETHER: u64 = 200;
+/// What counts as lately.
+const LATELY: Duration = Duration::from_millis(500);
+/// Dead letters become findable so many at a time,
+const INDEXED_TOGETHER: u32 = 32;
+/// with a rest in between,
+const INDEX_REST: Duration = Duration::from_millis(5);
+/// and are looked for so often.
+const INDEX_EVERY: Duration = Duration::from_millis(500);
+
+/// What is known of work that goes on.
+#[derive(Debug, Default)]
+pub(in crate::service) struct Work {
+    /// Rung when something has begun, goes on or has ended.
+    pub(in crate::service) bell: Notify,
+}
+
+/// One such work in hand.
+struct Hand {
+    pace: Pace,
+    last: Tick,
+    /// How many replays had been tried when.
+    tried: VecDeque<(Tick, u64)>,
+}
+
+impl Hand {
+    fn new(operation: &Operation, now: Tick) -> Self {
+        let rate = if let Task::Replay(plan) = &operation.task { plan.rate } else { 1 };
+        Hand { pace: Pace::new(rate), last: now, tried: VecDeque::new() }
+    }
+
+    /// How many have been tried lately.
+    fn lately(&mut self, tried: u64, now: Tick) -> u64 {
+        self.tried.push_back((now, tried));
+        while self.tried.len() > 1 && now.since(self.tried[0].0) > LATELY {
+            self.tried.pop_front();
+        }
+        tried.saturating_sub(self.tried[0].1)
+    }
+}
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Does what there is to do, for as long as the process lives.
+    pub(in crate::service) async fn work_for_ever(&self) {
+        let mut hands: HashMap<OperationId, Hand> = HashMap::new();
+        loop {
+            let wait = match self.store.running().await {
+                Ok(running) => {
+                    hands.retain(|id, _| running.iter().any(|operation| operation.id == *id));
+                    self.turn(running, &mut hands).await
+                }
+                Err(_) => STORE_AGAIN,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.work.bell.notified() => {}
+            }
+        }
+    }
+
+    /// A step of each. Says how long nothing can happen.
+    async fn turn(&self, running: Vec<Operation>, hands: &mut HashMap<OperationId, Hand>) -> Duration {
+        let mut wait = if running.is_empty() { IDLE } else { WAIT };
+        for operation in running {
+            let now = self.clock.precise();
+            let hand = hands.entry(operation.id).or_insert_with(|| Hand::new(&operation, now));
+            match self.step(&operation, hand, now).await {
+                Ok(true) => wait = TICK,
+                Ok(false) => {}
+                // Somebody has halted or ended it.
+                Err(StoreError::Elsewhere(_)) => {}
+                Err(error) => {
+                    warn!(target: "seawall", operation = %operation.id, cause = %error, "[DeadLetters][Work] Retry triggered.");
+                    wait = wait.min(STORE_AGAIN);
+                }
+            }
+        }
+        wait
+    }
+
+    /// One step. Says whether more may begin soon.
+    async fn step(&self, operation: &Operation, hand: &mut Hand, now: Tick) -> Result<bool, StoreError> {
+        let lately = hand.lately(operation.tally.tried, now);
+        let paced = hand.pace.after(now.since(hand.last));
+        hand.last = now;
+        let count = match operation.next(lately) {
+            Step::Begin(count) => count.min(TOGETHER),
+            Step::Wait => return Ok(false),
+            Step::Finish => return self.end_work(operation, Run::Done, None).await,
+            Step::Stop(why) => return self.end_work(operation, Run::Stopped, Some(why)).await,
+        };
+        let replays = matches!(operation.task, Task::Replay(_));
+        let count = if replays { count.min(paced) } else { count };
+        if count == 0 {
+            return Ok(true);
+        }
+        let most = usize::try_from(count).unwrap_or(usize::MAX);
+        let (letters, cursor, more) =
+            self.store.letters_behind(operation.filter.clone(), operation.cursor, most).await?;
+        let mut step = WorkStep {
+            operation: operation.id,
+            doings: Vec::with_capacity(letters.len()),
+            skipped: 0,
+            why: None,
+            cursor,
+            looked: !more,
+            at: self.now(),
+        };
+        let mut remaker = Remaker::new(self);
+        for (dead, event) in &letters {
+            match doing(&operation.task, dead, |mode| remaker.make(&dead.delivery, event, mode)) {
+                Ok(doing) => step.doings.push(doing),
+                Err(refused) => {
+                    step.skipped += 1;
+                    step.why = Some(format!("{}: {refused}", dead.delivery.id));
+                }
+            }
+        }
+        let committed = self.store.commit(Urgency::Admin, Unit::of(Change::Step(step))).await?;
+        hand.pace.used(committed.touched as u64);
+        self.deliver.look_again();
+        Ok(true)
+    }
+
+    async fn end_work(
+        &self,
+        operation: &Operation,
+        to: Run,
+        why: Option<String>,
+    ) -> Result<bool, StoreError> {
+        let tally = operation.tally;
+        let (task, begun, skipped) = (operation.task.word(), tally.begun, tally.skipped);
+        let (delivered, failed) = (tally.delivered, tally.failed);
+        let steer =
+            Steer { operation: operation.id, from: &[Run::Running], to, why: why.clone(), at: self.now() };
+        self.commit_all(vec![Change::Steer(steer)]).await?;
+        match why {
+            None => {
+                info!(target: "seawall", operation = %operation.id, task, begun, skipped, delivered, failed, "[DeadLetters][Work] Success.");
+            }
+            Some(cause) => {
+                warn!(target: "seawall", operation = %operation.id, task, begun, skipped, delivered, failed, cause, action = "ManualReview", "[DeadLetters][Work] Failed!");
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes dead letters findable by their words, for as long as the process lives.
+    pub(in crate::service) async fn index_for_ever(&self) {
+        loop {
+            let unit = Unit::of(Change::Index { most: INDEXED_TOGETHER });
+            let done = self.store.commit(Urgency::Retention, unit).await;
+            let full = done.is_ok_and(|done| done.touched >= INDEXED_TOGETHER as usize);
+            tokio::time::sleep(if full { INDEX_REST } else { INDEX_EVERY }).await;
+        }
+    }
+}
+
+fn doing(
+    task: &Task,
+    dead: &Dead,
+    make: impl FnOnce(crate::domain::operation::Mode) -> Result<crate::port::store::NewDelivery, Refused>,
+) -> Result<Doing, Refused> {
+    let id = dead.delivery.id;
+    Ok(match task {
+        Task::Replay(plan) => Doing::Replay(id, make(plan.mode)?),
+        Task::Delete => Doing::Move(id, Tray::Bin),
+        Task::Restore => Doing::Move(id, Tray::OutOfBin),
+        Task::Park => Doing::Move(id, Tray::Aside),
+        Task::Unpark => Doing::Move(id, Tray::Back),
+        Task::Purge if dead.standing == Standing::Replaying => {
+            return Err(Refused::Conflict("its replay is under way".into()));
+        }
+        Task::Purge => Doing::Move(id, Tray::Nowhere),
+    })
+}

@@ -1,0 +1,384 @@
+//! Which dead letters: how it is kept, and how they are found.
+//!
+//! # How are a few found among many?
+//! Service, rule, reason and status are the group's, and groups are few. So these are asked of the groups first, and then each
+//! group has an index with its dead letters in order. Words have an index of their own. Only what is left, a time or where one
+//! stands, is asked of each row, and that row is narrow.
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, params_from_iter};
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
+use seawall_hub_core::domain::letter::{Fingerprint, LetterFilter, Standing, Within};
+use seawall_hub_core::domain::operation::{Mode, Plan, Task};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use serde_json::{Value, json};
+
+use super::rows;
+
+/// More groups than this are not looked into one by one.
+const GROUPS_MERGED: usize = 16;
+
+/// Which end comes first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    Newest,
+    Oldest,
+}
+
+/// How dead letters are found.
+pub(super) struct Search {
+    way: Way,
+    /// What is asked of each row, with `?` for each value.
+    conditions: Vec<String>,
+    values: Vec<Sql>,
+}
+
+enum Way {
+    /// There can't be any.
+    Nothing,
+    /// One after the other.
+    All,
+    /// By their words.
+    Words(String),
+    /// In each of these groups, where they stand there.
+    Groups(Vec<i64>, Vec<i64>),
+}
+
+impl Search {
+    pub(super) fn new(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Self> {
+        let standings: Vec<i64> = match &filter.standings[..] {
+            [] => Standing::ALL.into_iter().filter(|one| *one != Standing::Deleted).collect(),
+            asked => asked.to_vec(),
+        }
+        .into_iter()
+        .map(rows::standing_to_number)
+        .collect();
+        let mut search = Search { way: Way::All, conditions: Vec::new(), values: Vec::new() };
+        search.ask("l.at >= ?", filter.since.map(|since| Sql::from(since.0)));
+        search.ask("l.at < ?", filter.before.map(|before| Sql::from(before.0)));
+        let ids = (!filter.ids.is_empty()).then(|| {
+            let ids: Vec<Value> = filter.ids.iter().map(|id| id.number.into()).collect();
+            Sql::from(Value::from(ids).to_string())
+        });
+        let narrow = ids.is_some() || filter.event.is_some();
+        search.ask("l.delivery IN (SELECT value FROM json_each(?))", ids);
+        search.ask(
+            "l.delivery IN (SELECT number FROM deliveries WHERE event IN (SELECT number FROM events WHERE id = ?))",
+            filter.event.clone().map(Sql::from),
+        );
+        let sources = filter.within.sources.as_ref().map(|sources| Sql::from(json!(sources).to_string()));
+        search.ask(
+            "EXISTS (SELECT 1 FROM deliveries d JOIN events e ON e.number = d.event WHERE d.number = l.delivery
+              AND e.source IN (SELECT value FROM json_each(?)))",
+            sources,
+        );
+        let groups = groups_of(connection, filter)?;
+        if groups.as_ref().is_some_and(Vec::is_empty) {
+            search.way = Way::Nothing;
+            return Ok(search);
+        }
+        let words = match filter.text.as_deref().map(expression) {
+            Some(None) => {
+                search.way = Way::Nothing;
+                return Ok(search);
+            }
+            words => words.flatten(),
+        };
+        match (groups, words) {
+            (Some(groups), None) if groups.len() <= GROUPS_MERGED && !narrow => {
+                search.way = Way::Groups(groups, standings);
+                return Ok(search);
+            }
+            (groups, words) => {
+                let groups = groups.map(|groups| Sql::from(json!(groups).to_string()));
+                search.ask("l.grouping IN (SELECT value FROM json_each(?))", groups);
+                search.way = words.map_or(Way::All, Way::Words);
+            }
+        }
+        let standings = Sql::from(json!(standings).to_string());
+        search.ask("l.standing IN (SELECT value FROM json_each(?))", Some(standings));
+        Ok(search)
+    }
+
+    fn ask(&mut self, condition: &str, value: Option<Sql>) {
+        if let Some(value) = value {
+            self.conditions.push(condition.into());
+            self.values.push(value);
+        }
+    }
+
+    /// The numbers of those that are found, from behind this one on.
+    pub(super) fn numbers(
+        &self,
+        connection: &Connection,
+        first: First,
+        behind: i64,
+        most: usize,
+    ) -> rusqlite::Result<Vec<i64>> {
+        let (beyond, order) = match first {
+            First::Newest => ("<", "DESC"),
+            First::Oldest => (">", "ASC"),
+        };
+        let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
+        let most_row = i64::try_from(most).unwrap_or(i64::MAX);
+        let run = |sql: &str, before: Vec<Sql>| -> rusqlite::Result<Vec<i64>> {
+            let values = before.into_iter().chain(self.values.iter().cloned()).chain([Sql::from(most_row)]);
+            connection.prepare_cached(sql)?.query_map(params_from_iter(values), |row| row.get(0))?.collect()
+        };
+        match &self.way {
+            Way::Nothing => Ok(Vec::new()),
+            Way::All => run(
+                &format!(
+                    "SELECT l.delivery FROM dead_letters l NOT INDEXED WHERE l.delivery {beyond} ?{asked}
+                     ORDER BY l.delivery {order} LIMIT ?"
+                ),
+                vec![behind.into()],
+            ),
+            Way::Words(words) => run(
+                &format!(
+                    "SELECT l.delivery FROM letter_words CROSS JOIN dead_letters l ON l.delivery = letter_words.rowid
+                     WHERE letter_words MATCH ? AND letter_words.rowid {beyond} ?{asked}
+                     ORDER BY letter_words.rowid {order} LIMIT ?"
+                ),
+                vec![words.clone().into(), behind.into()],
+            ),
+            Way::Groups(groups, standings) => {
+                let sql = format!(
+                    "SELECT l.delivery FROM dead_letters l INDEXED BY dead_letters_of_group
+                     WHERE l.grouping = ? AND l.standing = ? AND l.delivery {beyond} ?{asked}
+                     ORDER BY l.delivery {order} LIMIT ?"
+                );
+                let mut all = Vec::new();
+                for group in groups {
+                    for standing in standings {
+                        all.extend(run(&sql, vec![(*group).into(), (*standing).into(), behind.into()])?);
+                    }
+                }
+                all.sort_unstable();
+                if first == First::Newest {
+                    all.reverse();
+                }
+                all.truncate(most);
+                Ok(all)
+            }
+        }
+    }
+
+    /// How many there are, up to so many.
+    pub(super) fn count(&self, connection: &Connection, most: u64) -> rusqlite::Result<u64> {
+        let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
+        let run = |from: &str, before: Vec<Sql>| -> rusqlite::Result<u64> {
+            let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {from}{asked} LIMIT ?)");
+            let values =
+                before.into_iter().chain(self.values.iter().cloned()).chain([most.cast_signed().into()]);
+            let mut count = connection.prepare_cached(&sql)?;
+            count.query_row(params_from_iter(values), |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+        };
+        let found = match &self.way {
+            Way::Nothing => 0,
+            Way::All => run("dead_letters l NOT INDEXED WHERE 1 = 1", Vec::new())?,
+            Way::Words(words) => run(
+                "letter_words CROSS JOIN dead_letters l ON l.delivery = letter_words.rowid WHERE letter_words MATCH ?",
+                vec![words.clone().into()],
+            )?,
+            Way::Groups(groups, standings) => {
+                let mut all = 0;
+                for group in groups {
+                    for standing in standings {
+                        all += run(
+                            "dead_letters l INDEXED BY dead_letters_of_group WHERE l.grouping = ? AND l.standing = ?",
+                            vec![(*group).into(), (*standing).into()],
+                        )?;
+                    }
+                }
+                all
+            }
+        };
+        Ok(found.min(most))
+    }
+}
+
+/// The rows of the groups that a filter is about; nothing, if it is about all of them.
+fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Option<Vec<i64>>> {
+    let (mut asked, mut values): (Vec<&str>, Vec<Sql>) = (Vec::new(), Vec::new());
+    let mut ask = |condition, value: Option<Sql>| {
+        if let Some(value) = value {
+            asked.push(condition);
+            values.push(value);
+        }
+    };
+    let name = |slug: &Option<Slug>| slug.as_ref().map(|slug| Sql::from(slug.as_str().to_owned()));
+    ask("service = ?", name(&filter.service));
+    ask("rule = ?", name(&filter.rule));
+    ask("reason = ?", filter.reason.map(|reason| rows::reason_to_number(reason).into()));
+    ask("status = ?", filter.status.map(|status| i64::from(status).into()));
+    ask("fingerprint = ?", filter.group.map(|group| group.0.cast_signed().into()));
+    let services = filter.within.services.as_ref().map(|services| {
+        let names: Vec<&str> = services.iter().map(Slug::as_str).collect();
+        Sql::from(json!(names).to_string())
+    });
+    ask("service IN (SELECT value FROM json_each(?))", services);
+    if asked.is_empty() {
+        return Ok(None);
+    }
+    let sql = format!("SELECT number FROM letter_groups WHERE {}", asked.join(" AND "));
+    let mut found = connection.prepare_cached(&sql)?;
+    found.query_map(params_from_iter(values), |row| row.get(0))?.collect::<rusqlite::Result<_>>().map(Some)
+}
+
+/// What somebody has typed, as the index wants it: every word must be there, what is in quotes in this order, and the last one
+/// may go on. Nothing, if there is no word in it. Nothing that is typed has a meaning of its own.
+pub(super) fn expression(text: &str) -> Option<String> {
+    let mut pieces: Vec<(String, bool)> = Vec::new();
+    for (turn, part) in text.split('"').enumerate() {
+        if turn % 2 == 1 {
+            pieces.push((part.to_owned(), false));
+        } else {
+            pieces.extend(part.split_whitespace().map(|word| (word.to_owned(), true)));
+        }
+    }
+    pieces.retain(|(piece, _)| piece.chars().any(char::is_alphanumeric));
+    let last = pieces.len().checked_sub(1)?;
+    let quoted = pieces.iter().enumerate().map(|(place, (piece, open))| {
+        let more = if place == last && *open { " *" } else { "" };
+        format!("\"{}\"{more}", piece.replace(['"', '\0'], " "))
+    });
+    Some(quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// As it is kept.
+pub(super) fn to_text(filter: &LetterFilter) -> String {
+    let names =
+        |services: &Vec<Slug>| services.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>();
+    json!({
+        "service": filter.service.as_ref().map(Slug::as_str), "rule": filter.rule.as_ref().map(Slug::as_str),
+        "event": filter.event, "reason": filter.reason.map(Reason::word), "status": filter.status,
+        "group": filter.group.map(|group| group.to_string()),
+        "standings": filter.standings.iter().map(|standing| standing.word()).collect::<Vec<_>>(),
+        "since": filter.since.map(|since| since.0), "before": filter.before.map(|before| before.0),
+        "text": filter.text, "ids": filter.ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "services": filter.within.services.as_ref().map(names), "sources": filter.within.sources,
+    })
+    .to_string()
+}
+
+/// Back from there. Nothing, if it says something that this program does not know: to leave it out would take more than was
+/// asked for.
+pub(super) fn from_text(text: &str) -> Option<LetterFilter> {
+    let kept: Value = serde_json::from_str(text).ok()?;
+    /// What is not there stays away, and what can't be read is a mistake.
+    fn read<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+        if value.is_null() { Some(None) } else { read(value).map(Some) }
+    }
+    fn all<T>(value: &Value, one: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+        value.as_array()?.iter().map(one).collect()
+    }
+    let slug = |value: &Value| Slug::new(value.as_str()?).ok();
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let standing =
+        |value: &Value| Standing::ALL.into_iter().find(|standing| Some(standing.word()) == value.as_str());
+    Some(LetterFilter {
+        service: read(&kept["service"], slug)?,
+        rule: read(&kept["rule"], slug)?,
+        event: read(&kept["event"], text)?,
+        reason: read(&kept["reason"], |word| Reason::from_word(word.as_str()?))?,
+        status: read(&kept["status"], |status| u16::try_from(status.as_u64()?).ok())?,
+        group: read(&kept["group"], |group| Fingerprint::parse(group.as_str()?))?,
+        standings: all(&kept["standings"], standing)?,
+        since: read(&kept["since"], |since| since.as_i64().map(Millis))?,
+        before: read(&kept["before"], |before| before.as_i64().map(Millis))?,
+        text: read(&kept["text"], text)?,
+        ids: all(&kept["ids"], |id| DeliveryId::parse(id.as_str()?))?,
+        within: Within {
+            services: read(&kept["services"], |services| all(services, slug))?,
+            sources: read(&kept["sources"], |sources| all(sources, text))?,
+        },
+    })
+}
+
+/// As it is kept: its number, and its plan if it has one.
+pub(super) fn task_to_row(task: &Task) -> (i64, Option<String>) {
+    let number = match task {
+        Task::Replay(Plan { mode, rate, canary }) => {
+            let plan = json!({"same": *mode == Mode::Same, "rate": rate, "canary": canary});
+            return (0, Some(plan.to_string()));
+        }
+        Task::Delete => 1,
+        Task::Restore => 2,
+        Task::Park => 3,
+        Task::Unpark => 4,
+        Task::Purge => 5,
+    };
+    (number, None)
+}
+
+/// Back from there.
+pub(super) fn task_from_row(number: i64, plan: Option<&str>) -> Option<Task> {
+    Some(match number {
+        0 => {
+            let plan: Value = serde_json::from_str(plan?).ok()?;
+            let count = |count: &Value| u32::try_from(count.as_u64()?).ok();
+            Task::Replay(Plan {
+                mode: if plan["same"].as_bool()? { Mode::Same } else { Mode::Render },
+                rate: count(&plan["rate"])?,
+                canary: plan["canary"].as_array()?.iter().map(count).collect::<Option<_>>()?,
+            })
+        }
+        1 => Task::Delete,
+        2 => Task::Restore,
+        3 => Task::Park,
+        4 => Task::Unpark,
+        5 => Task::Purge,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HUB-6, PRM-8: whatever is typed is words and nothing else.
+    #[test]
+    fn hub_6_what_is_typed_is_words() {
+        let words = |text| expression(text).unwrap_or_default();
+        assert_eq!(words("no stock"), r#""no" "stock" *"#);
+        assert_eq!(words(r#"say "no stock""#), r#""say" "no stock""#);
+        assert_eq!(words("A-7731"), r#""A-7731" *"#);
+        assert_eq!(words("a OR NOT b*"), r#""a" "OR" "NOT" "b*" *"#);
+        assert_eq!(words(r#""open quote"#), r#""open quote""#);
+        assert_eq!(expression(" *\" -- "), None);
+    }
+
+    /// HUB-6: what is kept of a filter is all of it, and what can't be read is no filter for everything.
+    #[test]
+    fn hub_6_a_filter_comes_back_whole() {
+        let slug = |name| Slug::new(name).ok();
+        let whole = LetterFilter {
+            service: slug("billing"),
+            rule: slug("invoices"),
+            event: Some("evt \"1\"".into()),
+            reason: Some(Reason::Refused),
+            status: Some(422),
+            group: Some(Fingerprint(7)),
+            standings: vec![Standing::Open, Standing::Parked],
+            since: Some(Millis(1)),
+            before: Some(Millis(2)),
+            text: Some("no stock".into()),
+            ids: vec![DeliveryId { era: 1, number: 2 }],
+            within: Within {
+                services: Some(vec![Slug::new("billing").unwrap()]),
+                sources: Some(vec!["shop".into()]),
+            },
+        };
+        assert_eq!(from_text(&to_text(&whole)), Some(whole));
+        let empty = LetterFilter::default();
+        assert_eq!(from_text(&to_text(&empty)), Some(empty));
+        assert_eq!(from_text(r#"{"standings":["odd"],"ids":[]}"#), None);
+        assert_eq!(from_text("{}"), None);
+        let task = Task::Replay(Plan { mode: Mode::Same, rate: 7, canary: vec![1, 10] });
+        let (number, plan) = task_to_row(&task);
+        assert_eq!(task_from_row(number, plan.as_deref()), Some(task));
+        assert_eq!(task_from_row(9, None), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Changes of work on many dead letters.
+
+use rusqlite::{OptionalExtension, params};
+use seawall_hub_core::domain::letter::Standing;
+use seawall_hub_core::domain::operation::{Operation, OperationId, Run, Tally};
+use seawall_hub_core::port::store::{Doing, Replay, Steer, StoreError, WorkStep};
+
+use super::changes::Changes;
+use super::desk::may_move;
+use super::filter;
+use super::rows;
+use super::unit_of_work::translate;
+
+impl Changes<'_> {
+    pub(super) fn begin_work(&mut self, operation: &Operation) -> Result<(), StoreError> {
+        let Tally { begun, skipped, tried, faltered, delivered, failed } = operation.tally;
+        let numbers = [begun, skipped, tried, faltered, delivered, failed, operation.cursor, operation.total];
+        let [begun, skipped, tried, faltered, delivered, failed, cursor, total] =
+            numbers.map(u64::cast_signed);
+        let (task, plan) = filter::task_to_row(&operation.task);
+        self.run(
+            "INSERT INTO operations (task, plan, filter, most, total, run, why, begun, skipped, tried, faltered, delivered,
+              failed, cursor, looked, who, reason, began, changed, ended)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+            params![
+                task,
+                plan,
+                filter::to_text(&operation.filter),
+                operation.most.map(u64::cast_signed),
+                total,
+                rows::run_to_number(operation.run),
+                operation.why,
+                begun,
+                skipped,
+                tried,
+                faltered,
+                delivered,
+                failed,
+                cursor,
+                operation.looked,
+                operation.who,
+                operation.reason,
+                operation.began.0,
+                operation.changed.0,
+                operation.ended.map(|ended| ended.0)
+            ],
+        )?;
+        let number = self.connection.last_insert_rowid().cast_unsigned();
+        self.committed.operation = Some(OperationId { era: self.start.era, number });
+        Ok(())
+    }
+
+    /// Looks before it writes.
+    pub(super) fn steer(&self, steer: &Steer) -> Result<(), StoreError> {
+        let Steer { operation, from, to, why, at } = steer;
+        let number = self.work(*operation)?;
+        let run =
+            self.find("SELECT run FROM operations WHERE number = ?1", [number], |row| rows::run(row, 0))?;
+        match run {
+            None => return Err(StoreError::Stale { found: None }),
+            Some(run) if !from.contains(&run) => return Err(StoreError::Elsewhere(run.word())),
+            Some(Run::Stopped) if *to == Run::Running => {
+                // Whoever lets go on what the canary has stopped takes it on: there is no canary any more.
+                let no_canary =
+                    "UPDATE operations SET plan = json_set(plan, '$.canary', json('[]')) WHERE number = ?1";
+                self.run(no_canary, [number])?;
+            }
+            Some(_) => {}
+        }
+        self.run(
+            "UPDATE operations SET run = ?2, why = ?3, changed = ?4, ended = ?5 WHERE number = ?1",
+            params![number, rows::run_to_number(*to), why, at.0, to.has_ended().then_some(at.0)],
+        )
+        .map(drop)
+    }
+
+    fn work(&self, id: OperationId) -> Result<i64, StoreError> {
+        if id.era == self.start.era {
+            Ok(id.number.cast_signed())
+        } else {
+            Err(StoreError::Stale { found: None })
+        }
+    }
+
+    /// What is done, and how far the work is then: both, or none. What stands elsewhere by now somebody else has dealt with.
+    pub(super) fn step(&mut self, step: &WorkStep) -> Result<(), StoreError> {
+        let number = self.work(step.operation)?;
+        let found = self
+            .prepare("SELECT run, why FROM operations WHERE number = ?1")?
+            .query_row([number], |row| Ok((rows::run(row, 0)?, row.get::<_, Option<String>>(1)?)))
+            .optional()
+            .map_err(|error| translate(&error))?;
+        let why = match found {
+            None => return Err(StoreError::Stale { found: None }),
+            Some((Run::Running, why)) => why,
+            Some((run, _)) => return Err(StoreError::Elsewhere(run.word())),
+        };
+        let mut done = 0;
+        for doing in &step.doings {
+            done += usize::from(self.do_one(doing, step, number)?);
+        }
+        self.committed.touched += done;
+        // The first that was left as it was is enough to see what is wrong.
+        let why = why.or_else(|| step.why.clone());
+        self.run(
+            "UPDATE operations SET begun = begun + ?2, skipped = skipped + ?3, cursor = ?4, looked = ?5, changed = ?6, why = ?7
+             WHERE number = ?1",
+            params![
+                number,
+                i64::try_from(done).unwrap_or(i64::MAX),
+                step.skipped.cast_signed(),
+                step.cursor.cast_signed(),
+                step.looked,
+                step.at.0,
+                why
+            ],
+        )
+        .map(drop)
+    }
+
+    fn do_one(&mut self, doing: &Doing, step: &WorkStep, operation: i64) -> Result<bool, StoreError> {
+        let (Doing::Replay(id, _) | Doing::Move(id, _)) = doing;
+        let letter = match self.letter(*id) {
+            Ok(letter) => letter,
+            Err(StoreError::NotDead(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match doing {
+            Doing::Replay(_, _) if !matches!(letter.standing, Standing::Open | Standing::Parked) => Ok(false),
+            Doing::Replay(dead, new) => {
+                let replay =
+                    Replay { dead: *dead, new: new.clone(), at: step.at, again: false, edited: false };
+                self.replay_found(letter, &replay, Some(operation)).map(|()| true)
+            }
+            Doing::Move(_, to) if !may_move(letter.standing, *to) => Ok(false),
+            Doing::Move(_, to) => self.move_found(letter, *to, step.at).map(|()| true),
+        }
+    }
+}
