@@ -68,7 +68,8 @@ impl Changes<'_> {
             Some(_) => {}
         }
         self.run(
-            "UPDATE operations SET run = ?2, why = ?3, changed = ?4, ended = ?5 WHERE number = ?1",
+            // Why something was skipped is still true at the end.
+            "UPDATE operations SET run = ?2, why = CASE ?2 WHEN 0 THEN ?3 ELSE coalesce(?3, why) END, changed = ?4, ended = ?5 WHERE number = ?1",
             params![number, rows::run_to_number(*to), why, at.0, to.has_ended().then_some(at.0)],
         )
         .map(drop)
