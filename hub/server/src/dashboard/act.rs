@@ -143,7 +143,11 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         let Value::Object(inner) = inner else { return Err(format!("{path}: `{part}` is a value already")) };
         place = inner;
     }
-    place.insert(last.to_owned(), value);
+    match (place.get_mut(last), value) {
+        // Several boxes of one name.
+        (Some(Value::Array(there)), Value::Array(mut more)) => there.append(&mut more),
+        (_, value) => drop(place.insert(last.to_owned(), value)),
+    }
     Ok(())
 }
 
@@ -155,13 +159,13 @@ mod tests {
     #[test]
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
-                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y";
+                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
         assert_eq!((token.as_deref(), wish.method, &*wish.to), (Some("t"), Method::PUT, "/services"));
         assert_eq!(wish.reason.as_deref(), Some("because"));
         let expected = json!({
-            "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y"],
+            "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y", "z"],
             "policy": {"retry": {"max_attempts": 5}, "rate": 0.5},
         });
         assert_eq!(wish.body, Some(expected));

@@ -7,9 +7,15 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 10] = [
     ("base.html", include_str!("templates/base.html")),
+    ("group.html", include_str!("templates/group.html")),
+    ("groups.html", include_str!("templates/groups.html")),
+    ("letter.html", include_str!("templates/letter.html")),
+    ("letters.html", include_str!("templates/letters.html")),
     ("login.html", include_str!("templates/login.html")),
+    ("operation.html", include_str!("templates/operation.html")),
+    ("operations.html", include_str!("templates/operations.html")),
     ("overview.html", include_str!("templates/overview.html")),
     ("parts.html", include_str!("templates/parts.html")),
 ];
