@@ -23,7 +23,7 @@ mod watch;
 
 pub use crate::domain::operation::Mode;
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
-pub use audit::{By, on_behalf_of};
+pub use audit::{By, because, on_behalf_of};
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use circuits::Move;
 pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use seawall_hub_core::domain::key::{Key, Scope};
+use seawall_hub_core::domain::letter::Within;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::service::{By, on_behalf_of};
 use sha2::{Digest, Sha256};
@@ -32,6 +33,11 @@ impl Caller {
     /// Whether it is for this service. What is not looks as if it were not there.
     pub(super) fn sees(&self, service: &Slug) -> bool {
         self.0.sees(service)
+    }
+
+    /// What it may see of dead letters.
+    pub(super) fn within(&self) -> Within {
+        Within { services: self.0.services.clone(), sources: self.0.sources.clone() }
     }
 
     /// Its name.
@@ -125,7 +131,7 @@ pub(super) async fn guard(
 }
 
 /// A text that fits into a log, if it is one.
-fn said(bytes: &[u8]) -> Option<String> {
+pub(super) fn said(bytes: &[u8]) -> Option<String> {
     let text: String =
         String::from_utf8_lossy(bytes).chars().filter(|c| !c.is_control()).take(REASON_MAX).collect();
     Some(text).filter(|text| !text.trim().is_empty())

@@ -238,7 +238,7 @@ fn shown_body(whole: &Whole) -> (&'static str, String) {
 }
 
 /// `application/json`, `application/problem+json; charset=utf-8`.
-fn is_json_type(value: &str) -> bool {
+pub(super) fn is_json_type(value: &str) -> bool {
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }

@@ -5,6 +5,7 @@ mod actuator;
 mod audit;
 mod circuits;
 mod deliveries;
+mod desk;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
@@ -70,10 +71,14 @@ impl IntoResponse for Early {
 pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
     let table = Arc::new(table);
+    let unknown = table.clone();
     let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
     routes::open_router()
         .merge(guarded)
-        .fallback(|| async { nothing_here() })
+        .fallback(move |request: Request| {
+            let verbs = unknown.verbs(request.uri().path());
+            async move { verbs.map_or_else(nothing_here, |(verb, known)| no_verb(&verb, &known)) }
+        })
         .method_not_allowed_fallback(move |request: Request| {
             let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let others = table.others(request.method(), matched, request.uri().path());

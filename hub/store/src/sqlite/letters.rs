@@ -17,9 +17,12 @@ use super::unit_of_work::translate;
 
 impl Changes<'_> {
     /// A new delivery that is linked to the dead letter, and the mark on it: both, or none. What is open or put aside can be
-    /// replayed; anything else, if somebody means it.
+    /// replayed; anything else, if somebody means it, but for what was deleted.
     pub(super) fn replay(&mut self, replay: &Replay) -> Result<(), StoreError> {
         let found = self.letter(replay.dead)?;
+        if found.standing == Standing::Deleted {
+            return Err(StoreError::Elsewhere(found.standing.word()));
+        }
         if !replay.again && !matches!(found.standing, Standing::Open | Standing::Parked) {
             let before = self.find(
                 "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::schema::{Schema, between, list, pattern, switch, text, words};
-use super::shapes::{event_pattern, reasons, slug, states};
+use super::schema::{Schema, between, count, list, pattern, switch, text, time, words};
+use super::shapes::{event_pattern, fingerprint, operation_id, reasons, slug, states};
 
 /// A parameter by its name, and where it stands.
 pub(super) fn parameter(name: &str) -> Value {
@@ -21,6 +21,29 @@ pub(super) fn parameter(name: &str) -> Value {
         "event" => ("query", text().not_empty(), "Of the event with this id"),
         "state" => ("query", states(), "In this state"),
         "reason" => ("query", reasons(), "Dead for this reason"),
+        "status" => ("query", between(100, 999), "With this last status"),
+        "group" => ("query", fingerprint(), "Of this group"),
+        "standing" => (
+            "query",
+            text().not_empty(),
+            "That stand there, several with commas: open, replaying, delivered, failedAgain, parked, deleted",
+        ),
+        "groupState" => {
+            return written(
+                "state",
+                "query",
+                text().not_empty(),
+                "That stand there, several with commas: open, acknowledged, resolved",
+            );
+        }
+        "since" => ("query", time(), "Given up then or later"),
+        "until" => ("query", time(), "Given up before"),
+        "q" => (
+            "query",
+            text().not_empty().longest(1_000),
+            "With these words in the event, the errors, the answers or the names; what is in quotes in this order",
+        ),
+        "max" => ("query", count(1), "So many at most"),
         "pending" => {
             let words = words(&["refuse", "deadLetter"]).usually(json!("refuse"));
             ("query", words, "What happens to deliveries that have not ended")
@@ -47,6 +70,8 @@ pub(super) fn parameter(name: &str) -> Value {
 pub(super) fn in_path(path: &str, name: &str) -> Value {
     let (schema, meaning) = match name {
         "id" if path.contains("/events/") => (text().not_empty(), "The id of an event"),
+        "id" if path.contains("/operations/") => (operation_id(), "The id of an operation"),
+        "fingerprint" => (fingerprint(), "The fingerprint of a group"),
         "id" => (pattern("^dlv_[0-9a-f]{32}$"), "The id of a delivery"),
         "name" if path.starts_with("/actuator/") => (text().not_empty(), "The name of a metric"),
         "source" => (slug(), "The name of a source"),
