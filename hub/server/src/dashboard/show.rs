@@ -23,7 +23,8 @@ const TEMPLATES: [(&str, &str); 10] = [
 pub(super) fn templates() -> Environment<'static> {
     let mut all = Environment::new();
     all.set_auto_escape_callback(|_| AutoEscape::Html);
-    all.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    // A page with a gap is better than none.
+    all.set_undefined_behavior(UndefinedBehavior::Lenient);
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         all.set_syntax(syntax);
     }

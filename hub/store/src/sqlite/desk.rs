@@ -6,7 +6,7 @@ use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
 use seawall_hub_core::domain::letter::{Failure, Fingerprint, GroupState, Standing};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Following, Move, Note, StoreError, Tray};
-use seawall_hub_core::service::failure;
+use seawall_hub_core::service::{failure, last_word};
 
 use super::changes::Changes;
 use super::rows;
@@ -57,7 +57,7 @@ impl Changes<'_> {
             return Err(StoreError::Failed(format!("delivery {delivery} is not there")));
         };
         let failure = failure(service, rule, reason, attempt);
-        let (status, error) = (failure.status, attempt.and_then(|attempt| attempt.error.as_deref()));
+        let (status, error) = (failure.status, last_word(attempt));
         let grouping = self.join_group(failure, at)?;
         self.run(
             "INSERT INTO dead_letters (delivery, grouping, standing, at, status, error, indexed, edited)

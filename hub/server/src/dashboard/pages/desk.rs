@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderValue, header};
 use minijinja::context;
 
 use crate::dashboard::session::Session;
@@ -94,8 +95,23 @@ pub(super) async fn list(
     let values = minijinja::Value::from_pairs(kept.iter().cloned());
     let more = format!("/deadLetters/list?{}", written(&kept));
     let filter = serde_json::Value::from(filter).to_string();
-    let what = context! { letters, services, values, filter, more, filtered => !kept.is_empty() };
+    let query = written(&kept);
+    let what = context! { letters, services, values, filter, more, query, filtered => !kept.is_empty() };
     dashboard.page(&session, "letters.html", what)
+}
+
+/// `GET /deadLetters/export`: all that match, as a file.
+pub(super) async fn export(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    RawQuery(query): RawQuery,
+) -> Shown {
+    let pairs = without_page(&asked(query.as_deref(), &FILTERS));
+    let path = format!("/api/v1/bridge/deadLetters:export?{}", written(&pairs));
+    let mut response = dashboard.pass(&session, &path).await?;
+    let name = HeaderValue::from_static("attachment; filename=\"dead-letters.jsonl\"");
+    response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+    Ok(response)
 }
 
 /// `GET /deadLetters/{id}`: everything that is known of one.

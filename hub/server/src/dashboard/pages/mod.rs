@@ -17,6 +17,7 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/deadLetters", get(desk::groups))
         .route("/deadLetters/groups/{group}", get(desk::group))
         .route("/deadLetters/list", get(desk::list))
+        .route("/deadLetters/export", get(desk::export))
         .route("/deadLetters/{id}", get(desk::letter))
         .route("/operations", get(desk::operations))
         .route("/operations/{id}", get(desk::operation))
