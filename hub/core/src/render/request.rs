@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value as Json;
 
+use super::climb::climbs;
 use super::engine::Mistake;
 use super::filter::Filter;
 use super::template::Template;
@@ -305,7 +306,7 @@ fn check_path(path: &str) -> Result<(), Mistake> {
         return Err(Mistake::new("path", "it holds a space or a character that has to be percent-encoded"));
     }
     let before_query = path.split(['?', '#']).next().unwrap_or_default();
-    if before_query.split('/').any(|part| part == ".." || part == ".") {
+    if climbs(before_query) {
         return Err(Mistake::new("path", "`..` would leave the address of the service"));
     }
     if path.starts_with("//") {
