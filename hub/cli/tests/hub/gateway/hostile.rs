@@ -309,3 +309,23 @@ fn hub_2_pipelines_long_faults_and_nonsense_go_through() {
         assert!(head.starts_with("HTTP/1.1 200"), "{number}: {head}");
     }
 }
+
+/// HUB-2, API-2: what can't be sent is the caller's mistake and told as that, and nothing is sent or kept of it.
+#[test]
+fn hub_2_what_cannot_be_sent_is_refused_and_not_kept() {
+    let upstream = Upstream::says(200, "ok");
+    let scene = Scene::new(&upstream.address, &patient());
+    let long = format!("/{}", "y".repeat(70_000));
+    for mode in ["sync", "async", "sync_or_queue"] {
+        for path in ["/a<b", "/a>b", "/a`b", "/a?x=\"b", "/items/#1", &long] {
+            let (status, said) = scene.call(&json!({"path": path, "mode": mode}));
+            assert_eq!((status, &said["errors"][0]["field"]), (422, &json!("path")), "{mode} {path}: {said}");
+        }
+        for name in ["expect", "http2-settings"] {
+            let (status, said) = scene.call(&json!({"headers": {name: "x"}, "mode": mode}));
+            let field = format!("headers.{name}");
+            assert_eq!((status, &said["errors"][0]["field"]), (422, &json!(field)), "{mode}: {said}");
+        }
+    }
+    assert_eq!(upstream.count(), 0);
+}
