@@ -150,6 +150,10 @@ impl Hub {
         replayed
     }
 
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.spans
+    }
+
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
     }

@@ -122,7 +122,7 @@ fn trace_id(headers: &HeaderMap) -> String {
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
-fn is_traceparent(text: &str) -> bool {
+pub(crate) fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let hex = |part: &str, length| {
         part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -151,7 +151,7 @@ pub fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
-fn random_hex<const N: usize>() -> String {
+pub(crate) fn random_hex<const N: usize>() -> String {
     let mut bytes = [0_u8; N];
     // Without randomness nothing else of the hub would run: keys are drawn from it at the start.
     let _ = SystemRandom::new().fill(&mut bytes);

@@ -9,6 +9,7 @@
 //! JSON that is specified, in batches, from a bounded queue; what finds it full is dropped and counted. Nobody waits for it.
 
 mod export;
+mod gateway;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 pub(crate) use export::Exporter;
+pub(crate) use gateway::Passage;
 
 /// So many spans wait to be sent at most.
 const SPANS_MAX: usize = 8_192;
@@ -67,6 +69,7 @@ pub(crate) struct Span {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Internal = 1,
+    Server = 2,
     Client = 3,
     Consumer = 5,
 }

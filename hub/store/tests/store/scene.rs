@@ -102,7 +102,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Transport for Peer {
-    async fn call(&self, _: &Service, _: &Request, _: Attempt) -> Result<Whole, NoAnswer> {
+    async fn call(&self, _: &Service, _: &Request, _: Option<&str>, _: Attempt) -> Result<Whole, NoAnswer> {
         unreachable!("nobody calls here")
     }
 

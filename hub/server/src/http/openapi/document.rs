@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::errors::{TROUBLES, Trouble};
 use super::operations::{Gives, Operation, operations};
 use super::schema::{need, nothing, shape, shown, text, word};
-use super::{parameters, shapes};
+use super::{parameters, proxy, shapes};
 use crate::http::routes;
 
 const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelope: `status`, `data`, `message` and `traceId`; \
@@ -46,6 +46,7 @@ pub(crate) fn document() -> Value {
         let described = described(&operation, scope, about);
         paths.entry(path).or_default().insert(method.as_str().to_ascii_lowercase(), described);
     }
+    paths.insert(proxy::PATH, proxy::operations());
     let errors: Vec<Value> = TROUBLES
         .iter()
         .map(|Trouble { code, status, retryable, meaning, remedy }| {
@@ -62,7 +63,10 @@ pub(crate) fn document() -> Value {
         "paths": paths,
         "x-errors": errors,
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the hub"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key of the hub"},
+                proxy::KEY: proxy::key(),
+            },
             "schemas": shapes::all(),
         },
     })

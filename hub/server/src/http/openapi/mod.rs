@@ -10,6 +10,7 @@ pub(crate) mod errors;
 mod operations;
 mod page;
 mod parameters;
+mod proxy;
 mod schema;
 mod shapes;
 #[cfg(test)]

@@ -230,7 +230,7 @@ fn gateway() -> Vec<Operation> {
             .with(&["Idempotency-Key", "traceparent"])
             .fails(&["badKey", "invalid", "otherContent"])
             .fails(unanswered)
-            .more("Through the guard of the service. See docs/gateway.md, also for the proxy at `/gateway/{name}/{path}`"),
+            .more("Through the guard of the service. See docs/gateway.md"),
     ]
 }
 
