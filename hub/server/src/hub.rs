@@ -89,7 +89,10 @@ impl Hub {
         let clock = Clock::default();
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
-        let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        let mut inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        if spans.are_wanted() {
+            inner.time_rules();
+        }
         let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
@@ -170,7 +173,7 @@ impl Deref for Hub {
 /// An event that was there before has arrived already.
 fn arrived(span: Option<Open>, accepted: &Result<Accepted, NotAccepted>) {
     match (span, accepted) {
-        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.end(None),
+        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.accepted(accepted),
         (Some(span), _) => span.forget(),
         (None, _) => {}
     }

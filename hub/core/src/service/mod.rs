@@ -4,6 +4,7 @@ mod accept;
 mod audit;
 mod call;
 mod circuits;
+mod content;
 mod dead_letters;
 mod deliver;
 mod evaluate;
@@ -30,8 +31,8 @@ pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;
 pub use retain::Pruned;
-pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
-pub use services::Pending;
+pub use rulebook::{BadRule, Looked, Made, Matched, Rulebook, Tally, compile};
+pub use services::{Pending, problems_of_policy};
 
 /// The wall time now.
 #[must_use]

@@ -136,6 +136,10 @@ fn span(span: &Span) -> Json {
 fn attribute(name: &str, value: &Value) -> Json {
     match value {
         Value::Text(text) => json!({"key": name, "value": {"stringValue": text}}),
+        Value::Texts(texts) => {
+            let texts: Vec<Json> = texts.iter().map(|text| json!({"stringValue": text})).collect();
+            json!({"key": name, "value": {"arrayValue": {"values": texts}}})
+        }
         // Whole numbers of 64 bits are texts in this form.
         Value::Number(number) => json!({"key": name, "value": {"intValue": number.to_string()}}),
     }
