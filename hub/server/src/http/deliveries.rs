@@ -107,7 +107,7 @@ pub(super) async fn get(
 ) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
     match hub.store().delivery(id).await {
-        Ok(Some((kept, attempts))) if caller.sees(&kept.service) => {
+        Ok(Some((kept, attempts))) if caller.sees_delivery(&kept) => {
             let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
             success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
         }
@@ -119,11 +119,12 @@ pub(super) async fn get(
 const FILTERS: &str = "service, rule, event, state, reason, page_size, page_token";
 
 /// Which deliveries, and the word that they are to be shown with.
-fn filter(query: &mut Query) -> (DeliveryFilter, Option<&'static str>) {
+fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'static str>) {
     let words = WORDS.map(|(word, states)| (word, (word, states)));
     let asked = query.word("state", &words);
     let reasons: Vec<(&str, Reason)> = Reason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
     let filter = DeliveryFilter {
+        sources: caller.sources(),
         service: query.parsed("service", Slug::new),
         rule: query.parsed("rule", Slug::new),
         event: query.text("event"),
@@ -139,13 +140,13 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let ((filter, asked), page) = (filter(&mut query), query.page());
+    let ((filter, asked), page) = (filter(&mut query, &caller), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().deliveries(filter, page).await {
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
             page.items.retain(|kept| {
-                caller.sees(&kept.service) && asked.is_none_or(|asked| word(&hub, kept) == asked)
+                caller.sees_delivery(kept) && asked.is_none_or(|asked| word(&hub, kept) == asked)
             });
             success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
         }
@@ -169,14 +170,14 @@ pub(super) async fn list_dead(
     RawQuery(query): RawQuery,
 ) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let ((filter, _), page) = (filter(&mut query), query.page());
+    let ((filter, _), page) = (filter(&mut query, &caller), query.page());
     let replayed = query.word("replayed", &[("true", true), ("false", false)]);
     query.end("service, rule, event, reason, replayed, page_size, page_token")?;
     Ok(match hub.store().dead_letters(filter, page).await {
         Ok(mut page) => {
             page.items.retain(|dead| {
                 let asked = replayed.is_none_or(|replayed| replayed == dead.replayed.is_some());
-                asked && caller.sees(&dead.delivery.service)
+                asked && caller.sees_delivery(&dead.delivery)
             });
             success(StatusCode::OK, &paged(&page, "deadLetters", |dead| shown_dead(&hub, dead)))
         }
@@ -192,7 +193,7 @@ pub(super) async fn get_dead(
 ) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("dead letter") };
     match hub.dead_letter(id).await {
-        Ok(Some((dead, record))) if caller.sees(&dead.delivery.service) => {
+        Ok(Some((dead, record))) if caller.sees_delivery(&dead.delivery) => {
             let address = hub.service(&dead.delivery.service).map(|service| service.address);
             let request = Request::from_bytes(&dead.delivery.request, &dead.delivery.payload);
             let today = hub.rule(&dead.delivery.rule.0).map(|rule| rule.version);
@@ -267,10 +268,10 @@ pub(super) async fn act(
 /// Whether a dead letter is for the caller to see, and so is whoever gets it in this mode: a rule may send elsewhere today. What
 /// is not answers exactly like one that is not there.
 async fn sees(hub: &Hub, caller: &Caller, id: DeliveryId, mode: Mode) -> bool {
-    if caller.sees_all() {
+    if caller.is_unlimited() {
         return true;
     }
     let Ok(Some((kept, _))) = hub.store().delivery(id).await else { return false };
     let today = hub.rule(&kept.rule.0).filter(|_| mode == Mode::Render);
-    caller.sees(&kept.service) && today.is_none_or(|rule| caller.sees(&rule.service))
+    caller.sees_delivery(&kept) && today.is_none_or(|rule| caller.sees(&rule.service))
 }
