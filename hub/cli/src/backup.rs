@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use seawall_hub_server::backup::{Copy, copy, restore};
 
+use crate::output::say;
+
 /// Copies everything that the hub keeps, while it runs or not.
 #[derive(Args)]
 pub(crate) struct Backup {
@@ -37,8 +39,11 @@ impl Backup {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Copy { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
         let (bytes, events, version) = (database.bytes, database.events, database.version);
-        say(&format!("`{}`: {events} events, {bytes} bytes, tables of version {version}", self.to.display()));
-        say(if secrets {
+        tell(&format!(
+            "`{}`: {events} events, {bytes} bytes, tables of version {version}",
+            self.to.display()
+        ));
+        tell(if secrets {
             "with `secret.key`: whoever has this copy can read every secret; keep it like one"
         } else {
             "without `secret.key`: keep that elsewhere; without it no secret of this copy can be opened"
@@ -51,20 +56,20 @@ impl Restore {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Copy { database, secrets } = restore(&self.from, &self.data_dir)?;
         let (events, version, folder) = (database.events, database.version, self.data_dir.display());
-        say(&format!("`{folder}`: {events} events, tables of version {version}"));
+        tell(&format!("`{folder}`: {events} events, tables of version {version}"));
         if !secrets {
-            say(&format!(
+            tell(&format!(
                 "the copy has no `secret.key`: put the one of its time into `{folder}` before the hub starts"
             ));
         }
-        say(
+        tell(
             "what was delivered after the copy was made is sent again, under new names of deliveries; receivers know it by its event",
         );
         Ok(ExitCode::SUCCESS)
     }
 }
 
-#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
-fn say(line: &str) {
-    println!("seawall: {line}");
+/// What is done is done, whether or not anybody hears of it.
+fn tell(line: &str) {
+    let _ = say(line);
 }

@@ -4,6 +4,7 @@ mod backup;
 mod command;
 mod examples;
 mod failure;
+mod files;
 mod input;
 mod keep;
 mod lists;

@@ -117,10 +117,10 @@ impl Hub {
         }
     }
 
-    /// Sends the spans that are left.
+    /// Sends the spans that are left, if the collector takes them soon.
     pub async fn flush_traces(&self) {
         if let Some(exporter) = &self.exporter {
-            exporter.flush().await;
+            exporter.flush_last().await;
         }
     }
 

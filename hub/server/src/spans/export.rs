@@ -18,6 +18,8 @@ use super::{Queue, Span, Spans, Value};
 const TOGETHER: usize = 512;
 /// The first one waits so long for others.
 const GATHER: Duration = Duration::from_millis(500);
+/// At the end of the process, what is left has so long. A collector that hangs does not make it a bad end.
+const LAST: Duration = Duration::from_millis(1_500);
 
 /// Sends spans to a collector.
 pub(crate) struct Exporter {
@@ -81,6 +83,16 @@ impl Exporter {
                     }
                 }
             }
+        }
+    }
+
+    /// Sends what is left at the end of the process, as far as the collector takes it.
+    pub(crate) async fn flush_last(&self) {
+        if tokio::time::timeout(LAST, self.flush()).await.is_err() {
+            let left = self.queue.take(usize::MAX).len();
+            self.queue.dropped.increment(left as u64);
+            let cause = "the collector does not answer, and the process ends";
+            warn!(target: "seawall", spans = left, cause, "[Traces][Export] Failed!");
         }
     }
 

@@ -1,11 +1,13 @@
 //! What is old goes, and nothing else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use seawall::millis;
 use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
@@ -103,6 +105,19 @@ async fn prm_2_names_are_not_given_out_again_when_all_is_pruned() {
     assert!(Some(next) > last);
     // Now another one is the newest.
     assert_eq!(prune_events(&store, after(8)).await, 1);
+}
+
+/// HUB-9. Trap "the clock jumps": an event that came while the clock was years ahead keeps nothing that came after it.
+#[tokio::test]
+async fn hub_9_an_event_from_the_future_keeps_no_other() {
+    let place = Place::new();
+    let store = place.open();
+    let early = Event { accepted: Millis(NOW.0 + 3_650 * DAY), ..Event::clone(&event("from the future")) };
+    store.commit(Urgency::Ingest, unit([Change::AddEvent(Arc::new(early), Vec::new())])).await.unwrap();
+    add(&store, "later, and dated right", &[]).await.unwrap();
+    assert_eq!(prune_events(&store, after(6)).await, 0);
+    assert_eq!(prune_events(&store, after(8)).await, 1);
+    assert!(store.event("from the future", None).await.unwrap().is_some());
 }
 
 /// HUB-9: what was found to be old and is not any more when it is its turn stays.

@@ -1,5 +1,7 @@
 //! One trace from an event's arrival to its replay, as a collector gets it.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -135,6 +137,24 @@ fn obs_3_a_trace_that_is_not_sampled_is_passed_on_and_not_told() {
     let told = || collector.got().iter().map(Got::text).collect::<String>();
     until("the one that began here is told", || told().contains("POST billing"));
     assert!(!told().contains(TRACE) && told().contains("match rules"));
+}
+
+/// OBS-3, HUB-9: a collector that takes everything and says nothing holds nothing up, and its hub comes to a good end.
+#[test]
+fn obs_3_a_collector_that_hangs_does_not_make_it_a_bad_end() {
+    let (folder, peer, collector) = (TempDir::new().unwrap(), Peer::start(), Peer::start());
+    collector.feel(Mood::Hangs);
+    let mut command = Hub::command(SEAWALL.as_ref(), folder.path());
+    let mut hub = Hub::ready(command.args(["--otlp-endpoint", &collector.address]).spawn().unwrap()).unwrap();
+    super::register(&hub, &peer);
+    let send = |id: &str| hub.send(&json!({"id": id, "type": "a.b"})).remove(0);
+    hub.wait_for(&send("a"), "delivered");
+    until("the collector has got something", || !collector.got().is_empty());
+    hub.wait_for(&send("b"), "delivered");
+    let pid = hub.process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let status = hub.process.wait().unwrap();
+    assert!(status.success(), "{status}");
 }
 
 /// OBS-3: a collector that is away costs spans, which are counted, and nothing else.
