@@ -1,10 +1,9 @@
 //! `seawall backup` and `seawall restore`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
-use seawall_hub_server::backup::{Copy, copy, restore};
+use seawall_hub_server::backup::{Copy, NotCopied, copy, restore};
 
 use crate::output::say;
 
@@ -36,7 +35,7 @@ pub(crate) struct Restore {
 }
 
 impl Backup {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> Result<(), NotCopied> {
         let Copy { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
         let (bytes, events, version) = (database.bytes, database.events, database.version);
         tell(&format!(
@@ -48,12 +47,12 @@ impl Backup {
         } else {
             "without `secret.key`: keep that elsewhere; without it no secret of this copy can be opened"
         });
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
 impl Restore {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> Result<(), NotCopied> {
         let Copy { database, secrets } = restore(&self.from, &self.data_dir)?;
         let (events, version, folder) = (database.events, database.version, self.data_dir.display());
         tell(&format!("`{folder}`: {events} events, tables of version {version}"));
@@ -65,7 +64,7 @@ impl Restore {
         tell(
             "what was delivered after the copy was made is sent again, under new names of deliveries; receivers know it by its event",
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

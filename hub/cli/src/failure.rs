@@ -48,6 +48,11 @@ impl Failure {
         Failure::new(USAGE, what)
     }
 
+    /// Of work that talks to no hub.
+    pub(crate) fn of(error: impl std::fmt::Display) -> Self {
+        Failure::new(REFUSED, error.to_string())
+    }
+
     /// Everything was said already.
     pub(crate) fn silent(exit: u8) -> Self {
         Failure { exit, lines: Vec::new() }

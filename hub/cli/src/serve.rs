@@ -51,7 +51,10 @@ impl Serve {
                 "there is no `--admin-key`: everybody on this machine can read what stands on a command line";
             return Ok(Failure::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
         }
-        let settings = self.said.over(&file(self.config.as_deref())?);
+        let settings = match file(self.config.as_deref()) {
+            Ok(file) => self.said.over(&file),
+            Err(wrong) => return Ok(Failure::usage(format!("{wrong:#}")).tell()),
+        };
         let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(self.serve(settings, log.clone())),

@@ -69,7 +69,7 @@ fn api_2_a_file_with_mistakes_is_refused_at_the_start() {
     let folder = TempDir::new().unwrap();
     let (config, log) = (folder.path().join("seawall.toml"), folder.path().join("log"));
     fs::write(&config, "listen = 80\n[logs]\nlevel = \"loud\"\n").unwrap();
-    assert!(Hub::ready(command(&config, &log).spawn().unwrap()).is_none());
+    assert_eq!(command(&config, &log).status().unwrap().code(), Some(2), "a file that is wrong");
     let said = fs::read_to_string(&log).unwrap();
     assert!(said.contains("seawall.toml:1:10: a text is expected"), "{said}");
     assert!(said.contains("seawall.toml:2:2: there is no `logs`"), "{said}");
