@@ -138,6 +138,9 @@ impl Failure {
     /// Something answers, but not as a hub does.
     fn no_envelope(address: &str, answer: &Answer) -> Self {
         let Answer { status, location, .. } = answer;
+        if matches!(status, 414 | 431) {
+            return Failure::usage(format!("what is asked for is longer than a hub reads ({status})"));
+        }
         let failure =
             Failure::new(UNREACHABLE, format!("what answers at {address} is no hub: it says {status}"));
         match location {

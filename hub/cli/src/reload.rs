@@ -30,8 +30,7 @@ impl Reload {
     }
 
     /// Brings what changes to work, again and again: when the file is another one, or somebody sends SIGHUP.
-    pub(crate) async fn follow(mut self, hub: &Arc<Hub>) {
-        let mut told = hangup();
+    pub(crate) async fn follow(mut self, hub: &Arc<Hub>, mut told: Hangup) {
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => false,
@@ -73,6 +72,16 @@ impl Reload {
         };
         let (changed, restart) = (changed.join(", "), restart.join(", "));
         info!(target: "seawall", path, changed, needsRestart = restart, "[Config][Reload] Success.");
+    }
+}
+
+/// There is no file to follow. SIGHUP would end the process in the middle of everything, and whoever sends it means something
+/// else.
+pub(crate) async fn nothing_to_follow(mut told: Hangup) {
+    loop {
+        told.recv().await;
+        let cause = "SIGHUP came, and there is no file of settings to read again; name one with `--config`";
+        error!(target: "seawall", cause, action = "ManualReview", "[Config][Reload] Failed!");
     }
 }
 
@@ -133,10 +142,10 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.modified().ok()?, file.len()))
 }
 
-/// Where SIGHUP is told, if there is such a thing.
-struct Hangup(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
+/// Where SIGHUP is told, if there is such a thing. From when this is there on, it ends nothing.
+pub(crate) struct Hangup(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
 
-fn hangup() -> Hangup {
+pub(crate) fn hangup() -> Hangup {
     Hangup(
         #[cfg(unix)]
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),

@@ -17,7 +17,7 @@ use tracing::{error, info};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
-use crate::reload::Reload;
+use crate::reload::{Reload, hangup, nothing_to_follow};
 use crate::settings::{Said, Settings, file};
 
 /// Runs the hub.
@@ -78,7 +78,7 @@ impl Serve {
             )?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
-        let open_files = files::raise_limit();
+        let (open_files, told) = (files::raise_limit(), hangup());
         info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
         let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
@@ -113,8 +113,8 @@ impl Serve {
 
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub).await,
-                None => std::future::pending().await,
+                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
+                None => nothing_to_follow(told).await,
             }
         };
         let mut shutdown = Shutdown::new().delay(Duration::ZERO);
