@@ -202,6 +202,29 @@ async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
     assert!((1..=1_024).contains(&free), "{free} pages are free for what comes next");
 }
 
+/// HUB-9: while somebody reads for long, as a backup does, the log can't be folded back and grows. Afterwards it gives the room
+/// back, and not only at the next start.
+#[tokio::test]
+async fn hub_9_the_log_gives_back_what_a_backup_has_cost() {
+    const KEPT: u64 = 64 * 1024 * 1024;
+    let place = Place::new();
+    let store = place.open();
+    let log = || std::fs::metadata(place.database().with_extension("db-wal")).unwrap().len();
+    let reader = Connection::open(place.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+    for number in 0..90 {
+        let large =
+            Event { payload: vec![b'x'; 1_000_000].into(), ..Event::clone(&event(&number.to_string())) };
+        store.commit(Urgency::Ingest, unit([Change::AddEvent(large.into(), Vec::new())])).await.unwrap();
+    }
+    assert!(log() > KEPT + 20_000_000, "{}", log());
+    reader.execute_batch("ROLLBACK").unwrap();
+    for number in 0..5 {
+        add(&store, &format!("later {number}"), &[]).await.unwrap();
+    }
+    assert!(log() <= KEPT, "{}", log());
+}
+
 /// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hub_9_events_come_in_while_old_ones_go() {

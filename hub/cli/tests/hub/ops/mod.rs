@@ -4,6 +4,7 @@
 
 mod backup;
 mod config;
+mod deploy;
 mod retention;
 mod start;
 mod traces;
