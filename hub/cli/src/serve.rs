@@ -14,7 +14,10 @@ use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
-use crate::reload::Reload;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::say;
+use crate::reload::{Reload, hangup, nothing_to_follow};
 use crate::settings::{Said, Settings, file};
 
 /// Runs the hub.
@@ -28,8 +31,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     said: Said,
 
-    /// The admin key. Without it one is made and printed at the first start.
-    #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
+    /// Only so that whoever tries it is told why not.
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     admin_key: Option<String>,
 
     /// Makes a new `secret.key` although the one that opens the secrets of services and sources is missing. They have to be
@@ -43,7 +46,15 @@ const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = self.said.over(&file(self.config.as_deref())?);
+        if self.admin_key.is_some() {
+            let word =
+                "there is no `--admin-key`: everybody on this machine can read what stands on a command line";
+            return Ok(Failure::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
+        }
+        let settings = match file(self.config.as_deref()) {
+            Ok(file) => self.said.over(&file),
+            Err(wrong) => return Ok(Failure::usage(format!("{wrong:#}")).tell()),
+        };
         let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(self.serve(settings, log.clone())),
@@ -67,7 +78,8 @@ impl Serve {
             )?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
-        info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
+        let (open_files, told) = (files::raise_limit(), hangup());
+        info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
         let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
@@ -76,23 +88,22 @@ impl Serve {
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
-        let given = match self.admin_key {
-            Some(key) if key.len() < 16 => {
-                bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
-            }
-            given => given,
-        };
-        match given {
+        match admin_key()? {
             Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
             None if hub.has_admin_key() => {}
             None => {
                 let fresh = http::fresh_key();
+                // Shown before it counts: a key that nobody has seen would lock everybody out.
+                say(&format!("admin key: {fresh}"))
+                    .and_then(|()| {
+                        say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start")
+                    })
+                    .context("the admin key can't be shown; give one as SEAWALL_ADMIN_KEY")?;
                 hub.set_admin_key(http::key_hash(&fresh)).await?;
-                say(&format!("admin key: {fresh}"));
-                say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start");
             }
         }
-        say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
+        // The log says it too; a reader that is gone is no reason not to work.
+        let _ = say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
 
         let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
         info!(
@@ -102,8 +113,8 @@ impl Serve {
 
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub).await,
-                None => std::future::pending().await,
+                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
+                None => nothing_to_follow(told).await,
             }
         };
         let mut shutdown = Shutdown::new().delay(Duration::ZERO);
@@ -132,6 +143,20 @@ impl Serve {
     }
 }
 
+/// The admin key that somebody has chosen. What stands around it is not part of it: files end with a line break, and a header
+/// can't.
+fn admin_key() -> anyhow::Result<Option<String>> {
+    let Some(said) = std::env::var_os("SEAWALL_ADMIN_KEY") else { return Ok(None) };
+    let key = said.to_str().map(str::trim).unwrap_or_default();
+    if said.to_str().is_none() || !key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        bail!("SEAWALL_ADMIN_KEY holds what no header can carry; take visible ASCII characters")
+    }
+    if key.len() < 16 {
+        bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
+    }
+    Ok(Some(key.to_owned()))
+}
+
 /// Where programs of this system keep their data.
 fn default_data_dir() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -148,9 +173,4 @@ fn default_data_dir() -> Option<PathBuf> {
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
 fn last_words(error: &impl Display) -> String {
     format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
-}
-
-#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
-fn say(line: &str) {
-    println!("seawall: {line}");
 }

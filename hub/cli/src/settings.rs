@@ -69,7 +69,10 @@ impl Said {
             listen: self.listen.or(file.listen).unwrap_or(usual),
             data_dir: self.data_dir.clone().or_else(|| file.data_dir.clone()),
             allow_egress: self.allow_egress.clone().or_else(|| file.allow_egress.clone()).unwrap_or_default(),
-            otlp_endpoint: self.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone()),
+            // One that is empty is none: so says whoever has named the variable.
+            otlp_endpoint: [self, file]
+                .into_iter()
+                .find_map(|said| said.otlp_endpoint.clone().filter(|endpoint| !endpoint.trim().is_empty())),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
             retention: self.keep.over(file.keep).retention(),
@@ -275,6 +278,8 @@ audit = "30d"
         let settings = nearer.over(&in_file);
         assert_eq!((settings.log_level, settings.listen.port()), (Level::DEBUG, 9000));
         assert_eq!(settings.allow_egress, ["192.168.0.0/16"]);
+        let empty = Said { otlp_endpoint: Some(String::new()), ..Said::default() };
+        assert_eq!(empty.over(&in_file).otlp_endpoint, None);
         let usual = Said::default().over(&Said::default());
         assert_eq!(
             (usual.listen.port(), usual.log_level, usual.retention),

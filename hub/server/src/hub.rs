@@ -89,7 +89,10 @@ impl Hub {
         let clock = Clock::default();
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
-        let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        let mut inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        if spans.are_wanted() {
+            inner.time_rules();
+        }
         let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
@@ -114,10 +117,10 @@ impl Hub {
         }
     }
 
-    /// Sends the spans that are left.
+    /// Sends the spans that are left, if the collector takes them soon.
     pub async fn flush_traces(&self) {
         if let Some(exporter) = &self.exporter {
-            exporter.flush().await;
+            exporter.flush_last().await;
         }
     }
 
@@ -174,7 +177,7 @@ impl Deref for Hub {
 /// An event that was there before has arrived already.
 fn arrived(span: Option<Open>, accepted: &Result<Accepted, NotAccepted>) {
     match (span, accepted) {
-        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.end(None),
+        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.accepted(accepted),
         (Some(span), _) => span.forget(),
         (None, _) => {}
     }

@@ -37,6 +37,8 @@ pub struct Kept {
     pub id: DeliveryId,
     /// The event that it is about.
     pub event: String,
+    /// Where that comes from.
+    pub source: String,
     /// When that was accepted.
     pub event_accepted: Millis,
     /// The trace that it belongs to, if it said so.
@@ -94,8 +96,8 @@ pub struct PageAt {
 pub struct EventFilter {
     /// Of this kind, or of a kind that begins so if it ends with `.*`.
     pub kind: Option<crate::domain::event_type::Pattern>,
-    /// From there.
-    pub source: Option<String>,
+    /// From one of these; from anywhere, if it is none.
+    pub sources: Option<Vec<String>>,
     /// That no rule was for.
     pub unmatched: bool,
 }
@@ -103,6 +105,8 @@ pub struct EventFilter {
 /// Which deliveries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryFilter {
+    /// Of events from one of these sources; from anywhere, if it is none.
+    pub sources: Option<Vec<String>>,
     /// To this service.
     pub service: Option<Slug>,
     /// Of this rule.

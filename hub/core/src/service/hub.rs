@@ -138,6 +138,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(hub)
     }
 
+    /// From now on says how long the rules look at each event.
+    pub fn time_rules(&mut self) {
+        self.accept.time_rules(self.clock.clone());
+    }
+
     /// Delivers until the store can't be trusted any more.
     pub async fn run(&self) -> StoreError {
         let pausing = async {

@@ -4,6 +4,7 @@ mod accept;
 mod audit;
 mod call;
 mod circuits;
+mod content;
 mod deliver;
 mod desk;
 mod evaluate;
@@ -33,8 +34,8 @@ pub use failure::{failure, last_word};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;
 pub use retain::Pruned;
-pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
-pub use services::Pending;
+pub use rulebook::{BadRule, Looked, Made, Matched, Rulebook, Tally, compile};
+pub use services::{Pending, problems_of_policy};
 
 /// The wall time now.
 #[must_use]

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::SystemTime;
 
 use bytes::Bytes;
+use seawall::Clock;
 use serde_json::Value as Json;
 
 use crate::domain::event_type::Pattern;
@@ -68,6 +70,26 @@ pub struct Tally {
     pub filtered: u32,
     /// Of these, because the event lacks something or the filter makes no sense for it.
     pub unclear: u32,
+}
+
+/// How long the rules looked at an event, and which took it: for whoever tells of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Looked {
+    /// From then.
+    pub began: SystemTime,
+    /// Until then.
+    pub ended: SystemTime,
+    /// The rules that took it.
+    pub rules: Vec<Slug>,
+}
+
+impl Looked {
+    /// The rules have looked at an event from then until now.
+    #[must_use]
+    pub fn since(began: SystemTime, clock: &Clock, made: &[Made]) -> Self {
+        let rules = made.iter().map(|made| made.rule.0.clone()).collect();
+        Looked { began, ended: clock.wall(), rules }
+    }
 }
 
 impl Rulebook {

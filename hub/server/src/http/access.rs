@@ -9,6 +9,7 @@ use axum::response::Response;
 use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::domain::letter::Within;
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::Kept;
 use seawall_hub_core::service::{By, on_behalf_of};
 use sha2::{Digest, Sha256};
 
@@ -48,6 +49,16 @@ impl Caller {
     /// Whether it is for all services.
     pub(super) fn sees_all(&self) -> bool {
         self.0.services.is_none()
+    }
+
+    /// Whether a delivery is for it to see: its service is, and so is where its event comes from.
+    pub(super) fn sees_delivery(&self, kept: &Kept) -> bool {
+        self.0.sees(&kept.service) && self.0.may_send_from(&kept.source)
+    }
+
+    /// The sources that it is for, if not for all.
+    pub(super) fn sources(&self) -> Option<Vec<String>> {
+        self.0.sources.clone()
     }
 
     /// Whether it is for this source. What is not looks as if it were not there.

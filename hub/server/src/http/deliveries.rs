@@ -102,7 +102,7 @@ pub(super) async fn get(
 ) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
     match hub.store().delivery(id).await {
-        Ok(Some((kept, attempts))) if caller.sees(&kept.service) => {
+        Ok(Some((kept, attempts))) if caller.sees_delivery(&kept) => {
             let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
             success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
         }
@@ -114,11 +114,12 @@ pub(super) async fn get(
 const FILTERS: &str = "service, rule, event, state, reason, page_size, page_token";
 
 /// Which deliveries, and the word that they are to be shown with.
-fn filter(query: &mut Query) -> (DeliveryFilter, Option<&'static str>) {
+fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'static str>) {
     let words = WORDS.map(|(word, states)| (word, (word, states)));
     let asked = query.word("state", &words);
     let reasons: Vec<(&str, Reason)> = Reason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
     let filter = DeliveryFilter {
+        sources: caller.sources(),
         service: query.parsed("service", Slug::new),
         rule: query.parsed("rule", Slug::new),
         event: query.text("event"),
@@ -134,13 +135,13 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Caught {
     let mut query = Query::new(query.as_deref());
-    let ((filter, asked), page) = (filter(&mut query), query.page());
+    let ((filter, asked), page) = (filter(&mut query, &caller), query.page());
     query.end(FILTERS)?;
     Ok(match hub.store().deliveries(filter, page).await {
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
             page.items.retain(|kept| {
-                caller.sees(&kept.service) && asked.is_none_or(|asked| word(&hub, kept) == asked)
+                caller.sees_delivery(kept) && asked.is_none_or(|asked| word(&hub, kept) == asked)
             });
             success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
         }

@@ -193,8 +193,9 @@ pub(super) struct Table {
 
 impl Table {
     /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
-    /// the table needs everything.
+    /// the table needs everything. Whoever may read something may ask for its head.
     pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
         let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
         let verb =
             (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
@@ -268,6 +269,8 @@ mod tests {
         let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
         let service = "/api/v1/registry/services/{name}";
         assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, "/api/v1/ops/audit", "/api/v1/ops/audit"), Scope::Admin);
         assert_eq!(scope(Method::PUT, service, "/api/v1/registry/services/billing"), Scope::Admin);
         assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:pause"), Scope::Operate);
         assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:nope"), Scope::Admin);

@@ -318,7 +318,8 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
     Ok(out)
 }
 
-/// The trace of the event, with the span of this try.
+/// The trace of the event, with the span of this try. Whether it is told is for whoever began it to say.
 fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
-    format!("00-{trace}-{:016x}-01", spans::attempt(delivery, number))
+    let flags = u8::from(trace.is_sampled());
+    format!("00-{trace}-{:016x}-{flags:02x}", spans::attempt(delivery, number))
 }

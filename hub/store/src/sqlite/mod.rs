@@ -21,6 +21,7 @@ mod once;
 mod prune;
 mod queue;
 mod reads;
+mod room;
 mod rows;
 #[cfg(seawall_sabotage)]
 mod sabotage;

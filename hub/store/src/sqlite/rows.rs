@@ -171,11 +171,11 @@ pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
 
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
-                               d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace";
+                               d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source";
 /// Its request, and the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// So many columns has `KEPT`.
-pub(super) const KEPT_COLUMNS: usize = 15;
+pub(super) const KEPT_COLUMNS: usize = 16;
 
 /// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
 pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
@@ -183,6 +183,7 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
     Ok(Kept {
         id: name(row.get(0)?),
         event: row.get(1)?,
+        source: row.get(15)?,
         event_accepted: Millis(row.get(2)?),
         trace: row.get_ref(14)?.as_str_or_null()?.and_then(TraceId::of),
         rule: (slug(row, 3)?, row.get::<_, i64>(4)?.cast_unsigned()),

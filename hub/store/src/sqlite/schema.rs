@@ -22,6 +22,10 @@ const STEPS: [&str; 1] = [include_str!("step_1.sql")];
 /// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
 const LOG_PAGES: i32 = 4_000;
 
+/// The file of the log keeps so many bytes when it begins anew; more than it usually has. What a backup or a slow reader has made of
+/// it beyond that goes back to the system.
+const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
+
 /// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that there is no room
 /// is no harm, since the log is there still and goes on growing; that the disk fails is.
 fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
@@ -46,6 +50,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     #[cfg(seawall_sabotage)]
     let synchronous = super::sabotage::synchronous(synchronous);
     connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT).map_err(failed)?;
     connection.wal_hook(Some(fold_back));
     // What a unit may have to take back is kept in memory: no other disk than that of the folder can fill up.
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;

@@ -8,6 +8,7 @@ use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 
 use super::changes::Changes;
 use super::queue::{Queue, Work};
+use super::room;
 use super::schema::Start;
 use super::watch::Commits;
 
@@ -28,6 +29,7 @@ impl Writer {
 
     pub(super) fn run(self) {
         let _last = LastWord(&self.queue);
+        room::is_of(self.connection.path());
         loop {
             let together = self.queue.take();
             if together.is_empty() {
@@ -186,6 +188,7 @@ pub(super) fn translate(error: &Error) -> StoreError {
     match error.sqlite_error().map(|error| error.extended_code) {
         // The second is what a full disk looks like to the index of the log, which is a file too.
         Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
+        Some(ffi::SQLITE_IOERR_WRITE) if room::is_short() => StoreError::Full,
         // What the disk has is not known: the system may have thrown away what it could not write, and a second try that
         // goes well says nothing about it.
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => fatal(error),
