@@ -62,15 +62,14 @@ impl Changes<'_> {
             Some(Run::Stopped) if *to == Run::Running => {
                 // Whoever lets go on what the canary has stopped takes it on: there is no canary any more.
                 let no_canary =
-                    "UPDATE operations SET plan = json_set(plan, '$.canary', json('[]')), why = NULL
-                                 WHERE number = ?1";
+                    "UPDATE operations SET plan = json_set(plan, '$.canary', json('[]')) WHERE number = ?1";
                 self.run(no_canary, [number])?;
             }
             Some(_) => {}
         }
-        // Why some were left as they were is worth knowing when it has ended, too.
         self.run(
-            "UPDATE operations SET run = ?2, why = coalesce(?3, why), changed = ?4, ended = ?5 WHERE number = ?1",
+            // Why something was skipped is still true at the end.
+            "UPDATE operations SET run = ?2, why = CASE ?2 WHEN 0 THEN ?3 ELSE coalesce(?3, why) END, changed = ?4, ended = ?5 WHERE number = ?1",
             params![number, rows::run_to_number(*to), why, at.0, to.has_ended().then_some(at.0)],
         )
         .map(drop)
