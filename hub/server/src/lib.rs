@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod client;
 mod credentials;
+mod dashboard;
 mod gateway;
 pub mod http;
 mod hub;

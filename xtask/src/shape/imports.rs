@@ -17,7 +17,7 @@ const PURE_FOR_MACHINES: &[&str] =
 
 /// What two parts of the project need is written once, low: plain types of `seawall-dist` are the domain's too. Bytes are a
 /// value like any other.
-const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "bytes", "seawall_dist", "super", "self"];
+const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "bytes", "seawall_dist", "sha2", "super", "self"];
 
 /// Words that mean a runtime, a lock, a clock or a wire format, wherever they come from.
 const IMPURE: &[&str] = &[

@@ -15,7 +15,7 @@ mod gateway;
 mod keys;
 mod metrics;
 pub(crate) mod openapi;
-mod query;
+pub(crate) mod query;
 mod reply;
 pub(crate) mod routes;
 mod rules;

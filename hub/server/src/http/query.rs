@@ -23,12 +23,7 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) fn new(query: Option<&str>) -> Self {
-        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        let pair = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
-        };
-        Query { pairs: pairs.map(pair).collect(), problems: Vec::new() }
+        Query { pairs: pairs_of(query), problems: Vec::new() }
     }
 
     pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
@@ -106,6 +101,16 @@ fn base_36(mut number: u64) -> String {
             return digits.iter().rev().collect();
         }
     }
+}
+
+/// Names and values of a query, or of a form.
+pub(crate) fn pairs_of(query: Option<&str>) -> Vec<(String, String)> {
+    let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(name), decode(value))
+    };
+    pairs.map(pair).collect()
 }
 
 /// Percent-encoding undone; a plus is a space.

@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ use tower_service::Service;
 use self::body::{Hurried, Reply};
 pub(crate) use self::line::Line;
 use self::line::{LineIo, Patience};
+use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
 use crate::hub::Hub;
@@ -48,7 +50,9 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// Serves the API and the gateway of a hub until it is asked to stop. Then it accepts nothing more, and ends when what is under
 /// way has.
 pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<Output = ()>) {
-    let door = Arc::new(Door { api: http::api(hub.clone()), gateway: Gateway::new(hub) });
+    let closing = Arc::new(AtomicBool::new(false));
+    let api = Dashboard::beside(http::api(hub.clone()), hub.clone(), closing.clone());
+    let door = Arc::new(Door { api, gateway: Gateway::new(hub) });
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stopping);
@@ -69,6 +73,7 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
             () = &mut observing => {}
         }
     }
+    closing.store(true, Ordering::Release);
     drop((listener, stop));
     let ended = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(END_WITHIN, ended).await;

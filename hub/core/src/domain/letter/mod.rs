@@ -7,8 +7,8 @@ use super::delivery::{DeliveryId, Reason, State};
 use super::slug::Slug;
 use super::time::Millis;
 
-pub use fingerprint::{Failure, Fingerprint};
-pub use message::{MESSAGE_MAX, normalised};
+pub use self::fingerprint::{Failure, Fingerprint};
+pub use self::message::{MESSAGE_MAX, normalised};
 
 /// Where a dead letter stands.
 ///

@@ -1,0 +1,95 @@
+//! Asking the API inside the process, for whoever is logged in.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use minijinja::Value as View;
+use serde_json::Value;
+use tower_service::Service;
+
+use super::session::Session;
+use super::{Dashboard, Trouble};
+use crate::http::access::{Caller, REASON};
+
+/// No answer of the API is larger.
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// For a template.
+pub(super) fn view(json: &Value) -> View {
+    View::from(minijinja::value::Serde(json.clone()))
+}
+
+/// What the API answers.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// The whole envelope.
+    pub(super) whole: Value,
+}
+
+impl Answer {
+    /// What it is about.
+    pub(super) fn data(&self) -> &Value {
+        &self.whole["data"]
+    }
+
+    /// What it says, in words.
+    pub(super) fn message(&self) -> String {
+        let mut words = self.whole["message"].as_str().unwrap_or_default().to_owned();
+        for error in self.whole["errors"].as_array().into_iter().flatten() {
+            let (field, reason) = (error["field"].as_str(), error["reason"].as_str());
+            words.push_str(&format!("; {}: {}", field.unwrap_or_default(), reason.unwrap_or_default()));
+        }
+        words
+    }
+}
+
+impl Dashboard {
+    /// What the API answers to this, for this session.
+    pub(super) async fn ask(
+        &self,
+        session: &Session,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        reason: Option<&str>,
+    ) -> Result<Answer, Trouble> {
+        let broken = |error: &dyn std::fmt::Display| Trouble::Broken(format!("{path}: {error}"));
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(text))
+            .map_err(|error| broken(&error))?;
+        // The header takes any bytes but control characters.
+        if let Some(reason) = reason.and_then(|reason| HeaderValue::from_bytes(reason.as_bytes()).ok()) {
+            request.headers_mut().insert(REASON, reason);
+        }
+        request.extensions_mut().insert(Caller::of(session.key.clone()));
+        let response = self.api.clone().call(request).await.map_err(|error| broken(&error))?;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), ANSWER_MAX).await.map_err(|error| broken(&error))?;
+        let whole = serde_json::from_slice(&bytes).map_err(|error| broken(&error))?;
+        Ok(Answer { status, whole })
+    }
+
+    /// What is at this path of the API, for a template; or why it is not shown.
+    pub(super) async fn get(&self, session: &Session, path: &str) -> Result<View, Trouble> {
+        self.get_json(session, path).await.map(|data| view(&data))
+    }
+
+    /// The same, for whoever looks into it.
+    pub(super) async fn get_json(&self, session: &Session, path: &str) -> Result<Value, Trouble> {
+        let answer = self.ask(session, Method::GET, path, None, None).await?;
+        if answer.status.is_success() {
+            return Ok(answer.data().clone());
+        }
+        Err(Trouble::Answered { status: answer.status, message: answer.message() })
+    }
+
+    /// The same, and nothing if it is not there or not to be seen: for what is beside the point of a page.
+    pub(super) async fn get_if(&self, session: &Session, path: &str) -> Option<View> {
+        self.get(session, path).await.ok()
+    }
+}

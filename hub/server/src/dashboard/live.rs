@@ -1,0 +1,180 @@
+//! Pages that change while somebody looks at them.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{RawQuery, Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::Frame;
+use seawall::{Clock, Tick};
+use tower_service::Service;
+
+use super::session::Session;
+use super::{Dashboard, Trouble};
+use crate::http::query::pairs_of;
+
+/// So often somebody looks whether a page has changed.
+const EVERY: Duration = Duration::from_secs(1);
+/// A rendering is shared by all who look within this time.
+const SHARED: Duration = Duration::from_millis(900);
+/// A stream that has nothing to say says so, that nobody on the way thinks it is dead.
+const STILL_HERE: u32 = 15;
+/// No page is larger.
+const PAGE_MAX: usize = 8 * 1024 * 1024;
+/// So many renderings are remembered.
+const REMEMBERED: usize = 1_000;
+
+static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::system);
+
+/// What pages looked like just now, by the key and the page.
+#[derive(Default)]
+pub(super) struct Renderings {
+    known: Mutex<HashMap<(String, String), Rendering>>,
+}
+
+#[derive(Clone)]
+struct Rendering {
+    at: Tick,
+    text: Arc<str>,
+}
+
+impl Renderings {
+    /// Somebody has changed something: the next look is a new one.
+    pub(super) fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn fresh(&self, page: &(String, String), now: Tick) -> Option<Arc<str>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(page).filter(|known| now.since(known.at) < SHARED).map(|known| known.text.clone())
+    }
+
+    fn keep(&self, page: (String, String), at: Tick, text: Arc<str>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, rendering| at.since(rendering.at) < SHARED);
+        }
+        if known.len() < REMEMBERED {
+            known.insert(page, Rendering { at, text });
+        }
+    }
+}
+
+/// `GET /live?page=/services`: the page anew, whenever it has changed.
+pub(super) async fn stream(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Trouble> {
+    let page = pairs_of(query.as_deref()).into_iter().find(|(name, _)| name == "page").map(|(_, page)| page);
+    let page = page.filter(|page| page.starts_with('/') && !page.starts_with("/live")).unwrap_or("/".into());
+    let pages = super::pages::router().with_state(dashboard.clone());
+    let session = session.at(&page);
+    let watching = Watching { dashboard, pages, session, page, last: None, quiet: 0 };
+    let body = Body::new(Stream { next: Box::pin(watching.next()) });
+    Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
+}
+
+/// Somebody who looks at a page.
+struct Watching {
+    dashboard: Arc<Dashboard>,
+    pages: Router,
+    session: Session,
+    page: String,
+    last: Option<Arc<str>>,
+    /// For how many looks there was nothing to say.
+    quiet: u32,
+}
+
+type Next = Pin<Box<dyn Future<Output = Option<(Watching, Bytes)>> + Send>>;
+
+impl Watching {
+    /// The next thing to say; nothing, when the hub stops or the session has ended.
+    async fn next(mut self) -> Option<(Watching, Bytes)> {
+        if self.last.is_none() {
+            // The page was loaded just now.
+            self.last = Some(self.look().await?);
+            return Some((self, Bytes::from_static(b"retry: 2000\n\n")));
+        }
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let now = self.look().await?;
+            if self.last.as_ref() != Some(&now) {
+                let said = event(&now);
+                (self.last, self.quiet) = (Some(now), 0);
+                return Some((self, said));
+            }
+            self.quiet += 1;
+            if self.quiet >= STILL_HERE {
+                self.quiet = 0;
+                return Some((self, Bytes::from_static(b": still here\n\n")));
+            }
+        }
+    }
+
+    /// The page as it is now, rendered once for all who look at it with the same key.
+    async fn look(&self) -> Option<Arc<str>> {
+        if self.dashboard.closing.load(Ordering::Acquire) {
+            return None;
+        }
+        // A key that was taken back sees nothing more.
+        let key = self.dashboard.hub.key_with(&self.session.key.hash)?;
+        let page = (key.name.to_string(), self.page.clone());
+        let now = CLOCK.now();
+        if let Some(text) = self.dashboard.live.fresh(&page, now) {
+            return Some(text);
+        }
+        let mut request = Request::builder().uri(&self.page).body(Body::empty()).ok()?;
+        request.extensions_mut().insert(self.session.clone());
+        let response = self.pages.clone().call(request).await.ok()?;
+        let bytes = to_bytes(response.into_body(), PAGE_MAX).await.ok()?;
+        let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+        self.dashboard.live.keep(page, now, text.clone());
+        Some(text)
+    }
+}
+
+/// As a stream of events has it: each line for itself.
+fn event(text: &str) -> Bytes {
+    let mut out = String::with_capacity(text.len() + 1_024);
+    out.push_str("event: page\n");
+    for line in text.lines() {
+        out.push_str("data: ");
+        out.push_str(line);
+        out.push('\n');
+    }
+    out.push('\n');
+    out.into()
+}
+
+struct Stream {
+    next: Next,
+}
+
+impl http_body::Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.next.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some((watching, said))) => {
+                self.next = Box::pin(watching.next());
+                Poll::Ready(Some(Ok(Frame::data(said))))
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How things are shown: the templates, and what they can do to a value.
+//!
+//! Every value is escaped for HTML where it is put in. What is not escaped is made here, of numbers and words of our own.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Kwargs;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+
+/// All templates, by their names. A page is beside `base.html`, which is the frame of all.
+const TEMPLATES: [(&str, &str); 10] = [
+    ("base.html", include_str!("templates/base.html")),
+    ("group.html", include_str!("templates/group.html")),
+    ("groups.html", include_str!("templates/groups.html")),
+    ("letter.html", include_str!("templates/letter.html")),
+    ("letters.html", include_str!("templates/letters.html")),
+    ("login.html", include_str!("templates/login.html")),
+    ("operation.html", include_str!("templates/operation.html")),
+    ("operations.html", include_str!("templates/operations.html")),
+    ("overview.html", include_str!("templates/overview.html")),
+    ("parts.html", include_str!("templates/parts.html")),
+];
+
+pub(super) fn templates() -> Environment<'static> {
+    let mut all = Environment::new();
+    all.set_auto_escape_callback(|_| AutoEscape::Html);
+    all.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
+        all.set_syntax(syntax);
+    }
+    all.add_filter("count", |number: Value| counted(as_f64(&number)));
+    all.add_filter("ms", |number: Value| millis(as_f64(&number)));
+    all.add_filter("encoded", |text: String| encoded(&text));
+    all.add_filter("pretty", pretty);
+    all.add_filter("short", |text: String, most: usize| short(&text, most));
+    all.add_function("chart", chart);
+    all.add_function("bar", bar);
+    for (name, text) in TEMPLATES {
+        if let Err(error) = all.add_template(name, text) {
+            // A test renders each of them.
+            tracing::error!(target: "seawall", template = name, cause = %error, action = "ManualReview", "[Dashboard][Open] Failed!");
+        }
+    }
+    all
+}
+
+fn as_f64(number: &Value) -> f64 {
+    f64::try_from(number.clone()).unwrap_or(0.0)
+}
+
+/// `12`, `1 234`, `12.3 k`, `4.5 M`: as much as fits into a glance.
+fn counted(number: f64) -> String {
+    if number < 1_000.0 {
+        return if number.fract() == 0.0 { format!("{number}") } else { format!("{number:.1}") };
+    }
+    if number < 10_000.0 {
+        return format!("{} {:03}", (number / 1_000.0).floor(), (number % 1_000.0).floor());
+    }
+    if number < 1_000_000.0 {
+        format!("{:.1} k", number / 1_000.0)
+    } else {
+        format!("{:.1} M", number / 1_000_000.0)
+    }
+}
+
+/// Milliseconds, in a unit that suits them.
+fn millis(number: f64) -> String {
+    match number {
+        number if number < 1.0 => format!("{:.0} µs", number * 1_000.0),
+        number if number < 10.0 => format!("{number:.1} ms"),
+        number if number < 1_000.0 => format!("{number:.0} ms"),
+        number if number < 60_000.0 => format!("{:.1} s", number / 1_000.0),
+        number => format!("{:.0} min", number / 60_000.0),
+    }
+}
+
+/// For a place in a path or a query.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// A value as JSON for people.
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}
+
+fn short(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 120.0;
+
+/// `chart([[1, 2], [3, 4]], classes=["good", "bad"], label="…")`: lines over time, one for each row of values, all on one scale.
+fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
+    let classes: Vec<String> = options.get::<Option<Vec<String>>>("classes")?.unwrap_or_default();
+    let label: String = options.get("label")?;
+    let unit: String = options.get::<Option<String>>("unit")?.unwrap_or_default();
+    options.assert_all_used()?;
+    if classes.len() > lines.len() {
+        return Err(Error::new(ErrorKind::InvalidOperation, "more classes than lines"));
+    }
+    let most = lines.iter().flatten().copied().fold(0.0_f64, f64::max);
+    let scale = if most > 0.0 { (HEIGHT - 8.0) / most } else { 0.0 };
+    let mut svg = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        escaped(&label)
+    );
+    for part in 1..4 {
+        let y = HEIGHT * f64::from(part) / 4.0;
+        svg.push_str(&format!("<line class=\"grid\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{y}\" y2=\"{y}\"/>"));
+    }
+    for (place, line) in lines.iter().enumerate() {
+        let class = classes.get(place).map_or("", String::as_str);
+        let step = WIDTH / (line.len().max(2) - 1) as f64;
+        let points: Vec<String> = line
+            .iter()
+            .enumerate()
+            .map(|(at, value)| format!("{:.1},{:.1}", at as f64 * step, HEIGHT - 2.0 - value * scale))
+            .collect();
+        if place == 0 {
+            let area = format!("0,{HEIGHT} {} {WIDTH},{HEIGHT}", points.join(" "));
+            svg.push_str(&format!("<polygon class=\"area {}\" points=\"{area}\"/>", escaped(class)));
+        }
+        svg.push_str(&format!(
+            "<polyline class=\"line {}\" points=\"{}\"/>",
+            escaped(class),
+            points.join(" ")
+        ));
+    }
+    svg.push_str("</svg>");
+    svg.push_str(&format!("<span class=\"chart-most\">{}{}</span>", escaped(&counted(most)), escaped(&unit)));
+    Ok(Value::from_safe_string(svg))
+}
+
+/// `bar([["good", 3], ["bad", 1]], label="…")`: parts of a whole.
+fn bar(parts: Vec<Vec<Value>>, options: Kwargs) -> Result<Value, Error> {
+    let part = |part: Vec<Value>| match &part[..] {
+        [class, size] => Ok((class.to_string(), as_f64(size))),
+        _ => Err(Error::new(ErrorKind::InvalidOperation, "a part is a class and a number")),
+    };
+    let parts = parts.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    let label: String = options.get("label")?;
+    options.assert_all_used()?;
+    let all: f64 = parts.iter().map(|(_, part)| part).sum();
+    let mut svg = format!(
+        "<svg class=\"bar\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\"><rect class=\"rest\" \
+         width=\"100\" height=\"6\"/>",
+        escaped(&label)
+    );
+    let mut x = 0.0;
+    for (class, part) in parts {
+        let width = if all > 0.0 { part / all * 100.0 } else { 0.0 };
+        svg.push_str(&format!(
+            "<rect class=\"{}\" x=\"{x:.2}\" width=\"{width:.2}\" height=\"6\"/>",
+            escaped(&class)
+        ));
+        x += width;
+    }
+    svg.push_str("</svg>");
+    Ok(Value::from_safe_string(svg))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+/// A page that says why there is no other. It needs no template, because that may be what is broken.
+pub(super) fn sorry(title: &str, message: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{title} · Seawall</title><link rel=\"stylesheet\" href=\"{style}\"><main class=\"sorry\"><h1>{title}</h1><p>{message}</p>\
+         <p><a class=\"button\" href=\"/\">To the overview</a></p></main></html>",
+        title = escaped(title),
+        message = escaped(message),
+        style = super::assets::names().get_attr("style").map(|name| name.to_string()).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-1: numbers are short.
+    #[test]
+    fn ui_1_numbers_fit_into_a_glance() {
+        let shown: Vec<String> =
+            [0.0, 7.25, 999.0, 1_234.0, 12_345.0, 4_500_000.0].into_iter().map(counted).collect();
+        assert_eq!(shown, ["0", "7.2", "999", "1 234", "12.3 k", "4.5 M"]);
+        let shown: Vec<String> = [0.25, 7.25, 250.0, 2_500.0, 150_000.0].into_iter().map(millis).collect();
+        assert_eq!(shown, ["250 µs", "7.2 ms", "250 ms", "2.5 s", "2 min"]);
+    }
+
+    /// UI-1, SEC-1: what is put into a drawing is escaped, and a text is escaped in every template.
+    #[test]
+    fn sec_1_texts_stay_texts() {
+        let all = templates();
+        let evil = "<script>alert(1)</script>\"'";
+        for source in
+            ["{{ x }}", "{{ chart([[1, 2]], classes=[x], label=x, unit=x) }}", "{{ bar([[x, 1]], label=x) }}"]
+        {
+            let made = all.render_str(source, minijinja::context! { x => evil }).unwrap();
+            assert!(!made.contains("<script>"), "{made}");
+        }
+        assert!(!sorry(evil, evil).contains("<script>"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Work on many dead letters: its pace, its canary, its brake, and what a restart leaves of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use seawall::{millis, secs};
+use seawall_hub_core::domain::delivery::{DeliveryId, State};
+use seawall_hub_core::domain::letter::{LetterFilter, Standing};
+use seawall_hub_core::domain::operation::{Mode, Operation, OperationId, Plan, Run, Task};
+use seawall_hub_core::port::store::{Desk, PageAt, Store, Tray};
+use seawall_hub_core::service::{Refused, Steering, Work};
+use serde_json::json;
+
+use crate::conformance::Place;
+use crate::scene::{Mood, Scene, USUAL, WELL, everything, says};
+
+fn replay(rate: u32, canary: &[u32]) -> Work {
+    let task = Task::Replay(Plan { mode: Mode::Same, rate, canary: canary.to_vec() });
+    Work { task, filter: LetterFilter::default(), most: None, key: None }
+}
+
+/// So many dead letters, the oldest first.
+async fn dead_letters(scene: &Scene, count: usize) -> Vec<DeliveryId> {
+    scene.peer.feel(says(422));
+    let mut all = Vec::new();
+    for number in 0..count {
+        all.push(scene.one(&format!("evt-{number}"), json!({"number": number})).await);
+    }
+    scene.until_all(&all, State::DeadLettered).await;
+    scene.peer.forget();
+    scene.peer.feel(WELL);
+    all
+}
+
+async fn until(scene: &Scene, id: OperationId, done: impl Fn(&Operation) -> bool) -> Operation {
+    let mut waited = Duration::ZERO;
+    loop {
+        let operation = scene.store.operation(id).await.unwrap().unwrap();
+        if done(&operation) {
+            return operation;
+        }
+        assert!(waited < secs(30), "{operation:?}");
+        tokio::time::sleep(millis(5)).await;
+        waited += millis(5);
+    }
+}
+
+async fn standings(scene: &Scene, all: &[DeliveryId]) -> BTreeMap<Standing, usize> {
+    let mut counts = BTreeMap::new();
+    for id in all {
+        *counts.entry(scene.store.dead_letter(*id).await.unwrap().unwrap().dead.standing).or_default() += 1;
+    }
+    counts
+}
+
+/// HUB-6: a replay of all goes one, then ten, then the rest; each arrives once; it ends when all have ended, and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_replay_of_all_sends_each_once_and_ends() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 60).await;
+            let begun = scene.hub.begin_work(&replay(1_000, &Plan::CANARY)).await.unwrap();
+            assert_eq!((begun.total, begun.run), (60, Run::Running));
+            let done = until(&scene, begun.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((done.run, done.why.as_deref()), (Run::Done, None));
+            assert_eq!((done.tally.begun, done.tally.delivered, done.tally.tried), (60, 60, 60));
+            assert_eq!(standings(&scene, &all).await, BTreeMap::from([(Standing::Delivered, 60)]));
+            let mut events: Vec<String> = scene.peer.took();
+            assert_eq!(events[0], "evt-0", "the oldest is the canary");
+            events.sort();
+            events.dedup();
+            assert_eq!((events.len(), scene.peer.got().len()), (60, 60));
+        })
+        .await;
+}
+
+/// HUB-6: a bad fix is stopped after one, and after ten; what was not begun is as it was. Whoever goes on all the same can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 30).await;
+            scene.peer.feel(says(422));
+            let first = scene.hub.begin_work(&replay(1_000, &Plan::CANARY)).await.unwrap();
+            let stopped = until(&scene, first.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((stopped.run, stopped.tally.begun, scene.peer.got().len()), (Run::Stopped, 1, 1));
+            assert!(stopped.why.as_ref().is_some_and(|why| why.contains("canary")), "{stopped:?}");
+
+            scene.peer.forget();
+            scene.peer.feel(WELL);
+            // All but one of the ten go well.
+            scene.peer.script("evt-5", [says(422)]);
+            let second = scene.hub.begin_work(&replay(1_000, &Plan::CANARY)).await.unwrap();
+            let stopped = until(&scene, second.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((stopped.run, stopped.tally.begun), (Run::Stopped, 11));
+            assert_eq!(scene.peer.got().len(), 11);
+            let counts = standings(&scene, &all).await;
+            assert_eq!(counts.get(&Standing::Open), Some(&18), "{counts:?}");
+
+            // A transient failure is no success either: nobody waits for its retries to see that the fix is bad.
+            scene.peer.forget();
+            scene.peer.script("evt-12", [says(500)]);
+            let third = scene.hub.begin_work(&replay(1_000, &[1])).await.unwrap();
+            let stopped = until(&scene, third.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((stopped.run, stopped.tally.begun), (Run::Stopped, 1));
+            scene.hub.steer_work(third.id, Steering::Resume).await.unwrap();
+            let done = until(&scene, third.id, |operation| operation.run.has_ended()).await;
+            assert_eq!(done.run, Run::Done, "{done:?}");
+            let left = scene.hub.preview(&replay(1, &[]).task, LetterFilter::default()).await.unwrap();
+            assert_eq!((left.found.count, left.sample.len()), (0, 0));
+        })
+        .await;
+}
+
+/// HUB-6: pause, resume and cancel count at once: nothing begins after the answer. What has ended can't be steered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_work_is_paused_resumed_and_cancelled() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            dead_letters(&scene, 80).await;
+            let work = scene.hub.begin_work(&replay(100, &[])).await.unwrap();
+            until(&scene, work.id, |operation| operation.tally.begun > 5).await;
+            let paused = scene.hub.steer_work(work.id, Steering::Pause).await.unwrap();
+            assert_eq!(paused.run, Run::Paused);
+            tokio::time::sleep(millis(300)).await;
+            let later = scene.store.operation(work.id).await.unwrap().unwrap();
+            assert_eq!(later.tally.begun, paused.tally.begun, "nothing began");
+            assert_eq!(
+                scene.hub.steer_work(work.id, Steering::Pause).await.unwrap().run,
+                Run::Paused,
+                "twice"
+            );
+            scene.hub.steer_work(work.id, Steering::Resume).await.unwrap();
+            until(&scene, work.id, |operation| operation.tally.begun > paused.tally.begun).await;
+            let ended = scene.hub.steer_work(work.id, Steering::Cancel).await.unwrap();
+            assert!(ended.ended.is_some());
+            tokio::time::sleep(millis(200)).await;
+            let later = scene.store.operation(work.id).await.unwrap().unwrap();
+            assert_eq!((later.run, later.tally.begun), (Run::Cancelled, ended.tally.begun));
+            let refused = scene.hub.steer_work(work.id, Steering::Resume).await;
+            assert!(
+                matches!(&refused, Err(Refused::Conflict(why)) if why.contains("cancelled")),
+                "{refused:?}"
+            );
+            assert_eq!(scene.store.running().await.unwrap(), []);
+        })
+        .await;
+}
+
+/// HUB-6, PRM-1: a hub that ends in the middle of a replay, again and again, replays each dead letter once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once() {
+    let place = Place::new();
+    let mut scene = Scene::new(&place, USUAL, everything()).await;
+    let (all, id) = scene
+        .play(async {
+            let all = dead_letters(&scene, 120).await;
+            (all, scene.hub.begin_work(&replay(2_000, &[])).await.unwrap().id)
+        })
+        .await;
+    for part in 1..=5 {
+        scene.play(until(&scene, id, |operation| operation.tally.begun >= part * 15)).await;
+        scene = scene.restart(&place).await;
+    }
+    scene
+        .play(async {
+            let done = until(&scene, id, |operation| operation.run.has_ended()).await;
+            assert_eq!((done.run, done.tally.begun, done.tally.delivered), (Run::Done, 120, 120));
+            assert_eq!(standings(&scene, &all).await, BTreeMap::from([(Standing::Delivered, 120)]));
+            let mut replays: BTreeMap<String, Vec<DeliveryId>> = BTreeMap::new();
+            for got in scene.peer.got() {
+                replays.entry(got.event).or_default().push(got.delivery);
+            }
+            assert_eq!(replays.len(), 120);
+            for (event, mut deliveries) in replays {
+                deliveries.dedup();
+                assert_eq!(deliveries.len(), 1, "{event} was replayed as {deliveries:?}");
+            }
+        })
+        .await;
+}
+
+/// HUB-6: two that replay the same, at once: each dead letter is sent once. What is parked is left alone, a limit is kept, and
+/// what fails again is not taken up by the same work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_two_replays_of_the_same_send_each_once() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 40).await;
+            scene.hub.move_letter(all[0], Tray::Aside).await.unwrap();
+            let keyed = Work { key: Some("click".into()), ..replay(500, &[]) };
+            let (a, b) = tokio::join!(scene.hub.begin_work(&keyed), scene.hub.begin_work(&keyed));
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert_eq!(a.id, b.id, "a double click");
+            let other = scene.hub.begin_work(&replay(500, &[])).await.unwrap();
+            for id in [a.id, other.id] {
+                until(&scene, id, |operation| operation.run == Run::Done).await;
+            }
+            assert_eq!(scene.peer.got().len(), 39);
+            let counts = standings(&scene, &all).await;
+            assert_eq!(counts, BTreeMap::from([(Standing::Delivered, 39), (Standing::Parked, 1)]));
+
+            let more = dead_letters_named(&scene, "more", 10).await;
+            scene.peer.feel(says(422));
+            let few = Work { most: Some(4), ..replay(500, &[]) };
+            let few = scene.hub.begin_work(&few).await.unwrap();
+            let done = until(&scene, few.id, |operation| operation.run == Run::Done).await;
+            assert_eq!((done.total, done.tally.begun, done.tally.failed), (4, 4, 4));
+            let counts = standings(&scene, &more).await;
+            assert_eq!(counts, BTreeMap::from([(Standing::FailedAgain, 4), (Standing::Open, 6)]));
+        })
+        .await;
+}
+
+async fn dead_letters_named(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
+    let mut all = Vec::new();
+    for number in 0..count {
+        all.push(scene.dead_letter(&format!("{name}-{number}"), json!({})).await);
+    }
+    scene.peer.forget();
+    all
+}
+
+/// HUB-6: what can't be made anew is skipped, stays open and says why; other work deletes, restores, parks and purges.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 25).await;
+            let broken = seawall_hub_core::domain::rule::Rule {
+                body: Some(r#"{"x":"{{ data.missing }}"}"#.into()),
+                ..everything()
+            };
+            scene.hub.put_rule(broken, None).await.unwrap();
+            let task = Task::Replay(Plan { mode: Mode::Render, rate: 1_000, canary: vec![] });
+            let filter = LetterFilter { ids: all[..5].to_vec(), ..LetterFilter::default() };
+            let work = Work { task, filter, most: None, key: None };
+            let done = scene.hub.begin_work(&work).await.unwrap();
+            let done = until(&scene, done.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((done.tally.begun, done.tally.skipped), (0, 5));
+            assert!(done.why.as_ref().is_some_and(|why| why.contains("missing")), "{done:?}");
+
+            let do_all = async |task: Task| {
+                let (filter, most, key) = (LetterFilter::default(), None, None);
+                let work = Work { task, filter, most, key };
+                let begun = scene.hub.begin_work(&work).await.unwrap();
+                until(&scene, begun.id, |operation| operation.run == Run::Done).await.tally.begun
+            };
+            assert_eq!(do_all(Task::Park).await, 25);
+            assert_eq!(do_all(Task::Delete).await, 0, "what is parked is not meant unless somebody says so");
+            assert_eq!(do_all(Task::Unpark).await, 25);
+            assert_eq!(do_all(Task::Delete).await, 25);
+            assert_eq!(do_all(Task::Restore).await, 25);
+            assert_eq!(standings(&scene, &all).await, BTreeMap::from([(Standing::Open, 25)]));
+            assert_eq!(do_all(Task::Purge).await, 25);
+            assert_eq!(scene.store.dead_letter(all[0]).await.unwrap(), None);
+            let listed = scene.store.operations(PageAt { from: None, size: 3 }).await.unwrap();
+            assert_eq!((listed.items.len(), listed.items[0].task.word()), (3, "purge"));
+        })
+        .await;
+}
+
+/// HUB-6: replays go behind fresh work, and a peer that is away has few ahead of it: the rest stays where it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_peer_that_hangs_has_few_replays_ahead() {
+    let place = Place::new();
+    let slow =
+        r#"{"attempt_timeout":"60s","breaker":{"consecutive_failures":1000},"bulkhead":{"max_calls":4}}"#;
+    let scene = Scene::new(&place, slow, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 100).await;
+            scene.peer.feel(Mood::Hangs);
+            let work = scene.hub.begin_work(&replay(5_000, &[])).await.unwrap();
+            until(&scene, work.id, |operation| operation.tally.begun >= 32).await;
+            tokio::time::sleep(millis(400)).await;
+            let waits = scene.store.operation(work.id).await.unwrap().unwrap();
+            assert_eq!((waits.tally.begun, waits.tally.tried), (32, 0), "no more than a few");
+            let counts = standings(&scene, &all).await;
+            assert_eq!(counts, BTreeMap::from([(Standing::Open, 68), (Standing::Replaying, 32)]));
+            let kept = scene
+                .store
+                .delivery(scene.store.dead_letter(all[31]).await.unwrap().unwrap().dead.replayed.unwrap().0);
+            assert!(kept.await.unwrap().unwrap().0.is_again(), "behind fresh work");
+        })
+        .await;
+}
