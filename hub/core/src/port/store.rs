@@ -24,7 +24,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
-pub use super::desk::{Dead, Desk, Found, Letters, WholeLetter};
+pub use super::desk::{Behind, Dead, Desk, Found, Letters, WholeLetter};
 pub use super::unit::{
     Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
 };

@@ -22,7 +22,7 @@ pub const ATTEMPTS: &str = "seawall.deliveries.attempts";
 pub const CLIENT_DURATION: &str = "http.client.request.duration";
 /// Deliveries that were given up, by why.
 pub const DEAD_LETTERS: &str = "seawall.dead_letters";
-/// Dead letters that nobody has discarded.
+/// Dead letters that are open.
 pub const DEAD_LETTERS_OPEN: &str = "seawall.dead_letters.open";
 /// Deliveries in the hands of this process.
 pub const IN_HAND: &str = "seawall.deliveries.in_hand";
@@ -78,13 +78,7 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 22] = [
     (ATTEMPTS, Measure::Counter, Unit::Count, &["service", "error.type"], "sends, by how they ended"),
     (CLIENT_DURATION, Measure::Histogram, Unit::Seconds, &["service"], "how long a peer took to answer"),
     (DEAD_LETTERS, Measure::Counter, Unit::Count, &["service", "reason"], "deliveries that were given up"),
-    (
-        DEAD_LETTERS_OPEN,
-        Measure::Gauge,
-        Unit::Count,
-        &[],
-        "dead letters that nobody has discarded, of the newest 10000",
-    ),
+    (DEAD_LETTERS_OPEN, Measure::Gauge, Unit::Count, &["service"], "dead letters that are open"),
     (IN_HAND, Measure::Gauge, Unit::Count, &["service"], "deliveries in the hands of this process"),
     (
         WAITING,

@@ -18,16 +18,16 @@ use tower_service::Service;
 use super::routes::{Route, routes};
 use super::*;
 
-const ADMIN: &str = "the-admin-key-of-the-test";
+pub(super) const ADMIN: &str = "the-admin-key-of-the-test";
 
-struct Api {
+pub(super) struct Api {
     _folder: TempDir,
-    hub: Arc<Hub>,
-    router: Router,
+    pub(super) hub: Arc<Hub>,
+    pub(super) router: Router,
 }
 
 impl Api {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
@@ -44,7 +44,13 @@ impl Api {
         api
     }
 
-    async fn ask(&mut self, method: Method, path: &str, key: Option<&str>, body: &Value) -> (u16, Value) {
+    pub(super) async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        key: Option<&str>,
+        body: &Value,
+    ) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri(path).header("x-seawall-reason", "a test");
         if let Some(key) = key {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -56,7 +62,7 @@ impl Api {
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    async fn key(&mut self, name: &str, more: Value) -> String {
+    pub(super) async fn key(&mut self, name: &str, more: Value) -> String {
         let body = services::merged(json!({"name": name}), more);
         let (status, answer) = self.ask(Method::POST, "/api/v1/registry/keys", Some(ADMIN), &body).await;
         assert_eq!(status, 201, "{answer}");

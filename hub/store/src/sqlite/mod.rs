@@ -51,7 +51,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Desk, Due, EventFilter, Found, Kept, Letters, OldEvents, Page,
+    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Found, Kept, Letters, OldEvents, Page,
     PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
@@ -327,7 +327,7 @@ impl Desk for Sqlite {
         filter: LetterFilter,
         behind: u64,
         most: usize,
-    ) -> Result<(Vec<(Dead, Event)>, u64, bool), StoreError> {
+    ) -> Result<Behind, StoreError> {
         self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
     }
 

@@ -30,18 +30,16 @@ pub(super) async fn edit(
     end(fields, "data, request, dryRun, again, reason")?;
     let (dead, whole) = find(hub, caller, id).await?;
     // What is rendered goes where today's rule sends it.
-    may_send(
-        hub,
-        caller,
-        &whole,
-        if matches!(changed, Changed::Data(_)) { Mode::Render } else { Mode::Same },
-    )?;
+    let mode = if matches!(changed, Changed::Data(_)) { Mode::Render } else { Mode::Same };
+    may_send(hub, caller, &whole, mode)?;
     let key = idempotency_key(headers, caller)?;
     let before = Request::from_bytes(&whole.dead.delivery.request, &whole.dead.delivery.payload);
     let edit = changed.into_edit(before.as_ref());
     Ok(match because(reason, hub.edit(dead, &edit, dry, again, key.as_deref())).await {
         Ok(Edited { delivery, request, differences }) => {
-            let address = hub.service(&whole.dead.delivery.service).map(|service| service.address);
+            let kept = &whole.dead.delivery;
+            let today = hub.rule(&kept.rule.0).filter(|_| mode == Mode::Render).map(|rule| rule.service);
+            let address = hub.service(today.as_ref().unwrap_or(&kept.service)).map(|service| service.address);
             let data = json!({
                 "delivery": delivery.map(|delivery| delivery.to_string()), "replayOf": dead.to_string(),
                 "request": shown_request(&request, address.as_deref()), "diff": shown::diff(&differences),

@@ -15,6 +15,8 @@ use crate::source::cloudevents::time::moment;
 pub(super) const NAMES: &str =
     "service, rule, event, reason, status, group, standing, since, until, q, replayed";
 
+/// So many can be named one by one.
+const IDS_MAX: usize = 1_000;
 /// So many characters can be searched for.
 const TEXT_MAX: usize = 1_000;
 
@@ -95,8 +97,11 @@ pub(super) fn letters_or_ids(from: &mut Fields, caller: &Caller) -> LetterFilter
     let mut ids = Vec::new();
     if from.has("ids") {
         let texts = from.texts("ids");
-        if texts.is_empty() {
-            from.wrong("ids", "there is none in it; leave it out for all");
+        if !(1..=IDS_MAX).contains(&texts.len()) {
+            let reason = format!(
+                "1 to {IDS_MAX} are expected; leave it out for all, or choose by what they have in common"
+            );
+            from.wrong("ids", reason);
         }
         for (place, text) in texts.iter().enumerate() {
             match DeliveryId::parse(text) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::operation::Mode;
 use seawall_hub_core::port::store::{Desk, Letters, Store, Tray, WholeLetter};
@@ -150,10 +151,15 @@ pub(super) fn sees(caller: &Caller, whole: &WholeLetter) -> bool {
 }
 
 /// Whether whoever gets it in this mode is for the caller too: a rule may send elsewhere today.
-pub(super) fn may_send(hub: &Hub, caller: &Caller, whole: &WholeLetter, mode: Mode) -> Result<(), Early> {
+pub(super) fn may_send(
+    hub: &Hub,
+    caller: &Caller,
+    whole: &WholeLetter,
+    mode: Mode,
+) -> Result<(), Box<Response>> {
     let today = hub.rule(&whole.dead.delivery.rule.0).filter(|_| mode == Mode::Render);
     match today {
-        Some(rule) if !caller.sees(&rule.service) => Err(missing("dead letter").into()),
+        Some(rule) if !caller.sees(&rule.service) => Err(Box::new(missing("dead letter"))),
         _ => Ok(()),
     }
 }
