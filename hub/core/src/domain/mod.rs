@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod event;
 pub mod event_type;
 pub mod key;
+pub mod poison;
 pub mod retention;
 pub mod rule;
 pub mod service;

@@ -3,6 +3,7 @@
 mod accept;
 mod audit;
 mod call;
+mod caught;
 mod circuits;
 mod dead_letters;
 mod deliver;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use audit::{By, on_behalf_of};
+pub use caught::log_panics;
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};

@@ -24,13 +24,20 @@ use super::{Caught, split_verb};
 use crate::hub::Hub;
 
 /// Those that have not ended.
-const OPEN: [Stands; 6] =
-    [Stands::Leased, Stands::Queued, Stands::Waiting, Stands::Stalled, Stands::Blocked, Stands::Held];
+const OPEN: [Stands; 7] = [
+    Stands::Leased,
+    Stands::Queued,
+    Stands::Waiting,
+    Stands::Stalled,
+    Stands::Blocked,
+    Stands::Held,
+    Stands::Suspect,
+];
 
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.
 const WORDS: [(&str, &[Stands]); 6] = [
-    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased]),
+    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased, Stands::Suspect]),
     ("inFlight", &[Stands::Leased]),
     ("waiting", &[Stands::Waiting, Stands::Stalled]),
     ("held", &OPEN),
@@ -52,7 +59,7 @@ fn word(hub: &Hub, kept: &Kept) -> &'static str {
 
 fn plain_word(state: Stands) -> &'static str {
     match state {
-        Stands::Queued | Stands::Blocked => "pending",
+        Stands::Queued | Stands::Blocked | Stands::Suspect => "pending",
         Stands::Leased => "inFlight",
         Stands::Waiting | Stands::Stalled => "waiting",
         Stands::Held => "held",
@@ -72,6 +79,7 @@ fn waits_for(hub: &Hub, kept: &Kept) -> Option<&'static str> {
         Stands::Stalled => Some("peer"),
         Stands::Waiting => Some("time"),
         Stands::Leased | Stands::Queued => Some("turn"),
+        Stands::Suspect => Some("trial"),
     }
 }
 

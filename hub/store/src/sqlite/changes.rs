@@ -68,6 +68,8 @@ impl<'c> Changes<'c> {
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::Settle(settlement) => self.settle(settlement),
             Change::PutBack(deliveries) => self.put_back(deliveries),
+            Change::Convict(settlement) => self.convict(settlement),
+            Change::Stopped => self.stopped(),
             Change::Replay(replay) => self.replay(replay),
             Change::Discard { dead, at } => self.discard(*dead, *at),
             Change::Bury { whose, most, at } => self.bury(whose, *most, *at),

@@ -204,7 +204,7 @@ pub(super) fn audit(connection: &Connection, page: PageAt) -> rusqlite::Result<P
     page_of(connection, sql, page, None, access::audit_row, |_| true)
 }
 
-fn era(connection: &Connection) -> rusqlite::Result<u64> {
+pub(super) fn era(connection: &Connection) -> rusqlite::Result<u64> {
     let mut era = connection.prepare_cached("SELECT era FROM meta")?;
     era.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }

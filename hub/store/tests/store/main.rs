@@ -9,5 +9,6 @@ mod deliver;
 mod forward;
 mod letters;
 mod order;
+mod poison;
 mod retention;
 mod scene;

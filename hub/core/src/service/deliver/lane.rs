@@ -9,6 +9,7 @@ use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
 use super::seen::{self, Seen};
+use super::trial::Seat;
 use super::watch::Watch;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress};
@@ -50,6 +51,8 @@ pub struct InHand {
     pub ordered: bool,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
+    /// If it is on trial.
+    pub(super) seat: Option<Arc<Seat>>,
 }
 
 /// One service and its deliveries in hand.
@@ -68,6 +71,8 @@ pub(super) struct Lane {
 }
 
 struct State {
+    /// On trial, and so few.
+    trials: VecDeque<InHand>,
     fresh: VecDeque<InHand>,
     again: VecDeque<InHand>,
     /// Fresh ones since the last that was tried again.
@@ -115,6 +120,7 @@ pub(super) struct Space {
 impl Lane {
     pub(super) fn new(service: Service, guard: Guard, attempts: u32) -> Arc<Self> {
         let state = State {
+            trials: VecDeque::new(),
             fresh: VecDeque::new(),
             again: VecDeque::new(),
             fresh_in_a_row: 0,
@@ -183,7 +189,9 @@ impl Lane {
     /// Takes a delivery in hand; gives it back, if there is no room.
     pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
         let mut state = self.lock();
-        if delivery.progress.failures > 0 {
+        if delivery.seat.is_some() {
+            state.trials.push_back(delivery);
+        } else if delivery.progress.failures > 0 {
             if state.again.len() >= AGAIN_MAX {
                 return Some(delivery);
             }
@@ -232,7 +240,7 @@ impl Lane {
 
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
-        state.fresh.len() + state.again.len() + state.sending + state.settling
+        state.trials.len() + state.fresh.len() + state.again.len() + state.sending + state.settling
     }
 
     /// Since when the oldest that was never tried has been waiting in hand.
@@ -251,10 +259,11 @@ impl Lane {
         let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();
         let full = state.sending >= state.allowed.min(most);
-        if full || self.paused.load(Ordering::Acquire) || (state.fresh.is_empty() && state.again.is_empty()) {
+        let empty = state.trials.is_empty() && state.fresh.is_empty() && state.again.is_empty();
+        if full || self.paused.load(Ordering::Acquire) || empty {
             return (Turn::Rest, false);
         }
-        if let Some(until) = state.parked_until.max(state.throttled_until).filter(|until| now < *until) {
+        if let Some(until) = state.rests_until(now) {
             return (Turn::Park(until.since(now)), false);
         }
         let Some(delivery) = state.next() else { return (Turn::Rest, false) };
@@ -283,11 +292,15 @@ impl Lane {
         self.lock().settling -= 1;
     }
 
-    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then.
-    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
+    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then. One that was on trial is
+    /// given back: it does not wait here with its mark.
+    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) -> Option<InHand> {
         let mut state = self.lock();
         state.sending -= 1;
-        if delivery.progress.failures > 0 {
+        let mut on_trial = None;
+        if delivery.seat.is_some() {
+            on_trial = Some(delivery);
+        } else if delivery.progress.failures > 0 {
             state.again.push_front(delivery);
         } else {
             state.fresh.push_front(delivery);
@@ -298,6 +311,20 @@ impl Lane {
         }
         drop(state);
         self.bell.notify_one();
+        on_trial
+    }
+
+    /// Whether it would send what it has.
+    pub(super) fn is_open(&self, now: Tick) -> bool {
+        let off = self.is_closed()
+            || self.stopping.load(Ordering::Acquire)
+            || self.paused.load(Ordering::Acquire);
+        !off && self.lock().rests_until(now).is_none()
+    }
+
+    /// What is on trial and was not begun, if nothing is sent now.
+    pub(super) fn call_off(&self, now: Tick) -> VecDeque<InHand> {
+        if self.is_open(now) { VecDeque::new() } else { std::mem::take(&mut self.lock().trials) }
     }
 
     /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
@@ -358,7 +385,15 @@ impl State {
         (self.parked_until, self.allowed) = (None, 1);
     }
 
+    /// Until when nothing is sent, by the hub's own policy or because the peer asked for it.
+    fn rests_until(&self, now: Tick) -> Option<Tick> {
+        self.parked_until.max(self.throttled_until).filter(|until| now < *until)
+    }
+
     fn next(&mut self) -> Option<InHand> {
+        if let Some(on_trial) = self.trials.pop_front() {
+            return Some(on_trial);
+        }
         let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
         let taken = if again { self.again.pop_front() } else { None };
         if taken.is_some() {
@@ -405,9 +440,10 @@ mod tests {
             event: "evt".into(),
             event_accepted: Millis(0),
             trace: None,
-            progress: Progress { accepted: Millis(0), counted: 0, failures: 0 },
+            progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },
             ordered: false,
             replay_of: None,
+            seat: None,
         }
     }
 
@@ -426,7 +462,7 @@ mod tests {
         lane.sent(true);
         lane.sent(true);
         assert!(matches!(lane.turn(at(1)).0, Turn::Park(_)), "some that went well");
-        lane.park(*refused, at(2), false);
+        assert!(lane.park(*refused, at(2), false).is_none());
         assert!(matches!(lane.turn(at(3)).0, Turn::Park(_)), "one that found the bulkhead full");
         lane.unpark();
         assert!(matches!(lane.turn(at(4)).0, Turn::Park(_)), "a replay of something else");
