@@ -23,8 +23,8 @@ mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use audit::{By, on_behalf_of};
-pub use caught::log_panics;
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
+pub use caught::log_panics;
 pub use circuits::Move;
 pub use dead_letters::{Again, Mode};
 pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};

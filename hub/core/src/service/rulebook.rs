@@ -127,7 +127,11 @@ impl Rulebook {
             let Entry { name, version, service, enabled, hold, program } = entry;
             matched.tally.considered += 1;
             // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
-            let applied = caught(|| apply(program, &view, event));
+            let applied = caught(|| {
+                #[cfg(seawall_sabotage)]
+                super::caught::sabotage(name.as_str());
+                apply(program, &view, event)
+            });
             let panicked = applied.is_err();
             let (order, request) = match applied.unwrap_or_else(|panic| Ok((None, Err(over(&panic))))) {
                 Ok(made) => made,
@@ -162,8 +166,6 @@ type Rendered = (Option<String>, Result<Request, Mistake>);
 
 /// What one rule makes of an event: the order that it belongs to and the request, or that its filter does not take it.
 fn apply(program: &Program, view: &View, event: &Bytes) -> Result<Rendered, Verdict> {
-    #[cfg(seawall_sabotage)]
-    super::caught::sabotage(event);
     match program.filter().map_or(Verdict::Match, |filter| filter.judge(view)) {
         Verdict::Match => {}
         verdict => return Err(verdict),

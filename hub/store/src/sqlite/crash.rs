@@ -70,8 +70,7 @@ pub(super) fn convicts(connection: &Connection) -> rusqlite::Result<Vec<(Kept, E
          JOIN requests r ON r.delivery = d.number WHERE d.state = {SUSPECT} AND d.together = 0"
     ))?;
     let convict = |row: &rusqlite::Row<'_>| {
-        let evidence =
-            Evidence { crashes: row.get(KEPT_COLUMNS + 2)?, starts: row.get(KEPT_COLUMNS + 3)? };
+        let evidence = Evidence { crashes: row.get(KEPT_COLUMNS + 2)?, starts: row.get(KEPT_COLUMNS + 3)? };
         Ok((rows::kept_row(row, era, Some(KEPT_COLUMNS))?, evidence))
     };
     statement.query_map([], convict)?.collect()

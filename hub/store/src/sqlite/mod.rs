@@ -44,8 +44,8 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Evidence, Kept, OldEvents, Page, PageAt, Registered,
-    Room, Store, StoreError, Unit, Urgency, Whose,
+    Census, Committed, Dead, DeliveryFilter, Due, EventFilter, Evidence, Kept, OldEvents, Page, PageAt,
+    Registered, Room, Store, StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 

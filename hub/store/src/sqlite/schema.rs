@@ -4,8 +4,8 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
-use super::{OpenError, crash};
 use super::unit_of_work::{at_start, translate};
+use super::{OpenError, crash};
 
 /// What holds for one start of the process.
 #[derive(Clone, Copy, Debug)]

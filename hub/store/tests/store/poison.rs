@@ -113,7 +113,10 @@ async fn prm_1_a_company_on_trial_shrinks_until_one_is_convicted() {
     let store = place.open();
     let convicts = store.convicts().await.unwrap();
     assert_eq!(convicts.len(), 1);
-    assert_eq!((convicts[0].0.id, convicts[0].1.crashes, &*convicts[0].1.starts), (alone[0].id, 5, "1, 2, 3, 4, 5"));
+    assert_eq!(
+        (convicts[0].0.id, convicts[0].1.crashes, &*convicts[0].1.starts),
+        (alone[0].id, 5, "1, 2, 3, 4, 5")
+    );
     assert!(ids.contains(&alone[0].id));
     let others = take(&store, &[]).await;
     assert_eq!((others.len(), others[0].together), (1, 1), "the other of the two is tried alone as well");

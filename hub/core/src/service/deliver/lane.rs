@@ -316,9 +316,8 @@ impl Lane {
 
     /// Whether it would send what it has.
     pub(super) fn is_open(&self, now: Tick) -> bool {
-        let off = self.is_closed()
-            || self.stopping.load(Ordering::Acquire)
-            || self.paused.load(Ordering::Acquire);
+        let off =
+            self.is_closed() || self.stopping.load(Ordering::Acquire) || self.paused.load(Ordering::Acquire);
         !off && self.lock().rests_until(now).is_none()
     }
 

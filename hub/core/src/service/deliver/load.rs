@@ -157,6 +157,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
             // It is still in this process's hand, and goes back the next time.
             self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
         }
+        // There may be suspects among them.
+        self.court.free.notify_one();
         put.map(drop)
     }
 }

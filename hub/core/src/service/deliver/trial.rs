@@ -6,7 +6,7 @@
 //! goes first in its lane, and from there on like any other: guard, limits, schedule and order are the same. What came of it
 //! takes away the mark with the same commit that writes it down. If it was not sent after all, it goes back and waits anew.
 //!
-//! Suspects only ever come from a start, so a hub that has none asks the store once.
+//! Suspects only ever come from a start, or back from a trial that did not take place. So a hub that has none asks the store once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +17,7 @@ use tokio::sync::Notify;
 use super::Shared;
 use super::lane::InHand;
 use crate::domain::delivery::{DeliveryId, Reason};
-use crate::port::store::{
-    Change, Evidence, Following, Kept, Settlement, Store, StoreError, Unit, Urgency,
-};
+use crate::port::store::{Change, Evidence, Following, Kept, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::Transport;
 use crate::service::watch;
 
@@ -31,8 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct Court {
     /// The company of each.
     on_trial: Mutex<Vec<u32>>,
-    /// Rung when a place gets free.
-    free: Notify,
+    /// Rung when a place gets free, or a suspect may have come back.
+    pub(super) free: Notify,
 }
 
 /// A place in the court: as long as it is held, its delivery is on trial.
@@ -69,13 +67,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
     pub(super) async fn hold_court(self: Arc<Self>) -> StoreError {
         loop {
             match self.sit().await {
-                Ok(false) => return std::future::pending().await,
+                Ok(false) => self.court.free.notified().await,
                 Err(error @ StoreError::Fatal(_)) => return error,
-                Ok(true) | Err(_) => {}
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = self.court.free.notified() => {}
+                Ok(true) | Err(_) => tokio::select! {
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = self.court.free.notified() => {}
+                },
             }
         }
     }
