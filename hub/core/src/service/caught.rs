@@ -50,11 +50,11 @@ fn log(info: &PanicHookInfo<'_>) {
 
 /// Runs it, and turns its panic into a value. Whoever calls this never uses what has panicked again.
 pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
-    let _ = PLACE.try_with(|last| last.take());
+    let _ = PLACE.try_with(RefCell::take);
     catch_unwind(AssertUnwindSafe(run)).map_err(|said| {
         // Dropping it may panic too, which changes nothing.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(said)));
-        Panicked { place: PLACE.try_with(|last| last.take()).ok().flatten() }
+        Panicked { place: PLACE.try_with(RefCell::take).ok().flatten() }
     })
 }
 

@@ -234,7 +234,6 @@ fn ends_the_process(hub: &mut Supervised, bad: &str) -> String {
     let arrived = near.arrived().len();
     assert_eq!(arrived, events.len(), "each is one delivery to `near`");
     assert!(hub.log().contains("[Delivery][Quarantine] Failed!"), "{}", hub.log());
-    eprintln!("{bad}: {} crashes, {} events beside it", hub.crashes, events.len());
     errors.last().unwrap().clone()
 }
 
@@ -246,6 +245,7 @@ fn prm_1_an_event_that_aborts_the_process_is_quarantined_and_its_neighbours_go_o
     let _alone = alone();
     let mut hub = Supervised::start(binary);
     let error = ends_the_process(&mut hub, "abort-1");
+    eprintln!("an event that aborts: {} crashes", hub.crashes);
     assert!(error.contains("while it was alone on trial"), "{error}");
     assert!((3..=6).contains(&hub.crashes), "{}", hub.crashes);
 }
@@ -258,6 +258,7 @@ fn prm_1_an_event_that_hangs_the_process_is_quarantined_and_its_neighbours_go_on
     let _alone = alone();
     let mut hub = Supervised::start(binary);
     let error = ends_the_process(&mut hub, "hang-1");
+    eprintln!("an event that hangs: {} crashes", hub.crashes);
     assert!(error.contains("while it was alone on trial"), "{error}");
     let log = hub.log();
     assert_eq!(log.matches("[Hub][Watchdog] Failed!").count(), hub.crashes as usize, "{log}");
