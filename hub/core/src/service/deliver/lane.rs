@@ -8,16 +8,13 @@ use std::time::Duration;
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
+use super::hand::InHand;
 use super::seen::{self, Seen};
-use super::trial::Seat;
 use super::watch::Watch;
 use crate::domain::circuit::Circuit;
-use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::domain::trace::TraceId;
-use crate::render::Request;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -27,33 +24,6 @@ const AGAIN_MAX: usize = 500;
 const SENDING_MAX: usize = 256;
 /// So many fresh ones go out for one that is tried again.
 const FRESH_FOR_AGAIN: u32 = 4;
-
-/// A delivery in hand.
-#[derive(Clone, Debug)]
-pub struct InHand {
-    /// Its name.
-    pub id: DeliveryId,
-    /// The rule that asks for it.
-    pub rule: Slug,
-    /// And its version.
-    pub rule_version: u64,
-    /// What is sent.
-    pub request: Request,
-    /// The event that it is about.
-    pub event: String,
-    /// When that was accepted.
-    pub event_accepted: Millis,
-    /// The trace that it belongs to, if it said so.
-    pub trace: Option<TraceId>,
-    /// What it has cost so far.
-    pub progress: Progress,
-    /// Whether others wait behind it.
-    pub ordered: bool,
-    /// The dead letter that it replays, if it does.
-    pub replay_of: Option<DeliveryId>,
-    /// If it is on trial.
-    pub(super) seat: Option<Arc<Seat>>,
-}
 
 /// One service and its deliveries in hand.
 pub(super) struct Lane {
@@ -409,7 +379,8 @@ mod tests {
     use seawall::{Clock, secs};
 
     use super::*;
-    use crate::render::Body;
+    use crate::domain::delivery::{DeliveryId, Progress};
+    use crate::render::{Body, Request};
 
     fn lane() -> Arc<Lane> {
         let service = Service {

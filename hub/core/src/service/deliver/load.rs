@@ -8,7 +8,7 @@ use tracing::error;
 use tracing::field::display;
 
 use super::Shared;
-use super::lane::InHand;
+use super::hand::InHand;
 use crate::domain::delivery::Reason;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;

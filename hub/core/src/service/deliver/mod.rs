@@ -9,6 +9,7 @@
 //! of retries delays fresh work by a fifth at most. A lane holds a bounded number in hand; the rest waits in the store, and
 //! the [loader](load) brings it when there is room.
 
+mod hand;
 mod lane;
 mod load;
 mod now;
@@ -17,7 +18,8 @@ mod send;
 mod trial;
 mod watch;
 
-pub use lane::{FRESH_MAX, InHand};
+pub use hand::InHand;
+pub use lane::FRESH_MAX;
 pub use now::{Answered, Target};
 
 use std::collections::HashMap;

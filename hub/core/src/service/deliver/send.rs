@@ -7,7 +7,8 @@ use seawall::{Error, Fault, Kind, Policy, Ran};
 use seawall_dist::deadletter::{Answer as Said, Attempt};
 use tokio::task::JoinSet;
 
-use super::lane::{InHand, Lane, Turn};
+use super::hand::InHand;
+use super::lane::{Lane, Turn};
 use super::{Shared, is_closed};
 use crate::domain::delivery::{Next, Outcome, Reason, after};
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};

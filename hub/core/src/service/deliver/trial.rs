@@ -15,7 +15,7 @@ use seawall_dist::deadletter::Attempt;
 use tokio::sync::Notify;
 
 use super::Shared;
-use super::lane::InHand;
+use super::hand::InHand;
 use crate::domain::delivery::{DeliveryId, Reason};
 use crate::port::store::{Change, Evidence, Following, Kept, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::Transport;
@@ -65,8 +65,12 @@ impl Drop for Seat {
 impl<S: Store, T: Transport> Shared<S, T> {
     /// Convicts who is guilty, and tries the suspects until there are none.
     pub(super) async fn hold_court(self: Arc<Self>) -> StoreError {
+        let mut judged = false;
         loop {
-            match self.sit().await {
+            // Only a start makes convicts.
+            let sat = if judged { self.sit().await } else { self.judge().await.map(|()| true) };
+            judged |= sat.is_ok();
+            match sat {
                 Ok(false) => self.court.free.notified().await,
                 Err(error @ StoreError::Fatal(_)) => return error,
                 Ok(true) | Err(_) => tokio::select! {
@@ -77,11 +81,17 @@ impl<S: Store, T: Transport> Shared<S, T> {
         }
     }
 
-    /// Whether there may be more to do.
-    async fn sit(&self) -> Result<bool, StoreError> {
+    /// Gives up who was alone on trial when the process ended.
+    async fn judge(&self) -> Result<(), StoreError> {
         for (kept, evidence) in self.store.convicts().await? {
             self.convict(&kept, &evidence).await?;
         }
+        self.court.free.notify_one();
+        Ok(())
+    }
+
+    /// Tries whom there is room for. Whether there may be more to do.
+    async fn sit(&self) -> Result<bool, StoreError> {
         self.call_off().await?;
         let mut waiting = self.store.suspects().await?;
         let on_trial = self.court.on_trial();

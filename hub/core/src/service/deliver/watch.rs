@@ -9,7 +9,7 @@ use seawall_dist::deadletter::Attempt;
 use tracing::field::display;
 use tracing::{Level, debug, enabled, error, info, warn};
 
-use super::lane::InHand;
+use super::hand::InHand;
 use crate::domain::delivery::{Outcome, Reason};
 use crate::domain::slug::Slug;
 use crate::port::store::Following;
