@@ -13,7 +13,6 @@ use super::seen::{self, Seen};
 use super::watch::Watch;
 use crate::domain::circuit::Circuit;
 use crate::domain::service::Service;
-use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
@@ -380,6 +379,7 @@ mod tests {
 
     use super::*;
     use crate::domain::delivery::{DeliveryId, Progress};
+    use crate::domain::slug::Slug;
     use crate::render::{Body, Request};
 
     fn lane() -> Arc<Lane> {
