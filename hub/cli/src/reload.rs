@@ -68,6 +68,7 @@ impl Reload {
             data_dir: self.holds.data_dir.clone(),
             otlp_endpoint: self.holds.otlp_endpoint.clone(),
             log_format: self.holds.log_format,
+            watchdog: self.holds.watchdog,
             ..next
         };
         let (changed, restart) = (changed.join(", "), restart.join(", "));
@@ -130,6 +131,7 @@ fn needs_restart(before: &Settings, next: &Settings) -> Vec<&'static str> {
         ("data_dir", before.data_dir != next.data_dir),
         ("otlp_endpoint", before.otlp_endpoint != next.otlp_endpoint),
         ("log.format", before.log_format != next.log_format),
+        ("watchdog", before.watchdog != next.watchdog),
     ])
 }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use seawall::task::shutdown::{Phase, Shutdown};
 use seawall_hub_server::log::Log;
+use seawall_hub_server::pulse::Watchdog;
 use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
@@ -44,6 +45,11 @@ pub(crate) struct Serve {
 /// The last lines have so long to get out; whoever reads them may be gone.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
+/// The threads of the runtime have so long to come back.
+const THREADS_MAX: Duration = Duration::from_secs(5);
+/// And the store to write down that the end is in order.
+const LAST_WORD_MAX: Duration = Duration::from_secs(2);
+
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if self.admin_key.is_some() {
@@ -56,8 +62,14 @@ impl Serve {
             Err(wrong) => return Ok(Failure::usage(format!("{wrong:#}")).tell()),
         };
         let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
+        seawall_hub_server::log_panics();
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(self.serve(settings, log.clone())),
+            Ok(runtime) => {
+                let ended = runtime.block_on(self.serve(settings, log.clone()));
+                // A thread that does not come back must not hold up the end.
+                runtime.shutdown_timeout(THREADS_MAX);
+                ended
+            }
             Err(error) => Err(error.into()),
         };
         // Said by the log and by nobody else: writing to a stderr that nobody reads would hold up the end.
@@ -111,6 +123,7 @@ impl Serve {
             sources = hub.sources().len(), "[Hub][Start] Success."
         );
 
+        let watchdog = watch(&hub, settings.watchdog, &log)?;
         let following = async {
             match self.config {
                 Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
@@ -131,8 +144,14 @@ impl Serve {
             error = hub.broken() => Err(error),
             () = hub.export_traces() => unreachable!("it has no end"),
             () = following => unreachable!("it has no end"),
+            () = hub.pulse().beat() => unreachable!("it has no end"),
         };
+        drop(watchdog);
         hub.tell();
+        if ended.is_ok() && hub.pulse().is_well() {
+            // If that can't be written, what is in hand counts a crash, and no more than that.
+            let _ = tokio::time::timeout(LAST_WORD_MAX, hub.stopped()).await;
+        }
         match ended {
             Ok(exit_code) => {
                 info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
@@ -155,6 +174,19 @@ fn admin_key() -> anyhow::Result<Option<String>> {
         bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
     }
     Ok(Some(key.to_owned()))
+}
+
+/// Ends the process if it stands still: whoever watches over it starts it again, and what it had in hand counts a crash.
+fn watch(hub: &Hub, limit: Duration, log: &Log) -> anyhow::Result<Watchdog> {
+    let log = log.clone();
+    let end = move |still: Duration| {
+        let cause =
+            format!("a thread of the process has stood still for {} s; it ends itself", still.as_secs());
+        error!(target: "seawall", cause, action = "ManualReview", "[Hub][Watchdog] Failed!");
+        log.flush(FLUSH_MAX);
+        std::process::abort();
+    };
+    hub.pulse().watch(limit, end).context("can't start the watchdog")
 }
 
 /// Where programs of this system keep their data.

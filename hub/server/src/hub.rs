@@ -18,6 +18,7 @@ use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Re
 use seawall_hub_store::Sqlite;
 
 use crate::numbers::Numbers;
+use crate::pulse::Pulse;
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
@@ -32,6 +33,7 @@ pub struct Hub {
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
+    pulse: Arc<Pulse>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -93,7 +95,8 @@ impl Hub {
         if spans.are_wanted() {
             inner.time_rules();
         }
-        let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
+        let (pulse, gates) = (Arc::default(), RwLock::default());
+        let hub = Hub { inner, transport, keyring, spans, exporter, pulse, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
     }
@@ -102,6 +105,12 @@ impl Hub {
     pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
         self.transport.change_client(client(ranges)?);
         Ok(())
+    }
+
+    /// Whether the process gets on with its work.
+    #[must_use]
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.

@@ -57,6 +57,8 @@ pub struct Kept {
     pub progress: Progress,
     /// Those with the same key go out one after the other.
     pub order: Option<String>,
+    /// Of a suspect: together with how many it may be tried, itself among them. 0 of all others.
+    pub together: u32,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
     /// The request as it was rendered. Not in lists.
@@ -289,6 +291,21 @@ pub trait Store: Desk + Send + Sync + 'static {
         room: Vec<Room>,
     ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
 
+    /// Services with suspects that wait to be tried.
+    fn suspects(&self) -> impl Future<Output = Result<Vec<Slug>, StoreError>> + Send;
+
+    /// Takes suspects of these services to be tried, beside those that are on trial already: as many as the rules of
+    /// [`poison`](crate::domain::poison) allow, those that may be in the smallest company first. From the commit on they are
+    /// marked: should the process end, it was while they were on trial.
+    fn take_suspects(
+        &self,
+        services: Vec<Slug>,
+        on_trial: Vec<u32>,
+    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+
+    /// Those that were alone on trial when the process ended, with what is known against them.
+    fn convicts(&self) -> impl Future<Output = Result<Vec<(Kept, Evidence)>, StoreError>> + Send;
+
     /// When the next delivery of each service is due, for those that have one.
     fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
 
@@ -298,6 +315,15 @@ pub trait Store: Desk + Send + Sync + 'static {
         limits: Limits,
         behind: u64,
     ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
+}
+
+/// What is known against a delivery.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Evidence {
+    /// So often it was in hand when the process ended.
+    pub crashes: u32,
+    /// The starts that ended so, counted as the store counts them, with commas in between.
+    pub starts: String,
 }
 
 /// Events that may go.

@@ -313,7 +313,10 @@ pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
 /// What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
 fn new_delivery(made: &Made, has_room: impl Fn(&Slug) -> bool) -> NewDelivery {
     let (request, birth) = match &made.request {
-        Err(mistake) => (Vec::new(), Birth::Dead { error: mistake.to_string(), hold: made.hold }),
+        Err(mistake) => {
+            let (reason, error) = (made.reason(), mistake.to_string());
+            (Vec::new(), Birth::Dead { reason, error, hold: made.hold })
+        }
         Ok(request) if !made.enabled => (request.to_bytes(), Birth::Held),
         Ok(request) if has_room(&made.service) => (request.to_bytes(), Birth::Leased),
         Ok(request) => (request.to_bytes(), Birth::Queued),

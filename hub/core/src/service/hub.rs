@@ -178,6 +178,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.deliver.finish().await;
     }
 
+    /// The process ends in order: what is still in hand is no suspect for that.
+    pub async fn stopped(&self) -> Result<(), StoreError> {
+        self.store.commit(Urgency::Admin, Unit::of(Change::Stopped)).await.map(drop)
+    }
+
     /// Keeps an event, and takes in hand what it leads to.
     pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
         let coming = self.watch.comes(&incoming);

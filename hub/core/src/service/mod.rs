@@ -3,6 +3,7 @@
 mod accept;
 mod audit;
 mod call;
+mod caught;
 mod circuits;
 mod content;
 mod deliver;
@@ -26,6 +27,7 @@ pub use crate::domain::operation::Mode;
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
 pub use audit::{By, because, on_behalf_of};
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
+pub use caught::log_panics;
 pub use circuits::Move;
 pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use desk::{Again, Difference, Edit, Edited, Preview, Steering, Work, curl, differences, record};

@@ -26,9 +26,13 @@ pub(super) async fn health(State(hub): State<Arc<Hub>>) -> Response {
     success(StatusCode::OK, &json!({"state": "up", "circuitsNotClosed": open}))
 }
 
-/// Whether the process is worth keeping.
-pub(super) async fn liveness() -> Response {
-    success(StatusCode::OK, &json!({"state": "up"}))
+/// Whether the process is worth keeping: whether all its threads get on with their work. If none does, nobody answers.
+pub(super) async fn liveness(State(hub): State<Arc<Hub>>) -> Response {
+    if hub.pulse().is_well() {
+        return success(StatusCode::OK, &json!({"state": "up"}));
+    }
+    let word = "a thread of the process has stood still for too long; it has to be started again";
+    problem(StatusCode::SERVICE_UNAVAILABLE, "stuck", word, true)
 }
 
 /// Whether it can take work: whether the store answers.

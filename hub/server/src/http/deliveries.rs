@@ -19,13 +19,20 @@ use super::services::merged;
 use crate::hub::Hub;
 
 /// Those that have not ended.
-const OPEN: [Stands; 6] =
-    [Stands::Leased, Stands::Queued, Stands::Waiting, Stands::Stalled, Stands::Blocked, Stands::Held];
+const OPEN: [Stands; 7] = [
+    Stands::Leased,
+    Stands::Queued,
+    Stands::Waiting,
+    Stands::Stalled,
+    Stands::Blocked,
+    Stands::Held,
+    Stands::Suspect,
+];
 
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.
 const WORDS: [(&str, &[Stands]); 6] = [
-    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased]),
+    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased, Stands::Suspect]),
     ("inFlight", &[Stands::Leased]),
     ("waiting", &[Stands::Waiting, Stands::Stalled]),
     ("held", &OPEN),
@@ -47,7 +54,7 @@ fn word(hub: &Hub, kept: &Kept) -> &'static str {
 
 pub(super) fn plain_word(state: Stands) -> &'static str {
     match state {
-        Stands::Queued | Stands::Blocked => "pending",
+        Stands::Queued | Stands::Blocked | Stands::Suspect => "pending",
         Stands::Leased => "inFlight",
         Stands::Waiting | Stands::Stalled => "waiting",
         Stands::Held => "held",
@@ -67,6 +74,7 @@ fn waits_for(hub: &Hub, kept: &Kept) -> Option<&'static str> {
         Stands::Stalled => Some("peer"),
         Stands::Waiting => Some("time"),
         Stands::Leased | Stands::Queued => Some("turn"),
+        Stands::Suspect => Some("trial"),
     }
 }
 

@@ -184,6 +184,8 @@ impl Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
+        #[cfg(seawall_sabotage)]
+        super::sabotage::poison(letter);
         let request = self.outgoing(service, request, letter)?;
         match self.client().exchange(&request, attempt).await {
             Ok(response) => {

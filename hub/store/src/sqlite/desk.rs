@@ -36,24 +36,25 @@ const fn column(standing: Standing) -> &'static str {
 }
 
 impl Changes<'_> {
-    /// A delivery has been given up: it joins those that have failed alike. If it replays another dead letter, that one has
-    /// failed again.
+    /// A delivery has been given up after so many sends: it joins those that have failed alike. If it replays another dead letter,
+    /// that one has failed again.
     pub(super) fn add_dead_letter(
         &mut self,
         delivery: i64,
         at: Millis,
         attempt: Option<&Attempt>,
+        sends: u32,
     ) -> Result<(), StoreError> {
         let row = self.find(
-            "SELECT service, rule, reason, replay_of, failures FROM deliveries WHERE number = ?1",
+            "SELECT service, rule, reason, replay_of FROM deliveries WHERE number = ?1",
             [delivery],
             |row| {
                 let reason = rows::reason(row, 2)?.unwrap_or(Reason::Impossible);
                 let names = (rows::slug(row, 0)?, rows::slug(row, 1)?);
-                Ok((names, reason, row.get::<_, Option<i64>>(3)?, row.get::<_, u32>(4)?))
+                Ok((names, reason, row.get::<_, Option<i64>>(3)?))
             },
         )?;
-        let Some(((service, rule), reason, replay_of, failures)) = row else {
+        let Some(((service, rule), reason, replay_of)) = row else {
             return Err(StoreError::Failed(format!("delivery {delivery} is not there")));
         };
         let failure = failure(service, rule, reason, attempt);
@@ -65,7 +66,7 @@ impl Changes<'_> {
             params![delivery, grouping, at.0, status, error],
         )?;
         match replay_of {
-            Some(original) => self.replay_ended(original, delivery, Standing::FailedAgain, failures == 0),
+            Some(original) => self.replay_ended(original, delivery, Standing::FailedAgain, sends <= 1),
             None => Ok(()),
         }
     }

@@ -4,8 +4,8 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
-use super::OpenError;
 use super::unit_of_work::{at_start, translate};
+use super::{OpenError, crash};
 
 /// What holds for one start of the process.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,8 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step)?;
         }
+        crash::take_up(connection)?;
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
-        // What the start before had in hand is due at once.
-        connection.execute(
-            "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN 1 ELSE 2 END, due = 0
-             WHERE state = 0",
-            [],
-        )?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
             Ok(Start {
                 epoch: row.get::<_, i64>(0)?.cast_unsigned(),

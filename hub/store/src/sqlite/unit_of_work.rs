@@ -7,7 +7,7 @@ use rusqlite::{Connection, Error, ffi};
 use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 
 use super::changes::Changes;
-use super::queue::{Queue, Work};
+use super::queue::{Queue, Take, Work};
 use super::room;
 use super::schema::Start;
 use super::watch::Commits;
@@ -86,8 +86,8 @@ impl Writer {
         match work {
             Work::Commit(unit, reply) => {
                 let made = match &unit.changes[..] {
-                    // It makes many changes, and the others beside it must not pay for what is wrong with it.
-                    [Change::Prune(_) | Change::Step(_) | Change::Index { .. }] => {
+                    // They make several changes, and the others beside them must not pay for what is wrong with one.
+                    [Change::Prune(_) | Change::Convict(_) | Change::Step(_) | Change::Index { .. }] => {
                         self.alone(|changes| changes.unit(&unit))
                     }
                     [_] | [Change::Once(_), _] => self.bare(|changes| changes.unit(&unit)),
@@ -97,8 +97,14 @@ impl Writer {
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
                 stands
             }
-            Work::TakeDue(now, room, reply) => {
-                let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
+            Work::Take(what, reply) => {
+                let taken = self.alone(|changes| {
+                    let taken = match &what {
+                        Take::Due(now, room) => changes.due(*now, room),
+                        Take::Suspects(services, on_trial) => changes.suspects(services, on_trial),
+                    };
+                    taken.map_err(|error| translate(&error))
+                });
                 let stands = self.stands(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 stands
@@ -180,7 +186,7 @@ pub(super) fn at_start<T>(
 pub(super) fn refuse(work: Work, error: &StoreError) {
     match work {
         Work::Commit(_, reply) => drop(reply.send(Err::<Committed, _>(error.clone()))),
-        Work::TakeDue(_, _, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
+        Work::Take(_, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
     }
 }
 

@@ -33,9 +33,9 @@ pub(super) fn delivery() -> Vec<Field> {
         need("state", states()),
         need(
             "waitsFor",
-            words(&["service", "rule", "order", "peer", "time", "turn"])
+            words(&["service", "rule", "order", "peer", "time", "turn", "trial"])
                 .or_null()
-                .says("If it has not ended"),
+                .says("If it has not ended. A trial: the process ended more than once while it was in hand"),
         ),
         need("event", text().says("The id of the event")),
         need("rule", slug()),
