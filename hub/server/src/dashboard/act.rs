@@ -77,7 +77,7 @@ fn of_json(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
     let text = |name: &str| whole[name].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
     let body = whole.get("body").filter(|body| !body.is_null()).cloned();
     let (to, done) = (text("to").unwrap_or_default(), text("done").unwrap_or_default());
-    (text("csrf"), wish(text("method"), text("path"), body, text("reason"), (to, done)))
+    (text("csrf"), wish(text("method").as_deref(), text("path"), body, text("reason"), (to, done)))
 }
 
 /// The fields of a form.
@@ -101,19 +101,19 @@ fn of_form(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
     let body = (!fields.is_empty()).then_some(Value::Object(fields));
     let wish = match wrong {
         Some(word) => Err(word),
-        None => wish(method, path, body, reason, (to, done)),
+        None => wish(method.as_deref(), path, body, reason, (to, done)),
     };
     (token, wish)
 }
 
 fn wish(
-    method: Option<String>,
+    method: Option<&str>,
     path: Option<String>,
     body: Option<Value>,
     reason: Option<String>,
     (to, done): (String, String),
 ) -> Result<Wish, String> {
-    let method = method.as_deref().unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
+    let method = method.unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
     let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("a path of the API is expected")?;
     // Only to a page of ours.
     let to = if to.starts_with('/') && !to.starts_with("//") && !to.contains('\\') { to } else { "/".into() };

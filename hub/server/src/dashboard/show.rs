@@ -103,6 +103,7 @@ const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
 
 /// `chart([[1, 2], [3, 4]], classes=["good", "bad"], label="…")`: lines over time, one for each row of values, all on one scale.
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands values over")]
 fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
     let classes: Vec<String> = options.get::<Option<Vec<String>>>("classes")?.unwrap_or_default();
     let label: String = options.get("label")?;
@@ -145,6 +146,7 @@ fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
 }
 
 /// `bar([["good", 3], ["bad", 1]], label="…")`: parts of a whole.
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands values over")]
 fn bar(parts: Vec<Vec<Value>>, options: Kwargs) -> Result<Value, Error> {
     let part = |part: Vec<Value>| match &part[..] {
         [class, size] => Ok((class.to_string(), as_f64(size))),
