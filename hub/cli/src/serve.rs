@@ -76,6 +76,8 @@ impl Serve {
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
+        let listens = format!("http://{address}");
+        hub.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
         let given = match self.admin_key {
             Some(key) if key.len() < 16 => {
                 bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
@@ -102,7 +104,7 @@ impl Serve {
 
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub).await,
+                Some(path) => Reload::new(path, self.said, settings, log, listens).follow(&hub).await,
                 None => std::future::pending().await,
             }
         };
@@ -118,6 +120,7 @@ impl Serve {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
             error = hub.run() => Err(error),
             error = hub.broken() => Err(error),
+            () = hub.alert() => unreachable!("it has no end"),
             () = hub.export_traces() => unreachable!("it has no end"),
             () = following => unreachable!("it has no end"),
         };

@@ -7,6 +7,7 @@ mod gateway;
 pub mod http;
 mod hub;
 pub mod log;
+mod notify;
 pub mod numbers;
 mod rotate;
 pub mod seal;

@@ -1,12 +1,16 @@
 //! What there is now, as opposed to what happens: for whoever asks for the metrics.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use metrics::gauge;
 use seawall::Tick;
+use tokio::sync::MutexGuard;
 
 use super::hub::Hub;
 use super::numbers;
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
 use crate::port::store::{Census, Due, Store, StoreError};
 use crate::port::transport::Transport;
 
@@ -19,8 +23,22 @@ const COUNT_MAX: u32 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Depths {
     looked: Option<Tick>,
+    /// When the first look was.
+    began: Option<Millis>,
     /// Nothing, if the store did not answer.
     known: Option<(Census, Vec<Due>)>,
+}
+
+impl Depths {
+    /// For how long the oldest delivery of a service has been due, in hand or in the store.
+    fn age(&self, service: &Slug, due: &[Due], in_hand: Option<Millis>, now: Millis) -> Duration {
+        let due = due.iter().find(|due| due.service == *service);
+        let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+        // What a start before had in hand is due since ever, and so since this start.
+        let due = due.map(|due| if due.0 > 0 { due } else { self.began.unwrap_or(now) });
+        let oldest = in_hand.into_iter().chain(due).min();
+        oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
+    }
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
@@ -28,13 +46,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// not answer, what is in it is left out: the rest is wanted all the more.
     pub async fn record_gauges(&self) {
         self.registry().record_gauges();
+        self.record_alerts().await;
         let now = self.now();
-        let mut depths = self.depths.lock().await;
-        let tick = self.clock.now();
-        if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
-            depths.known = self.look().await.ok();
-            depths.looked = Some(tick);
-        }
+        let depths = self.depths().await;
         for (service, in_hand, oldest) in self.deliver.standing() {
             let name = || service.as_str().to_owned();
             gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
@@ -42,15 +56,36 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let waiting = census.waiting.iter().find(|(name, _)| *name == service);
             gauge!(numbers::WAITING, "service" => name())
                 .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
-            let due = due.iter().find(|due| due.service == service);
-            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
-            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
-            gauge!(numbers::OLDEST_DUE, "service" => name())
-                .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
+            let age = depths.age(&service, due, oldest, now);
+            gauge!(numbers::OLDEST_DUE, "service" => name()).set(age.as_secs_f64());
         }
         if let Some((census, _)) = &depths.known {
             gauge!(numbers::DEAD_LETTERS_OPEN).set(f64::from(census.dead_letters));
         }
+    }
+
+    /// For how long the oldest delivery of each service has been due; nothing, if the store does not answer.
+    pub(super) async fn oldest_due(&self) -> Option<HashMap<Slug, Duration>> {
+        let depths = self.depths().await;
+        let (_, due) = depths.known.as_ref()?;
+        let now = self.now();
+        let age = |(service, _, oldest): (Slug, usize, Option<Millis>)| {
+            let age = depths.age(&service, due, oldest, now);
+            (service, age)
+        };
+        Some(self.deliver.standing().into_iter().map(age).collect())
+    }
+
+    /// How much waits in the store, as of a moment ago.
+    async fn depths(&self) -> MutexGuard<'_, Depths> {
+        let mut depths = self.depths.lock().await;
+        let tick = self.clock.now();
+        if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
+            depths.known = self.look().await.ok();
+            depths.looked = Some(tick);
+            depths.began.get_or_insert(self.now());
+        }
+        depths
     }
 
     async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {

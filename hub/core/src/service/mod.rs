@@ -1,6 +1,7 @@
 //! What the hub does: one file for each verb.
 
 mod accept;
+mod alerts;
 mod audit;
 mod call;
 mod circuits;
@@ -21,6 +22,7 @@ mod sources;
 mod watch;
 
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
+pub use alerts::Tested;
 pub use audit::{By, on_behalf_of};
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use circuits::Move;

@@ -1,6 +1,7 @@
 //! How deliveries reach their peers: one adapter for each type of service.
 
 mod http;
-mod scrub;
+pub(crate) mod scrub;
 
+pub(crate) use http::explained;
 pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};

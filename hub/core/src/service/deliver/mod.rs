@@ -12,7 +12,7 @@
 mod lane;
 mod load;
 mod now;
-mod seen;
+pub(super) mod seen;
 mod send;
 mod watch;
 

@@ -17,7 +17,7 @@ const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelo
                      this version of the API changes only add, so pass over fields that you don't know.";
 
 /// What belongs together, by how its path begins.
-const TAGS: [(&str, &str, &str); 9] = [
+const TAGS: [(&str, &str, &str); 10] = [
     ("/api/v1/registry/services", "services", "Where requests go, each behind a guard of its own"),
     ("/api/v1/registry/rules", "rules", "Which events lead to which requests"),
     ("/api/v1/registry/sources", "sources", "Where webhooks come from"),
@@ -25,6 +25,7 @@ const TAGS: [(&str, &str, &str); 9] = [
     ("/api/v1/gateway", "gateway", "Calls through the guard of a service"),
     ("/api/v1/bridge/events", "events", "What has happened"),
     ("/api/v1/bridge", "deliveries", "What was made of it, and what could not be delivered"),
+    ("/api/v1/ops/alert", "alerts", "What is wrong, and who is told"),
     ("/in/", "webhooks", "What others send"),
     ("/", "operations", "How the hub is, and who has changed what"),
 ];

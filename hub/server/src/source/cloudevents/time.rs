@@ -1,11 +1,19 @@
-//! Times of RFC 3339, checked and not computed with.
+//! Times of RFC 3339.
+
+use seawall_hub_core::domain::time::Millis;
 
 /// `2026-01-31T12:00:00.5+02:00`: a day that exists, a time that a clock can show, an offset.
 pub(crate) fn is_time(text: &str) -> bool {
     parse(text.as_bytes()).is_some()
 }
 
-fn parse(bytes: &[u8]) -> Option<()> {
+/// The time that is meant, to the second.
+pub(crate) fn time(text: &str) -> Option<Millis> {
+    parse(text.as_bytes()).map(|seconds| Millis(seconds * 1_000))
+}
+
+/// Seconds since 1970.
+fn parse(bytes: &[u8]) -> Option<i64> {
     let (date, rest) = bytes.split_at_checked(10)?;
     let (clock, rest) = rest.split_at_checked(9)?;
     let [y @ .., b'-', m1, m2, b'-', d1, d2] = date else { return None };
@@ -19,7 +27,30 @@ fn parse(bytes: &[u8]) -> Option<()> {
     let minutes = i64::from(hour) * 60 + i64::from(minute);
     // A leap second comes before midnight in UTC, wherever the clock is.
     let is_leap = second == 60 && (minutes - offset).rem_euclid(24 * 60) == 24 * 60 - 1;
-    (hour < 24 && minute < 60 && (second < 60 || is_leap)).then_some(())
+    let since = days_since_1970(year, month, day) * 86_400 + (minutes - offset) * 60 + i64::from(second);
+    (hour < 24 && minute < 60 && (second < 60 || is_leap)).then_some(since)
+}
+
+/// Years are counted from March, so that the day that is sometimes missing comes last.
+fn days_since_1970(year: u32, month: u32, day: u32) -> i64 {
+    let (year, month) = (i64::from(year) - i64::from(month <= 2), i64::from((month + 9) % 12));
+    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leaps + (month * 153 + 2) / 5 + i64::from(day) - 1 - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-1: a time that was written by us, or by anybody else, is the time that it says.
+    #[test]
+    fn api_1_a_time_is_the_one_that_it_says() {
+        for millis in [0, 951_782_400_000, 951_868_799_000, 4_107_542_400_000, 1_794_744_000_000, -1_000] {
+            assert_eq!(time(&Millis(millis).to_string()), Some(Millis(millis)));
+        }
+        assert_eq!(time("2026-11-15T14:00:00+02:00"), time("2026-11-15T12:00:00Z"));
+        assert_eq!(time("2026-02-29T14:00:00Z"), None);
+    }
 }
 
 /// What is after a fraction of a second, if there is one.
