@@ -226,8 +226,14 @@ fn set<T>(place: &mut Option<T>, value: Option<T>) -> Result<(), &'static str> {
 
 fn url(text: &str) -> Result<String, &'static str> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let fits = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte));
-    if rest.is_some_and(fits) { Ok(text.to_owned()) } else { Err("it begins with http:// or https:// and has no query") }
+    let fits = |rest: &str| {
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
+    };
+    if rest.is_some_and(fits) {
+        Ok(text.to_owned())
+    } else {
+        Err("it begins with http:// or https:// and has no query")
+    }
 }
 
 fn range(text: &str) -> Result<String, String> {

@@ -202,10 +202,9 @@ async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, C
         return Ok(keyring);
     }
     let registered = store.registered().await.map_err(|error| failed(&error))?;
-    let needed =
-        registered.services.iter().any(|service| service.auth.is_some())
-            || !registered.sources.is_empty()
-            || !registered.channels.is_empty();
+    let needed = registered.services.iter().any(|service| service.auth.is_some())
+        || !registered.sources.is_empty()
+        || !registered.channels.is_empty();
     if needed && !anew {
         return Err(CannotOpen(format!(
             "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \

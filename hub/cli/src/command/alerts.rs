@@ -266,7 +266,8 @@ impl Mute {
 async fn told(session: &Session, ask: Ask, done: &str) -> Done {
     let data = session.ask(ask).await?;
     session.told(&data, |data| {
-        let until = data["muted"]["until"].as_str().map_or_else(String::new, |until| format!(" until {until}"));
+        let until =
+            data["muted"]["until"].as_str().map_or_else(String::new, |until| format!(" until {until}"));
         format!("incident {} {done}{until}", data["id"].as_str().unwrap_or_default())
     })
 }
@@ -276,8 +277,12 @@ async fn show(session: &Session, id: &str) -> Done {
     if session.out.json {
         return session.out.line(&data.text);
     }
-    let notices = data.value.as_object_mut().and_then(|fields| fields.remove("notifications")).unwrap_or_default();
-    session.out.describe(&data.value, &["id", "state", "severity", "summary", "rule", "service", "openedAt", "link"])?;
+    let notices =
+        data.value.as_object_mut().and_then(|fields| fields.remove("notifications")).unwrap_or_default();
+    session.out.describe(
+        &data.value,
+        &["id", "state", "severity", "summary", "rule", "service", "openedAt", "link"],
+    )?;
     session.out.section("Who was told", NOTICES, notices.as_array().map_or(&[], Vec::as_slice))
 }
 
@@ -286,7 +291,9 @@ impl RuleVerb {
         match self {
             RuleVerb::List => RULES.list(session).await,
             RuleVerb::Show { name } => RULES.show(session, &name).await,
-            RuleVerb::Put { name, file, why } => RULES.write(session, "PUT", &name, input::json_file(&file)?, &why).await,
+            RuleVerb::Put { name, file, why } => {
+                RULES.write(session, "PUT", &name, input::json_file(&file)?, &why).await
+            }
             RuleVerb::Enable { name, why } => {
                 RULES.write(session, "PATCH", &name, r#"{"enabled":true}"#.into(), &why).await
             }

@@ -48,7 +48,8 @@ pub(super) async fn change(
     loop {
         let Some(rule) = find(&hub, &name) else { return Ok(missing("alert rule")) };
         let seen = said.unwrap_or(rule.version);
-        let answer = keep(&hub, &name, Some(seen), patched(written(&hub, &rule), change.clone(), &[])).await?;
+        let answer =
+            keep(&hub, &name, Some(seen), patched(written(&hub, &rule), change.clone(), &[])).await?;
         // Whoever does not say which version they have seen means the newest, also if it came this moment.
         if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
             return Ok(answer);

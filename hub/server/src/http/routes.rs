@@ -11,8 +11,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
 use super::{
-    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules, secrets,
-    services, sources,
+    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, evaluate, events, gateway,
+    keys, metrics, openapi, rules, secrets, services, sources,
 };
 use crate::hub::Hub;
 

@@ -38,8 +38,7 @@ pub(super) fn mail(email: &Email, message: &Message) -> String {
         "Content-Transfer-Encoding: base64".to_owned(),
     ]);
     let body = STANDARD.encode(text(message));
-    let lines: Vec<&str> =
-        (0..body.len()).step_by(76).map(|at| &body[at..body.len().min(at + 76)]).collect();
+    let lines: Vec<&str> = (0..body.len()).step_by(76).map(|at| &body[at..body.len().min(at + 76)]).collect();
     format!("{}\r\n\r\n{}\r\n", headers.join("\r\n"), lines.join("\r\n"))
 }
 
@@ -57,7 +56,8 @@ fn subject(message: &Message) -> String {
 /// What people read.
 fn text(message: &Message) -> String {
     let incident = &message.incident;
-    let about = incident.service.as_ref().map_or("the hub itself".to_owned(), |name| format!("service {name}"));
+    let about =
+        incident.service.as_ref().map_or("the hub itself".to_owned(), |name| format!("service {name}"));
     let mut lines = vec![incident.summary.clone(), String::new()];
     if let (Turn::Resolved, Some(resolved)) = (message.turn, &incident.resolved) {
         lines[0] = format!("It is over: {}", resolved.because);

@@ -128,8 +128,11 @@ impl Settings {
     pub(super) fn secrets(&self) -> Vec<String> {
         match self {
             Settings::Webhook(hook) => {
-                let path = hook.url.splitn(4, '/').nth(3).filter(|path| path.len() > 4).map(ToOwned::to_owned);
-                path.into_iter().chain(hook.secret.as_ref().map(|secret| secret.expose().to_owned())).collect()
+                let path =
+                    hook.url.splitn(4, '/').nth(3).filter(|path| path.len() > 4).map(ToOwned::to_owned);
+                path.into_iter()
+                    .chain(hook.secret.as_ref().map(|secret| secret.expose().to_owned()))
+                    .collect()
             }
             Settings::Email(email) => email.secrets(),
         }
@@ -247,7 +250,11 @@ impl Email {
 
     fn secrets(&self) -> Vec<String> {
         let Some((name, password)) = &self.login else { return Vec::new() };
-        vec![password.expose().to_owned(), super::smtp::plain(name, password), super::smtp::coded(password.expose())]
+        vec![
+            password.expose().to_owned(),
+            super::smtp::plain(name, password),
+            super::smtp::coded(password.expose()),
+        ]
     }
 }
 

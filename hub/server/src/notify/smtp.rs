@@ -61,7 +61,9 @@ pub(super) fn coded(text: &str) -> String {
 
 /// Whether one of the lines of an answer to EHLO begins so.
 fn offered(offers: &[String], word: &str) -> bool {
-    offers.iter().any(|line| line.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(word)))
+    offers
+        .iter()
+        .any(|line| line.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(word)))
 }
 
 /// A conversation.

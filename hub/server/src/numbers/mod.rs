@@ -62,7 +62,8 @@ impl Numbers {
                     metrics::counter!(numbers::LOG_LINES, "level" => level).increment(0);
                 }
                 for outcome in ["sent", "failed"] {
-                    metrics::counter!(numbers::NOTIFICATIONS, "channel" => "log", "outcome" => outcome).increment(0);
+                    metrics::counter!(numbers::NOTIFICATIONS, "channel" => "log", "outcome" => outcome)
+                        .increment(0);
                 }
             }
             of_process

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::alert::{
-    Acknowledged, AlertRule, Channel, Condition, Incident, Kind, Mute, Notice, NoticeState, Resolved, Severity,
-    Turn,
+    Acknowledged, AlertRule, Channel, Condition, Incident, Kind, Mute, Notice, NoticeState, Resolved,
+    Severity, Turn,
 };
 use seawall_hub_core::domain::service::Sealed;
 use seawall_hub_core::domain::slug::Slug;

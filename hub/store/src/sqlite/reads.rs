@@ -12,9 +12,9 @@ use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Census, Due, Registered, Whose};
 
-use super::{access, alerts};
 use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
 use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::{access, alerts};
 
 pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered> {
     let all = |sql: &str| connection.prepare_cached(sql);

@@ -35,7 +35,12 @@ enum Io {
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, host: Host, limit: Duration, #[cfg(feature = "tls")] tls: Connector) -> Self {
+    pub(super) fn new(
+        tcp: TcpStream,
+        host: Host,
+        limit: Duration,
+        #[cfg(feature = "tls")] tls: Connector,
+    ) -> Self {
         Socket {
             io: Io::Plain(tcp),
             host,

@@ -226,7 +226,8 @@ impl Incident {
 
     /// This came of a try.
     pub fn settle(&mut self, channel: &Slug, turn: Turn, came: Result<(), String>, now: Millis) {
-        let asked = |notice: &&mut Notice| notice.channel == *channel && notice.turn == turn && notice.waits();
+        let asked =
+            |notice: &&mut Notice| notice.channel == *channel && notice.turn == turn && notice.waits();
         let Some(notice) = self.notices.iter_mut().find(asked) else { return };
         notice.tries = notice.tries.saturating_add(1);
         match came {

@@ -65,14 +65,20 @@ impl Condition {
             Condition::CircuitOpen => Some(scene.services.iter().map(circuit).collect()),
             Condition::DeadLetters { more_than, window } => {
                 let counted = scene.dead_letters.as_ref()?.iter().find(|(counted, _)| counted == window)?;
-                let of = |name: &Slug| counted.1.iter().find(|(found, _)| found == name).map_or(0, |(_, count)| *count);
+                let of = |name: &Slug| {
+                    counted.1.iter().find(|(found, _)| found == name).map_or(0, |(_, count)| *count)
+                };
                 let reading = |seen: &ServiceSeen| {
                     let count = of(&seen.name);
                     Reading {
                         service: Some(seen.name.clone()),
                         bad: count > *more_than,
                         value: f64::from(count),
-                        summary: format!("{count} deliveries to `{}` were given up within {}", seen.name, time(*window)),
+                        summary: format!(
+                            "{count} deliveries to `{}` were given up within {}",
+                            seen.name,
+                            time(*window)
+                        ),
                     }
                 };
                 Some(scene.services.iter().map(reading).collect())
@@ -107,7 +113,12 @@ fn circuit(seen: &ServiceSeen) -> Reading {
         }
         Some((CircuitState::ForcedOpen, reason)) => {
             let reason = reason.as_deref().unwrap_or("no reason was given");
-            (true, format!("the circuit of `{name}` was forced open by somebody ({reason}): its deliveries wait"))
+            (
+                true,
+                format!(
+                    "the circuit of `{name}` was forced open by somebody ({reason}): its deliveries wait"
+                ),
+            )
         }
     };
     Reading { service: Some(name.clone()), bad, value: if bad { 1.0 } else { 0.0 }, summary }

@@ -100,7 +100,9 @@ fn found(kind: Kind, scene: &Scene) -> Option<(bool, String)> {
 fn hub_12_each_rule_finds_what_it_is_for() {
     let well = scene(CircuitState::Closed, 600, false);
     let bad = |kind, scene: &Scene| found(kind, scene).unwrap().0;
-    assert!(!bad(Kind::CircuitOpen, &well) && !bad(Kind::OldestDue, &well) && !bad(Kind::DataLossRisk, &well));
+    assert!(
+        !bad(Kind::CircuitOpen, &well) && !bad(Kind::OldestDue, &well) && !bad(Kind::DataLossRisk, &well)
+    );
     assert!(bad(Kind::DeadLetters, &well) && bad(Kind::Warnings, &well));
     let fewer = Scene {
         dead_letters: Some(vec![(SECOND * 300, vec![(slug("billing"), 10)])]),
@@ -109,7 +111,10 @@ fn hub_12_each_rule_finds_what_it_is_for() {
     };
     assert!(!bad(Kind::DeadLetters, &fewer) && !bad(Kind::Warnings, &fewer));
     assert!(bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, false)));
-    assert!(!bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, true)), "a paused service is expected to wait");
+    assert!(
+        !bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, true)),
+        "a paused service is expected to wait"
+    );
     for state in [CircuitState::Open, CircuitState::HalfOpen, CircuitState::ForcedOpen] {
         assert!(bad(Kind::CircuitOpen, &scene(state, 0, false)), "{state:?}");
     }

@@ -74,7 +74,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             rule.channels.as_ref().is_some_and(|channels| channels.contains(name))
         };
         if let Some(rule) = self.alerts.rules().into_iter().find(names_it) {
-            return Err(Refused::Conflict(format!("the alert rule `{}` names it; change that first", rule.name)));
+            return Err(Refused::Conflict(format!(
+                "the alert rule `{}` names it; change that first",
+                rule.name
+            )));
         }
         self.commit(Change::DeleteChannel(name.clone(), channel.version)).await?;
         self.alerts.channels.write().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -105,7 +108,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             updated: now,
             resolved: None,
             value: 1.0,
-            summary: "this is a test: nothing is wrong, and somebody wants to see whether messages arrive".into(),
+            summary: "this is a test: nothing is wrong, and somebody wants to see whether messages arrive"
+                .into(),
             acknowledged: None,
             muted: None,
             told: true,

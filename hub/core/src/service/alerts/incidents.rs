@@ -1,7 +1,7 @@
 //! Incidents: seeing them, saying that one has, and being quiet about one.
 
-use super::super::hub::{Hub, Refused};
 use super::super::audit;
+use super::super::hub::{Hub, Refused};
 use super::Live;
 use crate::domain::alert::{Acknowledged, Incident, Mute};
 use crate::port::store::{Change, IncidentFilter, Page, PageAt, Store, StoreError};
@@ -17,7 +17,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 
     /// Incidents, the newest first. What the store could not take yet stands before all others.
-    pub async fn incidents(&self, filter: IncidentFilter, page: PageAt) -> Result<Page<Incident>, StoreError> {
+    pub async fn incidents(
+        &self,
+        filter: IncidentFilter,
+        page: PageAt,
+    ) -> Result<Page<Incident>, StoreError> {
         let mut found = self.store.incidents(filter.clone(), page).await?;
         let live = self.alerts.live.lock().await;
         for incident in &mut found.items {

@@ -109,7 +109,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let mut wrong = Vec::new();
         let mut say = |field: &str, reason: String| wrong.push((field.to_owned(), reason));
         if AlertRule::kind_named(&rule.name).is_some_and(|kind| kind != rule.kind()) {
-            say("kind", "a rule that came with the hub stays of its kind; write one under another name".into());
+            say(
+                "kind",
+                "a rule that came with the hub stays of its kind; write one under another name".into(),
+            );
         }
         let channels = rule.channels.iter().flatten().filter(|name| name.as_str() != super::LOG);
         for name in channels.filter(|name| self.alerts.channel(name).is_none()) {
@@ -134,7 +137,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         if window.is_some_and(|window| window.is_zero() || window > Tally::LONGEST) {
             say("window", "it is more than zero, and a day at most".into());
         }
-        if rule.kind() == Kind::OldestDue && rule.condition == (Condition::OldestDue { older_than: Duration::ZERO }) {
+        if rule.kind() == Kind::OldestDue
+            && rule.condition == (Condition::OldestDue { older_than: Duration::ZERO })
+        {
             say("olderThan", "it is more than zero".into());
         }
         if wrong.is_empty() { Ok(()) } else { Err(Refused::Wrong(wrong)) }

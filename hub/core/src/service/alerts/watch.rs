@@ -110,7 +110,9 @@ impl Live {
                 self.incidents.insert(incident.id.clone(), Kept { incident, saved: false });
                 true
             }
-            Some(Turn::Resolved) => self.resolve(&rule.name, reading.service.as_ref(), &reading.summary, wall),
+            Some(Turn::Resolved) => {
+                self.resolve(&rule.name, reading.service.as_ref(), &reading.summary, wall)
+            }
             None if is_open && reading.bad => self.update(rule, reading, wall),
             None => false,
         }

@@ -4,8 +4,8 @@ use seawall_hub_core::domain::alert::Kind;
 use serde_json::json;
 
 use super::super::schema::{
-    Field, Schema, any, between, count, list, may, may_say, need, number, one_of, shape, shown, switch, text, time, word,
-    words, written,
+    Field, Schema, any, between, count, list, may, may_say, need, number, one_of, shape, shown, switch, text,
+    time, word, words, written,
 };
 use super::Named;
 use super::bridge::page;
@@ -33,7 +33,10 @@ pub(super) fn shapes() -> Vec<Named> {
         ("AlertPage", page("alerts", shape("Alert"))),
         ("MuteInput", written(mute).like(json!({"for": "2h", "reason": "their migration"}))),
         ("AlertRule", rule()),
-        ("AlertRuleInput", written(rule_fields(may("kind", kinds()))).like(json!({"kind": "deadLetters", "moreThan": 50}))),
+        (
+            "AlertRuleInput",
+            written(rule_fields(may("kind", kinds()))).like(json!({"kind": "deadLetters", "moreThan": 50})),
+        ),
         ("AlertRuleChange", written(rule_fields(may("kind", kinds()))).like(json!({"moreThan": 50}))),
         ("AlertRuleDeleted", deleted),
         ("AlertChannel", channel()),
@@ -87,11 +90,8 @@ fn alert() -> Schema {
 }
 
 fn rule_fields(kind: Field) -> Vec<Field> {
-    let mute = written(vec![
-        may("for", duration()),
-        may("until", time()),
-        need("reason", text().not_empty()),
-    ]);
+    let mute =
+        written(vec![may("for", duration()), may("until", time()), need("reason", text().not_empty())]);
     vec![
         may("name", slug()),
         kind,

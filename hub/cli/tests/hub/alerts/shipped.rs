@@ -1,0 +1,1 @@
+//! What is shipped for Prometheus and Grafana fits what the hub exposes.
