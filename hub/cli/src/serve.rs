@@ -130,7 +130,10 @@ impl Serve {
                 info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
                 Ok(ExitCode::from(exit_code))
             }
-            Err(error) => bail!(last_words(&error)),
+            Err(error) => {
+                hub.tell_of_the_end(&error.to_string()).await;
+                bail!(last_words(&error))
+            }
         }
     }
 }

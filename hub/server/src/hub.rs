@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use seawall::{Clock, Registry};
@@ -28,6 +28,7 @@ use crate::transport::Http;
 #[derive(Debug)]
 pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
+    folder: PathBuf,
     transport: Http,
     keyring: Keyring,
     spans: Spans,
@@ -90,8 +91,10 @@ impl Hub {
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
+        let folder = folder.to_owned();
+        let hub = Hub { inner, folder, transport, keyring, spans, exporter, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
+        hub.take_over_the_end().await;
         Ok(hub)
     }
 
@@ -148,6 +151,11 @@ impl Hub {
             (None, _) => {}
         }
         replayed
+    }
+
+    /// Where everything is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn transport(&self) -> &Http {

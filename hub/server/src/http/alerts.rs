@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use seawall_hub_core::domain::alert::{Incident, Mute, Notice, NoticeState, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
@@ -57,7 +58,7 @@ pub(super) async fn act(
     body: Bytes,
 ) -> Caught {
     let Some((id, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
-    let fields = || -> Result<Fields, Early> {
+    let fields = || -> Result<Fields, Box<Response>> {
         Ok(Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? }))
     };
     let done = match verb {
@@ -99,10 +100,10 @@ async fn find(hub: &Hub, caller: &Caller, id: &str) -> Result<Incident, Early> {
 }
 
 /// `{for | until, reason}`.
-pub(super) fn mute(hub: &Hub, mut fields: Fields) -> Result<Mute, Early> {
+pub(super) fn mute(hub: &Hub, mut fields: Fields) -> Result<Mute, Box<Response>> {
     let mute = read_mute(hub, &mut fields);
     let problems = fields.end("for, until, reason");
-    mute.filter(|_| problems.is_empty()).ok_or_else(|| Early(wrong_fields(&problems)))
+    mute.filter(|_| problems.is_empty()).ok_or_else(|| Box::new(wrong_fields(&problems)))
 }
 
 pub(super) fn read_mute(hub: &Hub, fields: &mut Fields) -> Option<Mute> {

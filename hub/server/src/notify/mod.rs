@@ -3,6 +3,7 @@
 //! Every socket is opened by that client, so what the egress rules forbid is forbidden here too. What is said of a try that did
 //! not go well has no secret in it, whoever has put it there.
 
+mod end;
 mod mail;
 mod settings;
 mod smtp;

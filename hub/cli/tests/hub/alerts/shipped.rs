@@ -73,11 +73,9 @@ fn hub_12_what_is_shipped_asks_for_numbers_that_there_are() {
 #[track_caller]
 fn promtool(folder: &Path, args: &[&str]) {
     let ran = Command::new("promtool").current_dir(folder).args(args).output();
-    let Ok(ran) = ran else {
-        panic!(
-            "`promtool` can't be run; the Debian package `prometheus` has it, and `cargo xtask ci` installs it"
-        )
-    };
+    let missing =
+        "`promtool` can't be run; the Debian package `prometheus` has it, and `cargo xtask ci` installs it";
+    let ran = ran.expect(missing);
     let said = [ran.stdout, ran.stderr].concat();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&said));
 }

@@ -14,7 +14,7 @@ mod track;
 
 pub use incident::{Acknowledged, Incident, Mute, Notice, NoticeState, Resolved, Turn};
 pub use rule::{AlertRule, Condition, Kind, LOG, Severity};
-pub use scene::{Reading, Scene, ServiceSeen, StoreSeen, Tally};
+pub use scene::{Counted, Reading, Scene, ServiceSeen, StoreSeen, Tally};
 pub use track::Track;
 
 use super::service::Sealed;

@@ -7,13 +7,16 @@ use super::rule::Condition;
 use crate::domain::circuit::CircuitState;
 use crate::domain::slug::Slug;
 
+/// Dead letters of each service, by the window that they were counted in.
+pub type Counted = Vec<(Duration, Vec<(Slug, u32)>)>;
+
 /// What there is now.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Scene {
     /// Every service.
     pub services: Vec<ServiceSeen>,
-    /// Dead letters of each service, by the window that they were counted in; nothing, if the store does not answer.
-    pub dead_letters: Option<Vec<(Duration, Vec<(Slug, u32)>)>>,
+    /// Dead letters; nothing, if the store does not answer.
+    pub dead_letters: Option<Counted>,
     /// Lines of the log that are warnings or errors, by the window that they were counted in.
     pub warnings: Vec<(Duration, u64)>,
     /// The store.

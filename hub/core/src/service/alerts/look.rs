@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use seawall::Tick;
+use seawall::breaker::CircuitBreaker;
 
 use super::super::deliver::seen::state_of;
 use super::super::hub::Hub;
-use crate::domain::alert::{AlertRule, Condition, Scene, ServiceSeen, StoreSeen, Tally};
+use crate::domain::alert::{AlertRule, Condition, Counted, Scene, ServiceSeen, StoreSeen, Tally};
 use crate::domain::service::Service;
-use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{Health, Store};
 use crate::port::transport::Transport;
@@ -17,9 +17,6 @@ use crate::port::transport::Transport;
 const COUNT_EVERY: Duration = Duration::from_secs(2);
 /// It counts no further than this.
 const COUNT_MAX: u32 = 10_000;
-
-/// Dead letters by window and service.
-type Counted = Vec<(Duration, Vec<(Slug, u32)>)>;
 
 /// What the last looks have seen.
 #[derive(Debug, Default)]
@@ -52,7 +49,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let seen = |Service { name, paused, .. }: Service| {
             let guard = self.guard(&name);
             let breaker = guard.as_ref().and_then(|guard| guard.breaker());
-            let reason = || breaker.and_then(|breaker| breaker.reason()).map(|reason| reason.to_string());
+            let reason = || breaker.and_then(CircuitBreaker::reason).map(|reason| reason.to_string());
             ServiceSeen {
                 circuit: breaker.map(|breaker| (state_of(breaker), reason())),
                 oldest_due: oldest.as_ref().map(|oldest| oldest.get(&name).copied().unwrap_or_default()),

@@ -11,6 +11,7 @@
 //! the same: that is what they have to know.
 
 mod channels;
+mod end;
 mod incidents;
 mod look;
 mod rules;

@@ -227,7 +227,7 @@ impl Live {
 }
 
 /// Its name is made of what it is about, so that it is the same wherever it is looked up.
-fn opened(rule: &AlertRule, reading: &Reading, wall: Millis) -> Incident {
+pub(super) fn opened(rule: &AlertRule, reading: &Reading, wall: Millis) -> Incident {
     let service = reading.service.as_ref().map_or("", Slug::as_str);
     let digest = Sha256::digest(format!("{} {service} {}", rule.name, wall.0));
     let id = digest[..16].iter().fold("inc_".to_owned(), |id, byte| format!("{id}{byte:02x}"));
