@@ -90,7 +90,7 @@ pub(crate) struct Filter {
 }
 
 #[derive(Args)]
-pub(crate) struct Mute {
+pub(crate) struct Quiet {
     /// For how long, like `2h`.
     #[arg(long = "for", value_name = "TIME", required_unless_present = "until")]
     lasts: Option<String>,
@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     Mute {
         id: String,
         #[command(flatten)]
-        mute: Mute,
+        mute: Quiet,
     },
     /// People are told about it again.
     Unmute {
@@ -170,7 +170,7 @@ pub(crate) enum RuleVerb {
     Mute {
         name: String,
         #[command(flatten)]
-        mute: Mute,
+        mute: Quiet,
     },
     /// People are told by it again.
     Unmute {
@@ -253,7 +253,7 @@ impl Verb {
     }
 }
 
-impl Mute {
+impl Quiet {
     fn of(&self, path: String) -> Ask {
         let mut body = Map::new();
         body.insert("reason".into(), self.reason.clone().into());

@@ -23,6 +23,8 @@ pub struct IncidentFilter {
 pub struct Health {
     /// The last unit found no room on the disk.
     pub full: bool,
+    /// So many found none: small ones may find room where larger ones do not.
+    pub no_room: u64,
     /// So many units were refused, because too much was waiting.
     pub refused: u64,
     /// So many failed for another reason than room.

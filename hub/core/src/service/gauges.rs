@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use metrics::gauge;
 use seawall::Tick;
-use tokio::sync::MutexGuard;
 
 use super::hub::Hub;
 use super::numbers;
@@ -23,22 +22,18 @@ const COUNT_MAX: u32 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Depths {
     looked: Option<Tick>,
-    /// When the first look was.
-    began: Option<Millis>,
     /// Nothing, if the store did not answer.
     known: Option<(Census, Vec<Due>)>,
 }
 
-impl Depths {
-    /// For how long the oldest delivery of a service has been due, in hand or in the store.
-    fn age(&self, service: &Slug, due: &[Due], in_hand: Option<Millis>, now: Millis) -> Duration {
-        let due = due.iter().find(|due| due.service == *service);
-        let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
-        // What a start before had in hand is due since ever, and so since this start.
-        let due = due.map(|due| if due.0 > 0 { due } else { self.began.unwrap_or(now) });
-        let oldest = in_hand.into_iter().chain(due).min();
-        oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
-    }
+/// For how long the oldest delivery of a service has been due, in hand or in the store. What a start before had in hand is due
+/// since ever, and so since this one began.
+fn age(service: &Slug, due: &[Due], in_hand: Option<Millis>, (began, now): (Millis, Millis)) -> Duration {
+    let due = due.iter().find(|due| due.service == *service);
+    let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+    let due = due.map(|due| if due.0 > 0 { due } else { began });
+    let oldest = in_hand.into_iter().chain(due).min();
+    oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
@@ -48,7 +43,12 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.registry().record_gauges();
         self.record_alerts().await;
         let now = self.now();
-        let depths = self.depths().await;
+        let mut depths = self.depths.lock().await;
+        let tick = self.clock.now();
+        if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
+            depths.known = self.look().await.ok();
+            depths.looked = Some(tick);
+        }
         for (service, in_hand, oldest) in self.deliver.standing() {
             let name = || service.as_str().to_owned();
             gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
@@ -56,7 +56,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let waiting = census.waiting.iter().find(|(name, _)| *name == service);
             gauge!(numbers::WAITING, "service" => name())
                 .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
-            let age = depths.age(&service, due, oldest, now);
+            let age = age(&service, due, oldest, (self.began, now));
             gauge!(numbers::OLDEST_DUE, "service" => name()).set(age.as_secs_f64());
         }
         if let Some((census, _)) = &depths.known {
@@ -64,28 +64,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         }
     }
 
-    /// For how long the oldest delivery of each service has been due; nothing, if the store does not answer.
-    pub(super) async fn oldest_due(&self) -> Option<HashMap<Slug, Duration>> {
-        let depths = self.depths().await;
-        let (_, due) = depths.known.as_ref()?;
+    /// For how long the oldest delivery of each service has been due, if the store says that these are.
+    pub(super) fn oldest_due(&self, due: &[Due]) -> HashMap<Slug, Duration> {
         let now = self.now();
         let age = |(service, _, oldest): (Slug, usize, Option<Millis>)| {
-            let age = depths.age(&service, due, oldest, now);
+            let age = age(&service, due, oldest, (self.began, now));
             (service, age)
         };
-        Some(self.deliver.standing().into_iter().map(age).collect())
-    }
-
-    /// How much waits in the store, as of a moment ago.
-    async fn depths(&self) -> MutexGuard<'_, Depths> {
-        let mut depths = self.depths.lock().await;
-        let tick = self.clock.now();
-        if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
-            depths.known = self.look().await.ok();
-            depths.looked = Some(tick);
-            depths.began.get_or_insert(self.now());
-        }
-        depths
+        self.deliver.standing().into_iter().map(age).collect()
     }
 
     async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {

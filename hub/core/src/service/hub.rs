@@ -38,6 +38,8 @@ pub struct Hub<S, T> {
     pub(super) depths: tokio::sync::Mutex<Depths>,
     registry: Registry,
     pub(super) clock: Clock,
+    /// When it was opened.
+    pub(super) began: Millis,
     pub(super) services: RwLock<HashMap<Slug, Service>>,
     pub(super) rules: RwLock<HashMap<Slug, Rule>>,
     pub(super) sources: RwLock<HashMap<Slug, Source>>,
@@ -119,6 +121,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             depths: tokio::sync::Mutex::default(),
             store,
             registry,
+            began: wall_time(&clock),
             clock,
             services: RwLock::default(),
             rules: RwLock::new(by_name(rules, |rule| &rule.name)),

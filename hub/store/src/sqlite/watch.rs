@@ -51,6 +51,7 @@ impl Commits {
 pub(super) struct Disk {
     clock: Clock,
     full: AtomicBool,
+    no_room: AtomicU64,
     failed: AtomicU64,
     /// Small units may find room while larger ones do not.
     lines: [Sampler; 3],
@@ -66,6 +67,7 @@ impl Disk {
         Disk {
             clock: Clock::system(),
             full: AtomicBool::new(false),
+            no_room: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             lines: std::array::from_fn(|_| Sampler::new(1)),
             database: database.to_owned(),
@@ -75,6 +77,9 @@ impl Disk {
 
     /// This came of a unit.
     pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
+        if matches!(answer, Err(StoreError::Full)) {
+            self.no_room.fetch_add(1, Ordering::Relaxed);
+        }
         match answer {
             Ok(_) if self.full.load(Ordering::Relaxed) => {
                 if let Some(suppressed) = self.pass(0) {
@@ -102,8 +107,9 @@ impl Disk {
 
     /// How the store is; so many found their lane full.
     pub(super) fn health(&self, refused: u64) -> Health {
-        let failed = self.failed.load(Ordering::Relaxed);
-        Health { full: self.full.load(Ordering::Relaxed), refused, failed, free_bytes: self.free() }
+        let (no_room, failed) = (self.no_room.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        let full = self.full.load(Ordering::Relaxed);
+        Health { full, no_room, refused, failed, free_bytes: self.free() }
     }
 
     /// The room that is left for whoever may not use the last of it.

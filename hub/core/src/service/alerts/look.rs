@@ -10,10 +10,10 @@ use super::super::hub::Hub;
 use crate::domain::alert::{AlertRule, Condition, Counted, Scene, ServiceSeen, StoreSeen, Tally};
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
-use crate::port::store::{Health, Store};
+use crate::port::store::{Due, Health, Store};
 use crate::port::transport::Transport;
 
-/// The store is asked how many dead letters there are so often.
+/// The store is asked what is due, and how many dead letters there are, so often.
 const COUNT_EVERY: Duration = Duration::from_secs(2);
 /// It counts no further than this.
 const COUNT_MAX: u32 = 10_000;
@@ -24,6 +24,7 @@ pub(super) struct Eyes {
     warnings: Tally,
     health: Health,
     counted: Option<(Tick, Option<Counted>)>,
+    due: Option<(Tick, Option<Vec<Due>>)>,
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
@@ -37,15 +38,20 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         });
         let warnings = windows.collect();
         Scene {
-            services: self.services_seen().await,
+            services: self.services_seen(eyes).await,
             dead_letters: self.dead_letters_within(eyes, &rules).await,
             warnings,
             store: self.store_seen(eyes),
         }
     }
 
-    async fn services_seen(&self) -> Vec<ServiceSeen> {
-        let oldest = self.oldest_due().await;
+    async fn services_seen(&self, eyes: &mut Eyes) -> Vec<ServiceSeen> {
+        let tick = self.clock.now();
+        if eyes.due.as_ref().is_none_or(|(at, _)| tick.since(*at) >= COUNT_EVERY) {
+            eyes.due = Some((tick, self.store.next_due().await.ok()));
+        }
+        let due = eyes.due.as_ref().and_then(|(_, due)| due.as_deref());
+        let oldest = due.map(|due| self.oldest_due(due));
         let seen = |Service { name, paused, .. }: Service| {
             let guard = self.guard(&name);
             let breaker = guard.as_ref().and_then(|guard| guard.breaker());
@@ -95,7 +101,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let (before, health) = (eyes.health, self.store.health());
         eyes.health = health;
         StoreSeen {
-            full: health.full,
+            full: health.full || health.no_room > before.no_room,
             refused: health.refused.saturating_sub(before.refused),
             failed: health.failed.saturating_sub(before.failed),
             free_bytes: health.free_bytes,

@@ -85,9 +85,13 @@ impl Alerts {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn use_rule(&self, rule: AlertRule) {
-        self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule);
-        self.bell.notify_one();
+    /// This rule holds from now on; none of this name, if it is nothing.
+    fn use_rule(&self, name: &Slug, rule: Option<AlertRule>) {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        match rule {
+            Some(rule) => rules.insert(name.clone(), rule),
+            None => rules.remove(name),
+        };
     }
 
     fn channels(&self) -> Vec<Channel> {

@@ -1,6 +1,5 @@
 //! Rules of alerts: changing them, and being quiet for a while.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use tracing::info;
@@ -42,8 +41,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Some(before) if before.kind() != rule.kind() => Some("the rule was changed"),
             _ => None,
         };
-        self.change_alert_rule(Change::PutAlertRule(rule.clone()), &rule.name, ends).await?;
-        self.alerts.use_rule(rule.clone());
+        let change = Change::PutAlertRule(rule.clone());
+        self.change_alert_rule(&rule.name, Some(change), ends, Some(rule.clone())).await?;
         let AlertRule { name, version, enabled, .. } = &rule;
         info!(target: "seawall", rule = name.as_str(), version, enabled, "[Alerts][PutRule] Success.");
         Ok(rule)
@@ -56,16 +55,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         check_version(expected, rule.version)?;
         let usual = AlertRule::kind_named(name).map(|kind| AlertRule::usual(name.clone(), kind));
         // One that was never changed is as it came already.
-        if rule.version > 0 {
-            let ends = usual.is_none().then_some("the rule was deleted");
-            self.change_alert_rule(Change::DeleteAlertRule(name.clone(), rule.version), name, ends).await?;
-        }
-        match usual {
-            Some(usual) => self.alerts.use_rule(usual),
-            None => {
-                self.alerts.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-            }
-        }
+        let change = (rule.version > 0).then(|| Change::DeleteAlertRule(name.clone(), rule.version));
+        let ends = usual.is_none().then_some("the rule was deleted");
+        self.change_alert_rule(name, change, ends, usual).await?;
         info!(target: "seawall", rule = name.as_str(), "[Alerts][DeleteRule] Success.");
         Ok(())
     }
@@ -77,15 +69,17 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.put_alert_rule(AlertRule { muted, ..rule }, Some(version)).await
     }
 
-    /// The change of a rule, and the end of its incidents if it has that consequence, in one unit.
+    /// The change of a rule, and the end of its incidents if it has that consequence, in one unit. Nobody judges by the rule
+    /// before meanwhile: it would open what has just been ended.
     async fn change_alert_rule(
         &self,
-        change: Change,
         rule: &Slug,
+        change: Option<Change>,
         ends: Option<&str>,
+        next: Option<AlertRule>,
     ) -> Result<(), Refused> {
         let mut live = self.alerts.live.lock().await;
-        let mut changes = vec![change];
+        let mut changes: Vec<Change> = change.into_iter().collect();
         if let Some(because) = ends {
             let wall = self.now();
             for kept in live.incidents.values() {
@@ -97,9 +91,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             }
             self.commit_all(changes).await?;
             live.end(rule, because, wall);
-        } else {
+        } else if !changes.is_empty() {
             self.commit_all(changes).await?;
         }
+        self.alerts.use_rule(rule, next);
         drop(live);
         self.alerts.bell.notify_one();
         Ok(())
