@@ -4,26 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_hub_core::domain::alert::{AlertRule, Condition, Kind, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Value, json};
 
+use super::access::Caller;
 use super::alerts::{mute, muted, read_mute};
 use super::fields::Fields;
-use super::reply::{expected, missing, parse, refused, success, versioned, wrong_fields};
+use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
 use super::services::patched;
 use super::{Caught, no_verb, nothing_here, split_verb};
 use crate::hub::Hub;
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.alert_rules().iter().map(|rule| shown(&hub, rule)).collect())
+pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
+    let rules = hub.alert_rules();
+    let seen = rules.iter().filter(|rule| sees(&caller, rule));
+    success(StatusCode::OK, &seen.map(|rule| shown(&hub, rule)).collect())
 }
 
-pub(super) async fn get(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
-    match find(&hub, &name) {
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    match find(&hub, &name).filter(|rule| sees(&caller, rule)) {
         Some(rule) => versioned(StatusCode::OK, rule.version, &shown(&hub, &rule)),
         None => missing("alert rule"),
     }
@@ -73,18 +80,34 @@ pub(super) async fn delete(
 }
 
 /// `:mute`, `:unmute`.
-pub(super) async fn act(State(hub): State<Arc<Hub>>, Path(part): Path<String>, body: Bytes) -> Caught {
+pub(super) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(part): Path<String>,
+    body: Bytes,
+) -> Caught {
     let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
     let muted = match verb {
         "mute" => Some(mute(&hub, Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? }))?),
         "unmute" => None,
         verb => return Ok(no_verb(verb, ":mute, :unmute")),
     };
-    let Ok(name) = Slug::new(name) else { return Ok(missing("alert rule")) };
+    let Some(AlertRule { name, services, .. }) = find(&hub, name).filter(|rule| sees(&caller, rule)) else {
+        return Ok(missing("alert rule"));
+    };
+    if services.is_none() && !caller.sees_all() {
+        let word = "the rule is about services that this key is not for; mute the incident instead";
+        return Ok(problem(StatusCode::FORBIDDEN, "forbidden", word, false));
+    }
     Ok(match hub.mute_alert_rule(&name, muted).await {
         Ok(rule) => versioned(StatusCode::OK, rule.version, &shown(&hub, &rule)),
         Err(why) => refused(why, "alert rule"),
     })
+}
+
+/// A rule about services that a key is not for looks as if it were not there.
+fn sees(caller: &Caller, rule: &AlertRule) -> bool {
+    rule.services.iter().flatten().all(|service| caller.sees(service))
 }
 
 fn find(hub: &Hub, name: &str) -> Option<AlertRule> {

@@ -12,10 +12,10 @@ mod scene;
 mod tests;
 mod track;
 
-pub use incident::{Acknowledged, Incident, Mute, Notice, NoticeState, Resolved, Turn};
-pub use rule::{AlertRule, Condition, Kind, LOG, Severity};
-pub use scene::{Counted, Reading, Scene, ServiceSeen, StoreSeen, Tally};
-pub use track::Track;
+pub use self::incident::{Acknowledged, Incident, Mute, Notice, NoticeState, Resolved, Turn};
+pub use self::rule::{AlertRule, Condition, Kind, LOG, Severity};
+pub use self::scene::{Counted, Reading, Scene, ServiceSeen, StoreSeen, Tally};
+pub use self::track::Track;
 
 use super::service::Sealed;
 use super::slug::Slug;
