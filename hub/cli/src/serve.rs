@@ -100,6 +100,8 @@ impl Serve {
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
+        let listens = format!("http://{address}");
+        hub.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
         match admin_key()? {
             Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
             None if hub.has_admin_key() => {}
@@ -126,7 +128,7 @@ impl Serve {
         let watchdog = watch(&hub, settings.watchdog, &log)?;
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
+                Some(path) => Reload::new(path, self.said, settings, log, listens).follow(&hub, told).await,
                 None => nothing_to_follow(told).await,
             }
         };
@@ -142,6 +144,7 @@ impl Serve {
             report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
             error = hub.run() => Err(error),
             error = hub.broken() => Err(error),
+            () = hub.alert() => unreachable!("it has no end"),
             () = hub.export_traces() => unreachable!("it has no end"),
             () = following => unreachable!("it has no end"),
             () = hub.pulse().beat() => unreachable!("it has no end"),
@@ -157,7 +160,10 @@ impl Serve {
                 info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
                 Ok(ExitCode::from(exit_code))
             }
-            Err(error) => bail!(last_words(&error)),
+            Err(error) => {
+                hub.tell_of_the_end(&error.to_string()).await;
+                bail!(last_words(&error))
+            }
         }
     }
 }

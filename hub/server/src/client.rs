@@ -77,6 +77,16 @@ impl Ask {
         Ask::new("POST", path)
     }
 
+    /// Something takes the place of what is there.
+    pub fn put(path: impl Into<String>) -> Self {
+        Ask::new("PUT", path)
+    }
+
+    /// Some fields are changed.
+    pub fn patch(path: impl Into<String>) -> Self {
+        Ask::new("PATCH", path)
+    }
+
     /// Something is taken away.
     pub fn delete(path: impl Into<String>) -> Self {
         Ask::new("DELETE", path)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use seawall::{Clock, Registry};
@@ -29,6 +29,7 @@ use crate::transport::Http;
 #[derive(Debug)]
 pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
+    folder: PathBuf,
     transport: Http,
     keyring: Keyring,
     spans: Spans,
@@ -95,9 +96,10 @@ impl Hub {
         if spans.are_wanted() {
             inner.time_rules();
         }
-        let (pulse, gates) = (Arc::default(), RwLock::default());
-        let hub = Hub { inner, transport, keyring, spans, exporter, pulse, gates };
+        let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
+        let hub = Hub { inner, folder, transport, keyring, spans, exporter, pulse, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
+        hub.take_over_the_end().await;
         Ok(hub)
     }
 
@@ -166,6 +168,11 @@ impl Hub {
         &self.spans
     }
 
+    /// Where everything is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
     }
@@ -218,12 +225,13 @@ async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, C
         return Ok(keyring);
     }
     let registered = store.registered().await.map_err(|error| failed(&error))?;
-    let needed =
-        registered.services.iter().any(|service| service.auth.is_some()) || !registered.sources.is_empty();
+    let needed = registered.services.iter().any(|service| service.auth.is_some())
+        || !registered.sources.is_empty()
+        || !registered.channels.is_empty();
     if needed && !anew {
         return Err(CannotOpen(format!(
             "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \
-             start once with `--new-secret-key` and register the secrets of services and sources again",
+             start once with `--new-secret-key` and register the secrets of services, sources and channels again",
             folder.display()
         )));
     }

@@ -8,6 +8,7 @@ mod gateway;
 pub mod http;
 mod hub;
 pub mod log;
+mod notify;
 pub mod numbers;
 pub mod pulse;
 mod rotate;

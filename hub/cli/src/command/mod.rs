@@ -1,5 +1,6 @@
 //! The commands beside `serve`: one file for each noun.
 
+mod alerts;
 mod audit;
 mod call;
 mod check_config;
@@ -49,6 +50,9 @@ pub(crate) enum Asking {
     /// The circuits of services.
     #[command(subcommand)]
     Circuits(circuits::Verb),
+    /// What is wrong, and who is told.
+    #[command(subcommand)]
+    Alerts(alerts::Verb),
     /// Keys to the API.
     #[command(subcommand)]
     Keys(keys::Verb),
@@ -85,6 +89,7 @@ impl Asking {
                 Asking::Deliveries(verb) => verb.run(&session).await,
                 Asking::Dlq(verb) => verb.run(&session).await,
                 Asking::Circuits(verb) => verb.run(&session).await,
+                Asking::Alerts(verb) => verb.run(&session).await,
                 Asking::Keys(verb) => verb.run(&session).await,
                 Asking::Audit(audit) => audit.run(&session).await,
                 Asking::Health => health::run(&session).await,

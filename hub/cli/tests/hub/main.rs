@@ -1,5 +1,6 @@
 //! The hub from outside: the real binary, over HTTP.
 
+mod alerts;
 mod api;
 mod cli;
 mod egress;

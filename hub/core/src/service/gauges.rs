@@ -1,5 +1,6 @@
 //! What there is now, as opposed to what happens: for whoever asks for the metrics.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use metrics::gauge;
@@ -7,6 +8,8 @@ use seawall::Tick;
 
 use super::hub::Hub;
 use super::numbers;
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
 use crate::port::store::{Census, Due, Store, StoreError};
 use crate::port::transport::Transport;
 
@@ -23,11 +26,22 @@ pub(super) struct Depths {
     known: Option<(Census, Vec<Due>)>,
 }
 
+/// For how long the oldest delivery of a service has been due, in hand or in the store. What a start before had in hand is due
+/// since ever, and so since this one began.
+fn age(service: &Slug, due: &[Due], in_hand: Option<Millis>, (began, now): (Millis, Millis)) -> Duration {
+    let due = due.iter().find(|due| due.service == *service);
+    let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+    let due = due.map(|due| if due.0 > 0 { due } else { began });
+    let oldest = in_hand.into_iter().chain(due).min();
+    oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
+}
+
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use. If the store does
     /// not answer, what is in it is left out: the rest is wanted all the more.
     pub async fn record_gauges(&self) {
         self.registry().record_gauges();
+        self.record_alerts().await;
         let now = self.now();
         let mut depths = self.depths.lock().await;
         let tick = self.clock.now();
@@ -45,12 +59,19 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let open = census.dead_letters.iter().find(|(name, _)| *name == service);
             gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name())
                 .set(open.map_or(0.0, |(_, count)| *count as f64));
-            let due = due.iter().find(|due| due.service == service);
-            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
-            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
-            gauge!(numbers::OLDEST_DUE, "service" => name())
-                .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
+            let age = age(&service, due, oldest, (self.began, now));
+            gauge!(numbers::OLDEST_DUE, "service" => name()).set(age.as_secs_f64());
         }
+    }
+
+    /// For how long the oldest delivery of each service has been due, if the store says that these are.
+    pub(super) fn oldest_due(&self, due: &[Due]) -> HashMap<Slug, Duration> {
+        let now = self.now();
+        let age = |(service, _, oldest): (Slug, usize, Option<Millis>)| {
+            let age = age(&service, due, oldest, (self.began, now));
+            (service, age)
+        };
+        self.deliver.standing().into_iter().map(age).collect()
     }
 
     async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {

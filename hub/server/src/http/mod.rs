@@ -2,6 +2,9 @@
 
 pub(crate) mod access;
 mod actuator;
+mod alert_channels;
+mod alert_rules;
+mod alerts;
 mod audit;
 mod circuits;
 mod deliveries;

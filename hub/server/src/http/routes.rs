@@ -12,8 +12,8 @@ use seawall_hub_core::domain::key::Scope;
 
 use super::desk::{self, groups, letters, many, operations};
 use super::{
-    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules, secrets,
-    services, sources,
+    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, evaluate, events, gateway,
+    keys, metrics, openapi, rules, secrets, services, sources,
 };
 use crate::hub::Hub;
 
@@ -147,6 +147,24 @@ fn ops() -> Vec<Route> {
         route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "It goes on; what a canary has stopped goes on without one", post(operations::act)),
         route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "It ends; what has begun goes on by itself", post(operations::act)),
         route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
+        route(GET, "/api/v1/ops/alerts", Read, "Incidents, the newest first", get(alerts::list)),
+        route(GET, "/api/v1/ops/alerts/{id}", Read, "An incident, with who was told", get(alerts::get)),
+        route(POST, "/api/v1/ops/alerts/{id}:acknowledge", Operate, "Somebody has seen it", post(alerts::act)),
+        route(POST, "/api/v1/ops/alerts/{id}:mute", Operate, "Nobody is told about it for a while", post(alerts::act)),
+        route(POST, "/api/v1/ops/alerts/{id}:unmute", Operate, "People are told about it again", post(alerts::act)),
+        route(GET, "/api/v1/ops/alertRules", Read, "All rules of alerts", get(alert_rules::list)),
+        route(GET, "/api/v1/ops/alertRules/{name}", Read, "A rule of alerts", get(alert_rules::get)),
+        route(PUT, "/api/v1/ops/alertRules/{name}", Admin, "Replaces a rule of alerts, or makes one", put(alert_rules::replace)),
+        route(PATCH, "/api/v1/ops/alertRules/{name}", Admin, "Changes the fields that are named", patch(alert_rules::change)),
+        route(DELETE, "/api/v1/ops/alertRules/{name}", Admin, "Deletes a rule of alerts; one that came with the hub is as it came", delete(alert_rules::delete)),
+        route(POST, "/api/v1/ops/alertRules/{name}:mute", Operate, "Nobody is told by it for a while", post(alert_rules::act)),
+        route(POST, "/api/v1/ops/alertRules/{name}:unmute", Operate, "People are told by it again", post(alert_rules::act)),
+        route(GET, "/api/v1/ops/alertChannels", Read, "All channels of alerts", get(alert_channels::list)),
+        route(GET, "/api/v1/ops/alertChannels/{name}", Read, "A channel of alerts", get(alert_channels::get)),
+        route(PUT, "/api/v1/ops/alertChannels/{name}", Admin, "Replaces a channel of alerts, or makes one", put(alert_channels::replace)),
+        route(PATCH, "/api/v1/ops/alertChannels/{name}", Admin, "Changes the fields that are named", patch(alert_channels::change)),
+        route(DELETE, "/api/v1/ops/alertChannels/{name}", Admin, "Deletes a channel of alerts", delete(alert_channels::delete)),
+        route(POST, "/api/v1/ops/alertChannels/{name}:test", Operate, "Sends a sample, and says what came of it", post(alert_channels::act)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]
 }

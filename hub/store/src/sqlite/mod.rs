@@ -9,6 +9,7 @@
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
 mod access;
+mod alerts;
 pub mod backup;
 mod changes;
 mod crash;
@@ -41,6 +42,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::alert::Incident;
 use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -52,8 +54,9 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Kept, Letters,
-    OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
+    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Health,
+    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit,
+    Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -287,6 +290,27 @@ impl Store for Sqlite {
 
     async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
         self.read(move |connection| lists::audit(connection, page)).await
+    }
+
+    async fn live_incidents(&self) -> Result<Vec<Incident>, StoreError> {
+        self.read(alerts::live_incidents).await
+    }
+
+    async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| alerts::incident(connection, &id)).await
+    }
+
+    async fn incidents(&self, filter: IncidentFilter, page: PageAt) -> Result<Page<Incident>, StoreError> {
+        self.read(move |connection| alerts::incidents(connection, &filter, page)).await
+    }
+
+    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
+        self.read(move |connection| alerts::dead_since(connection, since, most)).await
+    }
+
+    fn health(&self) -> Health {
+        self.inner.disk.health(self.inner.queue.refused())
     }
 
     async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {
