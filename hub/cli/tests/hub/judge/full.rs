@@ -190,7 +190,8 @@ fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
     wait_until("nothing is wrong", || open() == 0);
     let hook = json!({"type": "webhook", "url": duty.address});
     hub.must("PUT", "/api/v1/ops/alertChannels/duty", &hook);
-    let ballast = Ballast::fill(mounted.at.join("ballast"));
+    let ballast = Ballast(mounted.at.join("ballast"));
+    ballast.take();
     let mut sent = 0;
     wait_until("it says that there is no room", || {
         sent += 1;
@@ -201,7 +202,7 @@ fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
     let told = duty.got()[0].json();
     assert_eq!((&told["type"], &told["incident"]["kind"]), (&json!("alert.opened"), &json!("dataLossRisk")));
     assert!(told["incident"]["summary"].as_str().unwrap().contains("no room on the disk"), "{told}");
-    ballast.throw_out();
+    ballast.give_back();
     wait_until("its end is told", || duty.count() == 2);
     let over = duty.got().pop().unwrap().json();
     assert_eq!((&over["type"], &over["incident"]["id"]), (&json!("alert.resolved"), &told["incident"]["id"]));
