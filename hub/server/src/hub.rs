@@ -17,6 +17,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
+use crate::history::History;
 use crate::numbers::Numbers;
 use crate::seal::Keyring;
 use crate::source::Replays;
@@ -32,6 +33,7 @@ pub struct Hub {
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
+    history: History,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -90,7 +92,8 @@ impl Hub {
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
+        let history = History::new(Numbers::of_process(), inner.now());
+        let hub = Hub { inner, transport, keyring, spans, exporter, history, gates: RwLock::default() };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
     }
@@ -104,6 +107,16 @@ impl Hub {
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
         self.store().broken().await
+    }
+
+    /// What happened lately.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Looks at the counters again and again, so that there is something to show.
+    pub(crate) async fn keep_history(&self) {
+        self.history.run(Numbers::of_process(), || self.now()).await;
     }
 
     /// Sends spans to the collector, if there is one, again and again.

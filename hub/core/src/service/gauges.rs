@@ -1,5 +1,6 @@
 //! What there is now, as opposed to what happens: for whoever asks for the metrics.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use metrics::gauge;
@@ -7,6 +8,8 @@ use seawall::Tick;
 
 use super::hub::Hub;
 use super::numbers;
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
 use crate::port::store::{Census, Due, Store, StoreError};
 use crate::port::transport::Transport;
 
@@ -23,34 +26,72 @@ pub(super) struct Depths {
     known: Option<(Census, Vec<Due>)>,
 }
 
+/// How a service stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Which one.
+    pub service: Slug,
+    /// Deliveries in the hands of this process.
+    pub in_hand: usize,
+    /// What is in the store.
+    pub kept: Option<KeptStanding>,
+}
+
+/// What is in the store of a service, as of the last look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KeptStanding {
+    /// Deliveries that wait there, counted up to 10 000.
+    pub waiting: u32,
+    /// Dead letters that are open.
+    pub dead_letters: u64,
+    /// Since when the oldest delivery has been due, if one is.
+    pub due_since: Option<Millis>,
+}
+
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use. If the store does
     /// not answer, what is in it is left out: the rest is wanted all the more.
     pub async fn record_gauges(&self) {
         self.registry().record_gauges();
         let now = self.now();
+        for Standing { service, in_hand, kept } in self.standings().await {
+            let name = || service.as_str().to_owned();
+            gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
+            let Some(KeptStanding { waiting, dead_letters, due_since }) = kept else { continue };
+            gauge!(numbers::WAITING, "service" => name()).set(f64::from(waiting));
+            gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name()).set(dead_letters as f64);
+            gauge!(numbers::OLDEST_DUE, "service" => name())
+                .set(due_since.map_or(0.0, |since| now.since(since).as_secs_f64()));
+        }
+    }
+
+    /// How each service stands. The store is looked into every few seconds at most, however often somebody asks.
+    pub async fn standings(&self) -> Vec<Standing> {
         let mut depths = self.depths.lock().await;
         let tick = self.clock.now();
         if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
             depths.known = self.look().await.ok();
             depths.looked = Some(tick);
         }
-        for (service, in_hand, oldest) in self.deliver.standing() {
-            let name = || service.as_str().to_owned();
-            gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
-            let Some((census, due)) = &depths.known else { continue };
-            let waiting = census.waiting.iter().find(|(name, _)| *name == service);
-            gauge!(numbers::WAITING, "service" => name())
-                .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
-            let open = census.dead_letters.iter().find(|(name, _)| *name == service);
-            gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name())
-                .set(open.map_or(0.0, |(_, count)| *count as f64));
-            let due = due.iter().find(|due| due.service == service);
-            let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
-            let oldest = oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now);
-            gauge!(numbers::OLDEST_DUE, "service" => name())
-                .set(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()));
-        }
+        let now = self.now();
+        let known = depths.known.as_ref().map(|(census, due)| {
+            let waiting: HashMap<&Slug, u32> = census.waiting.iter().map(|(name, count)| (name, *count)).collect();
+            let dead: HashMap<&Slug, u64> = census.dead_letters.iter().map(|(name, count)| (name, *count)).collect();
+            let due: HashMap<&Slug, &Due> = due.iter().map(|due| (&due.service, due)).collect();
+            (waiting, dead, due)
+        });
+        let standing = |(service, in_hand, oldest): (Slug, usize, Option<Millis>)| {
+            let kept = known.as_ref().map(|(waiting, dead, due)| {
+                let due = due.get(&service).and_then(|due| due.fresh.into_iter().chain(due.again).min());
+                KeptStanding {
+                    waiting: waiting.get(&service).copied().unwrap_or_default(),
+                    dead_letters: dead.get(&service).copied().unwrap_or_default(),
+                    due_since: oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now),
+                }
+            });
+            Standing { service, in_hand, kept }
+        };
+        self.deliver.standing().into_iter().map(standing).collect()
     }
 
     async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {

@@ -7,11 +7,26 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 19] = [
     ("base.html", include_str!("templates/base.html")),
+    ("deliveries.html", include_str!("templates/deliveries.html")),
+    ("delivery.html", include_str!("templates/delivery.html")),
+    ("event.html", include_str!("templates/event.html")),
+    ("events.html", include_str!("templates/events.html")),
+    ("flow.html", include_str!("templates/flow.html")),
     ("login.html", include_str!("templates/login.html")),
     ("overview.html", include_str!("templates/overview.html")),
     ("parts.html", include_str!("templates/parts.html")),
+    ("rule.html", include_str!("templates/rule.html")),
+    ("rule_form.html", include_str!("templates/rule_form.html")),
+    ("rule_try.html", include_str!("templates/rule_try.html")),
+    ("rules.html", include_str!("templates/rules.html")),
+    ("service.html", include_str!("templates/service.html")),
+    ("service_form.html", include_str!("templates/service_form.html")),
+    ("services.html", include_str!("templates/services.html")),
+    ("source.html", include_str!("templates/source.html")),
+    ("source_form.html", include_str!("templates/source_form.html")),
+    ("sources.html", include_str!("templates/sources.html")),
 ];
 
 pub(super) fn templates() -> Environment<'static> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod actuator;
+mod attention;
 mod audit;
 mod circuits;
 mod deliveries;
@@ -14,6 +15,7 @@ mod gateway;
 mod keys;
 mod metrics;
 pub(crate) mod openapi;
+mod ops;
 pub(crate) mod query;
 mod reply;
 pub(crate) mod routes;

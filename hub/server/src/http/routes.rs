@@ -11,8 +11,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
 use super::{
-    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, rules, secrets,
-    services, sources,
+    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, ops, rules,
+    secrets, services, sources,
 };
 use crate::hub::Hub;
 
@@ -94,6 +94,9 @@ pub(crate) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(deliveries::get_dead)),
         route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(deliveries::discard)),
         route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
+        route(GET, "/api/v1/ops/overview", Read, "How things stand, and what needs a person", get(ops::overview)),
+        route(GET, "/api/v1/ops/services", Read, "How each service stands", get(ops::services)),
+        route(GET, "/api/v1/ops/history", Read, "What happened lately, in points over time", get(ops::history)),
         route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
     ]

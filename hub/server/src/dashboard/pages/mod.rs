@@ -1,6 +1,14 @@
 //! The pages, one file for each subject.
 
+mod deliveries;
+mod events;
 mod overview;
+mod policy;
+mod rule_form;
+mod rules;
+mod service_form;
+mod services;
+mod sources;
 
 use std::sync::Arc;
 
@@ -9,7 +17,26 @@ use axum::routing::get;
 
 use super::Dashboard;
 
-/// Every page. What is at a path is shown for whoever is logged in, and nobody else.
+/// Every page. What is at a path is shown for whoever is logged in, and nobody else. A name can't begin with `_`, so what is new
+/// is in nobody's way.
 pub(super) fn router() -> Router<Arc<Dashboard>> {
-    Router::new().route("/", get(overview::page))
+    Router::new()
+        .route("/", get(overview::page))
+        .route("/services", get(services::list))
+        .route("/services/_new", get(service_form::fresh))
+        .route("/services/{name}", get(services::page))
+        .route("/services/{name}/edit", get(service_form::edit))
+        .route("/rules", get(rules::list))
+        .route("/rules/_new", get(rule_form::fresh))
+        .route("/rules/{name}", get(rules::page))
+        .route("/rules/{name}/edit", get(rule_form::edit))
+        .route("/rules/{name}/try", get(rules::attempt))
+        .route("/events", get(events::list))
+        .route("/events/{id}", get(events::page))
+        .route("/deliveries", get(deliveries::list))
+        .route("/deliveries/{id}", get(deliveries::page))
+        .route("/sources", get(sources::list))
+        .route("/sources/_new", get(sources::fresh))
+        .route("/sources/{name}", get(sources::page))
+        .route("/sources/{name}/edit", get(sources::edit))
 }

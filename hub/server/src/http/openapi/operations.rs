@@ -256,6 +256,11 @@ fn deliveries() -> Vec<Operation> {
         op(DELETE, DEAD).gives(200, "DeadLetterDeleted").fails(&["conflict"]),
         op(POST, "/api/v1/bridge/deadLetters/{id}:replay").may_take("ReplayInput").gives(202, "Replayed").with(&["Idempotency-Key"])
             .fails(&["badKey", "conflict", "invalid"]),
+        op(GET, "/api/v1/ops/overview").gives(200, "Overview").in_memory()
+            .more("Of what the key may see. What is in the store is looked up every five seconds at most"),
+        op(GET, "/api/v1/ops/services").gives(200, "StandingPage").with(&["service", "search", "circuit", "sort"]).with(PAGE).fails(&["invalid"]).in_memory(),
+        op(GET, "/api/v1/ops/history").gives(200, "History").with(&["service", "minutes"]).fails(&["invalid", "notFound"]).in_memory()
+            .more("Of one service, or of all together. It is kept in memory, and begins anew when the hub starts"),
         op(GET, "/api/v1/ops/audit").gives(200, "AuditPage").with(PAGE).fails(&["invalid"]),
         op(POST, "/api/v1/ops/secrets:rotate").gives(200, "SecretsRotated").fails(&["conflict"]),
     ]

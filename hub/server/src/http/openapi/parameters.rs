@@ -21,6 +21,22 @@ pub(super) fn parameter(name: &str) -> Value {
         "event" => ("query", text().not_empty(), "Of the event with this id"),
         "state" => ("query", states(), "In this state"),
         "reason" => ("query", reasons(), "Dead for this reason"),
+        "search" => ("query", text().not_empty(), "Only those with this in their name or address"),
+        "circuit" => (
+            "query",
+            words(&["closed", "halfOpen", "open", "forcedOpen", "forcedClosed"]),
+            "Only those whose circuit stands so",
+        ),
+        "sort" => (
+            "query",
+            words(&["name", "trouble"]).usually(json!("name")),
+            "By name, or those first that need a look",
+        ),
+        "minutes" => (
+            "query",
+            words(&["5", "60"]).usually(json!("5")),
+            "How far back: 5 in points of 5 seconds, or 60 in points of 30 seconds",
+        ),
         "pending" => {
             let words = words(&["refuse", "deadLetter"]).usually(json!("refuse"));
             ("query", words, "What happens to deliveries that have not ended")

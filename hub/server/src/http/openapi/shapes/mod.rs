@@ -8,6 +8,7 @@ mod ops;
 mod rules;
 mod services;
 mod sources;
+mod standing;
 
 use serde_json::{Map, Value};
 
@@ -30,6 +31,7 @@ pub(super) fn all() -> Map<String, Value> {
         gateway::shapes(),
         deliveries::shapes(),
         ops::shapes(),
+        standing::shapes(),
     ];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }
