@@ -75,8 +75,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         }
         let now = self.now();
         let known = depths.known.as_ref().map(|(census, due)| {
-            let waiting: HashMap<&Slug, u32> = census.waiting.iter().map(|(name, count)| (name, *count)).collect();
-            let dead: HashMap<&Slug, u64> = census.dead_letters.iter().map(|(name, count)| (name, *count)).collect();
+            let waiting: HashMap<&Slug, u32> =
+                census.waiting.iter().map(|(name, count)| (name, *count)).collect();
+            let dead: HashMap<&Slug, u64> =
+                census.dead_letters.iter().map(|(name, count)| (name, *count)).collect();
             let due: HashMap<&Slug, &Due> = due.iter().map(|due| (&due.service, due)).collect();
             (waiting, dead, due)
         });

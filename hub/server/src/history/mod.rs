@@ -102,7 +102,8 @@ impl Track {
         if self.points.is_none() && lately.is_nothing() {
             return;
         }
-        let empty = || Box::new(Points { fine: [Packed::default(); FINE], coarse: [Packed::default(); COARSE] });
+        let empty =
+            || Box::new(Points { fine: [Packed::default(); FINE], coarse: [Packed::default(); COARSE] });
         self.points.get_or_insert_with(empty).fine[fine] = Packed::of(lately);
     }
 

@@ -27,8 +27,11 @@ impl Point {
     }
 
     pub(crate) fn shown(&self) -> Value {
-        let errors: Map<String, Value> =
-            CLASSES.iter().zip(self.errors).map(|(class, count)| ((*class).to_owned(), json!(count))).collect();
+        let errors: Map<String, Value> = CLASSES
+            .iter()
+            .zip(self.errors)
+            .map(|(class, count)| ((*class).to_owned(), json!(count)))
+            .collect();
         json!({
             "at": self.at.to_string(), "events": self.events, "sends": self.sends, "delivered": self.delivered,
             "failed": self.failed, "retried": self.retried, "p50Ms": self.p50_ms.map(rounded),

@@ -85,14 +85,15 @@ fn of_service(hub: &Hub, row: &Row) -> Vec<Matter> {
         found.push(Matter { since, message, ..Matter::of("paused", row, 3) });
     }
     if kept.dead_letters > 0 {
-        let (dead, service) = (kept.dead_letters, &row.service.name);
-        let message = format!("deliveries to `{service}` were given up: replay them, or discard them");
+        let dead = kept.dead_letters;
+        let message = "deliveries were given up: replay them, or discard them".to_owned();
         let matter = Matter::of("deadLetters", row, 4);
         found.push(Matter { weight: (4, dead), bad: true, dead, waiting: 0, message, ..matter });
     }
     let late = kept.due_since.filter(|since| hub.now().since(*since).as_secs() >= LATE_SECONDS);
     if let Some(since) = late.filter(|_| !stopped && !row.service.paused) {
-        let message = "deliveries that are due are not sent: it is too slow, or its limits are too tight".to_owned();
+        let message =
+            "deliveries that are due are not sent: it is too slow, or its limits are too tight".to_owned();
         found.push(Matter { since: Some(since), message, ..Matter::of("late", row, 2) });
     }
     found
@@ -108,13 +109,17 @@ async fn circuit_since(hub: &Hub, rows: &[Row], matter: &Matter) -> (Option<Mill
     // Between open and half open it goes back and forth with each probe: the trouble began when it was closed last.
     let is_trouble = |word: &str| matches!(word, "open" | "halfOpen");
     let began = match matter.state {
-        Some(state) if is_trouble(state) => history.iter().take_while(|moved| is_trouble(moved.state.word())).last(),
+        Some(state) if is_trouble(state) => {
+            history.iter().take_while(|moved| is_trouble(moved.state.word())).last()
+        }
         _ => history.first(),
     };
     let said = history.first().and_then(|moved| moved.reason.as_deref());
     let why = said.map(|reason| format!(": {reason}")).unwrap_or_default();
     let message = match matter.state {
-        Some("forcedOpen") => format!("somebody forced its circuit open; nothing is sent until it is reset{why}"),
+        Some("forcedOpen") => {
+            format!("somebody forced its circuit open; nothing is sent until it is reset{why}")
+        }
         Some("forcedClosed") => {
             format!("somebody forced its circuit closed; it can't protect anybody until it is reset{why}")
         }

@@ -97,17 +97,15 @@ const STATES: [&str; 5] = ["closed", "halfOpen", "open", "forcedOpen", "forcedCl
 pub(super) async fn overview(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
     let rows = rows(&hub, &caller).await;
     let all: Vec<&Row> = rows.iter().collect();
-    let mut by_circuit: Map<String, Value> = STATES.map(|state| (state.to_owned(), json!(0))).into_iter().collect();
+    let mut by_circuit: Map<String, Value> =
+        STATES.map(|state| (state.to_owned(), json!(0))).into_iter().collect();
     for state in rows.iter().map(|row| row.circuit.unwrap_or("none")) {
         let count = by_circuit.get(state).and_then(Value::as_u64).unwrap_or(0) + 1;
         by_circuit.insert(state.to_owned(), json!(count));
     }
     // A key that is for some services sees what these have gone through, and no more.
-    let points = if caller.sees_all() {
-        hub.history().points(None, Span::Minutes)
-    } else {
-        together(&hub, &all)
-    };
+    let points =
+        if caller.sees_all() { hub.history().points(None, Span::Minutes) } else { together(&hub, &all) };
     let events = caller.sees_all().then(|| {
         let total = crate::numbers::Numbers::of_process().events_accepted();
         json!({"perSecond": per_second(points.last().and_then(|point| point.events)), "total": total})
@@ -175,7 +173,9 @@ pub(super) async fn services(
     let mut rows = rows(&hub, &caller).await;
     rows.retain(|row| {
         let texts = [row.service.name.as_str(), &row.service.address];
-        search.as_ref().is_none_or(|search| texts.iter().any(|text| text.to_ascii_lowercase().contains(search)))
+        search
+            .as_ref()
+            .is_none_or(|search| texts.iter().any(|text| text.to_ascii_lowercase().contains(search)))
             && only.as_ref().is_none_or(|only| row.service.name == *only)
             && circuit.is_none_or(|circuit| row.circuit == Some(circuit))
     });

@@ -119,8 +119,8 @@ impl Numbers {
     pub(crate) fn events_accepted(&self) -> u64 {
         let families = self.lock();
         let series = families.get(numbers::EVENTS).into_iter().flat_map(|family| &family.series);
-        let accepted =
-            series.filter(|(labels, _)| labels.iter().any(|(name, is)| name == "outcome" && is == "accepted"));
+        let accepted = series
+            .filter(|(labels, _)| labels.iter().any(|(name, is)| name == "outcome" && is == "accepted"));
         accepted.map(|(_, cell)| if let Cell::Counter(count) = cell { count.get() } else { 0 }).sum()
     }
 }

@@ -35,7 +35,8 @@ pub(super) async fn page(
     session: Session,
     Path(id): Path<String>,
 ) -> Shown {
-    let delivery = dashboard.get_json(&session, &format!("/api/v1/bridge/deliveries/{}", encoded(&id))).await?;
+    let delivery =
+        dashboard.get_json(&session, &format!("/api/v1/bridge/deliveries/{}", encoded(&id))).await?;
     let service = encoded(delivery["service"].as_str().unwrap_or_default());
     let service = dashboard.get_if(&session, &format!("/api/v1/registry/services/{service}")).await;
     dashboard.page(&session, "delivery.html", context! { delivery => view(&delivery), service })

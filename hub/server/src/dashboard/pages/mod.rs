@@ -10,6 +10,9 @@ mod service_form;
 mod services;
 mod sources;
 
+#[cfg(test)]
+mod flow_tests;
+
 use std::sync::Arc;
 
 use axum::Router;

@@ -22,7 +22,7 @@ pub(super) async fn page(
     let minutes = span(&Asked::of(query.as_deref()));
     let overview = dashboard.get_json(&session, "/api/v1/ops/overview").await?;
     let tiles = format!("/api/v1/ops/services?sort=trouble&page_size={TILES}");
-    let services = dashboard.get(&session, &tiles).await?;
+    let services = dashboard.get_json(&session, &tiles).await?;
     // A key for some services sees no history of all.
     let history = dashboard.get_json(&session, &format!("/api/v1/ops/history?minutes={minutes}")).await.ok();
     let lines = history.as_ref().map(charts::lines);
@@ -31,8 +31,9 @@ pub(super) async fn page(
     let newest = dashboard.get_json(&session, "/api/v1/bridge/events?page_size=1").await.ok();
     let events = newest.is_none_or(|page| page["events"].as_array().is_some_and(|all| !all.is_empty()));
     let begins = overview["services"]["total"] == Value::from(0) || rules == 0 || !events;
-    let service = first_name(&dashboard.get_json(&session, "/api/v1/ops/services?page_size=1").await?);
-    let overview = view(&overview);
+    // For the commands that are shown.
+    let service = services["services"][0]["name"].as_str().map(ToOwned::to_owned);
+    let (overview, services) = (view(&overview), view(&services));
     dashboard.page(
         &session,
         "overview.html",
@@ -43,8 +44,4 @@ pub(super) async fn page(
 /// Five minutes, unless somebody wants to see the hour.
 pub(super) fn span(asked: &Asked) -> &'static str {
     if asked.get("minutes") == Some("60") { "60" } else { "5" }
-}
-
-fn first_name(page: &Value) -> Option<&str> {
-    page["services"][0]["name"].as_str()
 }

@@ -21,14 +21,26 @@ const GROUPS: [Group; 5] = [
         about: "How long somebody waits for it. Without an attempt timeout a send takes as long as the whole call may.",
         fields: &[
             ("attempt_timeout", "Each attempt", false, "3s", "connection and answer together"),
-            ("call_timeout", "The whole call", false, "10s", "for calls through the gateway, retries included"),
+            (
+                "call_timeout",
+                "The whole call",
+                false,
+                "10s",
+                "for calls through the gateway, retries included",
+            ),
         ],
     },
     Group {
         title: "Circuit",
         about: "When the hub stops calling it. It opens after failures in a row, or at a share of failures; say one of both.",
         fields: &[
-            ("breaker.consecutive_failures", "Threshold: failures in a row", true, "5", "it opens after so many"),
+            (
+                "breaker.consecutive_failures",
+                "Threshold: failures in a row",
+                true,
+                "5",
+                "it opens after so many",
+            ),
             ("breaker.failure_rate", "Threshold: share of failures", false, "50%", "instead, over a window"),
             ("breaker.over_calls", "The window, in calls", true, "100", "for a share"),
             ("breaker.minimum_calls", "Calls before a share counts", true, "20", "for a share"),
@@ -69,9 +81,9 @@ pub(super) fn form(policy: &Value) -> View {
     let groups: Vec<View> = GROUPS
         .iter()
         .map(|group| {
-            let field = |(path, label, number, usual, about): &Field| {
+            let field = |&(path, label, number, usual, about): &Field| {
                 let value = take(&mut rest, path).unwrap_or_default();
-                let kind = if *number { ":number" } else { "" };
+                let kind = if number { ":number" } else { "" };
                 context! { name => format!("policy.{path}{kind}"), label, usual, about, value, number }
             };
             let fields: Vec<View> = group.fields.iter().map(field).collect();
@@ -134,9 +146,10 @@ mod tests {
         let form = form(&policy);
         let value = |name: &str| -> String {
             let groups = form.get_attr("groups").unwrap();
-            let fields = groups.try_iter().unwrap().flat_map(|group| {
-                group.get_attr("fields").unwrap().try_iter().unwrap().collect::<Vec<_>>()
-            });
+            let fields = groups
+                .try_iter()
+                .unwrap()
+                .flat_map(|group| group.get_attr("fields").unwrap().try_iter().unwrap().collect::<Vec<_>>());
             let named = |field: &View| field.get_attr("name").unwrap().to_string() == name;
             fields.into_iter().find(named).unwrap().get_attr("value").unwrap().to_string()
         };

@@ -49,7 +49,8 @@ pub(super) async fn edit(
 async fn shown(dashboard: &Dashboard, session: &Session, rule: &Value, is_new: bool, asked: &Asked) -> Shown {
     let services = dashboard.get(session, "/api/v1/registry/services").await?;
     let kind = rule["eventType"].as_str().unwrap_or_default();
-    let events = offered(dashboard, session, if is_new && asked.get("event").is_none() { "" } else { kind }).await?;
+    let events =
+        offered(dashboard, session, if is_new && asked.get("event").is_none() { "" } else { kind }).await?;
     let mut form = rule.clone();
     form["headers"] = json!(lines(&rule["headers"]));
     form["body"] = json!(if rule["body"].is_null() { String::new() } else { format!("{:#}", rule["body"]) });

@@ -48,7 +48,8 @@ pub(super) async fn page(
     let at = encoded(&name);
     let rule = dashboard.get(&session, &format!("/api/v1/registry/rules/{at}")).await?;
     let versions = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}/versions")).await?;
-    let recent = dashboard.get(&session, &format!("/api/v1/bridge/deliveries?rule={at}&page_size=10")).await?;
+    let recent =
+        dashboard.get(&session, &format!("/api/v1/bridge/deliveries?rule={at}&page_size=10")).await?;
     let versions = compared(versions.as_array().map_or(&[], Vec::as_slice));
     dashboard.page(&session, "rule.html", context! { rule, versions, recent })
 }
@@ -107,7 +108,12 @@ pub(super) async fn attempt(
 
 impl Dashboard {
     /// What the API answers to a question that changes nothing, if there is one: the answer, or what is wrong.
-    async fn asks(&self, session: &Session, path: &str, body: Option<Value>) -> Result<Option<View>, Trouble> {
+    async fn asks(
+        &self,
+        session: &Session,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Option<View>, Trouble> {
         let Some(body) = body else { return Ok(None) };
         let answer = self.ask(session, Method::POST, path, Some(&body), None).await?;
         let wrong = (!answer.status.is_success()).then(|| answer.message());

@@ -21,7 +21,8 @@ fn usual() -> Value {
 }
 
 pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
-    let service = context! { name => "", address => "", headers => "", paused => false, version => 0, auth => "" };
+    let service =
+        context! { name => "", address => "", headers => "", paused => false, version => 0, auth => "" };
     let what = context! { is_new => true, service, policy => policy::form(&usual()) };
     dashboard.page(&session, "service_form.html", what)
 }
@@ -37,7 +38,11 @@ pub(super) async fn edit(
     let mut shown = service.clone();
     shown["headers"] = json!(lines(&service["headers"]));
     shown["auth"] = json!(service["auth"]["type"].as_str().unwrap_or_default());
-    dashboard.page(&session, "service_form.html", context! { is_new => false, service => view(&shown), policy })
+    dashboard.page(
+        &session,
+        "service_form.html",
+        context! { is_new => false, service => view(&shown), policy },
+    )
 }
 
 /// An object as lines of `name: value`.

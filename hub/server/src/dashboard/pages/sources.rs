@@ -28,7 +28,8 @@ pub(super) async fn page(
 }
 
 pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
-    let source = json!({"name": "", "eventType": "", "eventId": "", "enabled": true, "version": 0, "scheme": ""});
+    let source =
+        json!({"name": "", "eventType": "", "eventId": "", "enabled": true, "version": 0, "scheme": ""});
     let what = context! { is_new => true, source => view(&source) };
     dashboard.page(&session, "source_form.html", what)
 }

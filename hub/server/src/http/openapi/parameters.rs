@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{Schema, between, list, pattern, switch, text, words};
-use super::shapes::{event_pattern, reasons, slug, states};
+use super::shapes::{event_pattern, reasons, slug, states_asked_for};
 
 /// A parameter by its name, and where it stands.
 pub(super) fn parameter(name: &str) -> Value {
@@ -19,7 +19,7 @@ pub(super) fn parameter(name: &str) -> Value {
         "service" => ("query", slug(), "To this service"),
         "rule" => ("query", slug(), "Of this rule"),
         "event" => ("query", text().not_empty(), "Of the event with this id"),
-        "state" => ("query", states(), "In this state"),
+        "state" => ("query", states_asked_for(), "In this state; `open` are all that have not ended"),
         "reason" => ("query", reasons(), "Dead for this reason"),
         "search" => ("query", text().not_empty(), "Only those with this in their name or address"),
         "circuit" => (

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::schema::Schema;
 
 pub(super) use self::common::{event_pattern, slug};
-pub(super) use self::deliveries::{reasons, states};
+pub(super) use self::deliveries::{reasons, states_asked_for};
 
 /// A shape with its name.
 type Named = (&'static str, Schema);

@@ -87,7 +87,10 @@ fn standing() -> Schema {
         need("oldestDueAt", time().or_null()),
         need("successRate", share()),
         need("sendsPerSecond", number()),
-        need("sends", list(count(0)).says("For each five seconds of the last five minutes, the oldest first")),
+        need(
+            "sends",
+            list(count(0)).says("For each five seconds of the last five minutes, the oldest first"),
+        ),
     ])
 }
 
