@@ -1,8 +1,8 @@
 use super::*;
 
 fn totals(sends: u64, errors: u64) -> Totals {
-    let mut totals = Totals { sends, delivered: sends - errors, ..Totals::default() };
-    totals.errors[1] = errors;
+    let mut totals = Totals::default();
+    (totals.sends, totals.delivered, totals.errors[1]) = (sends, sends - errors, errors);
     totals
 }
 
