@@ -1,6 +1,8 @@
 //! `cargo xtask deny`: what all dependencies are: known holes, licences, where they come from.
 //!
 //! Why not in `ci`: the list of known holes is fetched from the network, and changes without a change of ours.
+//! Licences and origins need no network, but cargo-deny itself has to be built first: that takes more than four minutes on two
+//! cores, and the packages of it that are built already are too old to read `deny.toml`.
 
 use std::process::{Command, Stdio};
 

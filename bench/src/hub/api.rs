@@ -69,6 +69,24 @@ impl Api {
         self.post("/api/v1/registry/rules", &rule).await
     }
 
+    /// What the hub answers to this.
+    pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {KEY}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let status = self.connection.exchange(request.as_bytes()).await;
+        let answer = self.connection.body();
+        match status {
+            Ok(200..=202) => serde_json::from_slice(answer).map_err(|error| format!("{path}: {error}")),
+            Ok(status) => Err(format!(
+                "{method} {path} of {body} was answered with {status}: {}",
+                String::from_utf8_lossy(answer)
+            )),
+            Err(error) => Err(format!("{method} {path} was not answered: {error}")),
+        }
+    }
+
     async fn post(&mut self, path: &str, body: &Value) -> Result<(), String> {
         let body = body.to_string();
         let request = format!(

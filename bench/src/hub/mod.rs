@@ -7,6 +7,7 @@
 pub mod api;
 pub mod cli;
 pub mod curves;
+pub mod desk;
 pub mod disk;
 pub mod event;
 pub mod lab;
@@ -114,6 +115,7 @@ async fn scenes(bench: &mut Bench<'_>) -> Result<(), String> {
     curves::services(bench).await?;
     curves::pending(bench).await?;
     neighbours::neighbours(bench).await?;
+    desk::desk(bench).await?;
     the_disk(bench, "at last")
 }
 

@@ -15,12 +15,18 @@ use super::event::number_in;
 use super::times::Times;
 use super::wire::message_in;
 
+const WELL: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 422 No\r\ncontent-type: application/json\r\ncontent-length: 28\r\n\r\n{\"error\":\"no such currency\"}";
+
 /// How a peer behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Prompt,
     /// It answers after so long.
     Hangs(Duration),
+    /// It says that it can't use what comes, for as long as it is told to, and then is prompt.
+    Refuses,
 }
 
 /// What arrived.
@@ -32,6 +38,10 @@ pub struct Arrivals {
     pub again: Cell<u64>,
     /// When the last one arrived.
     pub last: Cell<u64>,
+    /// When the first arrived again, and the last.
+    pub again_between: Cell<Option<(u64, u64)>>,
+    /// What those who refuse do now.
+    pub refused: Cell<bool>,
     waiting: RefCell<HashMap<u64, oneshot::Sender<()>>>,
 }
 
@@ -50,6 +60,8 @@ impl Arrivals {
             self.last.set(now);
         } else {
             self.again.set(self.again.get() + 1);
+            let first = self.again_between.get().map_or(now, |(first, _)| first);
+            self.again_between.set(Some((first, now)));
         }
         let waiting = self.waiting.borrow_mut().remove(&number);
         if let Some(waiting) = waiting {
@@ -98,7 +110,8 @@ async fn serve(mut stream: TcpStream, arrivals: Rc<Arrivals>, times: Rc<Times>, 
             if let Manner::Hangs(time) = manner {
                 tokio::time::sleep(time).await;
             }
-            if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.is_err() {
+            let answer = if manner == Manner::Refuses && arrivals.refused.get() { REFUSAL } else { WELL };
+            if stream.write_all(answer).await.is_err() {
                 return;
             }
             buffer.drain(..message.whole);

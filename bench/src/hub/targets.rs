@@ -1,5 +1,6 @@
 //! What the hub has to reach.
 
+use super::desk;
 use super::disk;
 use super::neighbours::{ALONE_BEFORE_HANGING, ALONE_BEFORE_WAITING, HANGING, SCENE, WAITING};
 use super::report::Row;
@@ -70,6 +71,18 @@ pub fn of(rows: &[Row]) -> Vec<Target> {
         let shift = alone.zip(with).map(|(alone, with)| with - alone);
         let allowed = alone.map_or(1.0, |alone| (alone * 0.1).max(1.0));
         targets.push(target(&format!("p95 ms more {beside}"), shift, AtMost(allowed)));
+    }
+    for name in [desk::GROUPS, desk::FILTER, desk::SEARCH, desk::RARE] {
+        let what = format!("the desk, p95 ms: {name}");
+        targets.push(target(&what, get(desk::READS, name, P95), AtMost(50.0)));
+    }
+    let full = get(desk::INGEST, desk::FULL_DESK, RATE).zip(get(desk::INGEST, desk::EMPTY_DESK, RATE));
+    let share = full.map(|(full, empty)| full / empty * 100.0);
+    targets.push(target("acknowledged a second with a full desk, % of an empty one", share, AtLeast(80.0)));
+    for row in rows.iter().filter(|row| row.scene == desk::REPLAY) {
+        let asked = row.name.rsplit(' ').next().and_then(|rate| rate.strip_suffix("/s")?.parse::<f64>().ok());
+        let off = row.rate.zip(asked).map(|(rate, asked)| (rate / asked - 1.0).abs() * 100.0);
+        targets.push(target(&format!("a replay of {}: off by %", row.name), off, AtMost(5.0)));
     }
     targets.extend(beside_the_disk(rows, &at_64));
     targets

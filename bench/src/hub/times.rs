@@ -61,7 +61,7 @@ impl Column {
 pub struct Spread(Vec<f64>);
 
 impl Spread {
-    fn new(mut times: Vec<f64>) -> Self {
+    pub fn new(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         Spread(times)
     }

@@ -1,10 +1,11 @@
 //! `seawall backup` and `seawall restore`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
-use seawall_hub_server::backup::{Copy, copy, restore};
+use seawall_hub_server::backup::{Copy, NotCopied, copy, restore};
+
+use crate::output::say;
 
 /// Copies everything that the hub keeps, while it runs or not.
 #[derive(Args)]
@@ -34,37 +35,40 @@ pub(crate) struct Restore {
 }
 
 impl Backup {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> Result<(), NotCopied> {
         let Copy { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
         let (bytes, events, version) = (database.bytes, database.events, database.version);
-        say(&format!("`{}`: {events} events, {bytes} bytes, tables of version {version}", self.to.display()));
-        say(if secrets {
+        tell(&format!(
+            "`{}`: {events} events, {bytes} bytes, tables of version {version}",
+            self.to.display()
+        ));
+        tell(if secrets {
             "with `secret.key`: whoever has this copy can read every secret; keep it like one"
         } else {
             "without `secret.key`: keep that elsewhere; without it no secret of this copy can be opened"
         });
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
 impl Restore {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> Result<(), NotCopied> {
         let Copy { database, secrets } = restore(&self.from, &self.data_dir)?;
         let (events, version, folder) = (database.events, database.version, self.data_dir.display());
-        say(&format!("`{folder}`: {events} events, tables of version {version}"));
+        tell(&format!("`{folder}`: {events} events, tables of version {version}"));
         if !secrets {
-            say(&format!(
+            tell(&format!(
                 "the copy has no `secret.key`: put the one of its time into `{folder}` before the hub starts"
             ));
         }
-        say(
+        tell(
             "what was delivered after the copy was made is sent again, under new names of deliveries; receivers know it by its event",
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
-#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
-fn say(line: &str) {
-    println!("seawall: {line}");
+/// What is done is done, whether or not anybody hears of it.
+fn tell(line: &str) {
+    let _ = say(line);
 }

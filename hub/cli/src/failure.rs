@@ -48,6 +48,11 @@ impl Failure {
         Failure::new(USAGE, what)
     }
 
+    /// Of work that talks to no hub.
+    pub(crate) fn of(error: impl std::fmt::Display) -> Self {
+        Failure::new(REFUSED, error.to_string())
+    }
+
     /// Everything was said already.
     pub(crate) fn silent(exit: u8) -> Self {
         Failure { exit, lines: Vec::new() }
@@ -133,6 +138,9 @@ impl Failure {
     /// Something answers, but not as a hub does.
     fn no_envelope(address: &str, answer: &Answer) -> Self {
         let Answer { status, location, .. } = answer;
+        if matches!(status, 414 | 431) {
+            return Failure::usage(format!("what is asked for is longer than a hub reads ({status})"));
+        }
         let failure =
             Failure::new(UNREACHABLE, format!("what answers at {address} is no hub: it says {status}"));
         match location {

@@ -4,6 +4,7 @@ mod backup;
 mod command;
 mod examples;
 mod failure;
+mod files;
 mod input;
 mod keep;
 mod lists;
@@ -56,8 +57,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let done = match (nothing_is_ignored(&matches), cli.command) {
         (Err(failure), _) => Err(failure),
         (Ok(()), Command::Serve(serve)) => return serve.run(),
-        (Ok(()), Command::Backup(backup)) => return backup.run(),
-        (Ok(()), Command::Restore(restore)) => return restore.run(),
+        (Ok(()), Command::Backup(backup)) => backup.run().map_err(Failure::of),
+        (Ok(()), Command::Restore(restore)) => restore.run().map_err(Failure::of),
         (Ok(()), Command::Alone(command)) => command.run(&cli.talk),
         (Ok(()), Command::Asking(command)) => command.run(&cli.talk),
     };

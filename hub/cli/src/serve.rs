@@ -10,11 +10,15 @@ use anyhow::{Context, bail};
 use clap::Args;
 use seawall::task::shutdown::{Phase, Shutdown};
 use seawall_hub_server::log::Log;
+use seawall_hub_server::pulse::Watchdog;
 use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
-use crate::reload::Reload;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::say;
+use crate::reload::{Reload, hangup, nothing_to_follow};
 use crate::settings::{Said, Settings, file};
 
 /// Runs the hub.
@@ -28,8 +32,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     said: Said,
 
-    /// The admin key. Without it one is made and printed at the first start.
-    #[arg(long, env = "SEAWALL_ADMIN_KEY", hide_env_values = true, hide = true)]
+    /// Only so that whoever tries it is told why not.
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     admin_key: Option<String>,
 
     /// Makes a new `secret.key` although the one that opens the secrets of services and sources is missing. They have to be
@@ -41,12 +45,31 @@ pub(crate) struct Serve {
 /// The last lines have so long to get out; whoever reads them may be gone.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
+/// The threads of the runtime have so long to come back.
+const THREADS_MAX: Duration = Duration::from_secs(5);
+/// And the store to write down that the end is in order.
+const LAST_WORD_MAX: Duration = Duration::from_secs(2);
+
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = self.said.over(&file(self.config.as_deref())?);
+        if self.admin_key.is_some() {
+            let word =
+                "there is no `--admin-key`: everybody on this machine can read what stands on a command line";
+            return Ok(Failure::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
+        }
+        let settings = match file(self.config.as_deref()) {
+            Ok(file) => self.said.over(&file),
+            Err(wrong) => return Ok(Failure::usage(format!("{wrong:#}")).tell()),
+        };
         let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
+        seawall_hub_server::log_panics();
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(self.serve(settings, log.clone())),
+            Ok(runtime) => {
+                let ended = runtime.block_on(self.serve(settings, log.clone()));
+                // A thread that does not come back must not hold up the end.
+                runtime.shutdown_timeout(THREADS_MAX);
+                ended
+            }
             Err(error) => Err(error.into()),
         };
         // Said by the log and by nobody else: writing to a stderr that nobody reads would hold up the end.
@@ -67,7 +90,8 @@ impl Serve {
             )?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
-        info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
+        let (open_files, told) = (files::raise_limit(), hangup());
+        info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
         let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
@@ -76,23 +100,22 @@ impl Serve {
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
-        let given = match self.admin_key {
-            Some(key) if key.len() < 16 => {
-                bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
-            }
-            given => given,
-        };
-        match given {
+        match admin_key()? {
             Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
             None if hub.has_admin_key() => {}
             None => {
                 let fresh = http::fresh_key();
+                // Shown before it counts: a key that nobody has seen would lock everybody out.
+                say(&format!("admin key: {fresh}"))
+                    .and_then(|()| {
+                        say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start")
+                    })
+                    .context("the admin key can't be shown; give one as SEAWALL_ADMIN_KEY")?;
                 hub.set_admin_key(http::key_hash(&fresh)).await?;
-                say(&format!("admin key: {fresh}"));
-                say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start");
             }
         }
-        say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
+        // The log says it too; a reader that is gone is no reason not to work.
+        let _ = say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
 
         let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
         info!(
@@ -100,10 +123,11 @@ impl Serve {
             sources = hub.sources().len(), "[Hub][Start] Success."
         );
 
+        let watchdog = watch(&hub, settings.watchdog, &log)?;
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub).await,
-                None => std::future::pending().await,
+                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
+                None => nothing_to_follow(told).await,
             }
         };
         let mut shutdown = Shutdown::new().delay(Duration::ZERO);
@@ -120,8 +144,14 @@ impl Serve {
             error = hub.broken() => Err(error),
             () = hub.export_traces() => unreachable!("it has no end"),
             () = following => unreachable!("it has no end"),
+            () = hub.pulse().beat() => unreachable!("it has no end"),
         };
+        drop(watchdog);
         hub.tell();
+        if ended.is_ok() && hub.pulse().is_well() {
+            // If that can't be written, what is in hand counts a crash, and no more than that.
+            let _ = tokio::time::timeout(LAST_WORD_MAX, hub.stopped()).await;
+        }
         match ended {
             Ok(exit_code) => {
                 info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
@@ -130,6 +160,33 @@ impl Serve {
             Err(error) => bail!(last_words(&error)),
         }
     }
+}
+
+/// The admin key that somebody has chosen. What stands around it is not part of it: files end with a line break, and a header
+/// can't.
+fn admin_key() -> anyhow::Result<Option<String>> {
+    let Some(said) = std::env::var_os("SEAWALL_ADMIN_KEY") else { return Ok(None) };
+    let key = said.to_str().map(str::trim).unwrap_or_default();
+    if said.to_str().is_none() || !key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        bail!("SEAWALL_ADMIN_KEY holds what no header can carry; take visible ASCII characters")
+    }
+    if key.len() < 16 {
+        bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// Ends the process if it stands still: whoever watches over it starts it again, and what it had in hand counts a crash.
+fn watch(hub: &Hub, limit: Duration, log: &Log) -> anyhow::Result<Watchdog> {
+    let log = log.clone();
+    let end = move |still: Duration| {
+        let cause =
+            format!("a thread of the process has stood still for {} s; it ends itself", still.as_secs());
+        error!(target: "seawall", cause, action = "ManualReview", "[Hub][Watchdog] Failed!");
+        log.flush(FLUSH_MAX);
+        std::process::abort();
+    };
+    hub.pulse().watch(limit, end).context("can't start the watchdog")
 }
 
 /// Where programs of this system keep their data.
@@ -148,9 +205,4 @@ fn default_data_dir() -> Option<PathBuf> {
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
 fn last_words(error: &impl Display) -> String {
     format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
-}
-
-#[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]
-fn say(line: &str) {
-    println!("seawall: {line}");
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use seawall_hub_server::log::Format;
-use seawall_hub_server::{is_range, retention::Retention};
+use seawall_hub_server::{is_range, pulse, retention::Retention};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use tracing::Level;
@@ -44,6 +45,11 @@ pub(crate) struct Said {
     #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", value_parser = level)]
     pub(crate) log_level: Option<Level>,
 
+    /// How long a thread of the process may stand still before it ends itself, to be started again by whatever watches over it:
+    /// a duration such as `60s`, a second at least, or `0s` for never. [default: 60s]
+    #[arg(long, env = "SEAWALL_WATCHDOG", value_name = "TIME", value_parser = watchdog)]
+    pub(crate) watchdog: Option<Duration>,
+
     #[command(flatten)]
     pub(crate) keep: Keep,
 }
@@ -58,6 +64,7 @@ pub(crate) struct Settings {
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) log_format: Format,
     pub(crate) log_level: Level,
+    pub(crate) watchdog: Duration,
     pub(crate) retention: Retention,
 }
 
@@ -69,9 +76,13 @@ impl Said {
             listen: self.listen.or(file.listen).unwrap_or(usual),
             data_dir: self.data_dir.clone().or_else(|| file.data_dir.clone()),
             allow_egress: self.allow_egress.clone().or_else(|| file.allow_egress.clone()).unwrap_or_default(),
-            otlp_endpoint: self.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone()),
+            // One that is empty is none: so says whoever has named the variable.
+            otlp_endpoint: [self, file]
+                .into_iter()
+                .find_map(|said| said.otlp_endpoint.clone().filter(|endpoint| !endpoint.trim().is_empty())),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
+            watchdog: self.watchdog.or(file.watchdog).unwrap_or(pulse::USUAL),
             retention: self.keep.over(file.keep).retention(),
         }
     }
@@ -138,6 +149,7 @@ impl Reader<'_> {
                 "data_dir" => said.data_dir = self.parsed(value, PathBuf::from_str),
                 "allow_egress" => said.allow_egress = self.list(value, range),
                 "otlp_endpoint" => said.otlp_endpoint = self.parsed(value, String::from_str),
+                "watchdog" => said.watchdog = self.parsed(value, watchdog),
                 "log" => self.group(value, |reader, key, value| match key {
                     "format" => set(&mut said.log_format, reader.parsed(value, format)),
                     "level" => set(&mut said.log_level, reader.parsed(value, level)),
@@ -151,7 +163,7 @@ impl Reader<'_> {
                 }),
                 other => {
                     let reason = format!(
-                        "there is no `{other}`; there are listen, data_dir, allow_egress, otlp_endpoint, log.format, log.level, \
+                        "there is no `{other}`; there are listen, data_dir, allow_egress, otlp_endpoint, watchdog, log.format, log.level, \
                          keep.delivered, keep.discarded, keep.audit"
                     );
                     self.wrong(key.span().start, reason);
@@ -238,6 +250,17 @@ fn level(text: &str) -> Result<Level, &'static str> {
     }
 }
 
+/// A shorter one would end a process that only has much to do.
+const WATCHDOG_MIN: Duration = Duration::from_secs(1);
+
+fn watchdog(text: &str) -> Result<Duration, String> {
+    let time = seawall::config::duration(text)?;
+    if !time.is_zero() && time < WATCHDOG_MIN {
+        return Err("less than a second would end a process that only has much to do; `0s` is never".into());
+    }
+    Ok(time)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,6 +269,7 @@ mod tests {
 listen = "127.0.0.1:9000"
 data_dir = "/var/lib/seawall"
 allow_egress = ["10.0.0.0/8", "127.0.0.0/8"]
+watchdog = "90s"
 [log]
 format = "json"
 level = "warn"
@@ -264,7 +288,8 @@ audit = "30d"
         assert_eq!(settings.data_dir.as_deref(), Some(Path::new("/var/lib/seawall")));
         assert_eq!(settings.allow_egress, ["10.0.0.0/8", "127.0.0.0/8"]);
         assert_eq!((settings.log_format, settings.log_level), (Format::Json, Level::WARN));
-        let day = std::time::Duration::from_secs(86_400);
+        assert_eq!(settings.watchdog, Duration::from_secs(90));
+        let day = Duration::from_secs(86_400);
         let kept = Retention { delivered: Some(day * 2), discarded: None, audit: Some(day * 30) };
         assert_eq!(settings.retention, kept);
         let nearer = Said {
@@ -275,11 +300,15 @@ audit = "30d"
         let settings = nearer.over(&in_file);
         assert_eq!((settings.log_level, settings.listen.port()), (Level::DEBUG, 9000));
         assert_eq!(settings.allow_egress, ["192.168.0.0/16"]);
+        let empty = Said { otlp_endpoint: Some(String::new()), ..Said::default() };
+        assert_eq!(empty.over(&in_file).otlp_endpoint, None);
         let usual = Said::default().over(&Said::default());
         assert_eq!(
-            (usual.listen.port(), usual.log_level, usual.retention),
-            (8480, Level::INFO, Retention::default())
+            (usual.listen.port(), usual.log_level, usual.watchdog, usual.retention),
+            (8480, Level::INFO, Duration::from_secs(60), Retention::default())
         );
+        assert_eq!(watchdog("0s"), Ok(Duration::ZERO));
+        assert!(watchdog("10ms").is_err() && watchdog("soon").is_err());
     }
 
     /// HUB-9, API-2: every mistake is told at once, with its place; nothing is passed over.

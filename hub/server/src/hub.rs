@@ -19,6 +19,7 @@ use seawall_hub_store::Sqlite;
 
 use crate::history::History;
 use crate::numbers::Numbers;
+use crate::pulse::Pulse;
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
@@ -34,6 +35,7 @@ pub struct Hub {
     spans: Spans,
     exporter: Option<Exporter>,
     history: History,
+    pulse: Arc<Pulse>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -91,9 +93,13 @@ impl Hub {
         let clock = Clock::default();
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
-        let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        let mut inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
+        if spans.are_wanted() {
+            inner.time_rules();
+        }
         let history = History::new(Numbers::of_process(), inner.now());
-        let hub = Hub { inner, transport, keyring, spans, exporter, history, gates: RwLock::default() };
+        let (pulse, gates) = (Arc::default(), RwLock::default());
+        let hub = Hub { inner, transport, keyring, spans, exporter, history, pulse, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
     }
@@ -102,6 +108,12 @@ impl Hub {
     pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
         self.transport.change_client(client(ranges)?);
         Ok(())
+    }
+
+    /// Whether the process gets on with its work.
+    #[must_use]
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
     }
 
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
@@ -127,10 +139,10 @@ impl Hub {
         }
     }
 
-    /// Sends the spans that are left.
+    /// Sends the spans that are left, if the collector takes them soon.
     pub async fn flush_traces(&self) {
         if let Some(exporter) = &self.exporter {
-            exporter.flush().await;
+            exporter.flush_last().await;
         }
     }
 
@@ -163,6 +175,10 @@ impl Hub {
         replayed
     }
 
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.spans
+    }
+
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
     }
@@ -183,7 +199,7 @@ impl Deref for Hub {
 /// An event that was there before has arrived already.
 fn arrived(span: Option<Open>, accepted: &Result<Accepted, NotAccepted>) {
     match (span, accepted) {
-        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.end(None),
+        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.accepted(accepted),
         (Some(span), _) => span.forget(),
         (None, _) => {}
     }

@@ -10,6 +10,7 @@ pub mod http;
 mod hub;
 pub mod log;
 pub mod numbers;
+pub mod pulse;
 mod rotate;
 pub mod seal;
 mod serve;
@@ -19,4 +20,5 @@ pub mod transport;
 
 pub use hub::{CannotOpen, Hub, Options, is_range};
 pub use seawall_hub_core::domain::retention;
+pub use seawall_hub_core::service::log_panics;
 pub use serve::serve;

@@ -107,7 +107,7 @@ async fn blocking<T: Send + 'static>(
 fn unwritten(error: &io::Error) -> Refused {
     use seawall_hub_core::port::store::StoreError;
     Refused::Store(match error.kind() {
-        io::ErrorKind::StorageFull => StoreError::Full,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full,
         _ => StoreError::Failed(format!("`secret.key` can't be written: {error}")),
     })
 }

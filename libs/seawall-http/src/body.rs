@@ -3,7 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -21,7 +22,7 @@ pub struct Body(Kind);
 enum Kind {
     Bytes(Bytes),
     /// Taken by the first attempt.
-    Stream(Mutex<Option<UnsyncBoxBody<Bytes, BoxError>>>),
+    Stream(Mutex<Option<UnsyncBoxBody<Bytes, BoxError>>>, Arc<AtomicBool>),
 }
 
 impl Body {
@@ -39,7 +40,8 @@ impl Body {
         B::Data: Send,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
-        Body(Kind::Stream(Mutex::new(Some(Source(Box::pin(body)).boxed_unsync()))))
+        let stream = Source(Box::pin(body)).boxed_unsync();
+        Body(Kind::Stream(Mutex::new(Some(stream)), Arc::default()))
     }
 
     /// Reads a stream into memory, so that it can be sent again, if it has at most so many bytes. A longer one stays a stream:
@@ -64,18 +66,24 @@ impl Body {
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
         match &self.0 {
             Kind::Bytes(bytes) => Some(bytes),
-            Kind::Stream(_) => None,
+            Kind::Stream(..) => None,
         }
+    }
+
+    /// Whether an attempt waits for the rest of it: then it is not the peer that keeps everybody waiting.
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(&self.0, Kind::Stream(_, awaited) if awaited.load(Ordering::Relaxed))
     }
 
     /// What one attempt sends.
     pub(crate) fn outgoing(&self) -> Result<Outgoing, HttpError> {
         match &self.0 {
             Kind::Bytes(bytes) => Ok(Outgoing::Bytes(Full::new(bytes.clone()))),
-            Kind::Stream(stream) => {
+            Kind::Stream(stream, awaited) => {
                 let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
                 // A second attempt with nothing in it would be worse than none.
-                stream.map(Outgoing::Stream).ok_or_else(|| Cause::Request(BadRequest::BodyGone).into())
+                let outgoing = |stream| Outgoing::Stream(stream, awaited.clone());
+                stream.map(outgoing).ok_or_else(|| Cause::Request(BadRequest::BodyGone).into())
             }
         }
     }
@@ -169,7 +177,8 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for After<B> {
 /// What goes to the connection.
 pub(crate) enum Outgoing {
     Bytes(Full<Bytes>),
-    Stream(UnsyncBoxBody<Bytes, BoxError>),
+    /// And whether its next piece is waited for.
+    Stream(UnsyncBoxBody<Bytes, BoxError>, Arc<AtomicBool>),
 }
 
 impl HttpBody for Outgoing {
@@ -184,21 +193,25 @@ impl HttpBody for Outgoing {
             Outgoing::Bytes(full) => Poll::Ready(
                 ready!(Pin::new(full).poll_frame(cx)).map(|frame| frame.map_err(|never| match never {})),
             ),
-            Outgoing::Stream(stream) => Pin::new(stream).poll_frame(cx),
+            Outgoing::Stream(stream, awaited) => {
+                let frame = Pin::new(stream).poll_frame(cx);
+                awaited.store(frame.is_pending(), Ordering::Relaxed);
+                frame
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Outgoing::Bytes(full) => full.is_end_stream(),
-            Outgoing::Stream(stream) => stream.is_end_stream(),
+            Outgoing::Stream(stream, _) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Outgoing::Bytes(full) => full.size_hint(),
-            Outgoing::Stream(stream) => stream.size_hint(),
+            Outgoing::Stream(stream, _) => stream.size_hint(),
         }
     }
 }

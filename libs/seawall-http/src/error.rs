@@ -63,6 +63,8 @@ pub enum Cause {
     Late,
     /// Whoever asked for the body does not want the rest of it.
     Unwanted,
+    /// The body of the request, a stream, was waited for until the time was over.
+    Stalled,
     /// The peer changed the protocol without being asked.
     Switched,
     /// There are no credentials: the token could not be fetched.
@@ -122,6 +124,7 @@ impl fmt::Display for HttpError {
             Cause::TooLarge { limit } => write!(f, "the answer is larger than {limit} bytes"),
             Cause::Late => f.write_str("the answer was not complete in time"),
             Cause::Unwanted => f.write_str("the rest of the answer was not wanted"),
+            Cause::Stalled => f.write_str("the body of the request did not come in time"),
             Cause::Switched => f.write_str("the peer switched protocols without being asked"),
             Cause::Credentials(error) => write!(f, "no credentials: {error}"),
             Cause::Status(response) => write!(f, "the peer answered {}", response.status()),

@@ -32,7 +32,8 @@ impl From<Cause> for HttpError {
             // It was served, and will be as large again. That one answer is large says nothing about the peer.
             Cause::TooLarge { .. } => Fault::business(),
             Cause::Late => Fault::timeout(),
-            Cause::Unwanted => Fault::business().ran(Ran::Unknown),
+            // The peer had no part in it.
+            Cause::Unwanted | Cause::Stalled => Fault::business().ran(Ran::Unknown),
             Cause::Switched => Fault::protocol().permanent(),
             Cause::Credentials(error) => of_credentials(&**error),
             Cause::Status(response) => response.fault().unwrap_or(Fault::business()),

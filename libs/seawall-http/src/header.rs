@@ -50,7 +50,8 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 ];
 const MORE_HOP_BY_HOP: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
 
-/// Takes away what was about one connection: for whoever passes a message on. Its length stays.
+/// Takes away what was about one connection: for whoever passes a message on. Its length stays, unless it came in chunks too: then
+/// those are its length, and what it claims is not to be believed.
 pub fn strip(headers: &mut HeaderMap) {
     let named = named_by_connection(headers);
     // Mostly there is none, and a look at each costs less than a search for all of them.
@@ -58,10 +59,18 @@ pub fn strip(headers: &mut HeaderMap) {
     for name in named.iter().chain(&found) {
         headers.remove(name);
     }
+    if found.contains(&header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
 }
 
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(name) || MORE_HOP_BY_HOP.contains(&name.as_str())
+}
+
+/// Whether whoever sent these headers says something of its connection: that it closes it, mostly.
+pub(crate) fn closes(headers: &HeaderMap) -> bool {
+    headers.get(header::CONNECTION).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }
 
 /// Whether a header usually carries credentials.

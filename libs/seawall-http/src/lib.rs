@@ -3,6 +3,7 @@
 #![doc = include_str!("../docs/http.md")]
 
 pub mod auth;
+mod base;
 mod body;
 mod client;
 mod dial;
@@ -13,8 +14,10 @@ pub mod header;
 mod host;
 mod request;
 mod response;
+mod tell;
 
 pub use auth::{Auth, Secret};
+pub use base::Base;
 pub use body::Body;
 pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, Through};
 #[cfg(feature = "tls")]
@@ -25,6 +28,7 @@ pub use error::{BadRequest, Cause, HttpError};
 pub use fault::ByStatus;
 pub use request::{Evidence, Request};
 pub use response::{BodyStream, Opened, Response, Timings};
+pub use tell::{Tell, Told};
 
 pub use bytes::Bytes;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};

@@ -1,6 +1,7 @@
 //! A request: what to send, and how safe it is to send it again.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -13,6 +14,7 @@ use crate::body::Body;
 use crate::error::BadRequest;
 use crate::header::{self, IDEMPOTENCY_KEY};
 use crate::host::Host;
+use crate::tell::Tell;
 
 /// A request. Cheap to make and to keep: a body of bytes is shared by all its attempts.
 ///
@@ -40,12 +42,17 @@ pub struct Request {
     pub(crate) limit: Option<u64>,
     pub(crate) announced: bool,
     pub(crate) only_success: bool,
+    pub(crate) tell: Option<Arc<dyn Tell>>,
 }
 
 impl Request {
     /// A request without headers and body. The URL is a whole one, `http` or `https`, without user and password.
     pub fn new(method: Method, url: impl AsRef<str>) -> Result<Self, BadRequest> {
-        let uri = checked(url.as_ref())?;
+        Self::to(method, checked(url.as_ref())?)
+    }
+
+    /// To an address that has been checked.
+    pub(crate) fn to(method: Method, uri: Uri) -> Result<Self, BadRequest> {
         if method == Method::CONNECT {
             return Err(BadRequest::Method);
         }
@@ -60,6 +67,7 @@ impl Request {
             limit: None,
             announced: true,
             only_success: false,
+            tell: None,
         })
     }
 
@@ -109,10 +117,12 @@ impl Request {
         self
     }
 
-    /// As [`forward`](Request::forward), by value and in place of all headers so far.
+    /// As [`forward`](Request::forward), by value and in place of all headers so far. `add` is what the proxy says itself: it
+    /// comes after what was about the connection is gone, or a client could take it away by naming it there.
     #[must_use]
-    pub fn forward_all(mut self, mut headers: HeaderMap) -> Self {
+    pub fn forward_all(mut self, mut headers: HeaderMap, add: impl FnOnce(&mut HeaderMap)) -> Self {
         header::strip(&mut headers);
+        add(&mut headers);
         for name in [http::header::HOST, http::header::CONTENT_LENGTH, http::header::EXPECT] {
             headers.remove(name);
         }
@@ -178,6 +188,13 @@ impl Request {
         self
     }
 
+    /// Tells this one of its attempts, if it is [held](crate::HttpClient::hold).
+    #[must_use]
+    pub fn told_to(mut self, tell: Arc<dyn Tell>) -> Self {
+        self.tell = Some(tell);
+        self
+    }
+
     /// Its method.
     #[must_use]
     pub fn method(&self) -> &Method {
@@ -219,8 +236,8 @@ impl Request {
         let body = Body::from(self.body.bytes()?.clone());
         let (method, uri, headers) = (self.method.clone(), self.uri.clone(), self.headers.clone());
         let Request { safety, limit, announced, only_success, .. } = *self;
-        let auth = self.auth.clone();
-        Some(Request { method, uri, headers, body, auth, safety, limit, announced, only_success })
+        let (auth, tell) = (self.auth.clone(), self.tell.clone());
+        Some(Request { method, uri, headers, body, auth, safety, limit, announced, only_success, tell })
     }
 }
 
@@ -239,7 +256,7 @@ impl seawall::tower::Replay for Request {
     }
 }
 
-fn checked(url: &str) -> Result<Uri, BadRequest> {
+pub(crate) fn checked(url: &str) -> Result<Uri, BadRequest> {
     let uri: Uri = url.parse().map_err(|_| BadRequest::Url)?;
     let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
         return Err(BadRequest::Url);

@@ -65,7 +65,7 @@ pub(crate) struct Filter {
     /// Because of the event with this id.
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Given up for this reason: refused, gone, impossible, attempts, age or deleted.
+    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
     #[arg(long)]
     reason: Option<String>,
 }

@@ -4,7 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use seawall_hub_server::client::{Ask, path_part};
 use serde_json::{Map, Value};
 
-use crate::failure::Done;
+use crate::failure::{Done, Failure, REFUSED};
 use crate::output::{Column, note};
 use crate::talk::{Data, Session, Why};
 
@@ -126,13 +126,20 @@ fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> String {
 
 /// A key goes to stdout alone, so that it can go into a file.
 fn secret(session: &Session, data: &Data) -> Done {
-    if session.out.json {
-        return session.out.line(&data.text);
-    }
     let name = data.value["name"].as_str().unwrap_or_default();
+    if session.out.json {
+        return session.out.line(&data.text).map_err(|_| lost(name));
+    }
     note(&format!("the key of `{name}`; it is shown this once, and the hub keeps only its hash"));
     if let Some(until) = data.value["formerUntil"].as_str() {
         note(&format!("the one before is good until {until}"));
     }
-    session.out.text(data.value["key"].as_str().unwrap_or_default())
+    let written = session.out.text(data.value["key"].as_str().unwrap_or_default());
+    written.map_err(|_| lost(name))
+}
+
+/// Nobody has seen the key, also if whoever should have read it is only gone: that is no good end.
+fn lost(name: &str) -> Failure {
+    Failure::new(REFUSED, format!("the key of `{name}` could not be written, and nobody has it"))
+        .and(format!("`seawall keys rotate {name} --grace 0s` makes another one in its place"))
 }

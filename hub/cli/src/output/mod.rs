@@ -68,6 +68,13 @@ impl Out {
     }
 }
 
+/// A line on stdout of what runs without being asked. Whoever reads it may be gone.
+pub(crate) fn say(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "seawall: {line}")?;
+    stdout.flush()
+}
+
 /// A word beside the answer, so on stderr.
 pub(crate) fn note(text: &str) {
     // Whoever closed stderr does not want to know.

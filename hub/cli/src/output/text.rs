@@ -10,9 +10,14 @@ pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| match c {
         '\t' => " ".to_owned(),
         // Marks that turn text around, or hide it, are no better than escapes.
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            c.escape_unicode().to_string()
-        }
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => c.escape_unicode().to_string(),
         c if c.is_control() => c.escape_default().to_string(),
         c => c.to_string(),
     };
@@ -60,6 +65,7 @@ mod tests {
     fn hub_10_a_terminal_obeys_nobody_else() {
         assert_eq!(plain("a\u{1b}[2Jb\u{7}\r\nc\td\u{9b}31m"), "a\\u{1b}[2Jb\\u{7}\\r\\nc d\\u{9b}31m");
         assert_eq!(plain("evil\u{202e}txt.exe"), "evil\\u{202e}txt.exe");
+        assert_eq!(plain("a\u{61c}b\u{feff}\u{2028}\u{e0041}"), "a\\u{61c}b\\u{feff}\\u{2028}\\u{e0041}");
         assert_eq!(plain("Grüße, 世界"), "Grüße, 世界");
     }
 

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::poison::PANICS_MAX;
 use super::time::Millis;
 
 /// The name of a delivery: the same for all its tries, also after a restart, and never given out twice.
@@ -62,6 +63,8 @@ pub enum State {
     Blocked,
     /// It waits for its rule, which is disabled.
     Held,
+    /// It was in hand when the process ended, more than once, and waits for its turn to be tried under supervision.
+    Suspect,
     /// The peer has it.
     Delivered,
     /// It was given up.
@@ -96,6 +99,8 @@ pub enum Outcome {
         /// When the policy said to come back.
         retry_after: Option<Duration>,
     },
+    /// The hub's own code has panicked over it. That says nothing about the peer.
+    Panicked,
 }
 
 impl Outcome {
@@ -162,6 +167,8 @@ pub struct Progress {
     pub counted: u32,
     /// Failures in all so far, deferrals not among them.
     pub failures: u32,
+    /// How many of these were panics.
+    pub panics: u32,
 }
 
 /// What happens next.
@@ -197,12 +204,21 @@ pub enum Reason {
     Age,
     /// Its service or its rule was deleted.
     Deleted,
+    /// Handling it panics, or ends the process.
+    Poison,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 6] =
-        [Reason::Refused, Reason::Gone, Reason::Impossible, Reason::Attempts, Reason::Age, Reason::Deleted];
+    pub const ALL: [Reason; 7] = [
+        Reason::Refused,
+        Reason::Gone,
+        Reason::Impossible,
+        Reason::Attempts,
+        Reason::Age,
+        Reason::Deleted,
+        Reason::Poison,
+    ];
 
     /// In one word that does not change.
     #[must_use]
@@ -214,6 +230,7 @@ impl Reason {
             Reason::Attempts => "attempts",
             Reason::Age => "age",
             Reason::Deleted => "deleted",
+            Reason::Poison => "poison",
         }
     }
 
@@ -248,14 +265,18 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
             };
         }
         Outcome::Answered { retry_after, .. } | Outcome::FailedProbe { retry_after } => retry_after,
-        Outcome::Unreachable | Outcome::TimedOut => None,
+        Outcome::Unreachable | Outcome::TimedOut | Outcome::Panicked => None,
     };
     let counts = schedule.count == Count::All || counts_when_answered(outcome);
     let progress = Progress {
         counted: progress.counted + u32::from(counts),
         failures: progress.failures + 1,
+        panics: progress.panics + u32::from(outcome == Outcome::Panicked),
         ..progress
     };
+    if progress.panics >= PANICS_MAX {
+        return Next::GiveUp(Reason::Poison);
+    }
     if progress.counted >= schedule.attempts.unwrap_or(ATTEMPTS) {
         return Next::GiveUp(Reason::Attempts);
     }
@@ -302,7 +323,7 @@ mod tests {
     use proptest::prelude::*;
 
     const START: Millis = Millis(1_000_000);
-    const FRESH: Progress = Progress { accepted: START, counted: 0, failures: 0 };
+    const FRESH: Progress = Progress { accepted: START, counted: 0, failures: 0, panics: 0 };
 
     fn answered(status: u16) -> Outcome {
         Outcome::Answered { status, retry_after: None }
@@ -351,6 +372,28 @@ mod tests {
         }
         let all = Schedule { count: Count::All, ..Schedule::default() };
         assert_eq!(play(Outcome::Unreachable, &all), (5, Reason::Attempts));
+    }
+
+    /// HUB-5. Trap "poison": the third panic is the end, whatever the schedule says, also with other failures in between.
+    #[test]
+    fn hub_5_the_third_panic_is_the_end() {
+        let usual = Schedule::default();
+        assert_eq!(play(Outcome::Panicked, &usual), (3, Reason::Poison));
+        let patient = Schedule { attempts: Some(1_000), ..usual };
+        assert_eq!(play(Outcome::Panicked, &patient), (3, Reason::Poison));
+        let strict = Schedule { attempts: Some(2), count: Count::All, ..usual };
+        assert_eq!(play(Outcome::Panicked, &strict), (2, Reason::Attempts));
+        let (mut progress, mut now) = (FRESH, START);
+        for outcome in
+            [Outcome::Panicked, Outcome::Unreachable, Outcome::Panicked, answered(503), Outcome::TimedOut]
+        {
+            let Next::Later { at, progress: next, .. } = after(outcome, progress, &usual, now, 0) else {
+                unreachable!("two panics are no end")
+            };
+            (now, progress) = (at, next);
+        }
+        assert_eq!((progress.panics, progress.failures), (2, 5));
+        assert_eq!(after(Outcome::Panicked, progress, &usual, now, 0), Next::GiveUp(Reason::Poison));
     }
 
     /// HUB-5. Trap "an open circuit burns the event's five attempts": deferrals cost no attempt, only age.

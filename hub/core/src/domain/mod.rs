@@ -8,6 +8,7 @@ pub mod event_type;
 pub mod key;
 pub mod letter;
 pub mod operation;
+pub mod poison;
 pub mod retention;
 pub mod rule;
 pub mod service;

@@ -30,6 +30,8 @@ impl Default for Retention {
 /// The same as points in time: what is from before may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// What is dated later was dated by a clock that was wrong.
+    pub now: Millis,
     /// Of what was delivered.
     pub delivered: Millis,
     /// Of dead letters that were discarded.
@@ -47,6 +49,7 @@ impl Retention {
             Millis(kept.map_or(i64::MIN, |kept| now.0.saturating_sub(kept)))
         };
         Limits {
+            now,
             delivered: before(self.delivered),
             discarded: before(self.discarded),
             audit: before(self.audit),

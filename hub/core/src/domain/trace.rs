@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-/// The id of a trace: what all that follows from one request has in common.
+/// The id of a trace, what all that follows from one request has in common; with it, whether whoever began it wants it told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TraceId(u128);
+pub struct TraceId {
+    id: u128,
+    sampled: bool,
+}
 
 impl TraceId {
     /// Of a `traceparent` in the form of W3C: `00-<32 digits>-…`.
@@ -12,13 +15,22 @@ impl TraceId {
     pub fn of(traceparent: &str) -> Option<Self> {
         let digits = traceparent.get(3..35)?;
         let is_one = traceparent.as_bytes()[2] == b'-' && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        u128::from_str_radix(digits, 16).ok().filter(|id| is_one && *id != 0).map(TraceId)
+        let id = u128::from_str_radix(digits, 16).ok().filter(|id| is_one && *id != 0)?;
+        // The last bit of the flags; the others mean nothing yet.
+        let flags = traceparent.get(53..55).and_then(|flags| u8::from_str_radix(flags, 16).ok());
+        Some(TraceId { id, sampled: flags.is_some_and(|flags| flags & 1 == 1) })
+    }
+
+    /// Whether its spans are told to a collector. If not, it is passed on all the same.
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
+        self.sampled
     }
 }
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:032x}", self.id)
     }
 }
 
@@ -42,6 +54,17 @@ mod tests {
             ["", "00-0af7", &zeros, "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-ä"]
         {
             assert_eq!(TraceId::of(wrong), None, "{wrong}");
+        }
+    }
+
+    /// OBS-3: whether a trace is told is the last bit of its flags; flags that are none say no.
+    #[test]
+    fn obs_3_a_trace_says_whether_it_is_told() {
+        for (flags, sampled) in
+            [("00", false), ("01", true), ("02", false), ("03", true), ("ff", true), ("", false)]
+        {
+            let trace = TraceId::of(&format!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flags}"));
+            assert_eq!(trace.unwrap().is_sampled(), sampled, "{flags}");
         }
     }
 }

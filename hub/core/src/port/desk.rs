@@ -76,6 +76,9 @@ pub struct Found {
     pub unindexed: u64,
 }
 
+/// Dead letters with their events, how far somebody has looked for them, and whether there may be more.
+pub type Behind = (Vec<(Dead, Event)>, u64, bool);
+
 /// What the dead letter desk reads.
 pub trait Desk {
     /// A dead letter with all that belongs to it, also if it was deleted.
@@ -99,13 +102,13 @@ pub trait Desk {
     ) -> impl Future<Output = Result<Found, StoreError>> + Send;
 
     /// Dead letters for work on many, the oldest first, from behind this one on: with their events and requests, which are many
-    /// bytes. The second says how far somebody has looked, and the third whether there may be more.
+    /// bytes.
     fn letters_behind(
         &self,
         filter: LetterFilter,
         behind: u64,
         most: usize,
-    ) -> impl Future<Output = Result<(Vec<(Dead, Event)>, u64, bool), StoreError>> + Send;
+    ) -> impl Future<Output = Result<Behind, StoreError>> + Send;
 
     /// Groups of dead letters: those that have failed last come first.
     fn groups(

@@ -24,7 +24,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
-pub use super::desk::{Dead, Desk, Found, Letters, WholeLetter};
+pub use super::desk::{Behind, Dead, Desk, Found, Letters, WholeLetter};
 pub use super::unit::{
     Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
 };
@@ -37,6 +37,8 @@ pub struct Kept {
     pub id: DeliveryId,
     /// The event that it is about.
     pub event: String,
+    /// Where that comes from.
+    pub source: String,
     /// When that was accepted.
     pub event_accepted: Millis,
     /// The trace that it belongs to, if it said so.
@@ -55,6 +57,8 @@ pub struct Kept {
     pub progress: Progress,
     /// Those with the same key go out one after the other.
     pub order: Option<String>,
+    /// Of a suspect: together with how many it may be tried, itself among them. 0 of all others.
+    pub together: u32,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
     /// The request as it was rendered. Not in lists.
@@ -94,8 +98,8 @@ pub struct PageAt {
 pub struct EventFilter {
     /// Of this kind, or of a kind that begins so if it ends with `.*`.
     pub kind: Option<crate::domain::event_type::Pattern>,
-    /// From there.
-    pub source: Option<String>,
+    /// From one of these; from anywhere, if it is none.
+    pub sources: Option<Vec<String>>,
     /// That no rule was for.
     pub unmatched: bool,
 }
@@ -103,6 +107,8 @@ pub struct EventFilter {
 /// Which deliveries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryFilter {
+    /// Of events from one of these sources; from anywhere, if it is none.
+    pub sources: Option<Vec<String>>,
     /// To this service.
     pub service: Option<Slug>,
     /// Of this rule.
@@ -285,6 +291,21 @@ pub trait Store: Desk + Send + Sync + 'static {
         room: Vec<Room>,
     ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
 
+    /// Services with suspects that wait to be tried.
+    fn suspects(&self) -> impl Future<Output = Result<Vec<Slug>, StoreError>> + Send;
+
+    /// Takes suspects of these services to be tried, beside those that are on trial already: as many as the rules of
+    /// [`poison`](crate::domain::poison) allow, those that may be in the smallest company first. From the commit on they are
+    /// marked: should the process end, it was while they were on trial.
+    fn take_suspects(
+        &self,
+        services: Vec<Slug>,
+        on_trial: Vec<u32>,
+    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+
+    /// Those that were alone on trial when the process ended, with what is known against them.
+    fn convicts(&self) -> impl Future<Output = Result<Vec<(Kept, Evidence)>, StoreError>> + Send;
+
     /// When the next delivery of each service is due, for those that have one.
     fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
 
@@ -294,6 +315,15 @@ pub trait Store: Desk + Send + Sync + 'static {
         limits: Limits,
         behind: u64,
     ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
+}
+
+/// What is known against a delivery.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Evidence {
+    /// So often it was in hand when the process ended.
+    pub crashes: u32,
+    /// The starts that ended so, counted as the store counts them, with commas in between.
+    pub starts: String,
 }
 
 /// Events that may go.

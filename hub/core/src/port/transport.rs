@@ -84,11 +84,13 @@ pub trait Transport: Send + Sync + 'static {
         attempt: Attempt,
     ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
 
-    /// As [`send`](Transport::send), about nothing but itself, for whoever waits for the whole answer.
+    /// As [`send`](Transport::send), about nothing but itself, for whoever waits for the whole answer. `trace` is the
+    /// `traceparent` that it is below.
     fn call(
         &self,
         service: &Service,
         request: &Request,
+        trace: Option<&str>,
         attempt: Attempt,
     ) -> impl Future<Output = Result<Whole, NoAnswer>> + Send;
 }

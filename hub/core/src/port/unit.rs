@@ -61,8 +61,13 @@ pub enum Change {
     AddEvent(Arc<Event>, Vec<NewDelivery>),
     /// What came of a try.
     Settle(Settlement),
-    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone.
+    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone. A suspect whose
+    /// try has not begun waits for it anew.
     PutBack(Vec<DeliveryId>),
+    /// The process ended while this one alone was on trial: it is given up, as the settlement says.
+    Convict(Settlement),
+    /// The process ends in order: what it has in hand is no suspect for that.
+    Stopped,
     /// A dead letter is sent again, as a new delivery that is linked to it.
     Replay(Replay),
     /// A dead letter is put somewhere else on the desk.
@@ -203,6 +208,8 @@ pub enum Birth {
     Held,
     /// As a dead letter: no request could be made of the event.
     Dead {
+        /// What it is called.
+        reason: Reason,
         /// Why.
         error: String,
         /// Whether those behind it in its order wait until somebody has dealt with it.

@@ -8,6 +8,7 @@
 //!
 //! Everything has a bound: the length and depth of a template, the steps of an expression, the size of what it makes.
 
+mod climb;
 mod convert;
 mod engine;
 mod filter;
@@ -16,6 +17,7 @@ mod template;
 mod text;
 mod webhook;
 
+pub use climb::climbs;
 pub use engine::Mistake;
 pub use filter::{Filter, Verdict};
 pub use request::{BODY_IS_EVENT, Body, HeaderTemplate, Program, Request, RuleText};

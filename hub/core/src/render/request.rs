@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value as Json;
 
+use super::climb::climbs;
 use super::engine::Mistake;
 use super::filter::Filter;
 use super::template::Template;
@@ -156,7 +157,7 @@ impl Request {
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
 /// Headers that say where a message ends and who talks to whom: never a rule's.
-const FORBIDDEN: [&str; 11] = [
+const FORBIDDEN: [&str; 13] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -168,7 +169,11 @@ const FORBIDDEN: [&str; 11] = [
     "te",
     "trailer",
     "upgrade",
+    "expect",
+    "http2-settings",
 ];
+/// No path is longer: as much as the headers of a request to the hub may be.
+const PATH_BYTES_MAX: usize = 32 * 1024;
 
 impl Program {
     /// Compiles a rule; every mistake in it at once.
@@ -300,12 +305,16 @@ fn percent_encode(value: &str, out: &mut String) {
 }
 
 fn check_path(path: &str) -> Result<(), Mistake> {
-    let visible = |byte: u8| byte.is_ascii_graphic();
-    if !path.bytes().all(visible) {
+    if path.len() > PATH_BYTES_MAX {
+        return Err(Mistake::new("path", format!("it may have {PATH_BYTES_MAX} bytes, not {}", path.len())));
+    }
+    // What begins at `#` would not be sent at all; the others can't be.
+    let sendable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`#".contains(&byte);
+    if !path.bytes().all(sendable) {
         return Err(Mistake::new("path", "it holds a space or a character that has to be percent-encoded"));
     }
-    let before_query = path.split(['?', '#']).next().unwrap_or_default();
-    if before_query.split('/').any(|part| part == ".." || part == ".") {
+    let before_query = path.split('?').next().unwrap_or_default();
+    if climbs(before_query) {
         return Err(Mistake::new("path", "`..` would leave the address of the service"));
     }
     if path.starts_with("//") {

@@ -151,10 +151,15 @@ fn hub_4_a_value_stays_in_its_place_in_a_path() {
     let path = |value: &str| path_of("/invoices/{{ data.v }}/pdf?by={{ data.v }}", &json!({"v": value}));
     assert_eq!(path("A-7").unwrap(), "/invoices/A-7/pdf?by=A-7");
     assert_eq!(
-        path("a/../b?x=1&y=#z").unwrap(),
-        "/invoices/a%2F..%2Fb%3Fx%3D1%26y%3D%23z/pdf?by=a%2F..%2Fb%3Fx%3D1%26y%3D%23z"
+        path("a/b?x=1&y=#z").unwrap(),
+        "/invoices/a%2Fb%3Fx%3D1%26y%3D%23z/pdf?by=a%2Fb%3Fx%3D1%26y%3D%23z"
     );
-    assert_eq!(path("..").unwrap(), "/invoices/%2E%2E/pdf?by=%2E%2E");
+    // Servers decode a path before they walk it, so encoding does not keep these in their place.
+    for climbing in ["..", ".", "a/../b", "..\\b", "..;"] {
+        assert!(path(climbing).unwrap_err().contains("leave the address"), "{climbing}");
+    }
+    let query = path_of("/invoices?by={{ data.v }}", &json!({"v": "../.."}));
+    assert_eq!(query.unwrap(), "/invoices?by=..%2F..");
     assert_eq!(path("Zoë\r\n").unwrap(), "/invoices/Zo%C3%AB%0D%0A/pdf?by=Zo%C3%AB%0D%0A");
     assert_eq!(path_of("/n/{{ data.n }}", &json!({"n": 12.5})).unwrap(), "/n/12.5");
     assert!(path_of("/a/../b", &json!({})).unwrap_err().contains("leave the address"));

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bytes::Bytes;
+use seawall::Clock;
 use serde_json::Value as Json;
-use sha2::{Digest, Sha256};
 
-use super::rulebook::{Made, Matched, Rulebook, Tally};
+use super::content::{fingerprint, payload, says_the_same};
+use super::rulebook::{Looked, Made, Matched, Rulebook, Tally};
 use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::{EVENT_ID_MAX, Event};
 use crate::domain::event_type::EventType;
@@ -21,6 +21,8 @@ use crate::render::{Request, Said, View};
 pub struct Accept<S> {
     store: S,
     rules: RwLock<Arc<Rulebook>>,
+    /// Where to look how long the rules take, if anybody wants to know.
+    timed: Option<Clock>,
 }
 
 /// An event as it came in.
@@ -89,6 +91,8 @@ pub struct Accepted {
     pub tally: Tally,
     /// How many deliveries are held, because their rule is disabled.
     pub held: u32,
+    /// How the rules looked at it, if it is new and somebody wants to know.
+    pub looked: Option<Looked>,
 }
 
 /// A delivery that begins, in this process's hand.
@@ -126,12 +130,18 @@ struct Prepared {
     event: Arc<Event>,
     made: Vec<Made>,
     tally: Tally,
+    looked: Option<Looked>,
 }
 
 impl<S: Store> Accept<S> {
     /// Accepts events into this store, by these rules.
     pub fn new(store: S, rules: Rulebook) -> Self {
-        Accept { store, rules: RwLock::new(Arc::new(rules)) }
+        Accept { store, rules: RwLock::new(Arc::new(rules)), timed: None }
+    }
+
+    /// From now on says how long the rules take.
+    pub fn time_rules(&mut self, clock: Clock) {
+        self.timed = Some(clock);
     }
 
     /// From now on by these rules.
@@ -206,7 +216,9 @@ impl<S: Store> Accept<S> {
                 data: &incoming.data.value(),
             })
         };
+        let began = self.timed.as_ref().map(|clock| (clock.wall(), clock));
         let Matched { made, tally } = self.rules().apply(incoming.kind.as_str(), view, &payload);
+        let looked = began.map(|(began, clock)| Looked::since(began, clock, &made));
         let deliveries = made.iter().map(|made| new_delivery(made, &has_room)).collect();
         let Incoming { id, kind, source, trace, key, .. } = incoming;
         let Tally { considered, filtered, .. } = tally;
@@ -217,7 +229,7 @@ impl<S: Store> Accept<S> {
             Change::Once(Once { scope: "events", key, fingerprint, note: event.id.clone(), at: now })
         });
         let changes = once.into_iter().chain([Change::AddEvent(event.clone(), deliveries)]).collect();
-        Ok((Prepared { event, made, tally }, Unit { changes }))
+        Ok((Prepared { event, made, tally, looked }, Unit { changes }))
     }
 }
 
@@ -228,7 +240,7 @@ impl<S: Store> Accept<S> {
         prepared: Prepared,
         committed: Result<Committed, StoreError>,
     ) -> Result<Accepted, NotAccepted> {
-        let Prepared { event, made, tally } = prepared;
+        let Prepared { event, made, tally, looked } = prepared;
         match committed {
             Ok(Committed { deliveries, .. }) => {
                 let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
@@ -246,6 +258,7 @@ impl<S: Store> Accept<S> {
                     deduplicated: false,
                     tally,
                     held: u32::try_from(held).unwrap_or(u32::MAX),
+                    looked,
                 })
             }
             Err(StoreError::EventExists { fingerprint: there, deliveries }) => {
@@ -276,15 +289,8 @@ impl<S: Store> Accept<S> {
         }
         let Event { considered, filtered, .. } = kept;
         let tally = Tally { considered, filtered, unclear: 0 };
-        Ok(Accepted { id, deliveries, deduplicated: true, begun: Vec::new(), tally, held: 0 })
+        Ok(Accepted { id, deliveries, deduplicated: true, begun: Vec::new(), tally, held: 0, looked: None })
     }
-}
-
-/// Whether two events say the same in other words: fields in another order, other spaces.
-fn says_the_same(one: &Event, other: &Event) -> bool {
-    let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
-    let (one, other) = (whole(one), whole(other));
-    ["type", "source", "subject", "extensions", "data"].iter().all(|field| one[field] == other[field])
 }
 
 /// An event as it would be kept, for whoever only wants to see what becomes of it.
@@ -307,7 +313,10 @@ pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
 /// What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
 fn new_delivery(made: &Made, has_room: impl Fn(&Slug) -> bool) -> NewDelivery {
     let (request, birth) = match &made.request {
-        Err(mistake) => (Vec::new(), Birth::Dead { error: mistake.to_string(), hold: made.hold }),
+        Err(mistake) => {
+            let (reason, error) = (made.reason(), mistake.to_string());
+            (Vec::new(), Birth::Dead { reason, error, hold: made.hold })
+        }
         Ok(request) if !made.enabled => (request.to_bytes(), Birth::Held),
         Ok(request) if has_room(&made.service) => (request.to_bytes(), Birth::Leased),
         Ok(request) => (request.to_bytes(), Birth::Queued),
@@ -332,51 +341,6 @@ fn check_id(id: &str) -> Result<(), NotAccepted> {
         return Err(NotAccepted::BadId("it may hold visible ASCII characters only"));
     }
     Ok(())
-}
-
-/// The event as it is kept and sent: put together from texts, because the data is one already.
-fn payload(event: &Incoming, time: &str) -> Bytes {
-    let data = &event.data.0;
-    let mut out = String::with_capacity(data.len() + 160);
-    let field = |out: &mut String, name: &str, value: &str| {
-        out.push_str(if out.is_empty() { "{\"" } else { ",\"" });
-        out.push_str(name);
-        out.push_str("\":");
-        out.push_str(value);
-    };
-    let text = |value: &str| Json::from(value).to_string();
-    field(&mut out, "id", &text(&event.id));
-    field(&mut out, "type", &text(event.kind.as_str()));
-    field(&mut out, "source", &text(&event.source));
-    field(&mut out, "time", &text(time));
-    if let Some(subject) = &event.subject {
-        field(&mut out, "subject", &text(subject));
-    }
-    if !event.extensions.is_empty() {
-        let extensions: Json = event.extensions.iter().cloned().collect();
-        field(&mut out, "extensions", &extensions.to_string());
-    }
-    field(&mut out, "data", data);
-    out.push('}');
-    out.into_bytes().into()
-}
-
-/// Of what was sent, but for when and under which id: the same event sent again has the same.
-fn fingerprint(event: &Incoming) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    let mut part = |text: &str| {
-        hash.update(text.len().to_le_bytes());
-        hash.update(text);
-    };
-    part(event.kind.as_str());
-    part(&event.source);
-    part(event.subject.as_deref().unwrap_or_default());
-    for (name, value) in &event.extensions {
-        part(name);
-        part(&value.to_string());
-    }
-    part(&event.data.0);
-    hash.finalize().into()
 }
 
 impl fmt::Display for NotAccepted {

@@ -32,6 +32,14 @@ pub async fn on_behalf_of<F: Future>(by: By, work: F) -> F::Output {
     BY.scope(by, work).await
 }
 
+/// Whatever is changed in `work` is done for this reason, by whoever does it; for the one that was said before, if it is none.
+pub async fn because<F: Future>(reason: Option<String>, work: F) -> F::Output {
+    match reason {
+        Some(_) => BY.scope(By { reason, ..by() }, work).await,
+        None => work.await,
+    }
+}
+
 /// Who it is; the hub itself, if nobody else.
 pub(super) fn by() -> By {
     BY.try_with(Clone::clone).unwrap_or_else(|_| By { who: "hub".into(), ..By::default() })

@@ -55,11 +55,16 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(evaluate(rule, &program(rule)?, event))
     }
 
-    /// What a rule would make of the events that came lately, up to so many.
-    pub async fn backtest(&self, rule: &Rule, most: usize) -> Result<Backtest, Refused> {
+    /// What a rule would make of the events that came lately, up to so many, from these sources or from anywhere.
+    pub async fn backtest(
+        &self,
+        rule: &Rule,
+        most: usize,
+        sources: Option<Vec<String>>,
+    ) -> Result<Backtest, Refused> {
         let program = program(rule)?;
         let (mut test, mut from) = (Backtest::default(), None);
-        let filter = EventFilter { kind: Some(rule.events.clone()), ..EventFilter::default() };
+        let filter = EventFilter { kind: Some(rule.events.clone()), sources, unmatched: false };
         loop {
             let size = PAGE.min(most - test.events);
             let page = self.store.events(filter.clone(), PageAt { from, size }).await?;

@@ -14,12 +14,24 @@ const ANSWER_MAX: usize = 4_096;
 const FIELDS: [&str; 8] =
     ["code", "type", "title", "error", "message", "detail", "error_description", "reason"];
 
+/// A word is no longer than this.
+const WORD_MAX: usize = 500;
+
+/// The last word on a delivery that was given up: that of the peer, or what went wrong on the way to it.
+#[must_use]
+pub fn last_word(last: Option<&Attempt>) -> Option<String> {
+    let answer = last.and_then(|attempt| attempt.answer.as_ref());
+    let word = answer
+        .and_then(|answer| said(&answer.body))
+        .or_else(|| last.and_then(|attempt| attempt.error.clone()))?;
+    Some(word.chars().take(WORD_MAX).collect())
+}
+
 /// What this dead letter has in common with others.
 #[must_use]
 pub fn failure(service: Slug, rule: Slug, reason: Reason, last: Option<&Attempt>) -> Failure {
     let answer = last.and_then(|attempt| attempt.answer.as_ref());
-    let said = answer.and_then(|answer| said(&answer.body));
-    let message = said.or_else(|| last.and_then(|attempt| attempt.error.clone())).unwrap_or_default();
+    let message = last_word(last).unwrap_or_default();
     let status = answer.map(|answer| answer.status);
     Failure { service, rule, reason, status, message: normalised(&message) }
 }

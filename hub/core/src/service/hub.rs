@@ -138,6 +138,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(hub)
     }
 
+    /// From now on says how long the rules look at each event.
+    pub fn time_rules(&mut self) {
+        self.accept.time_rules(self.clock.clone());
+    }
+
     /// Delivers until the store can't be trusted any more.
     pub async fn run(&self) -> StoreError {
         let pausing = async {
@@ -171,6 +176,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Begins no delivery any more, and returns when those that were under way have ended.
     pub async fn finish(&self) {
         self.deliver.finish().await;
+    }
+
+    /// The process ends in order: what is still in hand is no suspect for that.
+    pub async fn stopped(&self) -> Result<(), StoreError> {
+        self.store.commit(Urgency::Admin, Unit::of(Change::Stopped)).await.map(drop)
     }
 
     /// Keeps an event, and takes in hand what it leads to.

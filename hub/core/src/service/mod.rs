@@ -3,7 +3,9 @@
 mod accept;
 mod audit;
 mod call;
+mod caught;
 mod circuits;
+mod content;
 mod deliver;
 mod desk;
 mod evaluate;
@@ -23,19 +25,20 @@ mod watch;
 
 pub use crate::domain::operation::Mode;
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
-pub use audit::{By, on_behalf_of};
+pub use audit::{By, because, on_behalf_of};
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
+pub use caught::log_panics;
 pub use circuits::Move;
 pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use desk::{Again, Difference, Edit, Edited, Preview, Steering, Work, curl, differences, record};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
-pub use failure::failure;
+pub use failure::{failure, last_word};
 pub use gauges::{KeptStanding, Standing};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;
 pub use retain::Pruned;
-pub use rulebook::{BadRule, Made, Matched, Rulebook, Tally, compile};
-pub use services::Pending;
+pub use rulebook::{BadRule, Looked, Made, Matched, Rulebook, Tally, compile};
+pub use services::{Pending, problems_of_policy};
 
 /// The wall time now.
 #[must_use]

@@ -22,7 +22,9 @@ pub const ATTEMPTS: &str = "seawall.deliveries.attempts";
 pub const CLIENT_DURATION: &str = "http.client.request.duration";
 /// Deliveries that were given up, by why.
 pub const DEAD_LETTERS: &str = "seawall.dead_letters";
-/// Dead letters that nobody has discarded.
+/// Deliveries that were given up because handling them panics or ends the process, by which of the two.
+pub const QUARANTINED: &str = "seawall.deliveries.quarantined";
+/// Dead letters that are open.
 pub const DEAD_LETTERS_OPEN: &str = "seawall.dead_letters.open";
 /// Deliveries in the hands of this process.
 pub const IN_HAND: &str = "seawall.deliveries.in_hand";
@@ -50,7 +52,7 @@ pub const SPANS: &str = "seawall.spans";
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 22] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 23] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -79,12 +81,13 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 22] = [
     (CLIENT_DURATION, Measure::Histogram, Unit::Seconds, &["service"], "how long a peer took to answer"),
     (DEAD_LETTERS, Measure::Counter, Unit::Count, &["service", "reason"], "deliveries that were given up"),
     (
-        DEAD_LETTERS_OPEN,
-        Measure::Gauge,
+        QUARANTINED,
+        Measure::Counter,
         Unit::Count,
-        &[],
-        "dead letters that nobody has discarded, of the newest 10000",
+        &["service", "cause"],
+        "deliveries that were given up because handling them panics or ends the process",
     ),
+    (DEAD_LETTERS_OPEN, Measure::Gauge, Unit::Count, &["service"], "dead letters that are open"),
     (IN_HAND, Measure::Gauge, Unit::Count, &["service"], "deliveries in the hands of this process"),
     (
         WAITING,

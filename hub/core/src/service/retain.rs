@@ -59,6 +59,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
     }
 
+    /// How long what has ended is kept.
+    pub fn retention(&self) -> Retention {
+        *self.retention.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Lets go of what is old, again and again.
     pub(super) async fn retain(&self) {
         // They are there from the start, and not only when there was something to count.

@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::SystemTime;
 
 use bytes::Bytes;
+use seawall::Clock;
 use serde_json::Value as Json;
 
+use super::caught::{Panicked, caught};
+use crate::domain::delivery::Reason;
 use crate::domain::event_type::Pattern;
 use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
@@ -53,6 +57,8 @@ pub struct Made {
     pub enabled: bool,
     /// The request, or why there is none. Nothing is dropped silently.
     pub request: Result<Request, Mistake>,
+    /// Whether there is none because the hub's own code has panicked over it.
+    pub panicked: bool,
     /// What it belongs together with, if the rule keeps an order.
     pub order: Option<String>,
     /// Whether those behind it wait, if it ends as a dead letter.
@@ -68,6 +74,26 @@ pub struct Tally {
     pub filtered: u32,
     /// Of these, because the event lacks something or the filter makes no sense for it.
     pub unclear: u32,
+}
+
+/// How long the rules looked at an event, and which took it: for whoever tells of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Looked {
+    /// From then.
+    pub began: SystemTime,
+    /// Until then.
+    pub ended: SystemTime,
+    /// The rules that took it.
+    pub rules: Vec<Slug>,
+}
+
+impl Looked {
+    /// The rules have looked at an event from then until now.
+    #[must_use]
+    pub fn since(began: SystemTime, clock: &Clock, made: &[Made]) -> Self {
+        let rules = made.iter().map(|made| made.rule.0.clone()).collect();
+        Looked { began, ended: clock.wall(), rules }
+    }
 }
 
 impl Rulebook {
@@ -122,19 +148,23 @@ impl Rulebook {
         for entry in found.into_iter().map(|at| &self.rules[at]) {
             let Entry { name, version, service, enabled, hold, program } = entry;
             matched.tally.considered += 1;
-            match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view)) {
-                Verdict::Match => {}
-                verdict => {
+            // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
+            let applied = caught(|| {
+                #[cfg(seawall_sabotage)]
+                super::caught::sabotage(name.as_str());
+                apply(program, &view, event)
+            });
+            let panicked = applied.is_err();
+            let (order, request) = match applied.unwrap_or_else(|panic| Ok((None, Err(over(&panic))))) {
+                Ok(made) => made,
+                Err(verdict) => {
                     matched.tally.filtered += 1;
                     matched.tally.unclear += u32::from(verdict != Verdict::NoMatch);
                     continue;
                 }
-            }
-            let (order, request) = match program.order(&view) {
-                Ok(order) => (order, program.render(&view, event)),
-                Err(mistake) => (None, Err(mistake)),
             };
             matched.made.push(Made {
+                panicked,
                 rule: (name.clone(), *version),
                 service: service.clone(),
                 enabled: *enabled,
@@ -145,6 +175,31 @@ impl Rulebook {
         }
         matched
     }
+}
+
+impl Made {
+    /// What it is called, if there is no request.
+    pub(super) fn reason(&self) -> Reason {
+        if self.panicked { Reason::Poison } else { Reason::Impossible }
+    }
+}
+
+type Rendered = (Option<String>, Result<Request, Mistake>);
+
+/// What one rule makes of an event: the order that it belongs to and the request, or that its filter does not take it.
+fn apply(program: &Program, view: &View, event: &Bytes) -> Result<Rendered, Verdict> {
+    match program.filter().map_or(Verdict::Match, |filter| filter.judge(view)) {
+        Verdict::Match => {}
+        verdict => return Err(verdict),
+    }
+    Ok(match program.order(view) {
+        Ok(order) => (order, program.render(view, event)),
+        Err(mistake) => (None, Err(mistake)),
+    })
+}
+
+fn over(panic: &Panicked) -> Mistake {
+    Mistake { place: "rule".into(), reason: panic.to_string() }
 }
 
 /// Compiles a rule; every mistake in it at once. Used before a rule is kept, too.

@@ -16,18 +16,8 @@ use crate::port::transport::Transport;
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Keeps a rule, new or changed, and goes by it from now on. `expected` is the version that whoever changes it has seen.
     pub async fn put_rule(&self, mut rule: Rule, expected: Option<u64>) -> Result<Rule, Refused> {
-        let mut problems: Vec<(String, String)> = match compile(&rule) {
-            Ok(_) => Vec::new(),
-            Err(mistakes) => mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect(),
-        };
-        if rule.name.as_str() == GATEWAY_RULE {
-            problems.push(("name".into(), "deliveries of calls stand under it; take another one".into()));
-        }
         let _one_after_the_other = self.changing.lock().await;
-        if self.service(&rule.service).is_none() {
-            let reason = format!("there is no service `{}`; register it first", rule.service);
-            problems.push(("service".into(), reason));
-        }
+        let problems = self.problems_of(&rule);
         if !problems.is_empty() {
             return Err(Refused::Wrong(problems));
         }
@@ -54,6 +44,21 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             self.release(&rule.name).await?;
         }
         Ok(rule)
+    }
+
+    /// Everything that is wrong with a rule: each field with its reason.
+    pub fn problems_of(&self, rule: &Rule) -> Vec<(String, String)> {
+        let mistakes = compile(rule).err().unwrap_or_default();
+        let mut problems: Vec<(String, String)> =
+            mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect();
+        if rule.name.as_str() == GATEWAY_RULE {
+            problems.push(("name".into(), "deliveries of calls stand under it; take another one".into()));
+        }
+        if self.service(&rule.service).is_none() {
+            let reason = format!("there is no service `{}`; register it first", rule.service);
+            problems.push(("service".into(), reason));
+        }
+        problems
     }
 
     /// What was held for a rule goes on.

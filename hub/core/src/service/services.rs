@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use seawall::config::{Format, policy};
+use seawall::config::{Format, Plan, policy};
 use seawall::{Error, GuardBuilder};
 use tracing::info;
 
@@ -157,13 +157,22 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 }
 
+/// All that is wrong with a policy: each field with its reason.
+#[must_use]
+pub fn problems_of_policy(text: &str) -> Vec<(String, String)> {
+    plan_of("policy", text).err().unwrap_or_default()
+}
+
+fn plan_of(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
+    policy(name, text, Format::Json).map_err(|error| {
+        let place = |path: &str| if path.is_empty() { "policy".to_owned() } else { format!("policy.{path}") };
+        error.problems().iter().map(|one| (place(one.path()), one.reason().to_owned())).collect()
+    })
+}
+
 /// The guard of a service, and how many attempts its deliveries have.
 fn guard_of(service: &Service) -> Result<(GuardBuilder, u32), Refused> {
-    let plan = policy(service.name.as_str(), &service.policy, Format::Json).map_err(|error| {
-        let place = |path: &str| if path.is_empty() { "policy".to_owned() } else { format!("policy.{path}") };
-        let problems = error.problems().iter();
-        Refused::Wrong(problems.map(|one| (place(one.path()), one.reason().to_owned())).collect())
-    })?;
+    let plan = plan_of(service.name.as_str(), &service.policy).map_err(Refused::Wrong)?;
     let said: serde_json::Value = serde_json::from_str(&service.policy).unwrap_or_default();
     let attempts = if said["preset"] == "critical" { ATTEMPTS_CRITICAL } else { ATTEMPTS };
     let guard = plan.builder();

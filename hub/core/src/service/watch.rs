@@ -17,6 +17,7 @@ use crate::domain::delivery::{DeliveryId, Reason};
 use crate::domain::event::Event;
 use crate::domain::slug::Slug;
 use crate::domain::trace::TraceId;
+use crate::port::store::Kept;
 
 /// So many lines of one kind are written in a second at most; the next one says how many were not.
 pub(super) const LINES_PER_SECOND: u32 = 20;
@@ -120,12 +121,32 @@ impl Watch {
 /// A delivery has begun. One of which no request can be made is given up at once.
 pub(super) fn made(id: DeliveryId, made: &Made, event: &Event) {
     let Err(mistake) = &made.request else { return };
-    let (service, rule, reason) = (made.service.as_str(), made.rule.0.as_str(), Reason::Impossible.word());
+    let (service, rule, reason) = (made.service.as_str(), made.rule.0.as_str(), made.reason().word());
     counter!(numbers::DEAD_LETTERS, "service" => service.to_owned(), "reason" => reason).increment(1);
     let trace = event.trace.as_deref().and_then(TraceId::of).map(display);
+    if made.panicked {
+        counter!(numbers::QUARANTINED, "service" => service.to_owned(), "cause" => "panic").increment(1);
+        error!(
+            target: "seawall", traceId = trace, deliveryId = %id, eventId = &*event.id, service, rule, ruleVersion = made.rule.1,
+            reason, cause = %mistake, action = "ManualReview", "[Delivery][Quarantine] Failed!"
+        );
+        return;
+    }
     error!(
         target: "seawall", traceId = trace, deliveryId = %id, eventId = &*event.id, service, rule, ruleVersion = made.rule.1,
         reason, cause = %mistake, action = "ManualReview", "[Accept][Render] Failed!"
+    );
+}
+
+/// A delivery is given up because the process ended while it was handled, again and again.
+pub(super) fn quarantined(kept: &Kept, cause: &str) {
+    let (service, rule, reason) = (kept.service.as_str(), kept.rule.0.as_str(), Reason::Poison.word());
+    counter!(numbers::DEAD_LETTERS, "service" => service.to_owned(), "reason" => reason).increment(1);
+    counter!(numbers::QUARANTINED, "service" => service.to_owned(), "cause" => "crash").increment(1);
+    let (trace, event, attempt) = (kept.trace.map(display), &*kept.event, kept.progress.failures + 1);
+    error!(
+        target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule, ruleVersion = kept.rule.1,
+        attempt, reason, cause, action = "ManualReview", "[Delivery][Quarantine] Failed!"
     );
 }
 

@@ -80,7 +80,7 @@ fn of_json(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
     let text = |name: &str| whole[name].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
     let body = whole.get("body").filter(|body| !body.is_null()).cloned();
     let (to, done) = (text("to").unwrap_or_default(), text("done").unwrap_or_default());
-    (text("csrf"), wish(text("method"), text("path"), body, text("reason"), (to, done)))
+    (text("csrf"), wish(text("method").as_deref(), text("path"), body, text("reason"), (to, done)))
 }
 
 /// The fields of a form.
@@ -104,19 +104,19 @@ fn of_form(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
     let body = (!fields.is_empty()).then_some(Value::Object(fields));
     let wish = match wrong {
         Some(word) => Err(word),
-        None => wish(method, path, body, reason, (to, done)),
+        None => wish(method.as_deref(), path, body, reason, (to, done)),
     };
     (token, wish)
 }
 
 fn wish(
-    method: Option<String>,
+    method: Option<&str>,
     path: Option<String>,
     body: Option<Value>,
     reason: Option<String>,
     (to, done): (String, String),
 ) -> Result<Wish, String> {
-    let method = method.as_deref().unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
+    let method = method.unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
     let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("a path of the API is expected")?;
     // Only to a page of ours.
     let to = if to.starts_with('/') && !to.starts_with("//") && !to.contains('\\') { to } else { "/".into() };
@@ -147,9 +147,14 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         let Value::Object(inner) = inner else { return Err(format!("{path}: `{part}` is a value already")) };
         place = inner;
     }
-    let value = match place.remove(last) {
-        Some(there) => over(value, there),
-        None => value,
+    let value = match (place.remove(last), value) {
+        // Several boxes of one name.
+        (Some(Value::Array(mut there)), Value::Array(more)) => {
+            there.extend(more);
+            Value::Array(there)
+        }
+        (Some(there), value) => over(value, there),
+        (None, value) => value,
     };
     place.insert(last.to_owned(), value);
     Ok(())
@@ -186,13 +191,13 @@ mod tests {
     #[test]
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
-                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&headers:pairs=x-a:+b:c%0A%0Ax-d";
+                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
         assert_eq!((token.as_deref(), wish.method, &*wish.to), (Some("t"), Method::PUT, "/services"));
         assert_eq!(wish.reason.as_deref(), Some("because"));
         let expected = json!({
-            "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y"],
+            "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y", "z"],
             "headers": {"x-a": "b:c", "x-d": ""},
             "policy": {"retry": {"max_attempts": 5, "x": 1}, "rate": 0.5},
         });

@@ -3,6 +3,7 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
 use minijinja::Value as View;
 use serde_json::Value;
 use tower_service::Service;
@@ -72,6 +73,18 @@ impl Dashboard {
         let bytes = to_bytes(response.into_body(), ANSWER_MAX).await.map_err(|error| broken(&error))?;
         let whole = serde_json::from_slice(&bytes).map_err(|error| broken(&error))?;
         Ok(Answer { status, whole })
+    }
+
+    /// What is at this path of the API, passed on as it comes: it may be more than fits into memory.
+    pub(super) async fn pass(&self, session: &Session, path: &str) -> Result<Response, Trouble> {
+        let broken = |error: &dyn std::fmt::Display| Trouble::Broken(format!("{path}: {error}"));
+        let mut request = Request::builder().uri(path).body(Body::empty()).map_err(|error| broken(&error))?;
+        request.extensions_mut().insert(Caller::of(session.key.clone()));
+        let response = self.api.clone().call(request).await.map_err(|error| broken(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(Trouble::Answered { status: response.status(), message: "it can't be had".into() })
     }
 
     /// What is at this path of the API, for a template; or why it is not shown.

@@ -7,14 +7,20 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 19] = [
+const TEMPLATES: [(&str, &str); 25] = [
     ("base.html", include_str!("templates/base.html")),
     ("deliveries.html", include_str!("templates/deliveries.html")),
     ("delivery.html", include_str!("templates/delivery.html")),
     ("event.html", include_str!("templates/event.html")),
     ("events.html", include_str!("templates/events.html")),
     ("flow.html", include_str!("templates/flow.html")),
+    ("group.html", include_str!("templates/group.html")),
+    ("groups.html", include_str!("templates/groups.html")),
+    ("letter.html", include_str!("templates/letter.html")),
+    ("letters.html", include_str!("templates/letters.html")),
     ("login.html", include_str!("templates/login.html")),
+    ("operation.html", include_str!("templates/operation.html")),
+    ("operations.html", include_str!("templates/operations.html")),
     ("overview.html", include_str!("templates/overview.html")),
     ("parts.html", include_str!("templates/parts.html")),
     ("rule.html", include_str!("templates/rule.html")),
@@ -32,7 +38,8 @@ const TEMPLATES: [(&str, &str); 19] = [
 pub(super) fn templates() -> Environment<'static> {
     let mut all = Environment::new();
     all.set_auto_escape_callback(|_| AutoEscape::Html);
-    all.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    // A page with a gap is better than none.
+    all.set_undefined_behavior(UndefinedBehavior::Lenient);
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         all.set_syntax(syntax);
     }
@@ -122,6 +129,7 @@ const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
 
 /// `chart([[1, 2], [3, 4]], classes=["good", "bad"], label="…")`: lines over time, one for each row of values, all on one scale.
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands values over")]
 fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
     let classes: Vec<String> = options.get::<Option<Vec<String>>>("classes")?.unwrap_or_default();
     let label: String = options.get("label")?;
@@ -164,6 +172,7 @@ fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
 }
 
 /// `bar([["good", 3], ["bad", 1]], label="…")`: parts of a whole.
+#[expect(clippy::needless_pass_by_value, reason = "the engine hands values over")]
 fn bar(parts: Vec<Vec<Value>>, options: Kwargs) -> Result<Value, Error> {
     let part = |part: Vec<Value>| match &part[..] {
         [class, size] => Ok((class.to_string(), as_f64(size))),

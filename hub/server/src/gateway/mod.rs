@@ -16,16 +16,18 @@ pub(crate) use relay::Relay;
 use std::sync::Arc;
 
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::request::Parts;
 use axum::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use seawall::Error;
-use seawall_http::{Cause, Held, HttpError, header};
-use tokio::sync::Notify;
-
+use seawall_http::{Cause, Held, HttpError, Tell, header};
 use seawall_hub_core::domain::key::{Key, Scope};
+use seawall_hub_core::service::Target;
+use tokio::sync::Notify;
 
 use crate::hub::Hub;
 use crate::serve::Line;
+use crate::spans::Passage;
 
 /// The caller's key, so that its own `Authorization` is for the upstream.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-seawall-key");
@@ -34,6 +36,7 @@ const ATTEMPTS: HeaderName = HeaderName::from_static("seawall-attempts");
 /// How often connections are looked for that nobody uses.
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 const PREFIX: &str = "/gateway/";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Passes requests on to services.
 #[derive(Debug)]
@@ -70,81 +73,120 @@ impl Gateway {
         line: &Arc<Line>,
     ) -> Result<Response<Relay>, Box<Response<axum::body::Body>>> {
         let (mut parts, body) = request.into_parts();
-        let refused =
-            |headers: &HeaderMap, refusal: &Refusal| Box::new(crate::http::refused(headers, refusal));
-        let (name, path) = forward::split(&parts.uri);
-        let caller = match self.authorised(&parts.headers) {
-            Ok(caller) => caller,
-            Err((status, code, word)) => {
-                return Err(refused(&parts.headers, &Refusal::own(status, code, word)));
-            }
-        };
+        // Kept for its answer, if that is a refusal.
+        let trace = parts.headers.get(TRACEPARENT).cloned();
+        self.through(&mut parts, body, line).await.map_err(|refusal| {
+            let said = trace.into_iter().map(|trace| (TRACEPARENT, trace)).collect();
+            Box::new(crate::http::refused(&said, &refusal))
+        })
+    }
+
+    async fn through(
+        &self,
+        parts: &mut Parts,
+        body: Incoming,
+        line: &Arc<Line>,
+    ) -> Result<Response<Relay>, Box<Refusal>> {
+        let uri = std::mem::take(&mut parts.uri);
+        let (name, path) = forward::split(&uri);
+        let caller = self.authorised(&parts.headers)?;
         // What is not for the caller looks as if it were not there.
         let Some(target) = self.hub.target(name).filter(|target| caller.sees(&target.service.name)) else {
-            let refusal = Refusal::own(StatusCode::NOT_FOUND, "notFound", "there is no such service");
-            return Err(refused(&parts.headers, &refusal));
+            return Err(Refusal::own(StatusCode::NOT_FOUND, "notFound", "there is no such service").into());
         };
         if target.service.paused {
-            return Err(refused(&parts.headers, &Refusal::paused()));
+            return Err(Refusal::paused().into());
         }
-        // Kept for its answer, if that is a refusal.
-        let trace = parts.headers.get("traceparent").cloned();
-        let again =
-            || trace.into_iter().map(|trace| (HeaderName::from_static("traceparent"), trace)).collect();
-        let bounds = forward::bounds(&parts.headers);
-        let transport = self.hub.transport();
-        let made = match forward::checked(&parts, &path) {
-            Ok(()) => forward::outgoing(&mut parts, body, &path, &target.service, transport, line).await,
-            Err(refusal) => Err(refusal),
-        };
-        let made = match made {
-            Ok(made) => made,
-            Err(refusal) => return Err(refused(&again(), &refusal)),
-        };
-        match transport.client().hold(&target.guard, made, bounds).await {
-            Ok(held) => Ok(answer(held, target, line, &self.moved)),
-            Err(error) => {
-                if target.may_have_moved(true) {
-                    self.moved.notify_one();
+        let passage = self.passage(parts, &target);
+        let teller = passage
+            .as_ref()
+            .map(|passage| passage.teller(self.hub.spans(), parts.method.as_str(), &target.service));
+        match self.held(parts, body, &path, &target, teller, line).await {
+            Ok(held) => Ok(answer(held, target, line, &self.moved, passage)),
+            Err(refusal) => {
+                if let Some(passage) = passage {
+                    passage.answered(refusal.status, Some(refusal.message.clone()));
                 }
-                Err(refused(&again(), &refusal(&error)))
+                Err(refusal)
             }
         }
     }
 
+    /// The answer of the service, as far as it has come.
+    async fn held(
+        &self,
+        parts: &mut Parts,
+        body: Incoming,
+        path: &str,
+        target: &Target,
+        teller: Option<Arc<dyn Tell>>,
+        line: &Line,
+    ) -> Result<Held, Box<Refusal>> {
+        let (bounds, transport) = (forward::bounds(&parts.headers), self.hub.transport());
+        forward::checked(parts, path)?;
+        let mut made = forward::outgoing(parts, body, path, &target.service, transport, line).await?;
+        if let Some(teller) = teller {
+            made = made.told_to(teller);
+        }
+        transport.client().hold(&target.guard, made, bounds).await.map_err(|error| {
+            if target.may_have_moved(true) {
+                self.moved.notify_one();
+            }
+            refusal(&error).into()
+        })
+    }
+
+    /// Its place in a trace, if anybody wants to know.
+    fn passage(&self, parts: &Parts, target: &Target) -> Option<Box<Passage>> {
+        let spans = self.hub.spans();
+        if !spans.are_wanted() {
+            return None;
+        }
+        let said = parts.headers.get(TRACEPARENT).and_then(|said| said.to_str().ok());
+        let route = (parts.method.as_str(), "/gateway/{name}/{path}");
+        spans.passage(said, crate::http::random_hex::<16>, route, target.service.name.as_str())
+    }
+
     /// Whose key these headers carry, if it may call services.
-    fn authorised(&self, headers: &HeaderMap) -> Result<Arc<Key>, (StatusCode, &'static str, &'static str)> {
+    fn authorised(&self, headers: &HeaderMap) -> Result<Arc<Key>, Refusal> {
         let mut given = headers.get_all(&KEY).iter();
         let key = match (given.next().and_then(|key| key.to_str().ok()), given.next()) {
             (Some(key), None) => self.hub.key_with(&crate::http::key_hash(key)),
             _ => None,
         };
-        match key {
-            None => Err((StatusCode::UNAUTHORIZED, "unauthorised", "a key is needed: `X-Seawall-Key: KEY`")),
-            Some(key) if !key.scopes.allow(Scope::Call) => Err((
-                StatusCode::FORBIDDEN,
-                "forbidden",
-                "this needs the scope `call`, which the key does not have",
-            )),
-            Some(key) => Ok(key),
+        let Some(key) = key else {
+            let word = "a key is needed: `X-Seawall-Key: KEY`";
+            return Err(Refusal::own(StatusCode::UNAUTHORIZED, "unauthorised", word));
+        };
+        if !key.scopes.allow(Scope::Call) {
+            let word = "this needs the scope `call`, which the key does not have";
+            return Err(Refusal::own(StatusCode::FORBIDDEN, "forbidden", word));
         }
+        Ok(key)
     }
 }
 
 fn answer(
     held: Held,
-    target: seawall_hub_core::service::Target,
+    target: Target,
     line: &Arc<Line>,
     moved: &Arc<Notify>,
+    passage: Option<Box<Passage>>,
 ) -> Response<Relay> {
     let (status, attempt, failed, deadline) =
         (held.status(), held.attempt(), held.fault().is_some(), held.deadline());
     let (mut headers, body) = held.into_parts();
     header::strip(&mut headers);
+    // What the hub says of itself is said by nobody else, also if the upstream is a hub.
+    if headers.keys().any(|name| name.as_str().starts_with("seawall-")) {
+        headers.remove(refusal::DECIDED_BY);
+        headers.remove(ATTEMPTS);
+    }
     if attempt > 1 {
         headers.insert(ATTEMPTS, HeaderValue::from(attempt));
     }
-    let mut response = Response::new(Relay::new(body, target, failed, deadline, line, moved));
+    let end = relay::End { target, failed, passage: passage.map(|passage| (passage, status)) };
+    let mut response = Response::new(Relay::new(body, end, deadline, line, moved));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -156,6 +198,9 @@ fn refusal(error: &Error<HttpError>) -> Refusal {
     if let Some(Cause::Request(bad)) = cause {
         // The target was fine when it was registered, so it is what was to be passed on.
         return Refusal::own(StatusCode::BAD_REQUEST, "badRequest", bad.to_string());
+    }
+    if let Some(Cause::Stalled) = cause {
+        return forward::slow_body();
     }
     let last = Last {
         error: said.as_deref(),

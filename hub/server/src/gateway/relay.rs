@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use seawall::Deadline;
@@ -12,22 +13,30 @@ use seawall_hub_core::service::Target;
 use tokio::sync::Notify;
 
 use crate::serve::Line;
+use crate::spans::Passage;
 
 /// The body of an answer that is passed on. As long as it is not over, its connection has a deadline: a client that does not
 /// read must not keep a place in the bulkhead for longer.
 pub(crate) struct Relay {
     body: HeldBody,
-    target: Target,
-    failed: bool,
+    end: End,
     line: Option<Arc<Line>>,
     moved: Arc<Notify>,
+}
+
+/// What is told when it is over.
+pub(super) struct End {
+    pub(super) target: Target,
+    /// Whether the answer is a fault, or has broken off.
+    pub(super) failed: bool,
+    /// For whoever follows its trace.
+    pub(super) passage: Option<(Box<Passage>, StatusCode)>,
 }
 
 impl Relay {
     pub(super) fn new(
         body: HeldBody,
-        target: Target,
-        failed: bool,
+        end: End,
         deadline: Option<Deadline>,
         line: &Arc<Line>,
         moved: &Arc<Notify>,
@@ -36,7 +45,7 @@ impl Relay {
         if let Some(line) = &line {
             line.expect_end_by(deadline);
         }
-        Relay { body, target, failed, line, moved: moved.clone() }
+        Relay { body, end, line, moved: moved.clone() }
     }
 }
 
@@ -50,8 +59,11 @@ impl Body for Relay {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        if let Poll::Ready(Some(Err(_))) = &polled {
-            this.failed = true;
+        if let Poll::Ready(Some(Err(error))) = &polled {
+            this.end.failed = true;
+            if let Some((passage, status)) = this.end.passage.take() {
+                passage.answered(status, Some(error.to_string()));
+            }
             if let Some(line) = &this.line {
                 // It ends here, and must not look as if that was its end.
                 line.abort();
@@ -74,8 +86,12 @@ impl Drop for Relay {
         if let Some(line) = &self.line {
             line.expect_end_by(None);
         }
-        if self.target.may_have_moved(self.failed) {
+        if self.end.target.may_have_moved(self.end.failed) {
             self.moved.notify_one();
+        }
+        if let Some((passage, status)) = self.end.passage.take() {
+            let left = (!self.body.is_end_stream()).then(|| "the client went away before the end".to_owned());
+            passage.answered(status, left);
         }
     }
 }

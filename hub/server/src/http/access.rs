@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use seawall_hub_core::domain::key::{Key, Scope};
+use seawall_hub_core::domain::letter::Within;
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::port::store::Kept;
 use seawall_hub_core::service::{By, on_behalf_of};
 use sha2::{Digest, Sha256};
 
@@ -34,6 +36,11 @@ impl Caller {
         self.0.sees(service)
     }
 
+    /// What it may see of dead letters.
+    pub(super) fn within(&self) -> Within {
+        Within { services: self.0.services.clone(), sources: self.0.sources.clone() }
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> &str {
         self.0.name.as_str()
@@ -42,6 +49,16 @@ impl Caller {
     /// Whether it is for all services.
     pub(super) fn sees_all(&self) -> bool {
         self.0.services.is_none()
+    }
+
+    /// Whether a delivery is for it to see: its service is, and so is where its event comes from.
+    pub(super) fn sees_delivery(&self, kept: &Kept) -> bool {
+        self.0.sees(&kept.service) && self.0.may_send_from(&kept.source)
+    }
+
+    /// The sources that it is for, if not for all.
+    pub(super) fn sources(&self) -> Option<Vec<String>> {
+        self.0.sources.clone()
     }
 
     /// Whether it is for this source. What is not looks as if it were not there.
@@ -125,7 +142,7 @@ pub(super) async fn guard(
 }
 
 /// A text that fits into a log, if it is one.
-fn said(bytes: &[u8]) -> Option<String> {
+pub(super) fn said(bytes: &[u8]) -> Option<String> {
     let text: String =
         String::from_utf8_lossy(bytes).chars().filter(|c| !c.is_control()).take(REASON_MAX).collect();
     Some(text).filter(|text| !text.trim().is_empty())

@@ -9,6 +9,7 @@ use seawall_hub_core::port::store::Store;
 use serde_json::{Value, json};
 
 use super::reply::{problem, success};
+use super::services::state_word;
 use crate::hub::Hub;
 
 /// For people: whether it is up, and which circuits are not closed.
@@ -17,14 +18,21 @@ pub(super) async fn health(State(hub): State<Arc<Hub>>) -> Response {
         .registry()
         .troubled()
         .into_iter()
-        .map(|(name, state)| json!({"service": name, "circuit": format!("{state:?}")}))
+        .map(|(name, state)| (name, state_word(state)))
+        // One that lets more and more through again counts as closed.
+        .filter(|(_, word)| *word != "closed")
+        .map(|(name, word)| json!({"service": name, "circuit": word}))
         .collect();
     success(StatusCode::OK, &json!({"state": "up", "circuitsNotClosed": open}))
 }
 
-/// Whether the process is worth keeping.
-pub(super) async fn liveness() -> Response {
-    success(StatusCode::OK, &json!({"state": "up"}))
+/// Whether the process is worth keeping: whether all its threads get on with their work. If none does, nobody answers.
+pub(super) async fn liveness(State(hub): State<Arc<Hub>>) -> Response {
+    if hub.pulse().is_well() {
+        return success(StatusCode::OK, &json!({"state": "up"}));
+    }
+    let word = "a thread of the process has stood still for too long; it has to be started again";
+    problem(StatusCode::SERVICE_UNAVAILABLE, "stuck", word, true)
 }
 
 /// Whether it can take work: whether the store answers.

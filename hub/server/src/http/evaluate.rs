@@ -6,7 +6,6 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{BACKTEST_MAX, Backtest, Evaluation, sample_event};
 use serde_json::{Map, Value, json};
@@ -54,9 +53,9 @@ pub(super) async fn evaluate(
             Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
         (None, _) if !caller.sees_all() => return Ok(events::of_all()),
-        (None, id) => match hub.store().event(&id.unwrap_or_default(), None).await {
-            Ok(Some(event)) if caller.sees_source(&event.source) => event,
-            Ok(_) => return Ok(missing("event")),
+        (None, id) => match events::find(&hub, &caller, &id.unwrap_or_default()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),
         },
     };
@@ -93,11 +92,11 @@ pub(super) async fn backtest(hub: &Hub, caller: &Caller, name: &Slug, mut fields
         },
     };
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(100);
-    let Backtest { events, filtered, unrenderable, requests, samples } = match hub.backtest(&rule, most).await
-    {
-        Ok(test) => test,
-        Err(why) => return Ok(refused(why, "rule")),
-    };
+    let Backtest { events, filtered, unrenderable, requests, samples } =
+        match hub.backtest(&rule, most, caller.sources()).await {
+            Ok(test) => test,
+            Err(why) => return Ok(refused(why, "rule")),
+        };
     let address = hub.service(&rule.service).map(|service| service.address);
     let samples: Vec<Value> = samples
         .iter()

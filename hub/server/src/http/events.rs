@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
-use seawall_hub_core::port::store::{EventFilter, Store};
+use seawall_hub_core::port::store::{EventFilter, Store, StoreError};
 use seawall_hub_core::service::{Accepted, Data, Incoming, NotAccepted};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -316,11 +316,24 @@ pub(super) async fn get(
     if !caller.sees_all() {
         return of_all();
     }
-    match hub.store().event(&id, None).await {
-        Ok(Some(event)) if caller.sees_source(&event.source) => success(StatusCode::OK, &shown_event(&event)),
-        Ok(_) => missing("event"),
+    match find(&hub, &caller, &id).await {
+        Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
+        Ok(None) => missing("event"),
         Err(error) => store_problem(&error),
     }
+}
+
+/// The newest event of this id that the caller may see: several sources may use the same one.
+pub(super) async fn find(hub: &Hub, caller: &Caller, id: &str) -> Result<Option<Event>, StoreError> {
+    let Some(sources) = caller.sources() else { return hub.store().event(id, None).await };
+    let mut newest: Option<Event> = None;
+    for source in sources {
+        let found = hub.store().event(id, Some(&source)).await?;
+        if newest.as_ref().map(|event| event.accepted) <= found.as_ref().map(|event| event.accepted) {
+            newest = found;
+        }
+    }
+    Ok(newest)
 }
 
 pub(super) async fn list(
@@ -332,18 +345,19 @@ pub(super) async fn list(
         return Ok(of_all());
     }
     let mut query = Query::new(query.as_deref());
-    let filter = EventFilter {
+    let mut filter = EventFilter {
         kind: query.parsed("type", Pattern::new),
-        source: query.text("source"),
+        sources: query.text("source").map(|source| vec![source]),
         unmatched: query.word("unmatched", &[("true", true), ("false", false)]).unwrap_or(false),
     };
     let page = query.page();
     query.end("type, source, unmatched, page_size, page_token")?;
+    match &mut filter.sources {
+        Some(asked) => asked.retain(|source| caller.sees_source(source)),
+        all => *all = caller.sources(),
+    }
     Ok(match hub.store().events(filter, page).await {
-        Ok(mut page) => {
-            page.items.retain(|event| caller.sees_source(&event.source));
-            success(StatusCode::OK, &paged(&page, "events", shown_event))
-        }
+        Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
         Err(error) => store_problem(&error),
     })
 }

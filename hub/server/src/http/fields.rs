@@ -32,9 +32,9 @@ impl Fields {
         self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
-    /// Whether something is wrong already.
-    pub(crate) fn has_problems(&self) -> bool {
-        !self.problems.is_empty()
+    /// Whether something is wrong with this field already.
+    pub(crate) fn has_problem_with(&self, field: &str) -> bool {
+        self.problems.iter().any(|problem| problem.field == field)
     }
 
     /// Any value, if there is one that is not null.

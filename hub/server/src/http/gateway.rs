@@ -20,12 +20,15 @@ use serde_json::{Value, json};
 use super::access::Caller;
 use super::events::{said_key, trace_of};
 use super::fields::{FieldProblem, Fields};
-use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
+use super::reply::{
+    TRACE, missing, parse, problem, problem_about, store_problem, success_text, wrong_fields,
+};
 use super::services::circuit_word;
 use super::shallow::is_shallow_json;
-use super::{Caught, split_verb};
+use super::{Caught, split_verb, watch};
 use crate::gateway::{Last, Refusal};
 use crate::hub::Hub;
+use crate::spans::Passage;
 
 const KNOWN: &str = "method, path, query, headers, body, bodyEncoding, mode, timeoutMs";
 /// The longest time that somebody may wait for an answer.
@@ -55,6 +58,10 @@ pub(super) async fn act(
     }
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
     let asked = timeout.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
+    let said = trace_of(&headers);
+    let route = ("POST", "/api/v1/gateway/services/{name}:call");
+    let own = || TRACE.try_with(Clone::clone).unwrap_or_default();
+    let passage = hub.spans().passage(said.as_deref(), own, route, service.as_str());
     let call = Call {
         service: service.clone(),
         request,
@@ -64,13 +71,17 @@ pub(super) async fn act(
         fresh_id: format!("call_{}", super::random_hex::<16>()),
         timeout: asked,
         retries_above: retry_depth(&headers),
-        trace: trace_of(&headers),
+        trace: passage.as_deref().map(Passage::text).or(said),
     };
-    Ok(match hub.call(call).await {
+    let answer = match hub.call(call).await {
         Ok(Called::Now(answered)) => now(&hub, &service, &answered),
         Ok(Called::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&hub, &service, &kept)),
         Err(why) => not_called(why),
-    })
+    };
+    if let Some(passage) = passage {
+        passage.answered(answer.status(), None);
+    }
+    Ok(answer)
 }
 
 fn mode(fields: &mut Fields) -> CallMode {
@@ -198,7 +209,7 @@ fn now(hub: &Hub, service: &Slug, answered: &Answered) -> Response {
 
 pub(super) fn refused(refusal: &Refusal, about: &Value) -> Response {
     let Refusal { status, code, message, retryable, .. } = refusal;
-    let mut response = problem_about(*status, code, message, *retryable, about);
+    let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, about), *retryable);
     refusal.tell(response.headers_mut());
     response
 }
@@ -238,7 +249,7 @@ fn shown_body(whole: &Whole) -> (&'static str, String) {
 }
 
 /// `application/json`, `application/problem+json; charset=utf-8`.
-fn is_json_type(value: &str) -> bool {
+pub(super) fn is_json_type(value: &str) -> bool {
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }

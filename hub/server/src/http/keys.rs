@@ -57,7 +57,7 @@ pub(super) async fn make(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught {
             }
         }
     }
-    if scopes.is_empty() && !fields.has_problems() {
+    if scopes.is_empty() && !fields.has_problem_with("scopes") {
         fields.wrong("scopes", "say what it may do: ingest, call, read, operate, admin");
     }
     let services = list_of(&mut fields, "services").map(|names| {
@@ -99,7 +99,7 @@ fn list_of(fields: &mut Fields, field: &str) -> Option<Vec<String>> {
         return None;
     }
     let named = fields.texts(field);
-    if named.is_empty() && !fields.has_problems() {
+    if named.is_empty() && !fields.has_problem_with(field) {
         fields.wrong(field, "name at least one, or leave it out for all");
     }
     Some(named)

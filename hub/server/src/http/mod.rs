@@ -6,6 +6,7 @@ mod attention;
 mod audit;
 mod circuits;
 mod deliveries;
+mod desk;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
@@ -72,10 +73,14 @@ impl IntoResponse for Early {
 pub fn api(hub: Arc<Hub>) -> Router {
     let (guarded, table) = routes::router();
     let table = Arc::new(table);
+    let unknown = table.clone();
     let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
     routes::open_router()
         .merge(guarded)
-        .fallback(|| async { nothing_here() })
+        .fallback(move |request: Request| {
+            let verbs = unknown.verbs(request.uri().path());
+            async move { verbs.map_or_else(nothing_here, |(verb, known)| no_verb(&verb, &known)) }
+        })
         .method_not_allowed_fallback(move |request: Request| {
             let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let others = table.others(request.method(), matched, request.uri().path());
@@ -119,7 +124,7 @@ fn trace_id(headers: &HeaderMap) -> String {
 }
 
 /// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
-fn is_traceparent(text: &str) -> bool {
+pub(crate) fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let hex = |part: &str, length| {
         part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -148,7 +153,7 @@ pub fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
-fn random_hex<const N: usize>() -> String {
+pub(crate) fn random_hex<const N: usize>() -> String {
     let mut bytes = [0_u8; N];
     // Without randomness nothing else of the hub would run: keys are drawn from it at the start.
     let _ = SystemRandom::new().fill(&mut bytes);

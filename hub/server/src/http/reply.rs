@@ -18,9 +18,9 @@ tokio::task_local! {
 
 const JSON: &str = "application/json";
 
-/// The trace that an event belongs to: what it says, or that of the request that brings it.
+/// The trace that an event belongs to: what it says, or that of the request that brings it. One that begins here is told.
 pub(super) fn trace_or_own(said: Option<String>) -> Option<String> {
-    said.or_else(|| TRACE.try_with(|own| format!("00-{own}-{}-00", &own[16..])).ok())
+    said.or_else(|| TRACE.try_with(|own| format!("00-{own}-{}-01", &own[16..])).ok())
 }
 
 /// A store that is busy or full is worth another try after so many seconds.

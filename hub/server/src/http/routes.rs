@@ -10,6 +10,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use seawall_hub_core::domain::key::Scope;
 
+use super::desk::{self, groups, letters, many, operations};
 use super::{
     actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, ops, rules,
     secrets, services, sources,
@@ -39,15 +40,20 @@ fn route(
     Route { method, path, scope, about, handler }
 }
 
+const GET: Method = Method::GET;
+const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
+const PATCH: Method = Method::PATCH;
+const DELETE: Method = Method::DELETE;
+
 /// All routes for which a key is needed.
-#[rustfmt::skip]
 pub(crate) fn routes() -> Vec<Route> {
-    use Scope::{Admin, Call, Ingest, Operate, Read};
-    const GET: Method = Method::GET;
-    const POST: Method = Method::POST;
-    const PUT: Method = Method::PUT;
-    const PATCH: Method = Method::PATCH;
-    const DELETE: Method = Method::DELETE;
+    [registry(), bridge(), dead_letters(), ops()].into_iter().flatten().collect()
+}
+
+#[rustfmt::skip]
+fn registry() -> Vec<Route> {
+    use Scope::{Admin, Operate, Read};
     vec![
         route(GET, "/api/v1/registry/services", Read, "All services", get(services::list)),
         route(POST, "/api/v1/registry/services", Admin, "Registers a service, or changes one", post(services::put)),
@@ -83,6 +89,13 @@ pub(crate) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/registry/keys", Admin, "Makes a key; it is shown this once", post(keys::make)),
         route(DELETE, "/api/v1/registry/keys/{name}", Admin, "Takes a key back, at once", delete(keys::revoke)),
         route(POST, "/api/v1/registry/keys/{name}:rotate", Admin, "Another key under the same name", post(keys::act)),
+    ]
+}
+
+#[rustfmt::skip]
+fn bridge() -> Vec<Route> {
+    use Scope::{Call, Ingest, Read};
+    vec![
         route(POST, "/api/v1/gateway/services/{name}:call", Call, "Calls a service now, later, or now and otherwise later", post(gateway::act)),
         route(POST, "/api/v1/bridge/events", Ingest, "Accepts an event", post(events::accept)),
         route(GET, "/api/v1/bridge/events", Read, "Events, the newest first", get(events::list)),
@@ -90,10 +103,49 @@ pub(crate) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/bridge/events/{id}", Read, "An event", get(events::get)),
         route(GET, "/api/v1/bridge/deliveries", Read, "Deliveries, the newest first", get(deliveries::list)),
         route(GET, "/api/v1/bridge/deliveries/{id}", Read, "A delivery with its tries", get(deliveries::get)),
-        route(GET, "/api/v1/bridge/deadLetters", Read, "Dead letters, the newest first", get(deliveries::list_dead)),
-        route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(deliveries::get_dead)),
-        route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(deliveries::discard)),
-        route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(deliveries::act)),
+    ]
+}
+
+#[rustfmt::skip]
+fn dead_letters() -> Vec<Route> {
+    use Scope::{Admin, Operate, Read};
+    vec![
+        route(GET, "/api/v1/bridge/deadLetters", Read, "Dead letters, the newest first", get(letters::list)),
+        route(GET, "/api/v1/bridge/deadLetters:export", Read, "Dead letters with all evidence, a line of JSON each", get(desk::export)),
+        route(POST, "/api/v1/bridge/deadLetters:replay", Operate, "Sends many again, first a few and then the rest", post(many::replay)),
+        route(POST, "/api/v1/bridge/deadLetters:park", Operate, "Puts many aside", post(many::park)),
+        route(POST, "/api/v1/bridge/deadLetters:unpark", Operate, "Opens many that were put aside", post(many::unpark)),
+        route(POST, "/api/v1/bridge/deadLetters:delete", Operate, "Many go out of sight", post(many::delete)),
+        route(POST, "/api/v1/bridge/deadLetters:restore", Operate, "Many that were deleted are back", post(many::restore)),
+        route(POST, "/api/v1/bridge/deadLetters:purge", Admin, "Many go for good, with their evidence", post(many::purge)),
+        route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "A dead letter with all evidence", get(letters::get)),
+        route(PATCH, "/api/v1/bridge/deadLetters/{id}", Operate, "Writes a note about it", patch(letters::change)),
+        route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Done with it: it goes out of sight", delete(letters::delete)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Sends it again, as a new delivery", post(letters::act)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:edit", Operate, "Sends a changed copy of it, or shows what that would be", post(letters::act)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:park", Operate, "Puts it aside: no replay of many takes it", post(letters::act)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:unpark", Operate, "It is open again", post(letters::act)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:restore", Operate, "It was deleted, and is back", post(letters::act)),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:purge", Admin, "It goes for good, with its evidence", post(letters::act)),
+        route(GET, "/api/v1/bridge/deadLetterGroups", Read, "Dead letters by what they have in common", get(groups::list)),
+        route(GET, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Read, "A group, with one of its dead letters", get(groups::get)),
+        route(PATCH, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Operate, "Writes a note about it", patch(groups::change)),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:replay", Operate, "Sends all of it again, first a few and then the rest", post(groups::act)),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:acknowledge", Operate, "Somebody is at it", post(groups::act)),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:resolve", Operate, "Done with it, until one more fails alike", post(groups::act)),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:reopen", Operate, "Not done with it after all", post(groups::act)),
+    ]
+}
+
+#[rustfmt::skip]
+fn ops() -> Vec<Route> {
+    use Scope::{Admin, Operate, Read};
+    vec![
+        route(GET, "/api/v1/ops/operations", Read, "Work on many dead letters, the newest first", get(operations::list)),
+        route(GET, "/api/v1/ops/operations/{id}", Read, "Such work: how far it is, and what it waits for", get(operations::get)),
+        route(POST, "/api/v1/ops/operations/{id}:pause", Operate, "Nothing more begins", post(operations::act)),
+        route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "It goes on; what a canary has stopped goes on without one", post(operations::act)),
+        route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "It ends; what has begun goes on by itself", post(operations::act)),
         route(GET, "/api/v1/ops/overview", Read, "How things stand, and what needs a person", get(ops::overview)),
         route(GET, "/api/v1/ops/services", Read, "How each service stands", get(ops::services)),
         route(GET, "/api/v1/ops/history", Read, "What happened lately, in points over time", get(ops::history)),
@@ -144,8 +196,9 @@ pub(super) struct Table {
 
 impl Table {
     /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
-    /// the table needs everything.
+    /// the table needs everything. Whoever may read something may ask for its head.
     pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
         let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
         let verb =
             (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
@@ -154,6 +207,15 @@ impl Table {
             None => of(matched.to_owned()),
         };
         found.unwrap_or(Scope::Admin)
+    }
+
+    /// The verb of a path that leads nowhere, and those that there are beside it; nothing, if there are none.
+    pub(super) fn verbs(&self, path: &str) -> Option<(String, String)> {
+        let (before, verb) = path.rsplit_once(':').filter(|(_, verb)| !verb.contains('/'))?;
+        let of = |known: &str| known.strip_prefix(before)?.strip_prefix(':').map(ToOwned::to_owned);
+        let mut known: Vec<String> = self.methods.keys().filter_map(|known| of(known)).collect();
+        known.sort();
+        (!known.is_empty()).then(|| (verb.to_owned(), known.join(", ")))
     }
 
     /// The methods that there are, if this is none of them. A path with a verb shares its route with the path without it, so
@@ -210,6 +272,8 @@ mod tests {
         let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
         let service = "/api/v1/registry/services/{name}";
         assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, "/api/v1/ops/audit", "/api/v1/ops/audit"), Scope::Admin);
         assert_eq!(scope(Method::PUT, service, "/api/v1/registry/services/billing"), Scope::Admin);
         assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:pause"), Scope::Operate);
         assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:nope"), Scope::Admin);
@@ -222,6 +286,9 @@ mod tests {
         assert_eq!(others(Method::PUT, "/api/v1/registry/services/billing:pause").as_deref(), Some("POST"));
         let all = others(Method::POST, "/api/v1/registry/services/billing");
         assert_eq!(all.as_deref(), Some("GET, PUT, PATCH, DELETE, HEAD"));
+        let unknown = table.verbs("/api/v1/bridge/deadLetters:relpay").map(|(_, known)| known);
+        assert_eq!(unknown.as_deref(), Some("delete, export, park, purge, replay, restore, unpark"));
+        assert_eq!(table.verbs("/api/v1/bridge/deliveries:relpay"), None);
         for Route { path, about, .. } in routes() {
             assert!(path.starts_with("/api/v1/") && !about.is_empty() && !about.ends_with('.'), "{path}");
         }

@@ -12,6 +12,7 @@ use seawall_hub_core::domain::rule::{Ordering, Rule};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
+use seawall_hub_core::service::compile;
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
@@ -72,10 +73,11 @@ pub(super) async fn change(
 }
 
 async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
-    let rule = match read(body, named) {
-        Ok(rule) => rule,
-        Err(problems) => return Ok(wrong_fields(&problems)),
-    };
+    let (rule, mut problems) = draft(body, named);
+    if !problems.is_empty() {
+        also(&mut problems, hub.problems_of(&rule));
+        return Ok(wrong_fields(&problems));
+    }
     let before = hub.rule(&rule.name);
     let foreign = |rule: &Rule| !caller.sees(&rule.service);
     if foreign(&rule) || before.as_ref().is_some_and(foreign) {
@@ -92,8 +94,24 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     })
 }
 
-/// A rule as somebody has written it. `named` is what the path says.
+/// A rule as somebody has written it, or all that is wrong with it in itself. `named` is what the path says.
 pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldProblem>> {
+    let (rule, mut problems) = draft(body, named);
+    let mistakes = compile(&rule).err().unwrap_or_default();
+    also(&mut problems, mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect());
+    if problems.is_empty() { Ok(rule) } else { Err(problems) }
+}
+
+/// What else is wrong, so that whoever wrote it learns all of it at once. What is known of a field already is not said again.
+fn also(problems: &mut Vec<FieldProblem>, more: Vec<(String, String)>) {
+    let known: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+    let new = more.into_iter().filter(|(field, _)| !known.contains(field));
+    problems.extend(new.map(|(field, reason)| FieldProblem { field, reason }));
+}
+
+/// A rule as far as it can be read, and what can't. A name or a service that can't be read is another one in it, so it is good
+/// for nothing but to find what else is wrong.
+fn draft(body: Value, named: Option<&str>) -> (Rule, Vec<FieldProblem>) {
     let mut fields = Fields::new(body);
     let name = fields.name(named);
     let (events, service) = (fields.needed("eventType"), fields.needed("service"));
@@ -112,26 +130,24 @@ pub(super) fn read(body: Value, named: Option<&str>) -> Result<Rule, Vec<FieldPr
     for shown in ["changedAt", "note"] {
         fields.any(shown);
     }
-    let problems = fields.end(KNOWN);
-    match (name, events, service) {
-        (Some(name), Some(events), Some(service)) if problems.is_empty() => Ok(Rule {
-            name,
-            version,
-            events,
-            filter,
-            service,
-            method,
-            path,
-            headers,
-            body,
-            schedule,
-            ordering,
-            enabled,
-            note: None,
-            changed: Millis(0),
-        }),
-        _ => Err(problems),
-    }
+    let unread = || Slug::new("unread").expect("it is a name");
+    let rule = Rule {
+        name: name.unwrap_or_else(unread),
+        version,
+        events: events.unwrap_or(Pattern::Everything),
+        filter,
+        service: service.unwrap_or_else(unread),
+        method,
+        path,
+        headers,
+        body,
+        schedule,
+        ordering,
+        enabled,
+        note: None,
+        changed: Millis(0),
+    };
+    (rule, fields.end(KNOWN))
 }
 
 fn schedule(fields: &mut Fields) -> Schedule {

@@ -11,7 +11,7 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::render::{Body, Request};
-use seawall_hub_core::service::Pending;
+use seawall_hub_core::service::{Pending, problems_of_policy};
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
@@ -116,6 +116,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     let service_headers = fields.pairs("headers");
     check_headers(&service_headers, &mut fields);
     let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
+    problems_of_policy(&policy).into_iter().for_each(|(field, reason)| fields.wrong(&field, reason));
     let paused = fields.switch("paused", false);
     let _sealing = hub.keyring().sealing().await;
     let before = name.as_ref().filter(|name| caller.sees(name)).and_then(|name| hub.service(name));
@@ -220,14 +221,18 @@ fn shown(hub: &Hub, service: &Service) -> Value {
 }
 
 pub(super) fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
-    let guard = hub.guard(name)?;
-    Some(match guard.breaker()?.state() {
+    Some(state_word(hub.guard(name)?.breaker()?.state()))
+}
+
+/// A state of a circuit, in the same word everywhere.
+pub(super) fn state_word(state: GuardState) -> &'static str {
+    match state {
         GuardState::Closed | GuardState::Ramping => "closed",
         GuardState::Open => "open",
         GuardState::HalfOpen => "halfOpen",
         GuardState::ForcedOpen => "forcedOpen",
         GuardState::ForcedClosed | GuardState::Disabled => "forcedClosed",
-    })
+    }
 }
 
 /// A service that the caller may see.

@@ -56,14 +56,18 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     let event_type = fields.needed("eventType");
     let event_id = fields.text("eventId");
     let enabled = fields.switch("enabled", true);
-    let proof = match fields.any("verify") {
-        Some(proof) => verifier(&proof, &mut fields).map(|_| proof),
-        // What is secret can't be read back, so whoever changes something else does not have to know it.
-        None => None,
-    };
+    for mistake in Naming::new(&event_type, event_id.as_deref()).err().unwrap_or_default() {
+        if !fields.has_problem_with(&mistake.place) {
+            fields.wrong(&mistake.place, mistake.reason);
+        }
+    }
+    // What is secret can't be read back, so whoever changes something else does not have to know it.
+    let said = fields.any("verify");
+    let is_said = said.is_some();
+    let proof = said.and_then(|proof| verifier(&proof, &mut fields).map(|_| proof));
     let _sealing = hub.keyring().sealing().await;
     let before = name.as_ref().and_then(|name| hub.source(name));
-    if proof.is_none() && before.is_none() && !fields.has_problems() {
+    if !is_said && before.is_none() {
         fields.wrong("verify", "say how it shows who it is: `{type: bearer | hmac | …, secrets: […]}`");
     }
     let problems = fields.end(KNOWN);

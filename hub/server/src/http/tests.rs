@@ -18,16 +18,16 @@ use tower_service::Service;
 use super::routes::{Route, routes};
 use super::*;
 
-const ADMIN: &str = "the-admin-key-of-the-test";
+pub(super) const ADMIN: &str = "the-admin-key-of-the-test";
 
-struct Api {
+pub(super) struct Api {
     _folder: TempDir,
-    hub: Arc<Hub>,
-    router: Router,
+    pub(super) hub: Arc<Hub>,
+    pub(super) router: Router,
 }
 
 impl Api {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
@@ -44,7 +44,13 @@ impl Api {
         api
     }
 
-    async fn ask(&mut self, method: Method, path: &str, key: Option<&str>, body: &Value) -> (u16, Value) {
+    pub(super) async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        key: Option<&str>,
+        body: &Value,
+    ) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri(path).header("x-seawall-reason", "a test");
         if let Some(key) = key {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -56,7 +62,7 @@ impl Api {
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    async fn key(&mut self, name: &str, more: Value) -> String {
+    pub(super) async fn key(&mut self, name: &str, more: Value) -> String {
         let body = services::merged(json!({"name": name}), more);
         let (status, answer) = self.ask(Method::POST, "/api/v1/registry/keys", Some(ADMIN), &body).await;
         assert_eq!(status, 201, "{answer}");
@@ -66,6 +72,7 @@ impl Api {
 
 /// A path with its parameters filled in.
 fn filled(path: &str, service: &str) -> String {
+    let path = path.replace("{fingerprint}", "grp_000000000000000f");
     path.replace("{name}", service).replace("{id}", "dlv_0000000000000000000000000000000f")
 }
 
@@ -389,6 +396,131 @@ async fn sec_1_a_key_that_is_limited_to_sources_sees_no_other() {
         assert_eq!(ask(&format!("{of}/bank")).await, ask(&format!("{of}/nobody")).await);
         let all = ask(of).await.1["data"].to_string();
         assert!(all.contains("shop") && !all.contains("bank"), "{all}");
+    }
+}
+
+/// SEC-1. Trap "an id that is not yours answers exactly like an unknown id": a key that is limited to some sources sees
+/// deliveries and dead letters of their events and no others, by id, in lists, by a replay, by evaluating and by a backtest.
+#[tokio::test]
+async fn sec_1_a_key_that_is_limited_to_sources_sees_no_delivery_of_another() {
+    let mut api = Api::new().await;
+    // No request can be made of its events, so that they are dead letters at once.
+    let rule =
+        json!({"name": "dies", "eventType": "user.*", "service": "billing", "body": {"n": "{{ data.n }}"}});
+    assert_eq!(api.ask(Method::POST, "/api/v1/registry/rules", Some(ADMIN), &rule).await.0, 201);
+    let mut ids = Vec::new();
+    // Both call it the same, and the one that is not seen is the newer one.
+    for source in ["shop", "bank"] {
+        let event = json!({"id": "same", "type": "user.created", "source": source, "data": {"of": source}});
+        let (_, sent) = api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+        ids.push(sent["data"]["deliveries"][0].as_str().unwrap().to_owned());
+    }
+    let key = api.key("shop-only", json!({"scopes": ["operate"], "sources": ["shop"]})).await;
+    let (own, foreign, unknown) = (&*ids[0], &*ids[1], "dlv_0000000000000000000000000000000f");
+    let mut ask = async |method: &Method, path: &str, body: &Value| {
+        let (status, mut answer) = api.ask(method.clone(), path, Some(&key), body).await;
+        answer["traceId"].take();
+        (status, answer)
+    };
+    for Route { method, path, scope, .. } in routes() {
+        if !path.contains("/deliveries/{id}") && !path.contains("/deadLetters/{id}") || scope == Scope::Admin
+        {
+            continue;
+        }
+        let body = match (&method, path.rsplit_once(':')) {
+            (&Method::PATCH, _) => json!({"note": "mine"}),
+            (_, Some((_, "edit"))) => json!({"data": {}}),
+            _ => Value::Null,
+        };
+        let not_theirs = ask(&method, &path.replace("{id}", foreign), &body).await;
+        assert_eq!(not_theirs, ask(&method, &path.replace("{id}", unknown), &body).await, "{method} {path}");
+        assert_eq!(not_theirs.0, 404, "{method} {path}");
+        if method == Method::GET {
+            assert_eq!(ask(&method, &path.replace("{id}", own), &Value::Null).await.0, 200, "{path}");
+        }
+    }
+    for list in ["deliveries", "deadLetters", "deliveries?event=same", "deadLetters?event=same"] {
+        let (status, all) = ask(&Method::GET, &format!("/api/v1/bridge/{list}"), &Value::Null).await;
+        let all = all["data"].to_string();
+        assert!(status == 200 && all.contains(own) && !all.contains(foreign), "{list}: {all}");
+    }
+    let event = ask(&Method::GET, "/api/v1/bridge/events/same", &Value::Null).await;
+    assert_eq!(event.1["data"]["event"]["source"], "shop", "the newer one is somebody else's");
+    let none = ask(&Method::GET, "/api/v1/bridge/events?source=bank", &Value::Null).await;
+    assert_eq!(none.1["data"]["events"], json!([]));
+    let body = json!({"ruleName": "dies", "eventId": "same"});
+    assert_eq!(
+        ask(&Method::POST, "/api/v1/registry/rules:evaluate", &body).await.1["data"]["outcome"],
+        "unrenderable"
+    );
+    let (_, test) = ask(&Method::POST, "/api/v1/registry/rules/dies:backtest", &json!({})).await;
+    assert_eq!(test["data"]["events"], 1, "{test}");
+    let (_, all) = api.ask(Method::GET, "/api/v1/bridge/deadLetters", Some(ADMIN), &Value::Null).await;
+    assert_eq!(all["data"]["deadLetters"].as_array().unwrap().len(), 2, "nothing was discarded: {all}");
+}
+
+/// API-1: what is wrong with a rule, a service, a source or a key is said all at once: what can't be read, what can't be compiled,
+/// and what is not there.
+#[tokio::test]
+async fn api_1_all_that_is_wrong_is_said_at_once() {
+    let mut api = Api::new().await;
+    let rule = json!({
+        "name": "_gateway", "eventType": "a..b", "service": "nobody", "filter": "data.(", "path": "/{{ data.", "x": 1,
+        "headers": {"bad name": "v"}, "body": {"a": "{{ ) }}"}, "delivery": {"base": "9d"},
+    });
+    let wrong_rule = [
+        "body.a",
+        "delivery.base",
+        "eventType",
+        "filter",
+        "headers.bad name",
+        "name",
+        "path",
+        "service",
+        "x",
+    ];
+    let service = json!({"name": "A B", "address": "ftp://x", "policy": {"retry": {"max_attempts": 0}, "nope": 1}, "y": 1});
+    let source = json!({"name": "-", "eventType": "{{ data.", "eventId": "{{ ("});
+    let verified = json!({"eventType": "{{ data.", "verify": {"type": "magic", "z": 1}});
+    for (path, body, fields) in [
+        ("rules", &rule, &wrong_rule[..]),
+        ("services", &service, &["address", "name", "policy.nope", "policy.retry.max_attempts", "y"]),
+        ("sources", &source, &["eventId", "eventType", "name", "verify"]),
+        ("sources", &verified, &["eventType", "name", "verify.type", "verify.z"]),
+        ("keys", &json!({"name": "", "services": []}), &["name", "scopes", "services"]),
+    ] {
+        let (status, answer) =
+            api.ask(Method::POST, &format!("/api/v1/registry/{path}"), Some(ADMIN), body).await;
+        let mut said: Vec<&str> =
+            answer["errors"].as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap()).collect();
+        said.sort_unstable();
+        assert_eq!((status, &*said), (422, fields), "{answer:#}");
+    }
+    let draft = json!({"rule": rule, "event": {"id": "1", "type": "a"}});
+    let (_, answer) = api.ask(Method::POST, "/api/v1/registry/rules:evaluate", Some(ADMIN), &draft).await;
+    let said = answer["errors"].to_string();
+    assert!(said.contains("\"rule.filter\"") && said.contains("\"rule.eventType\""), "{answer:#}");
+}
+
+/// API-1, SEC-1: the head of what can be read is for whoever may read it, and has no body.
+#[tokio::test]
+async fn api_1_a_head_is_for_who_may_read() {
+    let mut api = Api::new().await;
+    let read = api.key("reader", json!({"scopes": ["read"]})).await;
+    let ingest = api.key("sender", json!({"scopes": ["ingest"]})).await;
+    for Route { path, scope, .. } in routes().into_iter().filter(|route| route.method == Method::GET) {
+        let mut heads = Vec::new();
+        for (method, key) in [(Method::GET, &read), (Method::HEAD, &read), (Method::HEAD, &ingest)] {
+            let request = Request::builder().method(method).uri(filled(path, "billing"));
+            let request = request.header("authorization", format!("Bearer {key}")).body(Body::empty());
+            let response = api.router.call(request.unwrap()).await.unwrap();
+            let (parts, body) = response.into_parts();
+            heads.push((parts.status.as_u16(), parts.headers, to_bytes(body, usize::MAX).await.unwrap()));
+        }
+        assert_eq!((heads[0].0, &heads[0].1), (heads[1].0, &heads[1].1), "{path}");
+        assert_eq!(heads[1].0 == 403, scope == Scope::Admin, "{path}");
+        assert_eq!(heads[2].0, 403, "{path}");
+        assert!(heads[1].0 == 403 || heads[1].2.is_empty(), "{path}: {:?}", heads[1].2);
     }
 }
 

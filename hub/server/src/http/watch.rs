@@ -49,8 +49,9 @@ impl Seen {
         let (trace, method, path) = (&*self.trace, self.method.as_str(), self.uri.path());
         let duration = Took(now.since(self.began));
         let cause = response.extensions().get::<Cause>().map_or("unknown", |cause| &*cause.0);
-        // A store that is full has said so by itself.
-        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE) {
+        // A store that is full has said so by itself, and a circuit when it opened.
+        let passes = response.extensions().get::<Passes>().is_some();
+        if passes || matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE) {
             warn!(target: "seawall", traceId = trace, method, path, httpStatus = status.as_u16(), cause, %duration, suppressed, "[Api][Answer] Failed!");
         } else {
             error!(target: "seawall", traceId = trace, method, path, httpStatus = status.as_u16(), cause, %duration, action = "ManualReview", suppressed, "[Api][Answer] Failed!");
@@ -61,6 +62,18 @@ impl Seen {
 /// Why the hub could not.
 #[derive(Clone)]
 struct Cause(Arc<str>);
+
+/// Nobody has to do anything: the same request may go well later.
+#[derive(Clone)]
+struct Passes;
+
+/// Remembers that it is somebody else's trouble, and may pass.
+pub(super) fn may_pass(mut response: Response, passes: bool) -> Response {
+    if passes && response.status().is_server_error() {
+        response.extensions_mut().insert(Passes);
+    }
+    response
+}
 
 /// Remembers why an answer is what it is, for the line about it.
 pub(super) fn because(mut response: Response, why: &str) -> Response {

@@ -15,6 +15,7 @@ use crate::gateway::Relay;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
+#[expect(clippy::large_enum_variant, reason = "what is passed on should not pay for another piece of memory")]
 pub(super) enum Reply {
     /// Of the hub's own.
     Own(axum::body::Body),

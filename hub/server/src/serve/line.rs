@@ -15,7 +15,7 @@ use seawall::Deadline;
 use tokio::net::TcpStream;
 
 /// An answer that is not over so long after its deadline is not going to be: its client does not read.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 /// So much is written as one piece.
 const SMALL: usize = 1024;
 
@@ -49,10 +49,9 @@ impl Line {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// How long the answer under way may still take, if one has a deadline.
-    pub(super) fn time_left(&self) -> Option<Duration> {
-        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
-        deadline.map(|deadline| deadline.remaining() + GRACE)
+    /// When the answer under way has to be over, if one has a deadline.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Until when the headers of the next request have to come, if they are waited for.

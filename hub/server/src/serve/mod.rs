@@ -19,6 +19,7 @@ use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use seawall::Deadline;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,7 +28,7 @@ use tower_service::Service;
 
 use self::body::{Hurried, Reply};
 pub(crate) use self::line::Line;
-use self::line::{LineIo, Patience};
+use self::line::{GRACE, LineIo, Patience};
 use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
@@ -114,7 +115,8 @@ impl Door {
             .max_header_size(HEADER_BYTES);
         let mut connection = pin!(builder.serve_connection(LineIo::new(tcp, line.clone()), service));
         let mut stopped = pin!(stopped.changed());
-        let (mut is_told, mut overdue, mut alarm) = (false, None::<Pin<Box<Sleep>>>, None::<Pin<Box<Sleep>>>);
+        let (mut is_told, mut overdue, mut alarm) =
+            (false, None::<(Deadline, Pin<Box<Sleep>>)>, None::<Pin<Box<Sleep>>>);
         poll_fn(|cx| {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
@@ -133,15 +135,21 @@ impl Door {
                 return connection.as_mut().poll(cx).map(drop);
             }
             // A client that does not read leaves its answer unpolled, and then nobody but us looks at the time.
-            match line.time_left() {
-                None => overdue = None,
-                Some(left) => {
-                    let timer = overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep(left)));
-                    if timer.as_mut().poll(cx).is_ready() {
-                        line.abort();
-                        return Poll::Ready(());
-                    }
+            let Some(deadline) = line.deadline() else {
+                overdue = None;
+                return Poll::Pending;
+            };
+            // The timer may be of the answer before this one.
+            let (_, timer) = match overdue.take().filter(|(of, _)| *of == deadline) {
+                Some(same) => overdue.insert(same),
+                None => {
+                    let timer = tokio::time::sleep(deadline.remaining() + GRACE);
+                    overdue.insert((deadline, Box::pin(timer)))
                 }
+            };
+            if timer.as_mut().poll(cx).is_ready() {
+                line.abort();
+                return Poll::Ready(());
             }
             Poll::Pending
         })

@@ -18,6 +18,8 @@ use super::{Queue, Span, Spans, Value};
 const TOGETHER: usize = 512;
 /// The first one waits so long for others.
 const GATHER: Duration = Duration::from_millis(500);
+/// At the end of the process, what is left has so long. A collector that hangs does not make it a bad end.
+const LAST: Duration = Duration::from_millis(1_500);
 
 /// Sends spans to a collector.
 pub(crate) struct Exporter {
@@ -84,6 +86,16 @@ impl Exporter {
         }
     }
 
+    /// Sends what is left at the end of the process, as far as the collector takes it.
+    pub(crate) async fn flush_last(&self) {
+        if tokio::time::timeout(LAST, self.flush()).await.is_err() {
+            let left = self.queue.take(usize::MAX).len();
+            self.queue.dropped.increment(left as u64);
+            let cause = "the collector does not answer, and the process ends";
+            warn!(target: "seawall", spans = left, cause, "[Traces][Export] Failed!");
+        }
+    }
+
     async fn send(&self, spans: &[Span]) -> Result<(), String> {
         let request = Request::post(&self.url)
             .and_then(|request| request.header("content-type", "application/json"))
@@ -136,6 +148,10 @@ fn span(span: &Span) -> Json {
 fn attribute(name: &str, value: &Value) -> Json {
     match value {
         Value::Text(text) => json!({"key": name, "value": {"stringValue": text}}),
+        Value::Texts(texts) => {
+            let texts: Vec<Json> = texts.iter().map(|text| json!({"stringValue": text})).collect();
+            json!({"key": name, "value": {"arrayValue": {"values": texts}}})
+        }
         // Whole numbers of 64 bits are texts in this form.
         Value::Number(number) => json!({"key": name, "value": {"intValue": number.to_string()}}),
     }

@@ -1,7 +1,7 @@
 //! Traces: what an event goes through, as spans for a collector that speaks OTLP.
 //!
-//! One trace spans an event's arrival, every try of its deliveries, and its replay. Who sent the event is the parent of its
-//! arrival, that is the parent of the tries, and the span of a try is what the peer is told in `traceparent`. Names of spans are
+//! One trace spans an event's arrival, the rules that look at it, every try of its deliveries, and its replay. Who sent the event
+//! is the parent of its arrival, that is the parent of the rules and of the tries, and the span of a try is what the peer is told in `traceparent`. Names of spans are
 //! made of names of events and deliveries, so that nothing has to be kept to find a parent, also after a restart.
 //!
 //! # Why not the SDK of OpenTelemetry?
@@ -9,12 +9,13 @@
 //! JSON that is specified, in batches, from a bounded queue; what finds it full is dropped and counted. Nobody waits for it.
 
 mod export;
+mod gateway;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, counter};
 use seawall::Clock;
@@ -23,14 +24,17 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer};
 use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Incoming, numbers};
+use seawall_hub_core::service::{Accepted, Incoming, numbers};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 pub(crate) use export::Exporter;
+pub(crate) use gateway::Passage;
 
 /// So many spans wait to be sent at most.
 const SPANS_MAX: usize = 8_192;
+/// So many rules are named in a span at most; all are counted.
+const RULES_NAMED: usize = 32;
 
 /// Where spans go. A handle: clones share everything; without a collector it does nothing.
 #[derive(Clone, Default)]
@@ -67,6 +71,7 @@ pub(crate) struct Span {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Internal = 1,
+    Server = 2,
     Client = 3,
     Consumer = 5,
 }
@@ -75,6 +80,7 @@ pub(crate) enum Kind {
 pub(crate) enum Value {
     Text(String),
     Number(i64),
+    Texts(Vec<String>),
 }
 
 impl Queue {
@@ -88,7 +94,7 @@ impl Queue {
     }
 
     fn now(&self) -> u128 {
-        self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+        nanos(self.clock.wall())
     }
 
     /// Never waits. A span for which there is no room is dropped and counted.
@@ -122,7 +128,7 @@ impl Spans {
     pub(crate) fn arrival(&self, incoming: &Incoming) -> Option<Open> {
         self.begin(|| {
             let said = incoming.trace.as_deref()?;
-            let trace = TraceId::of(said)?;
+            let trace = TraceId::of(said).filter(|trace| trace.is_sampled())?;
             let mut span = Span::new(trace, arrival(trace, &incoming.id), "accept event", Kind::Consumer);
             // An event that says nothing of a trace begins one, and has nobody above it.
             span.parent = said
@@ -139,7 +145,7 @@ impl Spans {
     /// A try begins.
     pub(crate) fn attempt(&self, service: &Service, request: &Request, letter: Letter<'_>) -> Option<Open> {
         self.begin(|| {
-            let trace = letter.trace?;
+            let trace = letter.trace.filter(|trace| trace.is_sampled())?;
             let name = format!("{} {}", request.method, service.name);
             let mut span = Span::new(trace, attempt(letter.delivery, letter.number), name, Kind::Client);
             span.parent = Some(match letter.replay_of {
@@ -160,7 +166,7 @@ impl Spans {
     /// A dead letter is sent again, as this delivery.
     pub(crate) fn replay(&self, dead: DeliveryId, event: &str, trace: Option<TraceId>) -> Option<Open> {
         self.begin(|| {
-            let trace = trace?;
+            let trace = trace.filter(|trace| trace.is_sampled())?;
             let mut span = Span::new(trace, 0, "replay dead letter", Kind::Internal);
             (span.parent, span.link) = (Some(arrival(trace, event)), Some(attempt(dead, 1)));
             span.text("seawall.replay_of", &dead.to_string());
@@ -185,6 +191,23 @@ impl Open {
     /// It has ended, well or with this error.
     pub(crate) fn end(mut self, error: Option<String>) {
         self.finish(error);
+    }
+
+    /// An event is kept: the rules have looked at it, and it has arrived.
+    pub(crate) fn accepted(mut self, accepted: &Accepted) {
+        if let (Some(arrival), Some(looked)) = (&self.span, &accepted.looked) {
+            let mut span =
+                Span::new(arrival.trace, rules(arrival.trace, &accepted.id), "match rules", Kind::Internal);
+            (span.parent, span.began, span.ended) =
+                (Some(arrival.id), nanos(looked.began), nanos(looked.ended));
+            let names = looked.rules.iter().take(RULES_NAMED).map(ToString::to_string).collect();
+            span.attributes.push(("seawall.rules", Value::Texts(names)));
+            span.number("seawall.rules.considered", i64::from(accepted.tally.considered));
+            span.number("seawall.rules.matched", i64::try_from(looked.rules.len()).unwrap_or(i64::MAX));
+            span.number("seawall.rules.filtered", i64::from(accepted.tally.filtered));
+            self.queue.put(span);
+        }
+        self.finish(None);
     }
 
     /// A try has ended.
@@ -256,8 +279,21 @@ fn replay(delivery: DeliveryId) -> u64 {
 
 /// The span of an event's arrival.
 fn arrival(trace: TraceId, event: &str) -> u64 {
-    let hash = Sha256::digest(format!("{trace} {event}"));
+    hashed(&format!("{trace} {event}"))
+}
+
+/// The span of the rules that look at an event. An id of an event has no space in it.
+fn rules(trace: TraceId, event: &str) -> u64 {
+    hashed(&format!("{trace} {event} rules"))
+}
+
+fn hashed(text: &str) -> u64 {
+    let hash = Sha256::digest(text);
     hash.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes)).max(1)
+}
+
+fn nanos(time: SystemTime) -> u128 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
 impl fmt::Debug for Spans {

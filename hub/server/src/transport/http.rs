@@ -5,7 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
-use seawall_http::{Auth, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header};
+use seawall_http::{
+    Auth, BadRequest, Base, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header,
+};
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
 use seawall_hub_core::domain::slug::Slug;
@@ -22,6 +24,8 @@ use crate::spans::{self, Spans};
 pub const FAILURE_KEPT: usize = 4 * 1024;
 /// and so much of one that is not.
 pub const SUCCESS_KEPT: usize = 256;
+/// So many addresses are kept that were looked at.
+const BASES_MAX: usize = 4096;
 
 /// Sends deliveries over HTTP, through one client with its egress guard. A handle: clones share everything.
 #[derive(Clone, Debug)]
@@ -32,6 +36,8 @@ pub struct Http {
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
     opened: Arc<RwLock<HashMap<Slug, (Sealed, Opened)>>>,
+    /// Addresses of services that are called, looked at once.
+    bases: Arc<RwLock<HashMap<String, Arc<Base>>>>,
     spans: Spans,
 }
 
@@ -53,6 +59,7 @@ impl Http {
             client: Arc::new(RwLock::new(client)),
             keyring,
             opened: Arc::default(),
+            bases: Arc::default(),
             spans: Spans::default(),
         }
     }
@@ -64,6 +71,21 @@ impl Http {
 
     pub(crate) fn client(&self) -> HttpClient {
         self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An address that requests go below.
+    pub(crate) fn base(&self, address: &str) -> Result<Arc<Base>, BadRequest> {
+        if let Some(base) = self.bases.read().unwrap_or_else(PoisonError::into_inner).get(address) {
+            return Ok(base.clone());
+        }
+        let base = Arc::new(Base::new(address)?);
+        let mut bases = self.bases.write().unwrap_or_else(PoisonError::into_inner);
+        if bases.len() >= BASES_MAX {
+            // Services that are gone leave theirs.
+            bases.clear();
+        }
+        bases.insert(address.to_owned(), base.clone());
+        Ok(base)
     }
 
     /// By this client from now on.
@@ -111,8 +133,35 @@ impl Transport for Http {
         sent
     }
 
-    async fn call(&self, service: &Service, request: &Request, attempt: Attempt) -> Result<Whole, NoAnswer> {
-        let request = self.outgoing(service, request, None)?;
+    async fn call(
+        &self,
+        service: &Service,
+        request: &Request,
+        trace: Option<&str>,
+        attempt: Attempt,
+    ) -> Result<Whole, NoAnswer> {
+        let (span, told) = self.spans.try_of(trace, (&request.method, service), attempt);
+        let called = self.call_once(service, request, told, attempt).await;
+        if let Some(span) = span {
+            span.called(&called);
+        }
+        called
+    }
+}
+
+impl Http {
+    async fn call_once(
+        &self,
+        service: &Service,
+        request: &Request,
+        trace: Option<String>,
+        attempt: Attempt,
+    ) -> Result<Whole, NoAnswer> {
+        let mut request = self.outgoing(service, request, None)?;
+        // Whoever calls may have put one there.
+        if let Some(trace) = trace.filter(|_| !request.headers().contains_key("traceparent")) {
+            request = request.header("traceparent", trace).map_err(|error| impossible(error.to_string()))?;
+        }
         let response =
             self.client().exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
         let mut headers = response.headers().clone();
@@ -127,9 +176,7 @@ impl Transport for Http {
             body: response.into_body(),
         })
     }
-}
 
-impl Http {
     async fn send_once(
         &self,
         service: &Service,
@@ -137,6 +184,8 @@ impl Http {
         letter: Option<Letter<'_>>,
         attempt: Attempt,
     ) -> Result<Answer, NoAnswer> {
+        #[cfg(seawall_sabotage)]
+        super::sabotage::poison(letter);
         let request = self.outgoing(service, request, letter)?;
         match self.client().exchange(&request, attempt).await {
             Ok(response) => {
@@ -167,13 +216,6 @@ impl Http {
         request: &Request,
         letter: Option<Letter<'_>>,
     ) -> Result<HttpRequest, NoAnswer> {
-        let impossible = |error| NoAnswer {
-            fault: Fault::business(),
-            error,
-            impossible: true,
-            too_large: false,
-            sent: None,
-        };
         let bare = outgoing(service, request, letter).map_err(impossible)?;
         // Credentials are added last, so that what is kept of a request has none in it.
         Ok(match self.auth(service).map_err(impossible)? {
@@ -188,6 +230,11 @@ impl Http {
             None => bare,
         })
     }
+}
+
+/// It can never be sent.
+fn impossible(error: String) -> NoAnswer {
+    NoAnswer { fault: Fault::business(), error, impossible: true, too_large: false, sent: None }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
@@ -273,7 +320,8 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
     Ok(out)
 }
 
-/// The trace of the event, with the span of this try.
+/// The trace of the event, with the span of this try. Whether it is told is for whoever began it to say.
 fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
-    format!("00-{trace}-{:016x}-01", spans::attempt(delivery, number))
+    let flags = u8::from(trace.is_sampled());
+    format!("00-{trace}-{:016x}-{flags:02x}", spans::attempt(delivery, number))
 }

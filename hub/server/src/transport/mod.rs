@@ -1,6 +1,8 @@
 //! How deliveries reach their peers: one adapter for each type of service.
 
 mod http;
+#[cfg(seawall_sabotage)]
+mod sabotage;
 mod scrub;
 
 pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};

@@ -7,9 +7,9 @@
 //!
 //! # What a name promises
 //! A file gets its name when all of it is on the disk. A backup or a restore that was interrupted has left nothing that could be
-//! taken for a whole one.
+//! taken for a whole one; one that failed has left nothing that takes up room.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ use super::{OpenError, make_file_private, make_private, schema, take_lock};
 
 const DATABASE: &str = "seawall.db";
 const UNFINISHED: &str = "seawall.db.unfinished";
+/// The log of a database in use.
+const LOG: &str = "seawall.db-wal";
 
 /// A copy of a database, and what is known of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,9 +46,9 @@ pub fn backup(data: &Path, to: &Path, besides: impl FnOnce() -> io::Result<()>) 
     let unfinished = fresh(to)?;
     let source = Connection::open_with_flags(&from, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| at("can't open", &from, &error))?;
-    let name = unfinished.to_str().ok_or_else(|| at("can't write to", to, &"its name is no text"))?;
+    let name = unfinished.path.to_str().ok_or_else(|| at("can't write to", to, &"its name is no text"))?;
     source.execute("VACUUM INTO ?1", [name]).map_err(|error| at("can't copy", &from, &error))?;
-    let copied = checked(&unfinished, "quick_check")?;
+    let copied = checked(&unfinished.path, "quick_check")?;
     besides().map_err(|error| at("can't write to", to, &error))?;
     finish(to)?;
     Ok(copied)
@@ -68,19 +70,27 @@ pub fn restore(
             from.display()
         )));
     }
+    if fs::metadata(from.join(LOG)).is_ok_and(|log| log.len() > 0) {
+        let word = format!(
+            "`{LOG}` is beside it, with a part of what was acknowledged: this is the folder of a hub, and no backup; make one \
+             with `seawall backup`"
+        );
+        return Err(at("can't restore from", from, &word));
+    }
     make_private(data).map_err(|error| at("can't make", data, &error))?;
     // First what is there, so that nothing is put into a folder that is refused.
     refuse_full(data, &[UNFINISHED, "lock"])?;
     let _lock = take_lock(data)?;
     refuse_full(data, &[UNFINISHED, "lock"])?;
     let unfinished = fresh(data)?;
-    fs::copy(&source, &unfinished).map_err(|error| at("can't copy", &source, &error))?;
+    let path = &unfinished.path;
+    copy_bytes(&source, path).map_err(|error| at("can't copy", &source, &error))?;
     // What is checked is what will be used.
-    let copied = checked(&unfinished, "integrity_check")?;
-    let connection = Connection::open(&unfinished).map_err(|error| at("can't open", &unfinished, &error))?;
+    let copied = checked(path, "integrity_check")?;
+    let connection = Connection::open(path).map_err(|error| at("can't open", path, &error))?;
     connection
         .execute("UPDATE meta SET era = random()", [])
-        .map_err(|error| at("can't renew", &unfinished, &error))?;
+        .map_err(|error| at("can't renew", path, &error))?;
     drop(connection);
     besides().map_err(|error| at("can't write to", data, &error))?;
     finish(data)?;
@@ -104,8 +114,27 @@ fn refuse_full(folder: &Path, allowed: &[&str]) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Copies the bytes of a file, and not who may read or write it: a backup may lie where it is for everybody, or for nobody to
+/// write.
+fn copy_bytes(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = OpenOptions::new().write(true).truncate(true).open(to)?;
+    io::copy(&mut File::open(from)?, &mut target).map(drop)
+}
+
+/// A file that has not got its name yet. If it never does it is taken away: the disk may be full because of it.
+struct Unfinished {
+    path: PathBuf,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // One that has its name is not there any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 /// An empty file for its owner only.
-fn fresh(folder: &Path) -> Result<PathBuf, OpenError> {
+fn fresh(folder: &Path) -> Result<Unfinished, OpenError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -114,7 +143,7 @@ fn fresh(folder: &Path) -> Result<PathBuf, OpenError> {
         _ => {}
     }
     make_file_private(&path).map_err(|error| at("can't write to", folder, &error))?;
-    Ok(path)
+    Ok(Unfinished { path })
 }
 
 /// Whether all of it can be read, and this program knows its tables.

@@ -68,6 +68,8 @@ impl<'c> Changes<'c> {
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::Settle(settlement) => self.settle(settlement),
             Change::PutBack(deliveries) => self.put_back(deliveries),
+            Change::Convict(settlement) => self.convict(settlement),
+            Change::Stopped => self.stopped(),
             Change::Replay(replay) => self.replay(replay),
             Change::Move(moved) => self.move_letter(moved),
             Change::Note(note) => self.note(note),

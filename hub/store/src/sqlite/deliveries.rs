@@ -9,7 +9,7 @@ use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, S
 
 use super::changes::Changes;
 use super::rows::{
-    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
+    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, SUSPECT, WAITING, WAITING_INDEX,
 };
 use super::unit_of_work::translate;
 
@@ -62,7 +62,10 @@ impl Changes<'_> {
             _ if replay_of.is_some() => State::Waiting,
             (Birth::Queued | Birth::Held, _) => State::Queued,
         };
-        let reason = if at_work.is_none() { Reason::Deleted } else { Reason::Impossible };
+        let reason = match new.birth {
+            Birth::Dead { reason, .. } if at_work.is_some() => reason,
+            _ => Reason::Deleted,
+        };
         let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(reason));
         self.run(
             "INSERT INTO deliveries
@@ -87,9 +90,9 @@ impl Changes<'_> {
         if let Birth::Dead { error, .. } = &new.birth {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
-            self.add_dead_letter(number, *at, Some(&attempt))?;
+            self.add_dead_letter(number, *at, Some(&attempt), 0)?;
         } else if state == State::DeadLettered {
-            self.add_dead_letter(number, *at, None)?;
+            self.add_dead_letter(number, *at, None, 0)?;
         }
         self.made(number, state);
         Ok(())
@@ -145,14 +148,16 @@ impl Changes<'_> {
             }
             // Unless its rule has been enabled since somebody looked, or is gone: what it has asked for goes on.
             Following::Held => self.run(
-                "UPDATE deliveries SET touched = ?4, state = CASE
+                "UPDATE deliveries SET touched = ?4, together = 0, state = CASE
                      WHEN EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 0) THEN ?3
                      WHEN failures = 0 THEN ?5 ELSE ?6 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![number, epoch, HELD, at.0, QUEUED, WAITING],
             )?,
             Following::Waits { until, progress, stalled } => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7
+                // Its try has ended, and the process has not: it is above suspicion.
+                "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7, panics = ?8,
+                     crashes = 0, together = 0, starts = NULL
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![
                     number,
@@ -161,11 +166,12 @@ impl Changes<'_> {
                     at.0,
                     until.0,
                     progress.counted,
-                    progress.failures
+                    progress.failures,
+                    progress.panics
                 ],
             )?,
             Following::DeadLetter { reason, progress, hold } => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4, reason = ?5, counted = ?6, failures = ?7
+                "UPDATE deliveries SET state = ?3, touched = ?4, reason = ?5, counted = ?6, failures = ?7, panics = ?8
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![
                     number,
@@ -174,7 +180,8 @@ impl Changes<'_> {
                     at.0,
                     rows::reason_to_number(*reason),
                     progress.counted,
-                    progress.failures
+                    progress.failures,
+                    progress.panics
                 ],
             )?,
         };
@@ -185,7 +192,7 @@ impl Changes<'_> {
             self.add_attempt(number, *sends, attempt)?;
         }
         if let Following::DeadLetter { .. } = next {
-            self.add_dead_letter(number, *at, attempt.as_ref())?;
+            self.add_dead_letter(number, *at, attempt.as_ref(), *sends)?;
         }
         if *replays {
             self.replay_tried(number, *sends, next)?;
@@ -243,9 +250,16 @@ impl Changes<'_> {
     pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
         for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
             self.run(
-                "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
+                "UPDATE deliveries SET state = CASE WHEN together > 0 THEN ?5
+                     WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
+                params![
+                    delivery.number.cast_signed(),
+                    self.start.epoch.cast_signed(),
+                    QUEUED,
+                    STALLED,
+                    SUSPECT
+                ],
             )?;
         }
         Ok(())

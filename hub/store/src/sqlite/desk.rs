@@ -6,7 +6,7 @@ use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
 use seawall_hub_core::domain::letter::{Failure, Fingerprint, GroupState, Standing};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Following, Move, Note, StoreError, Tray};
-use seawall_hub_core::service::failure;
+use seawall_hub_core::service::{failure, last_word};
 
 use super::changes::Changes;
 use super::rows;
@@ -36,28 +36,29 @@ const fn column(standing: Standing) -> &'static str {
 }
 
 impl Changes<'_> {
-    /// A delivery has been given up: it joins those that have failed alike. If it replays another dead letter, that one has
-    /// failed again.
+    /// A delivery has been given up after so many sends: it joins those that have failed alike. If it replays another dead letter,
+    /// that one has failed again.
     pub(super) fn add_dead_letter(
         &mut self,
         delivery: i64,
         at: Millis,
         attempt: Option<&Attempt>,
+        sends: u32,
     ) -> Result<(), StoreError> {
         let row = self.find(
-            "SELECT service, rule, reason, replay_of, failures FROM deliveries WHERE number = ?1",
+            "SELECT service, rule, reason, replay_of FROM deliveries WHERE number = ?1",
             [delivery],
             |row| {
                 let reason = rows::reason(row, 2)?.unwrap_or(Reason::Impossible);
                 let names = (rows::slug(row, 0)?, rows::slug(row, 1)?);
-                Ok((names, reason, row.get::<_, Option<i64>>(3)?, row.get::<_, u32>(4)?))
+                Ok((names, reason, row.get::<_, Option<i64>>(3)?))
             },
         )?;
-        let Some(((service, rule), reason, replay_of, failures)) = row else {
+        let Some(((service, rule), reason, replay_of)) = row else {
             return Err(StoreError::Failed(format!("delivery {delivery} is not there")));
         };
         let failure = failure(service, rule, reason, attempt);
-        let (status, error) = (failure.status, attempt.and_then(|attempt| attempt.error.as_deref()));
+        let (status, error) = (failure.status, last_word(attempt));
         let grouping = self.join_group(failure, at)?;
         self.run(
             "INSERT INTO dead_letters (delivery, grouping, standing, at, status, error, indexed, edited)
@@ -65,7 +66,7 @@ impl Changes<'_> {
             params![delivery, grouping, at.0, status, error],
         )?;
         match replay_of {
-            Some(original) => self.replay_ended(original, delivery, Standing::FailedAgain, failures == 0),
+            Some(original) => self.replay_ended(original, delivery, Standing::FailedAgain, sends <= 1),
             None => Ok(()),
         }
     }

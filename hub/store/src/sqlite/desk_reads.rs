@@ -2,14 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::letter::{
     Counts, Failure, Fingerprint, Group, GroupFilter, GroupState, LetterFilter, Standing,
 };
 use seawall_hub_core::domain::operation::{Operation, OperationId, Tally};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Dead, Found, Kept, Letters, Page, PageAt, WholeLetter};
+use seawall_hub_core::port::store::{Behind, Dead, Found, Kept, Letters, Page, PageAt, WholeLetter};
 
 use super::filter::{self, First, Search};
 use super::lists::{attempts, era, event_of};
@@ -121,7 +120,7 @@ pub(super) fn letters_behind(
     filter: &LetterFilter,
     behind: u64,
     most: usize,
-) -> rusqlite::Result<(Vec<(Dead, Event)>, u64, bool)> {
+) -> rusqlite::Result<Behind> {
     let era = era(connection)?;
     let search = Search::new(connection, filter)?;
     let numbers = search.numbers(connection, First::Oldest, behind.cast_signed(), most)?;

@@ -14,6 +14,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use serde_json::{Value, json};
 
+use super::lists::era;
 use super::rows;
 
 /// More groups than this are not looked into one by one.
@@ -57,8 +58,11 @@ impl Search {
         let mut search = Search { way: Way::All, conditions: Vec::new(), values: Vec::new() };
         search.ask("l.at >= ?", filter.since.map(|since| Sql::from(since.0)));
         search.ask("l.at < ?", filter.before.map(|before| Sql::from(before.0)));
+        // A name of another database has a number that somebody else has here.
+        let era = era(connection)?;
         let ids = (!filter.ids.is_empty()).then(|| {
-            let ids: Vec<Value> = filter.ids.iter().map(|id| id.number.into()).collect();
+            let ours = filter.ids.iter().filter(|id| id.era == era);
+            let ids: Vec<Value> = ours.map(|id| id.number.into()).collect();
             Sql::from(Value::from(ids).to_string())
         });
         let narrow = ids.is_some() || filter.event.is_some();

@@ -17,9 +17,12 @@ use super::unit_of_work::translate;
 
 impl Changes<'_> {
     /// A new delivery that is linked to the dead letter, and the mark on it: both, or none. What is open or put aside can be
-    /// replayed; anything else, if somebody means it.
+    /// replayed; anything else, if somebody means it, but for what was deleted.
     pub(super) fn replay(&mut self, replay: &Replay) -> Result<(), StoreError> {
         let found = self.letter(replay.dead)?;
+        if found.standing == Standing::Deleted {
+            return Err(StoreError::Elsewhere(found.standing.word()));
+        }
         if !replay.again && !matches!(found.standing, Standing::Open | Standing::Parked) {
             let before = self.find(
                 "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed
@@ -112,7 +115,10 @@ impl Changes<'_> {
                 "UPDATE deliveries SET state = ?2, touched = ?3, reason = ?4 WHERE number = ?1",
                 params![number, DEAD, at.0, rows::reason_to_number(Reason::Deleted)],
             )?;
-            self.add_dead_letter(*number, at, None)?;
+            let sends =
+                self.find("SELECT failures FROM deliveries WHERE number = ?1", [number], |row| row.get(0))?;
+            // If it was tried before, that was told then.
+            self.add_dead_letter(*number, at, None, sends.map_or(0, |failures: u32| failures + 1))?;
             let order = self.find(
                 "SELECT rule, ordering FROM deliveries WHERE number = ?1 AND ordering IS NOT NULL",
                 [number],
@@ -159,6 +165,7 @@ impl Changes<'_> {
 /// Every delivery to a service that has not ended: those in hand, which are few, and those that wait.
 pub(super) const PENDING_OF_SERVICE: &str = "SELECT number FROM (
      SELECT number FROM deliveries WHERE state = 0 AND service = ?1
+     UNION ALL SELECT number FROM deliveries WHERE state = -1 AND service = ?1
      UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6 AND state IN (1, 2, 3, 4, 5) AND service = ?1)";
 
 /// Every delivery that waits for a rule.

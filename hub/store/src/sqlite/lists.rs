@@ -66,7 +66,7 @@ pub(super) fn events(
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let takes = |(_, of, from, considered): &(i64, String, String, u32)| {
         filter.kind.as_ref().is_none_or(|kind| kind.matches(of))
-            && filter.source.as_ref().is_none_or(|source| source == from)
+            && is_among(filter.sources.as_deref(), from)
             && (!filter.unmatched || *considered == 0)
     };
     let found = page_of(connection, sql, page, None, read, takes)?;
@@ -124,8 +124,7 @@ pub(super) fn deliveries(
         None => (select("d.number < ?1"), None),
         Some(id) => {
             // The newest, if several sources use the same id.
-            let mut find = connection.prepare_cached("SELECT max(number) FROM events WHERE id = ?1")?;
-            let Some(event) = find.query_row([id], |row| row.get::<_, Option<i64>>(0))? else {
+            let Some(event) = newest(connection, id, filter.sources.as_deref())? else {
                 return Ok(Page { items: Vec::new(), next: None });
             };
             (select("d.number < ?1 AND d.event = ?3"), Some(event))
@@ -134,8 +133,26 @@ pub(super) fn deliveries(
     page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
 }
 
+/// The number of the newest event of this id, among those from these sources.
+fn newest(connection: &Connection, id: &str, sources: Option<&[String]>) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT number, source FROM events WHERE id = ?1 ORDER BY number DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        if is_among(sources, row.get_ref(1)?.as_str()?) {
+            return row.get(0).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn is_among(sources: Option<&[String]>, source: &str) -> bool {
+    sources.is_none_or(|sources| sources.iter().any(|known| known == source))
+}
+
 fn takes(filter: &DeliveryFilter, kept: &Kept) -> bool {
-    filter.service.as_ref().is_none_or(|service| *service == kept.service)
+    is_among(filter.sources.as_deref(), &kept.source)
+        && filter.service.as_ref().is_none_or(|service| *service == kept.service)
         && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
         && filter.event.as_ref().is_none_or(|event| *event == kept.event)
         && (filter.states.is_empty() || filter.states.contains(&kept.state))

@@ -11,6 +11,7 @@
 mod access;
 pub mod backup;
 mod changes;
+mod crash;
 mod deliveries;
 mod desk;
 mod desk_reads;
@@ -21,6 +22,7 @@ mod once;
 mod prune;
 mod queue;
 mod reads;
+mod room;
 mod rows;
 #[cfg(seawall_sabotage)]
 mod sabotage;
@@ -50,12 +52,12 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, Dead, DeliveryFilter, Desk, Due, EventFilter, Found, Kept, Letters, OldEvents, Page,
-    PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
+    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Kept, Letters,
+    OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
-use self::queue::{Queue, Work};
+use self::queue::{Queue, Take, Work};
 use self::unit_of_work::Writer;
 use self::watch::Disk;
 
@@ -296,7 +298,19 @@ impl Store for Sqlite {
     }
 
     async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Urgency::Outcomes, |reply| Work::TakeDue(now, room, reply)).await
+        self.ask(Urgency::Outcomes, |reply| Work::Take(Take::Due(now, room), reply)).await
+    }
+
+    async fn suspects(&self) -> Result<Vec<Slug>, StoreError> {
+        self.read(crash::suspects).await
+    }
+
+    async fn take_suspects(&self, services: Vec<Slug>, on_trial: Vec<u32>) -> Result<Vec<Kept>, StoreError> {
+        self.ask(Urgency::Outcomes, |reply| Work::Take(Take::Suspects(services, on_trial), reply)).await
+    }
+
+    async fn convicts(&self) -> Result<Vec<(Kept, Evidence)>, StoreError> {
+        self.read(crash::convicts).await
     }
 
     async fn next_due(&self) -> Result<Vec<Due>, StoreError> {
@@ -326,7 +340,7 @@ impl Desk for Sqlite {
         filter: LetterFilter,
         behind: u64,
         most: usize,
-    ) -> Result<(Vec<(Dead, Event)>, u64, bool), StoreError> {
+    ) -> Result<Behind, StoreError> {
         self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
     }
 

@@ -42,8 +42,10 @@ pub(super) fn old_events(
         statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), most])?;
     let (mut old, mut looked_at, mut last) = (OldEvents::default(), 0, behind);
     while let Some(row) = rows.next()? {
-        // They are in the order of their arrival: behind the first that is young are others that are.
-        if row.get::<_, i64>(1)? >= limits.delivered.max(limits.discarded).0 {
+        // They are in the order of their arrival: behind the first that is young are others that are. One from the future says
+        // nothing about those behind it: the clock was wrong when it came.
+        let accepted = row.get::<_, i64>(1)?;
+        if accepted >= limits.delivered.max(limits.discarded).0 && accepted <= limits.now.0 {
             return Ok(old);
         }
         (looked_at, last) = (looked_at + 1, row.get::<_, i64>(0)?.cast_unsigned());

@@ -15,6 +15,8 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::Kept;
 use serde_json::{Value, json};
 
+/// In hand when the process ended, more than once.
+pub(super) const SUSPECT: i64 = -1;
 pub(super) const LEASED: i64 = 0;
 pub(super) const QUEUED: i64 = 1;
 pub(super) const WAITING: i64 = 2;
@@ -37,6 +39,7 @@ pub(super) fn state_to_number(state: State) -> i64 {
         State::Stalled => STALLED,
         State::Blocked => BLOCKED,
         State::Held => HELD,
+        State::Suspect => SUSPECT,
         State::Delivered => DELIVERED,
         State::DeadLettered => DEAD,
     }
@@ -50,6 +53,7 @@ pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
         STALLED => State::Stalled,
         BLOCKED => State::Blocked,
         HELD => State::Held,
+        SUSPECT => State::Suspect,
         DELIVERED => State::Delivered,
         HOLDING | DEAD => State::DeadLettered,
         other => return Err(strange(column, format!("{other} is no state"))),
@@ -140,6 +144,7 @@ pub(super) fn reason_to_number(reason: Reason) -> i64 {
         Reason::Attempts => 3,
         Reason::Age => 4,
         Reason::Deleted => 5,
+        Reason::Poison => 6,
     }
 }
 
@@ -171,11 +176,12 @@ pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
 
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
-                               d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace";
+                               d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
+                               d.together";
 /// Its request, and the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// So many columns has `KEPT`.
-pub(super) const KEPT_COLUMNS: usize = 15;
+pub(super) const KEPT_COLUMNS: usize = 18;
 
 /// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
 pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
@@ -183,6 +189,7 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
     Ok(Kept {
         id: name(row.get(0)?),
         event: row.get(1)?,
+        source: row.get(15)?,
         event_accepted: Millis(row.get(2)?),
         trace: row.get_ref(14)?.as_str_or_null()?.and_then(TraceId::of),
         rule: (slug(row, 3)?, row.get::<_, i64>(4)?.cast_unsigned()),
@@ -190,8 +197,14 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
         state: state(row, 6)?,
         reason: reason(row, 11)?,
         due: Millis(row.get(7)?),
-        progress: Progress { accepted: Millis(row.get(8)?), counted: row.get(9)?, failures: row.get(10)? },
+        progress: Progress {
+            accepted: Millis(row.get(8)?),
+            counted: row.get(9)?,
+            failures: row.get(10)?,
+            panics: row.get(16)?,
+        },
         order: row.get(12)?,
+        together: row.get(17)?,
         replay_of: row.get::<_, Option<i64>>(13)?.map(name),
         request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
         payload: request

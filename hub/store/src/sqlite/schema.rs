@@ -4,8 +4,8 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
-use super::OpenError;
 use super::unit_of_work::{at_start, translate};
+use super::{OpenError, crash};
 
 /// What holds for one start of the process.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,10 @@ const STEPS: [&str; 1] = [include_str!("step_1.sql")];
 
 /// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
 const LOG_PAGES: i32 = 4_000;
+
+/// The file of the log keeps so many bytes when it begins anew; more than it usually has. What a backup or a slow reader has made of
+/// it beyond that goes back to the system.
+const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
 /// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that there is no room
 /// is no harm, since the log is there still and goes on growing; that the disk fails is.
@@ -46,6 +50,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
     #[cfg(seawall_sabotage)]
     let synchronous = super::sabotage::synchronous(synchronous);
     connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT).map_err(failed)?;
     connection.wal_hook(Some(fold_back));
     // What a unit may have to take back is kept in memory: no other disk than that of the folder can fill up.
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
@@ -58,13 +63,8 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step)?;
         }
+        crash::take_up(connection)?;
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
-        // What the start before had in hand is due at once.
-        connection.execute(
-            "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN 1 ELSE 2 END, due = 0
-             WHERE state = 0",
-            [],
-        )?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
             Ok(Start {
                 epoch: row.get::<_, i64>(0)?.cast_unsigned(),

@@ -1,9 +1,10 @@
--- One row: what holds for the whole database.
+-- One row: what holds for the whole database. `stopped` is the last epoch that ended in order.
 CREATE TABLE meta (
-    epoch INTEGER NOT NULL,
-    era   INTEGER NOT NULL
+    epoch   INTEGER NOT NULL,
+    stopped INTEGER NOT NULL,
+    era     INTEGER NOT NULL
 ) STRICT;
-INSERT INTO meta (epoch, era) VALUES (0, random());
+INSERT INTO meta (epoch, stopped, era) VALUES (0, 0, random());
 
 CREATE TABLE services (
     name    TEXT PRIMARY KEY,
@@ -115,7 +116,9 @@ CREATE TABLE events (
 -- Narrow, because it changes with each try. Numbers are never given out twice: a new one is one more than the largest, so
 -- whoever deletes old rows leaves the newest. What the last try brought is in the row if it went well, and in `attempts` if not:
 -- most deliveries succeed at once, and then have nothing there.
--- state: 0 leased, 1 queued, 2 waiting, 3 stalled, 4 blocked, 5 held, 6 a dead letter that holds up others, 7 delivered, 8 dead.
+-- `crashes` is how often the process ended while it was in hand, `starts` which epochs these were, `together` in how large a company it
+-- is tried: see `crash.rs`. All are 0 for most, and cost a byte each.
+-- state: -1 suspect, 0 leased, 1 queued, 2 waiting, 3 stalled, 4 blocked, 5 held, 6 a dead letter that holds up others, 7 delivered, 8 dead.
 CREATE TABLE deliveries (
     number       INTEGER PRIMARY KEY,
     event        INTEGER NOT NULL,
@@ -126,6 +129,10 @@ CREATE TABLE deliveries (
     accepted     INTEGER NOT NULL,
     counted      INTEGER NOT NULL,
     failures     INTEGER NOT NULL,
+    panics       INTEGER NOT NULL DEFAULT 0,
+    crashes      INTEGER NOT NULL DEFAULT 0,
+    together     INTEGER NOT NULL DEFAULT 0,
+    starts       TEXT,
     reason       INTEGER,
     replay_of    INTEGER,
     rule_version INTEGER NOT NULL,
@@ -140,6 +147,7 @@ CREATE INDEX deliveries_of_event ON deliveries (event);
 -- What has ended is in none of these. Most deliveries are only ever in the first, which is the smallest.
 CREATE INDEX deliveries_leased ON deliveries (state) WHERE state = 0;
 CREATE INDEX deliveries_waiting ON deliveries (state, service, due) WHERE state > 0 AND state < 6;
+CREATE INDEX deliveries_suspect ON deliveries (service, together) WHERE state = -1;
 CREATE INDEX deliveries_held ON deliveries (rule) WHERE state = 5;
 CREATE INDEX deliveries_ordered ON deliveries (rule, ordering, number) WHERE ordering IS NOT NULL AND state < 7;
 

@@ -7,7 +7,8 @@ use rusqlite::{Connection, Error, ffi};
 use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 
 use super::changes::Changes;
-use super::queue::{Queue, Work};
+use super::queue::{Queue, Take, Work};
+use super::room;
 use super::schema::Start;
 use super::watch::Commits;
 
@@ -28,6 +29,7 @@ impl Writer {
 
     pub(super) fn run(self) {
         let _last = LastWord(&self.queue);
+        room::is_of(self.connection.path());
         loop {
             let together = self.queue.take();
             if together.is_empty() {
@@ -84,8 +86,8 @@ impl Writer {
         match work {
             Work::Commit(unit, reply) => {
                 let made = match &unit.changes[..] {
-                    // It makes many changes, and the others beside it must not pay for what is wrong with it.
-                    [Change::Prune(_) | Change::Step(_) | Change::Index { .. }] => {
+                    // They make several changes, and the others beside them must not pay for what is wrong with one.
+                    [Change::Prune(_) | Change::Convict(_) | Change::Step(_) | Change::Index { .. }] => {
                         self.alone(|changes| changes.unit(&unit))
                     }
                     [_] | [Change::Once(_), _] => self.bare(|changes| changes.unit(&unit)),
@@ -95,8 +97,14 @@ impl Writer {
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
                 stands
             }
-            Work::TakeDue(now, room, reply) => {
-                let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
+            Work::Take(what, reply) => {
+                let taken = self.alone(|changes| {
+                    let taken = match &what {
+                        Take::Due(now, room) => changes.due(*now, room),
+                        Take::Suspects(services, on_trial) => changes.suspects(services, on_trial),
+                    };
+                    taken.map_err(|error| translate(&error))
+                });
                 let stands = self.stands(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 stands
@@ -178,7 +186,7 @@ pub(super) fn at_start<T>(
 pub(super) fn refuse(work: Work, error: &StoreError) {
     match work {
         Work::Commit(_, reply) => drop(reply.send(Err::<Committed, _>(error.clone()))),
-        Work::TakeDue(_, _, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
+        Work::Take(_, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
     }
 }
 
@@ -186,6 +194,7 @@ pub(super) fn translate(error: &Error) -> StoreError {
     match error.sqlite_error().map(|error| error.extended_code) {
         // The second is what a full disk looks like to the index of the log, which is a file too.
         Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
+        Some(ffi::SQLITE_IOERR_WRITE) if room::is_short() => StoreError::Full,
         // What the disk has is not known: the system may have thrown away what it could not write, and a second try that
         // goes well says nothing about it.
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => fatal(error),

@@ -131,7 +131,7 @@ pub(crate) fn attempt() -> Attempt {
     }
 }
 
-pub(crate) const SPENT: Progress = Progress { accepted: NOW, counted: 5, failures: 5 };
+pub(crate) const SPENT: Progress = Progress { accepted: NOW, counted: 5, failures: 5, panics: 0 };
 
 pub(crate) async fn settle(
     store: &impl Store,
@@ -315,7 +315,7 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
     let ids = add(&store, "evt-1", &["billing", "mail", "search"]).await.unwrap().names();
     assert!(due(&store, NOW, 10).await.unwrap().is_empty(), "they are born in this process's hand");
 
-    let progress = Progress { accepted: NOW, counted: 1, failures: 2 };
+    let progress = Progress { accepted: NOW, counted: 1, failures: 2, panics: 0 };
     let until = NOW + Duration::from_secs(30);
     settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
     settle(&store, ids[1], Following::Delivered).await.unwrap();
@@ -387,7 +387,7 @@ async fn hub_5_the_longest_due_come_first() {
     for n in 0..20_u64 {
         let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().names();
         let until = NOW + Duration::from_secs((n * 7) % 20);
-        let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
+        let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 0 };
         settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
         expected.push((until, ids[0]));
     }
@@ -477,6 +477,8 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
         }
         events = due(&store, NOW, usize::MAX).await.unwrap().len();
         assert!(events >= acknowledged.len(), "each has its delivery");
+        // To have looked is no crash.
+        store.commit(Urgency::Admin, unit([Change::Stopped])).await.unwrap();
     }
     assert!(acknowledged.len() > 5_000, "{} of {events}", acknowledged.len());
 }

@@ -91,7 +91,7 @@ impl Transport for Peer {
         })
     }
 
-    async fn call(&self, _: &Service, _: &Request, _: Attempt) -> Result<Whole, NoAnswer> {
+    async fn call(&self, _: &Service, _: &Request, _: Option<&str>, _: Attempt) -> Result<Whole, NoAnswer> {
         unreachable!("nobody waits for an answer here")
     }
 }

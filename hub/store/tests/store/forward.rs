@@ -217,7 +217,7 @@ async fn hub_5_what_is_put_back_still_comes_forward() {
     let place = Place::new();
     let store = place.open();
     let ids = add(&store, "evt", &["billing"]).await.unwrap().names();
-    let progress = Progress { accepted: NOW, counted: 0, failures: 1 };
+    let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 0 };
     let next = Following::Waits { until: NOW + secs(600), progress, stalled: true };
     settle(&store, ids[0], next).await.unwrap();
     let room = |forward| vec![Room { service: billing(), fresh: 1, again: 1, forward }];

@@ -10,6 +10,7 @@ mod desk;
 mod forward;
 mod letters;
 mod order;
+mod poison;
 mod retention;
 mod scene;
 mod work;

@@ -1,11 +1,13 @@
 //! What is old goes, and nothing else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use seawall::millis;
 use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
@@ -108,6 +110,19 @@ async fn prm_2_names_are_not_given_out_again_when_all_is_pruned() {
     assert_eq!(prune_events(&store, after(8)).await, 1);
 }
 
+/// HUB-9. Trap "the clock jumps": an event that came while the clock was years ahead keeps nothing that came after it.
+#[tokio::test]
+async fn hub_9_an_event_from_the_future_keeps_no_other() {
+    let place = Place::new();
+    let store = place.open();
+    let early = Event { accepted: Millis(NOW.0 + 3_650 * DAY), ..Event::clone(&event("from the future")) };
+    store.commit(Urgency::Ingest, unit([Change::AddEvent(Arc::new(early), Vec::new())])).await.unwrap();
+    add(&store, "later, and dated right", &[]).await.unwrap();
+    assert_eq!(prune_events(&store, after(6)).await, 0);
+    assert_eq!(prune_events(&store, after(8)).await, 1);
+    assert!(store.event("from the future", None).await.unwrap().is_some());
+}
+
 /// HUB-9: what was found to be old and is not any more when it is its turn stays.
 #[tokio::test]
 async fn hub_9_what_comes_between_keeps_an_event() {
@@ -188,6 +203,29 @@ async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
     let (after, free) = (pages("page_count"), pages("freelist_count"));
     assert!(steps > 10 && after < before / 2, "{before} pages were {after} after {steps} steps");
     assert!((1..=1_024).contains(&free), "{free} pages are free for what comes next");
+}
+
+/// HUB-9: while somebody reads for long, as a backup does, the log can't be folded back and grows. Afterwards it gives the room
+/// back, and not only at the next start.
+#[tokio::test]
+async fn hub_9_the_log_gives_back_what_a_backup_has_cost() {
+    const KEPT: u64 = 64 * 1024 * 1024;
+    let place = Place::new();
+    let store = place.open();
+    let log = || std::fs::metadata(place.database().with_extension("db-wal")).unwrap().len();
+    let reader = Connection::open(place.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+    for number in 0..90 {
+        let large =
+            Event { payload: vec![b'x'; 1_000_000].into(), ..Event::clone(&event(&number.to_string())) };
+        store.commit(Urgency::Ingest, unit([Change::AddEvent(large.into(), Vec::new())])).await.unwrap();
+    }
+    assert!(log() > KEPT + 20_000_000, "{}", log());
+    reader.execute_batch("ROLLBACK").unwrap();
+    for number in 0..5 {
+        add(&store, &format!("later {number}"), &[]).await.unwrap();
+    }
+    assert!(log() <= KEPT, "{}", log());
 }
 
 /// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.

@@ -26,6 +26,8 @@ pub(crate) enum Mood {
     Says(u16, Duration),
     Refuses,
     Hangs,
+    /// The hub itself panics while it sends.
+    Panics,
 }
 
 pub(crate) const WELL: Mood = Mood::Says(200, Duration::ZERO);
@@ -102,7 +104,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Transport for Peer {
-    async fn call(&self, _: &Service, _: &Request, _: Attempt) -> Result<Whole, NoAnswer> {
+    async fn call(&self, _: &Service, _: &Request, _: Option<&str>, _: Attempt) -> Result<Whole, NoAnswer> {
         unreachable!("nobody calls here")
     }
 
@@ -131,6 +133,7 @@ impl Transport for Peer {
         let (status, time) = match mood {
             Mood::Says(status, time) => (status, time),
             Mood::Hangs => (200, secs(3_600)),
+            Mood::Panics => std::panic::resume_unwind(Box::new("a bug")),
             Mood::Refuses => {
                 let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
                 let error = "connection refused".into();
@@ -257,6 +260,10 @@ impl Scene {
     pub(crate) async fn restart(self, place: &Place) -> Self {
         let peer = self.peer.clone();
         drop(self);
+        // Tasks that were dropped go when the runtime comes to them, and theirs after them.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
         Scene::open(place, &peer).await
     }
 }

@@ -220,6 +220,24 @@ async fn hub_6_two_replays_of_the_same_send_each_once() {
         .await;
 }
 
+/// HUB-6: those that fail at the first try count as tried: a replay of many that all fail comes to its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_replay_of_many_that_all_fail_ends() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 100).await;
+            scene.peer.feel(says(422));
+            let work = scene.hub.begin_work(&replay(2_000, &[])).await.unwrap();
+            let done = until(&scene, work.id, |operation| operation.run.has_ended()).await;
+            let tally = done.tally;
+            assert_eq!((tally.begun, tally.tried, tally.faltered, tally.failed), (100, 100, 100, 100));
+            assert_eq!(standings(&scene, &all).await, BTreeMap::from([(Standing::FailedAgain, 100)]));
+        })
+        .await;
+}
+
 async fn dead_letters_named(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
     let mut all = Vec::new();
     for number in 0..count {

@@ -159,6 +159,9 @@ impl HttpClient {
         if request.announced {
             self.announce(&mut headers, attempt);
         }
+        if let (Some(tell), Some(attempt)) = (&request.tell, attempt) {
+            tell.mark(attempt, &mut headers);
+        }
         if let Some(attempt) = attempt
             && request.safety == Safety::Keyed
         {
@@ -176,12 +179,31 @@ impl HttpClient {
         // In a stack of layers nobody tells us of the attempt, but its deadline stands around us.
         let deadline = attempt.map_or_else(Deadline::current, |attempt| attempt.deadline());
         if let Some(left) = time_left(deadline, &self.inner.clock) {
-            headers.insert(&SEAWALL_DEADLINE, HeaderValue::from(millis(left)));
+            headers.insert(&SEAWALL_DEADLINE, digits(millis(left)));
         }
         if let Some(attempt) = attempt {
-            headers.insert(&SEAWALL_ATTEMPT, HeaderValue::from(attempt.depth()));
+            let depth = match attempt.depth() {
+                0 => HeaderValue::from_static("0"),
+                depth => HeaderValue::from(depth),
+            };
+            headers.insert(&SEAWALL_ATTEMPT, depth);
         }
     }
+}
+
+/// As a header's value has it, in one piece of memory: the conversion that there is takes two.
+fn digits(mut number: u64) -> HeaderValue {
+    let mut text = [b'0'; 20];
+    let mut start = text.len();
+    loop {
+        start -= 1;
+        text[start] += (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    HeaderValue::from_bytes(&text[start..]).expect("digits may stand in a header")
 }
 
 fn millis(left: Duration) -> u64 {
@@ -191,4 +213,16 @@ fn millis(left: Duration) -> u64 {
 fn key(key: Key) -> HeaderValue {
     let text: Cow<'_, str> = key.to_string().into();
     HeaderValue::from_str(&text).expect("hexadecimal digits may stand in a header")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_written_with_its_digits() {
+        for number in [0, 7, 10, 1999, u64::MAX] {
+            assert_eq!(digits(number), HeaderValue::from(number));
+        }
+    }
 }

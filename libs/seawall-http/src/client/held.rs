@@ -5,25 +5,26 @@
 //! twenty, and a peer that breaks off every answer would have a spotless circuit. Here the operation of the guard is the whole
 //! exchange: whoever reads the body polls the call, and the call's operation hands out one piece at a time.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use seawall::{Attempt, Classify, Deadline, Error, Fault, Guard};
 
 use super::exchange::{Resend, Via};
+use super::passing::{Held, HeldBody, Passing, Rest};
 use super::wire::{FOR_A_BODY, Wire};
 use super::{HttpClient, terms};
 use crate::error::{Cause, HttpError};
+use crate::header;
 use crate::request::Request;
 use crate::response::{BodyStream, Head, time_left};
+use crate::tell::Told;
 
 /// An answer that is a fault may be tried again, so nobody sees it before that is decided. So much of its body is read within
 /// the call; the rest of a longer one comes after it.
@@ -88,16 +89,44 @@ impl HttpClient {
         })
     }
 
-    /// One attempt: the headers, and then the body piece by piece, as somebody takes it.
+    /// One attempt, told to whoever wants to know.
     async fn piped(&self, request: &Request, attempt: Attempt, pipe: &Pipe) -> Result<Ended, HttpError> {
-        let began = self.inner.clock.precise();
+        let mut told = request.tell.as_ref().map(|tell| tell.begins(attempt));
+        let ended = self.pass(request, attempt, pipe, &mut told).await;
+        if let Some(told) = told {
+            told.ended(ended.as_ref().err());
+        }
+        ended
+    }
+
+    /// One attempt: the headers, and then the body piece by piece, as somebody takes it.
+    async fn pass(
+        &self,
+        request: &Request,
+        attempt: Attempt,
+        pipe: &Pipe,
+        told: &mut Option<Box<dyn Told>>,
+    ) -> Result<Ended, HttpError> {
+        let (began, deadline) = (self.inner.clock.precise(), attempt.deadline());
         // With HTTP/2 many share one connection, and none of them can drive it.
         let shared = cfg!(feature = "http2") && request.uri.scheme() == Some(&http::uri::Scheme::HTTPS);
         let mut via = if shared { Via::Pool } else { Via::Own(None) };
-        let (head, body) = self.headers(request, Some(attempt), Resend::Once, began, &mut via).await?;
+        let (head, body) = {
+            let mut headers = pin!(self.headers(request, Some(attempt), Resend::Once, began, &mut via));
+            poll_fn(|cx| match headers.as_mut().poll(cx) {
+                Poll::Pending if self.is_stalled(request, deadline) => {
+                    Poll::Ready(Err(Cause::Stalled.into()))
+                }
+                polled => polled,
+            })
+            .await?
+        };
+        if let Some(told) = told {
+            told.answered(head.status);
+        }
         let wire = if let Via::Own(wire) = via { wire } else { None };
-        let mut body = Driven { wire, body, client: self, uri: &request.uri };
-        let deadline = attempt.deadline();
+        let may_stay = request.is_replayable() && !header::closes(&head.headers);
+        let mut body = Driven { wire, may_stay, body, client: self, uri: &request.uri };
         if head.fault().is_some() {
             let (first, is_whole) = beginning(&mut body).await?;
             let rest = if is_whole {
@@ -118,7 +147,10 @@ impl HttpClient {
                 return Poll::Pending;
             }
             // Asked here and not only by the guard's timer, because whoever has seen the headers must not see a second answer.
-            if deadline.is_some_and(|deadline| deadline.remaining_on(&self.inner.clock).is_zero()) {
+            if self.is_stalled(request, deadline) {
+                return Poll::Ready(Err(Cause::Stalled.into()));
+            }
+            if self.is_past(deadline) {
                 return Poll::Ready(Err(HttpError::new(Cause::Late, Fault::timeout().permanent())));
             }
             let Some(frame) = ready!(body.poll_frame(cx)) else {
@@ -136,11 +168,23 @@ impl HttpClient {
         body.give_back();
         Ok(Ended::Passed)
     }
+
+    fn is_past(&self, deadline: Option<Deadline>) -> bool {
+        deadline.is_some_and(|deadline| deadline.remaining_on(&self.inner.clock).is_zero())
+    }
+
+    /// Whether the time is over while the body of the request is waited for. Whoever makes it is to blame then, and the peer is
+    /// not: one client that uploads slowly would open the circuit for all.
+    fn is_stalled(&self, request: &Request, deadline: Option<Deadline>) -> bool {
+        request.body.is_awaited() && self.is_past(deadline)
+    }
 }
 
 /// The body of an answer, and the connection that it comes through if nobody else drives that.
 struct Driven<'a> {
     wire: Option<Wire>,
+    /// Neither does the peer want to close it, nor may an upload be under way that nobody will go on with.
+    may_stay: bool,
     body: Incoming,
     client: &'a HttpClient,
     uri: &'a http::Uri,
@@ -164,7 +208,9 @@ impl Driven<'_> {
 
     /// All of it was read: the connection is free for another request.
     fn give_back(self) {
-        if let Some(wire) = self.wire {
+        if let Some(mut wire) = self.wire
+            && (self.may_stay || wire.is_ready())
+        {
             self.client.inner.wires.put(self.uri, wire);
         }
     }
@@ -188,22 +234,22 @@ async fn beginning(body: &mut Driven<'_>) -> Result<(Bytes, bool), HttpError> {
     Ok((first.into(), false))
 }
 
-type Calling = Pin<Box<dyn Future<Output = Result<Ended, Error<HttpError>>> + Send>>;
+pub(super) type Calling = Pin<Box<dyn Future<Output = Result<Ended, Error<HttpError>>> + Send>>;
 
 /// Between the call and whoever reads. Both are polled by the same task.
 #[derive(Default)]
-struct Pipe(Mutex<State>);
+pub(super) struct Pipe(Mutex<State>);
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     begun: Option<Begun>,
-    frame: Option<Frame<Bytes>>,
+    pub(super) frame: Option<Frame<Bytes>>,
     /// Whoever read has gone.
-    unwanted: bool,
+    pub(super) unwanted: bool,
 }
 
 impl Pipe {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,14 +261,14 @@ struct Begun {
 }
 
 /// How an attempt ended.
-enum Ended {
+pub(super) enum Ended {
     /// Its answer is a fault, and nobody has seen it.
     Faulty(Box<Faulty>),
     /// All of its answer was handed out.
     Passed,
 }
 
-struct Faulty {
+pub(super) struct Faulty {
     head: Head,
     first: Bytes,
     rest: Option<BodyStream>,
@@ -239,161 +285,5 @@ impl Classify<Ended, HttpError> for AtTheEnd {
             Ok(Ended::Passed) => None,
             Err(error) => Some(error.fault()),
         }
-    }
-}
-
-/// An answer whose body is to be read, with a call that lasts until then.
-pub struct Held {
-    head: Head,
-    deadline: Option<Deadline>,
-    body: HeldBody,
-}
-
-impl Held {
-    /// The status.
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        self.head.status
-    }
-
-    /// The headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        &self.head.headers
-    }
-
-    /// The number of the attempt that this is the answer to, counted from 1.
-    #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.head.attempt
-    }
-
-    /// What the status means, or `None` for a success.
-    #[must_use]
-    pub fn fault(&self) -> Option<Fault> {
-        self.head.fault()
-    }
-
-    /// When its body must have been read.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Deadline> {
-        self.deadline
-    }
-
-    /// The headers and the body, by value.
-    #[must_use]
-    pub fn into_parts(self) -> (HeaderMap, HeldBody) {
-        (self.head.headers, self.body)
-    }
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").field("status", &self.head.status).finish_non_exhaustive()
-    }
-}
-
-/// The body of an answer, with the call that it belongs to.
-pub struct HeldBody {
-    first: Option<Frame<Bytes>>,
-    rest: Rest,
-}
-
-enum Rest {
-    Over,
-    Passing(Passing),
-    After(Option<BodyStream>),
-}
-
-struct Passing {
-    call: Calling,
-    pipe: Arc<Pipe>,
-    hint: SizeHint,
-}
-
-impl HeldBody {
-    /// Whether all of it is here: there is nothing more to wait for.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        matches!(self.rest, Rest::Over | Rest::After(None))
-    }
-
-    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        match &mut self.rest {
-            Rest::Over | Rest::After(None) => Poll::Ready(None),
-            Rest::After(Some(rest)) => Pin::new(rest).poll_frame(cx),
-            Rest::Passing(Passing { call, pipe, .. }) => {
-                let ended = call.as_mut().poll(cx);
-                let frame = pipe.lock().frame.take();
-                if let Poll::Ready(ended) = ended {
-                    self.rest = Rest::Over;
-                    if let Err(error) = ended {
-                        let late = || Cause::Late.into();
-                        return Poll::Ready(Some(Err(error.into_last().unwrap_or_else(late))));
-                    }
-                    return Poll::Ready(frame.map(Ok));
-                }
-                frame.map_or(Poll::Pending, |frame| Poll::Ready(Some(Ok(frame))))
-            }
-        }
-    }
-}
-
-impl HttpBody for HeldBody {
-    type Data = Bytes;
-    type Error = HttpError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let this = self.get_mut();
-        match this.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(first))),
-            None => this.poll_rest(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.is_over()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let first = self.first.as_ref().and_then(Frame::data_ref).map_or(0, |data| data.len() as u64);
-        match &self.rest {
-            Rest::Over | Rest::After(None) => SizeHint::with_exact(first),
-            // As it was announced. Nobody asks again once it has begun.
-            Rest::Passing(passing) => passing.hint,
-            Rest::After(Some(rest)) => plus(&rest.size_hint(), first),
-        }
-    }
-}
-
-/// A hint for so many bytes more.
-pub(crate) fn plus(hint: &SizeHint, first: u64) -> SizeHint {
-    let mut both = SizeHint::new();
-    both.set_lower(hint.lower() + first);
-    if let Some(upper) = hint.upper() {
-        both.set_upper(upper + first);
-    }
-    both
-}
-
-/// Whoever drops a body halfway does not want the rest. The call is told so, or its circuit would take it for one that was given
-/// up because the peer is slow.
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        if let Rest::Passing(Passing { call, pipe, .. }) = &mut self.rest
-            && !std::thread::panicking()
-        {
-            pipe.lock().unwanted = true;
-            let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        }
-    }
-}
-
-impl fmt::Debug for HeldBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldBody").field("is_over", &self.is_over()).finish_non_exhaustive()
     }
 }

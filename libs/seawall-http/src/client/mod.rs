@@ -3,12 +3,14 @@
 mod builder;
 mod exchange;
 mod held;
+mod passing;
 mod reply;
 mod wire;
 
 pub use builder::{BadClient, HttpClientBuilder};
-pub(crate) use held::plus;
-pub use held::{Bounds, Held, HeldBody};
+pub use held::Bounds;
+pub(crate) use passing::plus;
+pub use passing::{Held, HeldBody};
 
 use std::borrow::Borrow;
 use std::fmt;

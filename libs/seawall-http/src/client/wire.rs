@@ -71,9 +71,11 @@ impl Wires {
         Ok(Wire { sender, connection: Box::pin(connection), ended: false, is_fresh: true, host })
     }
 
-    /// Keeps a connection whose last answer has been read, if it can be used again.
+    /// Keeps a connection whose last answer has been read. Whether it can be used again is asked when it is to be used, and now and
+    /// then: asked now, it would want another buffer to read into, because the one that it has holds the answer that is still to be
+    /// passed on.
     pub(super) fn put(&self, uri: &Uri, mut wire: Wire) {
-        if !wire.is_ready() {
+        if wire.ended {
             return;
         }
         wire.is_fresh = false;
@@ -181,7 +183,7 @@ impl Wire {
     }
 
     /// Whether it takes another request. Nobody is woken for it: it is asked when it is to be used.
-    fn is_ready(&mut self) -> bool {
+    pub(super) fn is_ready(&mut self) -> bool {
         self.turn(&mut Context::from_waker(Waker::noop()));
         !self.ended && self.sender.is_ready()
     }

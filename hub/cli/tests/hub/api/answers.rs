@@ -25,7 +25,7 @@ fn api_1_every_mistake_has_the_same_envelope() {
     let Scene { hub, .. } = Scene::new();
     let ask = |method: &str, path: &str, body: &Value| hub.with(method, path, &[], body);
     check(&ask("GET", "/api/v1/nothing", &Value::Null), 404, "notFound");
-    check(&ask("GET", "/", &Value::Null), 404, "notFound");
+    check(&ask("GET", "/nothing", &Value::Null), 404, "notFound");
     check(&ask("GET", &format!("{SERVICES}/nobody"), &Value::Null), 404, "notFound");
     check(&ask("GET", "/api/v1/bridge/events/nothing", &Value::Null), 404, "notFound");
     check(&ask("GET", "/api/v1/bridge/deliveries/no-id", &Value::Null), 404, "notFound");

@@ -130,6 +130,32 @@ fn hub_10_a_reader_that_has_seen_enough_may_go() {
     assert_eq!((ended.status.code(), said.as_str()), (Some(0), ""));
 }
 
+/// HUB-10, SEC-1: a key is shown once. If it could not be, also because its reader is gone, that is no good end.
+#[test]
+fn hub_10_a_key_that_nobody_has_seen_is_no_good_end() {
+    let scene = Scene::new();
+    for json in [&["--json"][..], &[]] {
+        let name = format!("shop-{}", json.len());
+        let args = [&["keys", "make", &name, "--scope", "ingest"], json].concat();
+        let mut child = command(&scene.url(), &args);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("nobody has it") && said.contains(&format!("keys rotate {name}")), "{said}");
+    }
+}
+
+/// HUB-10: what is longer than any id is a mistake of who typed it, and not of the hub.
+#[test]
+fn hub_10_an_id_that_is_far_too_long_is_a_mistake_on_the_command_line() {
+    let scene = Scene::new();
+    let long = "x".repeat(60_000);
+    scene.run(&["events", "show", &long]).wrong(2, &["longer than a hub reads"]);
+    scene.run(&["events", "show", &long[..2_000]]).wrong(3, &["there is no such event"]);
+}
+
 /// HUB-10: tables have no colours where nobody sees them.
 #[test]
 fn hub_10_nothing_is_coloured_in_a_pipe() {

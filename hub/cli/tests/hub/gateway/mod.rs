@@ -4,7 +4,9 @@
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod call;
+mod hostile;
 mod proxy;
+mod traces;
 mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};

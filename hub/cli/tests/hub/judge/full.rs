@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,23 +12,29 @@ use tempfile::TempDir;
 
 use super::load::{Load, Pressure};
 use super::log::Log;
-use super::power::{Disk, Mounted};
+use super::power::{Disk, Mounted, need};
 use super::sink::{Arrival, Mood, Sink};
 use super::{alone, chance, register, verdict};
 use crate::harness::{Client, Hub, SEAWALL};
 
-/// A file that takes all the room there is.
-struct Ballast(PathBuf);
-
-impl Ballast {
-    fn fill(path: PathBuf) -> Self {
-        let ballast = Ballast(path);
-        ballast.refill();
-        ballast
+/// What takes all the room there is, and gives it back.
+trait Thief {
+    fn start(&self, data: &Path) -> Hub {
+        Hub::start(data)
     }
 
-    /// Whatever has become free since, down to the last block.
-    fn refill(&self) {
+    /// Whatever there is, and whatever has become free since.
+    fn take(&self);
+
+    fn give_back(&self);
+}
+
+/// A file that does.
+struct Ballast(PathBuf);
+
+impl Thief for Ballast {
+    /// Down to the last block.
+    fn take(&self) {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.0).unwrap();
         for size in [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1] {
             while file.write_all(&vec![0; size]).is_ok() {}
@@ -35,8 +42,46 @@ impl Ballast {
         let _ = file.sync_all();
     }
 
-    fn throw_out(self) {
-        fs::remove_file(self.0).unwrap();
+    fn give_back(&self) {
+        fs::remove_file(&self.0).unwrap();
+    }
+}
+
+/// A quota that is used up: it stands between the hub and the disk.
+struct Quota {
+    folder: TempDir,
+    of: PathBuf,
+}
+
+impl Quota {
+    fn new(of: &Path) -> Self {
+        let folder = TempDir::new().unwrap();
+        let (source, library) = (folder.path().join("quota.c"), folder.path().join("quota.so"));
+        fs::write(&source, include_str!("quota.c")).unwrap();
+        need("cc", Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source));
+        Quota { folder, of: of.canonicalize().unwrap() }
+    }
+
+    fn trigger(&self) -> PathBuf {
+        self.folder.path().join("used-up")
+    }
+}
+
+impl Thief for Quota {
+    fn start(&self, data: &Path) -> Hub {
+        let mut command = Hub::command(Path::new(SEAWALL), data);
+        command.env("LD_PRELOAD", self.folder.path().join("quota.so")).env("SEAWALL_QUOTA", self.trigger());
+        Hub::ready(command.spawn().unwrap()).unwrap()
+    }
+
+    fn take(&self) {
+        let made = self.folder.path().join("made");
+        fs::write(&made, self.of.to_str().unwrap()).unwrap();
+        fs::rename(made, self.trigger()).unwrap();
+    }
+
+    fn give_back(&self) {
+        fs::remove_file(self.trigger()).unwrap();
     }
 }
 
@@ -47,11 +92,11 @@ struct Case {
 }
 
 /// Says how many outcomes of deliveries had to wait for room.
-fn survives(case: &Case, root: &Path) -> usize {
+fn survives(case: &Case, root: &Path, thief: &dyn Thief) -> usize {
     let (seed, notes) = (chance::seed(), TempDir::new().unwrap());
     let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
     let data = root.join("data");
-    let mut hub = Hub::start(&data);
+    let mut hub = thief.start(&data);
     let hub_address = hub.address.clone();
     register(&hub, &sink);
     let mut load = Load::start(seed, case.pressure, &log);
@@ -60,19 +105,21 @@ fn survives(case: &Case, root: &Path) -> usize {
 
     // Deliveries are under way when the disk fills up, and end while it is full: what came of them can't be written.
     sink.be(Mood::Silent);
-    let ballast = Ballast::fill(root.join("ballast"));
+    thief.take();
     wait_until("it says that there is no room", || load.answers().values().sum::<u64>() > 0);
-    ballast.refill();
+    thief.take();
     sink.be(Mood::Kind);
     let unwritten = || {
         let settled = sink.seen().into_iter().filter(|(_, all)| all.iter().any(Arrival::settled));
         settled.filter(|(delivery, _)| !verdict::has_ended(&hub_address, delivery)).count()
     };
     let mut waited = 0;
-    let (began, mut client) = (Instant::now(), Client::connect(&hub.address).unwrap());
+    let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
-        ballast.refill();
+        thief.take();
         waited = waited.max(unwritten());
+        // On a connection of its own: to look at all deliveries may take longer than an idle one is kept.
+        let mut client = Client::connect(&hub.address).unwrap();
         assert_eq!(client.ask("GET", "/actuator/health", "").unwrap().0, 200);
         thread::sleep(Duration::from_millis(50));
     }
@@ -82,7 +129,7 @@ fn survives(case: &Case, root: &Path) -> usize {
     assert_eq!(verdict::lost(&log.since(acked.saturating_sub(100)), &hub.address), []);
 
     // Room again, and it goes on by itself.
-    ballast.throw_out();
+    thief.give_back();
     wait_until("it takes events again", || log.len() >= acked + 20);
     load.finish();
     let faults = verdict::of(&log.read(), || sink.seen(), &hub.address, seed);
@@ -105,7 +152,7 @@ fn survives(case: &Case, root: &Path) -> usize {
 fn survives_also_with_outcomes(case: &Case, megabytes: u64) {
     let waited = (0..5).any(|_| {
         let disk = Disk::new(megabytes);
-        survives(case, &disk.root()) > 0
+        survives(case, &disk.root(), &Ballast(disk.root().join("ballast"))) > 0
     });
     assert!(waited, "there was always room for the outcome of a delivery");
 }
@@ -118,11 +165,12 @@ fn prm_8_a_start_on_a_full_disk_says_so_and_loses_nothing() {
     let hub = Hub::start(&data);
     assert_eq!(hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"})).0, 202);
     drop(hub);
-    let ballast = Ballast::fill(disk.root().join("ballast"));
+    let ballast = Ballast(disk.root().join("ballast"));
+    ballast.take();
     let output = Hub::command(Path::new(SEAWALL), &data).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("disk is full"), "{said}");
-    ballast.throw_out();
+    ballast.give_back();
     let hub = Hub::start(&data);
     let (_, again) = hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"}));
     assert_eq!(again["data"]["deduplicated"], json!(true));
@@ -160,5 +208,16 @@ fn prm_8_a_full_disk_in_memory_is_survived() {
     let _alone = alone();
     let folder = TempDir::new().unwrap();
     let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
-    survives(&Case { before: 100, pressure: small(20_000) }, &mounted.at);
+    let ballast = Ballast(mounted.at.join("ballast"));
+    survives(&Case { before: 100, pressure: small(20_000) }, &mounted.at, &ballast);
+}
+
+/// PRM-8: a quota that is used up is no failing disk, though SQLite takes it for one: the log can't grow, or the database can't.
+#[test]
+fn prm_8_a_quota_that_is_used_up_is_survived() {
+    let _alone = alone();
+    for (before, bytes_max) in [(100, 3_000), (700, 60_000)] {
+        let folder = TempDir::new().unwrap();
+        survives(&Case { before, pressure: small(bytes_max) }, folder.path(), &Quota::new(folder.path()));
+    }
 }

@@ -16,7 +16,7 @@ use super::{alone, chance};
 /// A judge who does not find a mistake that is always made in so many crashes is blind.
 const TRIES: u32 = 60;
 
-fn sabotaged() -> PathBuf {
+pub(super) fn sabotaged() -> PathBuf {
     // `target/debug/seawall` is the hub that is tested; its folder's folder is where cargo builds.
     let target = Path::new(crate::harness::SEAWALL).ancestors().nth(2).unwrap().join("sabotage");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -157,7 +157,11 @@ fn hub_9_what_can_not_be_copied_or_restored_is_refused() {
         fs::copy(copy.join("seawall.db"), at(name).join("seawall.db")).unwrap();
         spoil(&at(name).join("seawall.db"));
         let output = seawall("restore", &at(name), &at(&format!("from {name}")), &[]);
-        assert!(!at(&format!("from {name}")).join("seawall.db").exists());
+        let left: Vec<_> = fs::read_dir(at(&format!("from {name}")))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert!(left.iter().all(|left| left == "lock"), "it takes up no room: {left:?}");
         refusal(&output)
     };
     let newer = spoilt("newer", &|path| {
@@ -171,10 +175,56 @@ fn hub_9_what_can_not_be_copied_or_restored_is_refused() {
         fs::write(path, bytes).unwrap();
     });
     assert!(damaged.contains("damaged") || damaged.contains("malformed"), "{damaged}");
+    let truncated = spoilt("truncated", &|path| {
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    });
+    assert!(truncated.contains("damaged") || truncated.contains("malformed"), "{truncated}");
     let other =
         spoilt("other", &|path| fs::write(path, b"not a database, but long enough to be one").unwrap());
     assert!(other.contains("no database of the hub"), "{other}");
     fs::create_dir(at("half")).unwrap();
     fs::copy(copy.join("seawall.db"), at("half").join("seawall.db.unfinished")).unwrap();
     assert!(refusal(&seawall("restore", &at("half"), &at("x"), &[])).contains("no whole backup"));
+}
+
+/// HUB-9, PRM-1: the folder of a hub is no backup while a part of what it has acknowledged is in its log: that part would be
+/// missing, and nobody would be told.
+#[test]
+fn prm_1_the_folder_of_a_hub_is_not_taken_for_a_backup() {
+    let folder = TempDir::new().unwrap();
+    let (data, raw, anew) =
+        (folder.path().join("data"), folder.path().join("raw"), folder.path().join("anew"));
+    let hub = Hub::start(&data);
+    hub.send(&json!({"id": "a", "type": "a.b"}));
+    // Killed, so that the log stays as it is; then copied as people do.
+    drop(hub);
+    fs::create_dir(&raw).unwrap();
+    for entry in fs::read_dir(&data).unwrap().flatten() {
+        fs::copy(entry.path(), raw.join(entry.file_name())).unwrap();
+    }
+    let said = refusal(&seawall("restore", &raw, &anew, &[]));
+    assert!(said.contains("seawall.db-wal") && said.contains("seawall backup"), "{said}");
+    assert!(!anew.exists());
+    well(&seawall("backup", &folder.path().join("copy"), &raw, &[]));
+    well(&seawall("restore", &folder.path().join("copy"), &anew, &[]));
+    Hub::start(&anew).get("/api/v1/bridge/events/a");
+}
+
+/// SEC-2: a database that is made of a copy is for its owner to read and to write, whatever became of the copy meanwhile.
+#[cfg(unix)]
+#[test]
+fn sec_2_what_is_restored_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let (data, copy, anew) =
+        (folder.path().join("data"), folder.path().join("copy"), folder.path().join("anew"));
+    drop(Hub::start(&data));
+    well(&seawall("backup", &copy, &data, &["--with-secrets"]));
+    for (name, meanwhile) in [("seawall.db", 0o444), ("secret.key", 0o644)] {
+        fs::set_permissions(copy.join(name), fs::Permissions::from_mode(meanwhile)).unwrap();
+    }
+    well(&seawall("restore", &copy, &anew, &[]));
+    assert_eq!([mode(&anew.join("seawall.db")), mode(&anew.join("secret.key"))], [0o600, 0o600]);
+    drop(Hub::start(&anew));
 }

@@ -63,13 +63,28 @@ fn hub_9_settings_change_while_it_runs() {
     assert!(hub.get("/actuator/health/liveness")["state"] == "up");
 }
 
+/// HUB-9: whoever asks a hub without a file to read it again learns that there is none, and the hub works on.
+#[test]
+fn hub_9_a_hub_without_a_file_survives_a_reload() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let mut command = Hub::command(SEAWALL.as_ref(), &folder.path().join("data"));
+    let hub = Hub::ready(command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap()).unwrap();
+    let pid = hub.process.id().to_string();
+    until("it has heard it", || {
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        fs::read_to_string(&log).unwrap().contains("there is no file of settings to read again")
+    });
+    assert!(hub.get("/actuator/health/liveness")["state"] == "up");
+}
+
 /// HUB-9, API-2: with mistakes in its file a hub does not start, and says all of them, each with its place.
 #[test]
 fn api_2_a_file_with_mistakes_is_refused_at_the_start() {
     let folder = TempDir::new().unwrap();
     let (config, log) = (folder.path().join("seawall.toml"), folder.path().join("log"));
     fs::write(&config, "listen = 80\n[logs]\nlevel = \"loud\"\n").unwrap();
-    assert!(Hub::ready(command(&config, &log).spawn().unwrap()).is_none());
+    assert_eq!(command(&config, &log).status().unwrap().code(), Some(2), "a file that is wrong");
     let said = fs::read_to_string(&log).unwrap();
     assert!(said.contains("seawall.toml:1:10: a text is expected"), "{said}");
     assert!(said.contains("seawall.toml:2:2: there is no `logs`"), "{said}");

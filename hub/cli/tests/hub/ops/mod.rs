@@ -1,10 +1,12 @@
-//! Running a hub: what is old, copies, keys.
+//! Running a hub: its start, what is old, copies, keys.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod backup;
 mod config;
+mod deploy;
 mod retention;
+mod start;
 mod traces;
 
 use std::path::Path;

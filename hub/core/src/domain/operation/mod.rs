@@ -299,7 +299,7 @@ impl Pace {
 
     /// So much time has passed: how many may begin now. What is not used is kept, but not for more than a quarter of a second.
     pub fn after(&mut self, time: Duration) -> u64 {
-        let most = (f64::from(self.rate) / 4.0).max(1.0);
+        let most = f64::from(self.rate) / 4.0 + 1.0;
         self.saved = (self.saved + f64::from(self.rate) * time.as_secs_f64()).min(most);
         self.saved as u64
     }

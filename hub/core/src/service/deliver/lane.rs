@@ -8,15 +8,12 @@ use std::time::Duration;
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
+use super::hand::InHand;
 use super::seen::{self, Seen};
 use super::watch::Watch;
 use crate::domain::circuit::Circuit;
-use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::service::Service;
-use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::domain::trace::TraceId;
-use crate::render::Request;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -26,38 +23,6 @@ const AGAIN_MAX: usize = 500;
 const SENDING_MAX: usize = 256;
 /// So many fresh ones go out for one that is tried again.
 const FRESH_FOR_AGAIN: u32 = 4;
-
-/// A delivery in hand.
-#[derive(Clone, Debug)]
-pub struct InHand {
-    /// Its name.
-    pub id: DeliveryId,
-    /// The rule that asks for it.
-    pub rule: Slug,
-    /// And its version.
-    pub rule_version: u64,
-    /// What is sent.
-    pub request: Request,
-    /// The event that it is about.
-    pub event: String,
-    /// When that was accepted.
-    pub event_accepted: Millis,
-    /// The trace that it belongs to, if it said so.
-    pub trace: Option<TraceId>,
-    /// What it has cost so far.
-    pub progress: Progress,
-    /// Whether others wait behind it.
-    pub ordered: bool,
-    /// The dead letter that it replays, if it does.
-    pub replay_of: Option<DeliveryId>,
-}
-
-impl InHand {
-    /// Whether it comes behind fresh ones: it was tried before, or somebody replays it.
-    fn is_again(&self) -> bool {
-        self.progress.failures > 0 || self.replay_of.is_some()
-    }
-}
 
 /// One service and its deliveries in hand.
 pub(super) struct Lane {
@@ -75,6 +40,8 @@ pub(super) struct Lane {
 }
 
 struct State {
+    /// On trial, and so few.
+    trials: VecDeque<InHand>,
     fresh: VecDeque<InHand>,
     again: VecDeque<InHand>,
     /// Fresh ones since the last that was tried again.
@@ -122,6 +89,7 @@ pub(super) struct Space {
 impl Lane {
     pub(super) fn new(service: Service, guard: Guard, attempts: u32) -> Arc<Self> {
         let state = State {
+            trials: VecDeque::new(),
             fresh: VecDeque::new(),
             again: VecDeque::new(),
             fresh_in_a_row: 0,
@@ -190,7 +158,9 @@ impl Lane {
     /// Takes a delivery in hand; gives it back, if there is no room.
     pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
         let mut state = self.lock();
-        if delivery.is_again() {
+        if delivery.seat.is_some() {
+            state.trials.push_back(delivery);
+        } else if delivery.is_again() {
             if state.again.len() >= AGAIN_MAX {
                 return Some(delivery);
             }
@@ -239,7 +209,7 @@ impl Lane {
 
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
-        state.fresh.len() + state.again.len() + state.sending + state.settling
+        state.trials.len() + state.fresh.len() + state.again.len() + state.sending + state.settling
     }
 
     /// Since when the oldest that was never tried has been waiting in hand.
@@ -258,10 +228,11 @@ impl Lane {
         let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();
         let full = state.sending >= state.allowed.min(most);
-        if full || self.paused.load(Ordering::Acquire) || (state.fresh.is_empty() && state.again.is_empty()) {
+        let empty = state.trials.is_empty() && state.fresh.is_empty() && state.again.is_empty();
+        if full || self.paused.load(Ordering::Acquire) || empty {
             return (Turn::Rest, false);
         }
-        if let Some(until) = state.parked_until.max(state.throttled_until).filter(|until| now < *until) {
+        if let Some(until) = state.rests_until(now) {
             return (Turn::Park(until.since(now)), false);
         }
         let Some(delivery) = state.next() else { return (Turn::Rest, false) };
@@ -290,11 +261,15 @@ impl Lane {
         self.lock().settling -= 1;
     }
 
-    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then.
-    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
+    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then. One that was on trial is
+    /// given back: it does not wait here with its mark.
+    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) -> Option<InHand> {
         let mut state = self.lock();
         state.sending -= 1;
-        if delivery.is_again() {
+        let mut on_trial = None;
+        if delivery.seat.is_some() {
+            on_trial = Some(delivery);
+        } else if delivery.is_again() {
             state.again.push_front(delivery);
         } else {
             state.fresh.push_front(delivery);
@@ -305,6 +280,19 @@ impl Lane {
         }
         drop(state);
         self.bell.notify_one();
+        on_trial
+    }
+
+    /// Whether it would send what it has.
+    pub(super) fn is_open(&self, now: Tick) -> bool {
+        let off =
+            self.is_closed() || self.stopping.load(Ordering::Acquire) || self.paused.load(Ordering::Acquire);
+        !off && self.lock().rests_until(now).is_none()
+    }
+
+    /// What is on trial and was not begun, if nothing is sent now.
+    pub(super) fn call_off(&self, now: Tick) -> VecDeque<InHand> {
+        if self.is_open(now) { VecDeque::new() } else { std::mem::take(&mut self.lock().trials) }
     }
 
     /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
@@ -365,7 +353,15 @@ impl State {
         (self.parked_until, self.allowed) = (None, 1);
     }
 
+    /// Until when nothing is sent, by the hub's own policy or because the peer asked for it.
+    fn rests_until(&self, now: Tick) -> Option<Tick> {
+        self.parked_until.max(self.throttled_until).filter(|until| now < *until)
+    }
+
     fn next(&mut self) -> Option<InHand> {
+        if let Some(on_trial) = self.trials.pop_front() {
+            return Some(on_trial);
+        }
         let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
         let taken = if again { self.again.pop_front() } else { None };
         if taken.is_some() {
@@ -382,7 +378,9 @@ mod tests {
     use seawall::{Clock, secs};
 
     use super::*;
-    use crate::render::Body;
+    use crate::domain::delivery::{DeliveryId, Progress};
+    use crate::domain::slug::Slug;
+    use crate::render::{Body, Request};
 
     fn lane() -> Arc<Lane> {
         let service = Service {
@@ -412,9 +410,10 @@ mod tests {
             event: "evt".into(),
             event_accepted: Millis(0),
             trace: None,
-            progress: Progress { accepted: Millis(0), counted: 0, failures: 0 },
+            progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },
             ordered: false,
             replay_of: None,
+            seat: None,
         }
     }
 
@@ -433,7 +432,7 @@ mod tests {
         lane.sent(true);
         lane.sent(true);
         assert!(matches!(lane.turn(at(1)).0, Turn::Park(_)), "some that went well");
-        lane.park(*refused, at(2), false);
+        assert!(lane.park(*refused, at(2), false).is_none());
         assert!(matches!(lane.turn(at(3)).0, Turn::Park(_)), "one that found the bulkhead full");
         lane.unpark();
         assert!(matches!(lane.turn(at(4)).0, Turn::Park(_)), "a replay of something else");

@@ -8,7 +8,7 @@ use tracing::error;
 use tracing::field::display;
 
 use super::Shared;
-use super::lane::InHand;
+use super::hand::InHand;
 use crate::domain::delivery::Reason;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
@@ -17,6 +17,7 @@ use crate::port::store::{
 };
 use crate::port::transport::Transport;
 use crate::render::Request;
+use crate::service::caught::caught;
 use crate::service::services::AT_ONCE;
 use crate::service::watch;
 
@@ -97,7 +98,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
     }
 
     /// Somebody was about to send to a service while it was deleted: nobody would ever take it up.
-    async fn bury(&self, service: Slug, now: Millis) -> Result<(), StoreError> {
+    pub(super) async fn bury(&self, service: Slug, now: Millis) -> Result<(), StoreError> {
         let bury = Change::Bury { whose: Whose::Service(service.clone()), most: AT_ONCE, at: now };
         let buried = self.store.commit(Urgency::Outcomes, Unit::of(bury)).await?.touched;
         watch::buried(&service, buried);
@@ -106,15 +107,16 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
-        let Some(request) = Request::from_bytes(&kept.request, &kept.payload) else {
+        let read = caught(|| Request::from_bytes(&kept.request, &kept.payload));
+        let reason = if read.is_err() { Reason::Poison } else { Reason::Impossible };
+        let Some(request) = read.ok().flatten() else {
             let (trace, event, service) = (kept.trace.map(display), &*kept.event, kept.service.as_str());
             error!(
                 target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule = kept.rule.0.as_str(),
                 ruleVersion = kept.rule.1, cause = "the request that was kept can't be read", action = "ManualReview",
                 "[Deliver][Load] Failed!"
             );
-            let next =
-                Following::DeadLetter { reason: Reason::Impossible, progress: kept.progress, hold: false };
+            let next = Following::DeadLetter { reason, progress: kept.progress, hold: false };
             let ordered = kept.order.is_some();
             return self
                 .settle(Settlement {
@@ -139,6 +141,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             progress: kept.progress,
             ordered: kept.order.is_some(),
             replay_of: kept.replay_of,
+            seat: (kept.together > 0).then(|| self.court.seat(kept.together)),
         };
         self.take_in_hand(&kept.service, delivery);
         Ok(())
@@ -155,6 +158,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
             // It is still in this process's hand, and goes back the next time.
             self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
         }
+        // There may be suspects among them.
+        self.court.free.notify_one();
         put.map(drop)
     }
 }

@@ -9,14 +9,17 @@
 //! of retries delays fresh work by a fifth at most. A lane holds a bounded number in hand; the rest waits in the store, and
 //! the [loader](load) brings it when there is room.
 
+mod hand;
 mod lane;
 mod load;
 mod now;
 mod seen;
 mod send;
+mod trial;
 mod watch;
 
-pub use lane::{FRESH_MAX, InHand};
+pub use hand::InHand;
+pub use lane::FRESH_MAX;
 pub use now::{Answered, Target};
 
 use std::collections::HashMap;
@@ -28,6 +31,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use self::lane::Lane;
+use self::trial::Court;
 use super::accept::Begun;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Schedule};
@@ -54,6 +58,8 @@ struct Shared<S, T> {
     rules: RwLock<HashMap<Slug, Ways>>,
     /// Leased to this process, and no room in hand: they go back to the store with the next look at it.
     overflow: Mutex<Vec<DeliveryId>>,
+    /// What is tried under supervision.
+    court: Arc<Court>,
     /// Rung when a lane comes.
     lanes_changed: Notify,
     /// Rung when a lane has room for more than it has, or its circuit has closed.
@@ -86,6 +92,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             lanes: RwLock::default(),
             rules: RwLock::default(),
             overflow: Mutex::default(),
+            court: Arc::default(),
             lanes_changed: Notify::new(),
             hungry: Notify::new(),
             send_ended: Notify::new(),
@@ -148,7 +155,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// and come again when there is.
     pub fn begin(&self, begun: Vec<Begun>) {
         for Begun { id, rule, rule_version, service, request, event, ordered } in begun {
-            let progress = Progress { accepted: event.accepted, counted: 0, failures: 0 };
+            let progress = Progress { accepted: event.accepted, counted: 0, failures: 0, panics: 0 };
             let delivery = InHand {
                 id,
                 rule,
@@ -160,6 +167,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 progress,
                 ordered,
                 replay_of: None,
+                seat: None,
             };
             self.shared.take_in_hand(&service, delivery);
         }
@@ -245,6 +253,8 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let mut tasks: JoinSet<Option<StoreError>> = JoinSet::new();
         let shared = self.shared.clone();
         tasks.spawn(async move { Some(shared.load_for_ever().await) });
+        let shared = self.shared.clone();
+        tasks.spawn(async move { Some(shared.hold_court().await) });
         let mut started = HashMap::new();
         loop {
             for lane in self.shared.all_lanes() {

@@ -51,7 +51,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let mut attempts = 0;
         let send = |attempt: seawall::Attempt| {
             attempts = attempt.number();
-            self.shared.transport.call(&service, &call.request, attempt)
+            self.shared.transport.call(&service, &call.request, call.trace.as_deref(), attempt)
         };
         let judge = |called: &Result<Whole, NoAnswer>| match called {
             Ok(whole) => whole.fault,

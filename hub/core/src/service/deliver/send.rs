@@ -1,17 +1,19 @@
 //! One send, and what came of it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use seawall::{Error, Fault, Kind, Policy};
+use seawall::{Error, Fault, Kind, Policy, Ran};
 use seawall_dist::deadletter::{Answer as Said, Attempt};
 use tokio::task::JoinSet;
 
-use super::lane::{InHand, Lane, Turn};
+use super::hand::InHand;
+use super::lane::{Lane, Turn};
 use super::{Shared, is_closed};
 use crate::domain::delivery::{Next, Outcome, Reason, after};
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
+use crate::service::caught::{Panicked, caught_in};
 use crate::service::watch::circuit_moved;
 
 /// A lane that was refused looks again after this long at the soonest,
@@ -83,9 +85,17 @@ impl<S: Store, T: Transport> Shared<S, T> {
         };
         // If it goes out all the same, it is a probe.
         let not_closed = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
-        let send = |attempt| self.transport.send(&service, &delivery.request, Some(letter), attempt);
-        let sent = lane.guard.classify(judge).single_attempt().call(send).await;
-        let (outcome, mut attempt) = outcome_of(sent);
+        // Caught within the guard too, so that the peer's circuit is not charged with it.
+        let panicked = OnceLock::new();
+        let send = async |attempt| {
+            let sending = self.transport.send(&service, &delivery.request, Some(letter), attempt);
+            caught_in(sending).await.unwrap_or_else(|panic| Err(no_answer(panicked.get_or_init(|| panic))))
+        };
+        let sent = caught_in(lane.guard.classify(judge).single_attempt().call(send)).await;
+        let (outcome, mut attempt) = match (sent, panicked.into_inner()) {
+            (Err(panic), _) | (_, Some(panic)) => over(&panic),
+            (Ok(sent), None) => outcome_of(sent),
+        };
         let outcome = if not_closed { outcome.of_probe() } else { outcome };
         (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
         lane.watch.sent(outcome, &attempt);
@@ -103,8 +113,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
                     self.clock.precise() + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
                 let gate = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
                 lane.watch.deferred();
-                lane.park(delivery, until, gate);
-                return Ok(());
+                let Some(on_trial) = lane.park(delivery, until, gate) else { return Ok(()) };
+                return self.give_back(vec![on_trial.id]).await;
             }
             Next::Done => Following::Delivered,
             // What began before the circuit closed belongs to the outage, and comes forward as well.
@@ -121,6 +131,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 let mut progress = delivery.progress;
                 progress.failures += 1;
                 progress.counted += u32::from(reason == Reason::Attempts);
+                progress.panics += u32::from(outcome == Outcome::Panicked);
                 Following::DeadLetter { reason, progress, hold: ways.hold && delivery.ordered }
             }
         };
@@ -139,8 +150,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
     /// Writes down what came of a delivery, and takes up what has waited behind it. A store that is busy or full is asked
     /// again: what happened has happened.
     pub(super) async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
+        self.write_down(Change::Settle(settlement)).await
+    }
+
+    pub(super) async fn write_down(&self, change: Change) -> Result<(), StoreError> {
         loop {
-            let unit = Unit::of(Change::Settle(settlement.clone()));
+            let unit = Unit::of(change.clone());
             match self.store.commit(Urgency::Outcomes, unit).await {
                 Ok(committed) => {
                     for kept in committed.ready {
@@ -189,6 +204,22 @@ pub(super) fn judge(sent: &Result<Answer, NoAnswer>) -> Option<Fault> {
         Ok(answer) => answer.fault,
         Err(no_answer) => Some(no_answer.fault),
     }
+}
+
+/// Says nothing about the peer, whose circuit it would count against, and nobody knows how far it came.
+fn no_answer(panic: &Panicked) -> NoAnswer {
+    NoAnswer {
+        fault: Fault::business().ran(Ran::Unknown),
+        error: panic.to_string(),
+        impossible: false,
+        too_large: false,
+        sent: None,
+    }
+}
+
+/// What a panic means for the delivery that it was over.
+fn over(panic: &Panicked) -> (Outcome, Attempt) {
+    (Outcome::Panicked, Attempt { error: Some(panic.to_string()), ..Attempt::default() })
 }
 
 /// What a send means for its delivery.

@@ -9,7 +9,7 @@ use seawall_dist::deadletter::Attempt;
 use tracing::field::display;
 use tracing::{Level, debug, enabled, error, info, warn};
 
-use super::lane::InHand;
+use super::hand::InHand;
 use crate::domain::delivery::{Outcome, Reason};
 use crate::domain::slug::Slug;
 use crate::port::store::Following;
@@ -18,7 +18,8 @@ use crate::service::pace::{Pace, Tempo};
 use crate::service::watch::LINES_PER_SECOND;
 
 /// How a send ended, in the label `error.type`.
-const ENDS: [&str; 8] = ["none", "3xx", "4xx", "5xx", "timeout", "unreachable", "impossible", "other"];
+const ENDS: [&str; 9] =
+    ["none", "3xx", "4xx", "5xx", "timeout", "unreachable", "impossible", "other", "panic"];
 
 /// Watches the deliveries of one service.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub(super) struct Watch {
     deferred: Counter,
     held: Counter,
     letters: [Counter; Reason::ALL.len()],
+    quarantined: Counter,
     tempo: Tempo,
     /// Since the last line.
     later: AtomicU64,
@@ -57,6 +59,7 @@ impl Watch {
             letters: Reason::ALL.map(
                 |reason| counter!(numbers::DEAD_LETTERS, "service" => name(), "reason" => reason.word()),
             ),
+            quarantined: counter!(numbers::QUARANTINED, "service" => name(), "cause" => "panic"),
             tempo: Tempo::default(),
             later: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -78,6 +81,7 @@ impl Watch {
             Outcome::TimedOut => (4, true),
             Outcome::Unreachable => (5, true),
             Outcome::Impossible => (6, false),
+            Outcome::Panicked => (8, false),
             // The guard has counted it.
             Outcome::Deferred { .. } => return,
         };
@@ -140,6 +144,9 @@ impl Watch {
     /// A delivery is given up: somebody has to look, and finds here what went in.
     fn gives_up(&self, delivery: &InHand, reason: Reason, attempt: &Attempt, now: Tick) {
         self.letters[reason as usize].increment(1);
+        if reason == Reason::Poison {
+            self.quarantined.increment(1);
+        }
         let Some(suppressed) = self.failures.pass(now) else { return };
         let InHand { id, event, rule, rule_version, trace, .. } = delivery;
         let (trace, event, service) = (trace.map(display), &**event, self.service.as_str());
@@ -147,6 +154,14 @@ impl Watch {
         let duration = Took(attempt.took);
         // What stands after the question mark may be anything, a key too.
         let request = attempt.sent.as_ref().and_then(|sent| sent.line.split('?').next());
+        if reason == Reason::Poison {
+            error!(
+                target: "seawall", traceId = trace, deliveryId = %id, eventId = event, service, rule = rule.as_str(),
+                ruleVersion = rule_version, attempt = number, reason = reason.word(), cause = cause(attempt),
+                action = "ManualReview", suppressed, "[Delivery][Quarantine] Failed!"
+            );
+            return;
+        }
         error!(
             target: "seawall", traceId = trace, deliveryId = %id, eventId = event, service, rule = rule.as_str(),
             ruleVersion = rule_version, attempt = number, reason = reason.word(), httpStatus = status, %duration, cause = cause(attempt),

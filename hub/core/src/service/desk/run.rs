@@ -9,9 +9,11 @@ use tracing::{info, warn};
 
 use super::super::hub::{Hub, Refused};
 use super::remake::Remaker;
-use crate::domain::letter::Standing;
-use crate::domain::operation::{Operation, OperationId, Pace, Run, Step, Task};
-use crate::port::store::{Change, Dead, Doing, Steer, Store, StoreError, Tray, Unit, Urgency, WorkStep};
+use crate::domain::letter::{LetterFilter, Standing};
+use crate::domain::operation::{Mode, Operation, OperationId, Pace, Run, Step, Task};
+use crate::port::store::{
+    Change, Dead, Doing, NewDelivery, Steer, Store, StoreError, Tray, Unit, Urgency, WorkStep,
+};
 use crate::port::transport::Transport;
 
 /// So often something begins, while there is something to begin,
@@ -133,7 +135,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         };
         let mut remaker = Remaker::new(self);
         for (dead, event) in &letters {
-            match doing(&operation.task, dead, |mode| remaker.make(&dead.delivery, event, mode)) {
+            let make = |mode| within(&operation.filter, remaker.make(&dead.delivery, event, mode)?);
+            match doing(&operation.task, dead, make) {
                 Ok(doing) => step.doings.push(doing),
                 Err(refused) => {
                     step.skipped += 1;
@@ -181,10 +184,20 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 }
 
+/// A rule may send elsewhere today, where whoever has begun the work may not send.
+fn within(filter: &LetterFilter, new: NewDelivery) -> Result<NewDelivery, Refused> {
+    match &filter.within.services {
+        Some(services) if !services.contains(&new.service) => {
+            Err(Refused::Conflict("its rule sends to a service that is not for whoever began this".into()))
+        }
+        _ => Ok(new),
+    }
+}
+
 fn doing(
     task: &Task,
     dead: &Dead,
-    make: impl FnOnce(crate::domain::operation::Mode) -> Result<crate::port::store::NewDelivery, Refused>,
+    make: impl FnOnce(Mode) -> Result<NewDelivery, Refused>,
 ) -> Result<Doing, Refused> {
     let id = dead.delivery.id;
     Ok(match task {

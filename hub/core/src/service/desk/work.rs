@@ -80,12 +80,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             return Err(Refused::Conflict(reason));
         }
         let by = audit::by();
+        let total = work.most.map_or(found.count, |most| most.min(found.count));
         let operation = Operation {
             id: OperationId { era: 0, number: 0 },
-            task: work.task.clone(),
+            task: planned(&work.task, total),
             filter,
             most: work.most,
-            total: work.most.map_or(found.count, |most| most.min(found.count)),
+            total,
             run: Run::Running,
             why: None,
             tally: Tally::default(),
@@ -186,6 +187,14 @@ fn check(work: &Work) -> Result<(), Refused> {
     if wrong.is_empty() { Ok(()) } else { Err(Refused::Wrong(wrong)) }
 }
 
+/// A canary is for the sake of those that come behind it. Where nobody does there is none.
+fn planned(task: &Task, total: u64) -> Task {
+    match task {
+        Task::Replay(plan) if total <= 1 => Task::Replay(Plan { canary: Vec::new(), ..plan.clone() }),
+        task => task.clone(),
+    }
+}
+
 /// The filter, as far as the task can take what it finds, and nothing that comes later.
 fn narrowed(task: &Task, filter: LetterFilter, now: Millis) -> Result<LetterFilter, Refused> {
     // The first is what is meant if nobody says.
@@ -215,7 +224,7 @@ fn narrowed(task: &Task, filter: LetterFilter, now: Millis) -> Result<LetterFilt
     if asked.is_empty() {
         let words: Vec<&str> = usual.iter().chain(also).map(|standing| standing.word()).collect();
         let reason = format!("to {} there must be some that are {}", task.word(), words.join(" or "));
-        return Err(Refused::Wrong(vec![("filter.state".into(), reason)]));
+        return Err(Refused::Wrong(vec![("filter.standing".into(), reason)]));
     }
     let before = Millis(now.0.saturating_add(1));
     let before = filter.before.map_or(before, |asked| asked.min(before));

@@ -57,10 +57,10 @@
   };
 
   // Somebody says that they mean it, and why.
-  const confirm = (form) => new Promise((done) => {
+  const confirm = (text, button) => new Promise((done) => {
     const dialog = $("dialog.confirm");
-    $("[data-text]", dialog).textContent = form.dataset.confirm;
-    $("[data-yes]", dialog).textContent = $("button:not([type=button])", form)?.textContent.trim() || "Do it";
+    $("[data-text]", dialog).textContent = text;
+    $("[data-yes]", dialog).textContent = button?.textContent.trim() || "Do it";
     const reason = $("[name=reason]", dialog);
     reason.value = "";
     dialog.returnValue = "no";
@@ -105,7 +105,7 @@
       const last = parts.pop();
       let place = call.body;
       for (const part of parts) place = isObject(place[part]) ? place[part] : place[part] = {};
-      place[last] = over(value, place[last]);
+      place[last] = kind === "list" ? (place[last] || []).concat(value) : over(value, place[last]);
     }
     if (!Object.keys(call.body).length) delete call.body;
     return { call };
@@ -159,8 +159,9 @@
     submit.preventDefault();
     const { call: what, wrong } = read(form, submit.submitter);
     if (wrong) return show(form, "", wrong);
-    if (form.dataset.confirm) {
-      const said = await confirm(form);
+    const text = submit.submitter?.dataset.confirm || form.dataset.confirm;
+    if (text) {
+      const said = await confirm(text.replace("{chosen}", $$("[data-one]:checked", form).length), submit.submitter);
       if (!said) return;
       if (said.reason) what.reason = said.reason;
     }
@@ -182,6 +183,31 @@
     } finally {
       for (const button of buttons) button.disabled = false;
     }
+  });
+
+  // One box for all of a list; what can be done to some of it is there when some are chosen.
+  const chosen = () => {
+    for (const form of $$("form[data-choice]")) {
+      const some = $$("[data-one]:checked", form).length;
+      for (const button of $$("[data-some]", form)) button.disabled = !some;
+      const told = $("[data-chosen]", form);
+      if (told) told.textContent = some ? `${some} chosen` : "none chosen";
+    }
+  };
+  document.addEventListener("change", (change) => {
+    const form = change.target.closest("form[data-choice]");
+    if (!form) return;
+    if (change.target.matches("[data-all]")) for (const box of $$("[data-one]", form)) box.checked = change.target.checked;
+    chosen();
+  });
+  document.addEventListener("fresh", chosen);
+  chosen();
+
+  document.addEventListener("click", async (click) => {
+    const button = click.target.closest("[data-copy]");
+    if (!button) return;
+    const text = document.getElementById(button.dataset.copy)?.textContent ?? "";
+    await navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser did not allow it.", true));
   });
 
   // Puts in what has changed; what somebody is typing into or has opened stays as it is.

@@ -1,6 +1,7 @@
 //! The pages, one file for each subject.
 
 mod deliveries;
+mod desk;
 mod events;
 mod overview;
 mod policy;
@@ -25,6 +26,13 @@ use super::Dashboard;
 pub(super) fn router() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/", get(overview::page))
+        .route("/deadLetters", get(desk::groups))
+        .route("/deadLetters/groups/{group}", get(desk::group))
+        .route("/deadLetters/list", get(desk::list))
+        .route("/deadLetters/export", get(desk::export))
+        .route("/deadLetters/{id}", get(desk::letter))
+        .route("/operations", get(desk::operations))
+        .route("/operations/{id}", get(desk::operation))
         .route("/services", get(services::list))
         .route("/services/_new", get(service_form::fresh))
         .route("/services/{name}", get(services::page))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::errors::{TROUBLES, Trouble};
 use super::operations::{Gives, Operation, operations};
 use super::schema::{need, nothing, shape, shown, text, word};
-use super::{parameters, shapes};
+use super::{parameters, proxy, shapes};
 use crate::http::routes;
 
 const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelope: `status`, `data`, `message` and `traceId`; \
@@ -17,14 +17,15 @@ const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelo
                      this version of the API changes only add, so pass over fields that you don't know.";
 
 /// What belongs together, by how its path begins.
-const TAGS: [(&str, &str, &str); 9] = [
+const TAGS: [(&str, &str, &str); 10] = [
     ("/api/v1/registry/services", "services", "Where requests go, each behind a guard of its own"),
     ("/api/v1/registry/rules", "rules", "Which events lead to which requests"),
     ("/api/v1/registry/sources", "sources", "Where webhooks come from"),
     ("/api/v1/registry/keys", "keys", "Who may do what"),
     ("/api/v1/gateway", "gateway", "Calls through the guard of a service"),
     ("/api/v1/bridge/events", "events", "What has happened"),
-    ("/api/v1/bridge", "deliveries", "What was made of it, and what could not be delivered"),
+    ("/api/v1/bridge/deadLetter", "deadLetters", "What could not be delivered, and what is done about it"),
+    ("/api/v1/bridge", "deliveries", "What was made of it"),
     ("/in/", "webhooks", "What others send"),
     ("/", "operations", "How the hub is, and who has changed what"),
 ];
@@ -45,6 +46,7 @@ pub(crate) fn document() -> Value {
         let described = described(&operation, scope, about);
         paths.entry(path).or_default().insert(method.as_str().to_ascii_lowercase(), described);
     }
+    paths.insert(proxy::PATH, proxy::operations());
     let errors: Vec<Value> = TROUBLES
         .iter()
         .map(|Trouble { code, status, retryable, meaning, remedy }| {
@@ -61,7 +63,10 @@ pub(crate) fn document() -> Value {
         "paths": paths,
         "x-errors": errors,
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the hub"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key of the hub"},
+                proxy::KEY: proxy::key(),
+            },
             "schemas": shapes::all(),
         },
     })
@@ -122,14 +127,28 @@ fn id_of(method: &Method, path: &str) -> String {
         ("", _) => "create",
         (verb, _) => verb,
     };
+    // What can be done to one and to many has two names.
+    let many = if is_for_many(path, verb) { "Many" } else { "" };
     let parts = path.split(['/', '.']).filter(|part| !part.is_empty() && !part.starts_with('{'));
     let mut id = String::new();
-    for part in parts.chain([verb]) {
+    for part in parts.chain([verb, many]).filter(|part| !part.is_empty()) {
         let (first, rest) = part.split_at(1);
         id.push_str(&if id.is_empty() { first.to_owned() } else { first.to_ascii_uppercase() });
         id.push_str(rest);
     }
     id
+}
+
+/// Whether a verb is on a list of something, and on one of it too, where deleting is a method.
+fn is_for_many(list: &str, verb: &str) -> bool {
+    let one = format!("/api/v1{list}/{{");
+    let is_twin =
+        |route: &routes::Route| match route.path.strip_prefix(&*one).map(|rest| rest.split_once("}:")) {
+            Some(Some((_, known))) => known == verb,
+            Some(None) => verb == "delete" && route.method == Method::DELETE,
+            None => false,
+        };
+    !verb.is_empty() && routes::routes().iter().any(is_twin)
 }
 
 fn responses(operation: &Operation, scope: Option<Scope>) -> Value {

@@ -56,6 +56,7 @@ pub(crate) const TROUBLES: &[Trouble] = &[
     passing("circuitOpen", 503, "The circuit of the service is open: it has failed too often", "Call again after `Retry-After`, or with `mode: sync_or_queue`"),
     passing("bulkheadFull", 503, "As many calls to the service are under way as may be", "Call again after `Retry-After`"),
     passing("paused", 503, "The service is paused", "Somebody has to resume it; `mode: async` keeps the call until then"),
+    passing("stuck", 503, "A thread of the hub has stood still for too long", "Start it again; a liveness probe does, and so does its own watchdog"),
     passing("notReady", 503, "The store does not answer", "Wait; a readiness probe does"),
     passing("store", 503, "The store can't be trusted any more, and the hub stops", "Send it again when it is back; the hub's log says why"),
     passing("timeout", 504, "The service did not answer in time; it may have been done", "Look whether it was done, or call with an `Idempotency-Key`"),

@@ -4,11 +4,13 @@
 //! is wrong at once, and the fastest of them write it by hand. So nothing is derived; instead tests hold the hub against the
 //! description: every route is in it, every answer fits it and has no field more, every code of an error is listed.
 
+mod desk;
 mod document;
 pub(crate) mod errors;
 mod operations;
 mod page;
 mod parameters;
+mod proxy;
 mod schema;
 mod shapes;
 #[cfg(test)]

@@ -40,14 +40,14 @@ pub(super) struct Gives {
 const JSON: &str = "application/json";
 
 impl Operation {
-    fn takes(mut self, name: &str) -> Self {
+    pub(super) fn takes(mut self, name: &str) -> Self {
         self.takes.push((JSON, shape(name)));
         self.needs_body = true;
         self
     }
 
     /// What need not be there is an empty object.
-    fn may_take(mut self, name: &str) -> Self {
+    pub(super) fn may_take(mut self, name: &str) -> Self {
         self.takes.push((JSON, shape(name)));
         self
     }
@@ -57,7 +57,7 @@ impl Operation {
         self
     }
 
-    fn gives(self, status: u16, name: &str) -> Self {
+    pub(super) fn gives(self, status: u16, name: &str) -> Self {
         self.gives_this(status, shape(name))
     }
 
@@ -67,7 +67,7 @@ impl Operation {
     }
 
     /// Without the envelope.
-    fn gives_plain(mut self, kind: &'static str, schema: Schema) -> Self {
+    pub(super) fn gives_plain(mut self, kind: &'static str, schema: Schema) -> Self {
         self.gives.push(Gives { status: 200, kind, schema, enveloped: false, versioned: false });
         self
     }
@@ -77,17 +77,17 @@ impl Operation {
         self
     }
 
-    fn with(mut self, parameters: &[&'static str]) -> Self {
+    pub(super) fn with(mut self, parameters: &[&'static str]) -> Self {
         self.parameters.extend(parameters);
         self
     }
 
-    fn fails(mut self, codes: &[&'static str]) -> Self {
+    pub(super) fn fails(mut self, codes: &[&'static str]) -> Self {
         self.codes.extend(codes);
         self
     }
 
-    fn more(mut self, more: &'static str) -> Self {
+    pub(super) fn more(mut self, more: &'static str) -> Self {
         self.more = more;
         self
     }
@@ -99,7 +99,7 @@ impl Operation {
     }
 }
 
-fn op(method: Method, path: &'static str) -> Operation {
+pub(super) fn op(method: Method, path: &'static str) -> Operation {
     Operation {
         method,
         path,
@@ -113,20 +113,30 @@ fn op(method: Method, path: &'static str) -> Operation {
     }
 }
 
-const GET: Method = Method::GET;
-const POST: Method = Method::POST;
+pub(super) const GET: Method = Method::GET;
+pub(super) const POST: Method = Method::POST;
 const PUT: Method = Method::PUT;
-const PATCH: Method = Method::PATCH;
-const DELETE: Method = Method::DELETE;
+pub(super) const PATCH: Method = Method::PATCH;
+pub(super) const DELETE: Method = Method::DELETE;
 
 /// Of something that has versions.
 const VERSIONS: &[&str] = &["If-Match", "If-None-Match"];
 const CHANGE_FAILS: &[&str] = &["badVersion", "stale", "invalid"];
-const PAGE: &[&str] = &["page_size", "page_token"];
+pub(super) const PAGE: &[&str] = &["page_size", "page_token"];
 
 /// All of them.
 pub(super) fn operations() -> Vec<Operation> {
-    let parts = [services(), rules(), sources(), keys(), gateway(), events(), deliveries(), open()];
+    let parts = [
+        services(),
+        rules(),
+        sources(),
+        keys(),
+        gateway(),
+        events(),
+        deliveries(),
+        super::desk::operations(),
+        open(),
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -220,7 +230,7 @@ fn gateway() -> Vec<Operation> {
             .with(&["Idempotency-Key", "traceparent"])
             .fails(&["badKey", "invalid", "otherContent"])
             .fails(unanswered)
-            .more("Through the guard of the service. See docs/gateway.md, also for the proxy at `/gateway/{name}/{path}`"),
+            .more("Through the guard of the service. See docs/gateway.md"),
     ]
 }
 
@@ -247,15 +257,9 @@ fn events() -> Vec<Operation> {
 #[rustfmt::skip]
 fn deliveries() -> Vec<Operation> {
     const FILTER: &[&str] = &["service", "rule", "event", "state", "reason"];
-    const DEAD: &str = "/api/v1/bridge/deadLetters/{id}";
     vec![
         op(GET, "/api/v1/bridge/deliveries").gives(200, "DeliveryPage").with(FILTER).with(PAGE).fails(&["invalid"]),
         op(GET, "/api/v1/bridge/deliveries/{id}").gives(200, "DeliveryWithAttempts"),
-        op(GET, "/api/v1/bridge/deadLetters").gives(200, "DeadLetterPage").with(&["service", "rule", "event", "reason", "replayed"]).with(PAGE).fails(&["invalid"]),
-        op(GET, DEAD).gives(200, "DeadLetterWithEvidence"),
-        op(DELETE, DEAD).gives(200, "DeadLetterDeleted").fails(&["conflict"]),
-        op(POST, "/api/v1/bridge/deadLetters/{id}:replay").may_take("ReplayInput").gives(202, "Replayed").with(&["Idempotency-Key"])
-            .fails(&["badKey", "conflict", "invalid"]),
         op(GET, "/api/v1/ops/overview").gives(200, "Overview").in_memory()
             .more("Of what the key may see. What is in the store is looked up every five seconds at most"),
         op(GET, "/api/v1/ops/services").gives(200, "StandingPage").with(&["service", "search", "circuit", "sort"]).with(PAGE).fails(&["invalid"]).in_memory(),
@@ -271,7 +275,7 @@ fn deliveries() -> Vec<Operation> {
 fn open() -> Vec<Operation> {
     vec![
         op(GET, "/actuator/health").gives(200, "Health").in_memory(),
-        op(GET, "/actuator/health/liveness").gives(200, "Up").in_memory(),
+        op(GET, "/actuator/health/liveness").gives(200, "Up").fails(&["stuck"]).in_memory(),
         op(GET, "/actuator/health/readiness").gives(200, "Up").fails(&["notReady"]).in_memory(),
         op(GET, "/actuator/metrics").gives_plain(JSON, shape("MetricNames")).in_memory().more("As Spring's actuator has it, without the envelope"),
         op(GET, "/actuator/metrics/{name}").gives_plain(JSON, shape("Metric")).in_memory().with(&["tag"]).fails(&["invalid"])

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::schema::{Schema, between, list, pattern, switch, text, words};
-use super::shapes::{event_pattern, reasons, slug, states_asked_for};
+use super::schema::{Schema, between, count, list, pattern, switch, text, time, words};
+use super::shapes::{event_pattern, fingerprint, operation_id, reasons, slug, states_asked_for};
 
 /// A parameter by its name, and where it stands.
 pub(super) fn parameter(name: &str) -> Value {
@@ -37,6 +37,29 @@ pub(super) fn parameter(name: &str) -> Value {
             words(&["5", "60"]).usually(json!("5")),
             "How far back: 5 in points of 5 seconds, or 60 in points of 30 seconds",
         ),
+        "status" => ("query", between(100, 999), "With this last status"),
+        "group" => ("query", fingerprint(), "Of this group"),
+        "standing" => (
+            "query",
+            text().not_empty(),
+            "That stand there, several with commas: open, replaying, delivered, failedAgain, parked, deleted",
+        ),
+        "groupState" => {
+            return written(
+                "state",
+                "query",
+                text().not_empty(),
+                "That stand there, several with commas: open, acknowledged, resolved",
+            );
+        }
+        "since" => ("query", time(), "Given up then or later"),
+        "until" => ("query", time(), "Given up before"),
+        "q" => (
+            "query",
+            text().not_empty().longest(1_000),
+            "With these words in the event, the errors, the answers or the names; what is in quotes in this order",
+        ),
+        "max" => ("query", count(1), "So many at most"),
         "pending" => {
             let words = words(&["refuse", "deadLetter"]).usually(json!("refuse"));
             ("query", words, "What happens to deliveries that have not ended")
@@ -63,6 +86,8 @@ pub(super) fn parameter(name: &str) -> Value {
 pub(super) fn in_path(path: &str, name: &str) -> Value {
     let (schema, meaning) = match name {
         "id" if path.contains("/events/") => (text().not_empty(), "The id of an event"),
+        "id" if path.contains("/operations/") => (operation_id(), "The id of an operation"),
+        "fingerprint" => (fingerprint(), "The fingerprint of a group"),
         "id" => (pattern("^dlv_[0-9a-f]{32}$"), "The id of a delivery"),
         "name" if path.starts_with("/actuator/") => (text().not_empty(), "The name of a metric"),
         "source" => (slug(), "The name of a source"),

@@ -1,12 +1,8 @@
-//! Deliveries and dead letters.
+//! Deliveries.
 
 use seawall_hub_core::domain::delivery::Reason;
-use serde_json::json;
 
-use super::super::schema::{
-    Field, Schema, any, between, count, list, map, may, need, shape, shown, switch, text, time, words,
-    written,
-};
+use super::super::schema::{Field, Schema, between, count, list, map, need, shape, shown, text, time, words};
 use super::Named;
 use super::bridge::page;
 use super::common::{delivery_id, slug};
@@ -18,19 +14,13 @@ pub(super) fn shapes() -> Vec<Named> {
         ("DeliveryWithAttempts", shown([delivery(), vec![attempts()]].concat_fields())),
         ("DeliveryPage", page("deliveries", shape("Delivery"))),
         ("Attempt", attempt()),
-        ("DeadLetter", shown([delivery(), dead()].concat_fields())),
-        ("DeadLetterWithEvidence", shown([delivery(), dead(), evidence()].concat_fields())),
-        ("DeadLetterPage", page("deadLetters", shape("DeadLetter"))),
-        ("DeadLetterDeleted", shown(vec![need("id", delivery_id()), need("deleted", switch())])),
-        ("ReplayInput", replay()),
-        ("Replayed", shown(vec![need("delivery", delivery_id()), need("replayOf", delivery_id())])),
     ]
 }
 
 /// The states of a delivery, as the API calls them.
 const STATES: [&str; 6] = ["pending", "inFlight", "waiting", "held", "delivered", "deadLettered"];
 
-fn states() -> Schema {
+pub(super) fn states() -> Schema {
     words(&STATES)
 }
 
@@ -44,15 +34,15 @@ pub(in super::super) fn reasons() -> Schema {
     words(&Reason::ALL.map(Reason::word))
 }
 
-fn delivery() -> Vec<Field> {
+pub(super) fn delivery() -> Vec<Field> {
     vec![
         need("id", delivery_id()),
         need("state", states()),
         need(
             "waitsFor",
-            words(&["service", "rule", "order", "peer", "time", "turn"])
+            words(&["service", "rule", "order", "peer", "time", "turn", "trial"])
                 .or_null()
-                .says("If it has not ended"),
+                .says("If it has not ended. A trial: the process ended more than once while it was in hand"),
         ),
         need("event", text().says("The id of the event")),
         need("rule", slug()),
@@ -68,7 +58,7 @@ fn delivery() -> Vec<Field> {
     ]
 }
 
-fn attempts() -> Field {
+pub(super) fn attempts() -> Field {
     need("attempts", list(shape("Attempt")).says("The oldest first"))
 }
 
@@ -83,37 +73,4 @@ fn attempt() -> Schema {
         need("answerHeaders", map(text()).or_null()),
         need("answer", text().or_null().says("The beginning of its body")),
     ])
-}
-
-fn dead() -> Vec<Field> {
-    let replayed = shown(vec![need("as", delivery_id()), need("state", states()), need("at", time())]);
-    vec![
-        need("deadAt", time()),
-        need("status", between(100, 999).or_null().says("What the peer answered last")),
-        need("error", text().or_null()),
-        need("replayed", replayed.or_null().says("The newest replay of it")),
-    ]
-}
-
-fn evidence() -> Vec<Field> {
-    vec![
-        need("rawEvent", any().says("The event as it came")),
-        need("request", shape("Request").or_null().says("What was to be sent")),
-        attempts(),
-        need("ruleVersionToday", count(1).or_null().says("Null if the rule is gone")),
-        need("trace", text().or_null()),
-    ]
-}
-
-fn replay() -> Schema {
-    written(vec![
-        may(
-            "mode",
-            words(&["render", "same"])
-                .says("`render`: again by today's rule; `same`: the same bytes")
-                .usually(json!("render")),
-        ),
-        may("again", switch().says("Also if it was replayed before").usually(json!(false))),
-    ])
-    .like(json!({"mode": "render"}))
 }

@@ -3,6 +3,8 @@
 mod bridge;
 mod common;
 mod deliveries;
+mod desk;
+mod desk_input;
 mod gateway;
 mod ops;
 mod rules;
@@ -16,6 +18,7 @@ use super::schema::Schema;
 
 pub(super) use self::common::{event_pattern, slug};
 pub(super) use self::deliveries::{reasons, states_asked_for};
+pub(super) use self::desk::{fingerprint, operation_id};
 
 /// A shape with its name.
 type Named = (&'static str, Schema);
@@ -30,6 +33,8 @@ pub(super) fn all() -> Map<String, Value> {
         bridge::shapes(),
         gateway::shapes(),
         deliveries::shapes(),
+        desk::shapes(),
+        desk_input::shapes(),
         ops::shapes(),
         standing::shapes(),
     ];

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::super::schema::{any, between, list, need, number, shape, shown, switch, text, time, word};
 use super::Named;
 use super::bridge::page;
+use super::services::state;
 
 pub(super) fn shapes() -> Vec<Named> {
     let entry = shown(vec![
@@ -15,7 +16,7 @@ pub(super) fn shapes() -> Vec<Named> {
         need("reason", text().or_null().says("What `X-Seawall-Reason` said")),
         need("traceId", text().or_null()),
     ]);
-    let circuit = shown(vec![need("service", text()), need("circuit", text())]);
+    let circuit = shown(vec![need("service", text()), need("circuit", state())]);
     let measured = shown(vec![need("statistic", text()), need("value", number().or_null())]);
     let tag = shown(vec![need("tag", text()), need("values", list(text()))]);
     vec![

@@ -176,6 +176,9 @@ async fn api_1_every_route_answers_as_it_is_described() {
         sources_and_keys(&mut caller).await;
         events(&mut caller).await;
         deliveries(&mut caller).await;
+        dead_letters(&mut caller).await;
+        many_dead_letters(&mut caller).await;
+        groups_of_dead_letters(&mut caller).await;
         calls(&mut caller).await;
         webhooks(&mut caller).await;
         operations(&mut caller).await;
@@ -188,7 +191,10 @@ async fn api_1_every_route_answers_as_it_is_described() {
         _ = peer(listener) => {}
     }
     assert!(caller.wrong.is_empty(), "{}", caller.wrong.join("\n\n"));
-    for (path, methods) in caller.document["paths"].as_object().unwrap() {
+    // What the proxy answers is the service's.
+    let own = |path: &str| path != super::super::proxy::PATH;
+    for (path, methods) in caller.document["paths"].as_object().unwrap().iter().filter(|(path, _)| own(path))
+    {
         for method in methods.as_object().unwrap().keys() {
             let operation = format!("{} {path}", method.to_ascii_uppercase());
             let seen = caller.seen.get(&operation).map(Vec::as_slice).unwrap_or_default();
@@ -420,6 +426,145 @@ async fn deliveries(caller: &mut Caller) {
     caller.gets(404, ask("DELETE /api/v1/bridge/deadLetters/{id}", &["nobody"])).await;
 }
 
+const NOBODY: &str = "dlv_00000000000000000000000000000000";
+
+/// Dead letters of the rule `fails`.
+async fn fails(caller: &mut Caller, ids: &[&str]) -> Vec<String> {
+    let mut dead = Vec::new();
+    for id in ids {
+        let event = json!({"id": id, "type": "fails", "data": {"n": 1}});
+        let sent = caller.gets(202, ask("POST /api/v1/bridge/events", &[]).body(&event)).await;
+        let delivery = sent["deliveries"][0].as_str().unwrap().to_owned();
+        caller.waits("GET /api/v1/bridge/deliveries/{id}", &[&delivery], "deadLettered").await;
+        dead.push(delivery);
+    }
+    dead
+}
+
+async fn dead_letters(caller: &mut Caller) {
+    let dead = fails(caller, &["d-1", "d-2"]).await;
+    let (one, other) = (&*dead[0], &*dead[1]);
+    let list = "GET /api/v1/bridge/deadLetters";
+    let many = "?service=billing&rule=fails&event=d-1&reason=refused&status=400&standing=open,parked&since=2020-01-01T00:00:00Z";
+    let found = caller.gets(200, ask(list, &[]).query(many)).await;
+    assert_eq!(found["deadLetters"][0]["id"], one);
+    caller.gets(200, ask(list, &[]).query("?q=d-1&replayed=false")).await;
+    caller
+        .gets(422, ask(list, &[]).query("?standing=opne&since=now&status=7&group=g&q=%22&state=open"))
+        .await;
+    let get = "GET /api/v1/bridge/deadLetters/{id}";
+    caller.gets(404, ask(get, &[NOBODY])).await;
+    let note = "PATCH /api/v1/bridge/deadLetters/{id}";
+    caller.gets(200, ask(note, &[one]).body(&json!({"note": "a note", "reason": "why"}))).await;
+    caller.gets(200, ask(note, &[one]).body(&json!({"note": null}))).await;
+    caller.gets(422, ask(note, &[one]).body(&json!({}))).await;
+    caller.gets(404, ask(note, &[NOBODY]).body(&json!({"note": null}))).await;
+    let act = |verb: &str| format!("POST /api/v1/bridge/deadLetters/{{id}}:{verb}");
+    caller.gets(200, ask(&act("park"), &[one])).await;
+    caller.gets(409, ask(&act("park"), &[one])).await;
+    caller.gets(200, ask(&act("unpark"), &[one]).body(&json!({"reason": "why"}))).await;
+    caller.gets(422, ask(&act("unpark"), &[one]).body(&json!({"why": "why"}))).await;
+    caller.gets(200, ask("DELETE /api/v1/bridge/deadLetters/{id}", &[one])).await;
+    caller.gets(409, ask("DELETE /api/v1/bridge/deadLetters/{id}", &[one])).await;
+    caller.gets(200, ask(get, &[one])).await;
+    caller.gets(200, ask(&act("restore"), &[one])).await;
+    let path = json!({"request": {"path": "/bad/2", "body": {"a": 1}}, "dryRun": true});
+    caller.gets(200, ask(&act("edit"), &[one]).body(&path)).await;
+    caller.gets(422, ask(&act("edit"), &[one]).body(&json!({"dryRun": 1}))).await;
+    caller.gets(409, ask(&act("edit"), &[one]).body(&json!({"request": {"method": "post"}}))).await;
+    let path = json!({"request": {"path": "/bad/2"}});
+    let keyed = [("idempotency-key", "edit")];
+    let edited = caller.gets(202, ask(&act("edit"), &[one]).body(&path).headers(&keyed)).await;
+    let again = edited["delivery"].as_str().unwrap();
+    caller.waits("GET /api/v1/bridge/deliveries/{id}", &[again], "deadLettered").await;
+    let again = caller.gets(200, ask(get, &[again])).await;
+    assert_eq!(again["diff"][0]["place"], "path");
+    caller.gets(200, ask(&act("purge"), &[other])).await;
+    caller.gets(404, ask(&act("purge"), &[other])).await;
+}
+
+async fn many_dead_letters(caller: &mut Caller) {
+    fails(caller, &["m-1", "m-2"]).await;
+    let many = |verb: &str| format!("POST /api/v1/bridge/deadLetters:{verb}");
+    let chosen = json!({"filter": {"rule": "fails", "status": 400, "until": "2100-01-01T00:00:00Z"}});
+    caller
+        .gets(
+            422,
+            ask(&many("replay"), &[]).body(&json!({"canary": 7, "ratePerSecond": 0, "max": 0, "mode": 1})),
+        )
+        .await;
+    caller
+        .gets(422, ask(&many("replay"), &[]).body(&json!({"filter": {"ids": ["x"], "standing": ["none"]}})))
+        .await;
+    caller.gets(422, ask(&many("replay"), &[]).body(&json!({"filter": {"standing": "delivered"}}))).await;
+    let operation = "GET /api/v1/ops/operations/{id}";
+    for (verb, more) in [
+        ("replay", json!({"canary": [1], "mode": "same", "ratePerSecond": 100, "reason": "a test"})),
+        ("park", json!({"max": 10})),
+        ("unpark", json!({})),
+        ("delete", json!({})),
+        ("restore", json!({})),
+    ] {
+        let body = crate::http::services::merged(chosen.clone(), more);
+        let dry = crate::http::services::merged(body.clone(), json!({"dryRun": true}));
+        caller.gets(200, ask(&many(verb), &[]).body(&dry)).await;
+        let begun = caller.gets(202, ask(&many(verb), &[]).body(&body)).await;
+        let id = begun["id"].as_str().unwrap();
+        caller.waits(operation, &[id], if verb == "replay" { "stopped" } else { "done" }).await;
+        if verb == "replay" {
+            let steer = |verb: &str| format!("POST /api/v1/ops/operations/{{id}}:{verb}");
+            caller.gets(409, ask(&steer("pause"), &[id])).await;
+            caller.gets(422, ask(&steer("pause"), &[id]).body(&json!({"a": 1}))).await;
+            caller.gets(200, ask(&steer("resume"), &[id]).body(&json!({"reason": "a test"}))).await;
+            caller.waits(operation, &[id], "done").await;
+        }
+    }
+    caller.gets(404, ask(operation, &["op_00000000000000000000000000000000"])).await;
+    caller.gets(200, ask("GET /api/v1/ops/operations", &[]).query("?page_size=2")).await;
+    caller.gets(422, ask("GET /api/v1/ops/operations", &[]).query("?task=replay")).await;
+    let lines =
+        caller.gets(200, ask("GET /api/v1/bridge/deadLetters:export", &[]).query("?rule=fails&max=2")).await;
+    assert!(lines.is_null(), "it has no envelope");
+    caller.gets(422, ask("GET /api/v1/bridge/deadLetters:export", &[]).query("?max=0")).await;
+    caller.gets(200, ask(&many("purge"), &[]).body(&chosen)).await;
+    let forced = crate::http::services::merged(chosen, json!({"force": true}));
+    let begun = caller.gets(202, ask(&many("purge"), &[]).body(&forced)).await;
+    caller.waits(operation, &[begun["id"].as_str().unwrap()], "done").await;
+}
+
+async fn groups_of_dead_letters(caller: &mut Caller) {
+    fails(caller, &["g-1", "g-2"]).await;
+    let list = "GET /api/v1/bridge/deadLetterGroups";
+    let found =
+        caller.gets(200, ask(list, &[]).query("?service=billing&rule=fails&state=open,acknowledged")).await;
+    let group = found["deadLetterGroups"][0]["fingerprint"].as_str().unwrap().to_owned();
+    caller.gets(422, ask(list, &[]).query("?state=closed")).await;
+    let get = "GET /api/v1/bridge/deadLetterGroups/{fingerprint}";
+    caller.gets(200, ask(get, &[&group])).await;
+    caller.gets(404, ask(get, &["grp_0000000000000000"])).await;
+    caller.gets(404, ask(get, &["nothing"])).await;
+    let note = "PATCH /api/v1/bridge/deadLetterGroups/{fingerprint}";
+    caller.gets(200, ask(note, &[&group]).body(&json!({"note": "a note"}))).await;
+    caller.gets(422, ask(note, &[&group]).body(&json!({"note": "a".repeat(5_000)}))).await;
+    let act = |verb: &str| format!("POST /api/v1/bridge/deadLetterGroups/{{fingerprint}}:{verb}");
+    for (verb, state) in [("acknowledge", "acknowledged"), ("resolve", "resolved"), ("reopen", "open")] {
+        let body = json!({"note": "a note", "reason": "a test"});
+        assert_eq!(caller.gets(200, ask(&act(verb), &[&group]).body(&body)).await["state"], state);
+        caller.gets(404, ask(&act(verb), &["grp_0000000000000000"])).await;
+    }
+    caller.gets(200, ask(&act("replay"), &[&group]).body(&json!({"dryRun": true}))).await;
+    caller.gets(422, ask(&act("replay"), &[&group]).body(&json!({"filter": {}}))).await;
+    // Paused, so that it has not ended when it is halted.
+    caller.gets(200, ask("POST /api/v1/registry/services/{name}:pause", &["billing"])).await;
+    let begun = caller.gets(202, ask(&act("replay"), &[&group])).await;
+    let id = begun["id"].as_str().unwrap();
+    for (verb, state) in [("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")] {
+        let steer = format!("POST /api/v1/ops/operations/{{id}}:{verb}");
+        assert_eq!(caller.gets(200, ask(&steer, &[id])).await["state"], state);
+    }
+    caller.gets(200, ask("POST /api/v1/registry/services/{name}:resume", &["billing"])).await;
+}
+
 async fn calls(caller: &mut Caller) {
     let call = "POST /api/v1/gateway/services/{name}:call";
     caller.gets(200, ask(call, &["billing"]).body(&json!({"path": "/good", "query": {"a": [1, "b"]}}))).await;
@@ -487,6 +632,7 @@ async fn everybody_is_asked(caller: &mut Caller) {
     for route in crate::http::routes::routes() {
         let operation = format!("{} {}", route.method, route.path);
         let name = if route.path.contains("{id}") { "dlv_00000000000000000000000000000000" } else { "a" };
+        let name = if route.path.contains("{fingerprint}") { "grp_0000000000000000" } else { name };
         let names: &[&str] = if route.path.contains('{') { &[name] } else { &[] };
         caller.gets(401, ask(&operation, names).headers(&[("authorization", "")])).await;
     }

@@ -1,0 +1,122 @@
+//! `GET …/deadLetters:export`: every dead letter that a filter takes, a line of JSON each, as they are read.
+//!
+//! A page of names and one dead letter at a time are in memory, however many there are. Nothing is read that nobody waits for:
+//! a client that goes away ends it, and one that reads slowly is written to slowly.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::header;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http_body::Frame;
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::letter::LetterFilter;
+use seawall_hub_core::port::store::{Desk, PageAt, StoreError};
+
+use super::super::Caught;
+use super::super::access::Caller;
+use super::super::query::Query;
+use super::letters::{may_compare, sees};
+use super::{filter, shown};
+use crate::hub::Hub;
+
+/// So many names are read together,
+const PAGE: usize = 100;
+/// and so many bytes are written together, unless one line has more.
+const TOGETHER_BYTES: usize = 64 * 1024;
+
+pub(in crate::http) async fn export(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let filter = filter::letters(&mut query, &caller);
+    let most = query.parsed("max", |text| match text.parse() {
+        Ok(most) if most > 0 => Ok(most),
+        _ => Err("a number from 1 on is expected; without it all are taken"),
+    });
+    query.end(&format!("{}, max", filter::NAMES))?;
+    let left = most.unwrap_or(u64::MAX);
+    let export = Export { hub, caller, filter, left, next: Some(None), names: VecDeque::new() };
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"dead-letters.ndjson\""),
+    ];
+    Ok((headers, Body::new(Lines(Some(Box::pin(export.piece()))))).into_response())
+}
+
+/// How far it is.
+struct Export {
+    hub: Arc<Hub>,
+    caller: Caller,
+    filter: LetterFilter,
+    /// So many more at most.
+    left: u64,
+    /// Where the next page begins, if there is one.
+    next: Option<Option<u64>>,
+    /// What is left of this one.
+    names: VecDeque<DeliveryId>,
+}
+
+impl Export {
+    /// Some lines more; none, if there are no more.
+    async fn piece(mut self) -> Result<Option<(Bytes, Export)>, StoreError> {
+        let mut lines = Vec::new();
+        while lines.len() < TOGETHER_BYTES && self.left > 0 {
+            let Some(id) = self.names.pop_front() else {
+                let Some(from) = self.next.take() else { break };
+                let letters =
+                    self.hub.store().dead_letters(self.filter.clone(), PageAt { from, size: PAGE }).await?;
+                self.next = letters.page.next.map(Some);
+                self.names.extend(letters.page.items.iter().map(|dead| dead.delivery.id));
+                continue;
+            };
+            // It may have been purged since.
+            let Some(whole) = self.hub.store().dead_letter(id).await? else { continue };
+            if !sees(&self.caller, &whole) {
+                continue;
+            }
+            let compared = may_compare(&self.hub, &self.caller, &whole).await;
+            let line = shown::whole(&self.hub, &self.caller, &whole, compared);
+            lines.extend_from_slice(line.to_string().as_bytes());
+            lines.push(b'\n');
+            self.left -= 1;
+        }
+        Ok((!lines.is_empty()).then(|| (lines.into(), self)))
+    }
+}
+
+type Piece = Pin<Box<dyn Future<Output = Result<Option<(Bytes, Export)>, StoreError>> + Send>>;
+
+/// The body. An error of the store ends it before its end, so that nobody takes it for the whole.
+struct Lines(Option<Piece>);
+
+impl http_body::Body for Lines {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let this = self.get_mut();
+        let Some(piece) = &mut this.0 else { return Poll::Ready(None) };
+        let done = ready!(piece.as_mut().poll(cx));
+        this.0 = None;
+        Poll::Ready(match done {
+            Ok(None) => None,
+            Ok(Some((bytes, export))) => {
+                this.0 = Some(Box::pin(export.piece()));
+                Some(Ok(Frame::data(bytes)))
+            }
+            Err(error) => Some(Err(error)),
+        })
+    }
+}

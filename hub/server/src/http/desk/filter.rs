@@ -1,0 +1,186 @@
+//! Which dead letters: the same names after a question mark and in a body.
+
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
+use seawall_hub_core::domain::letter::{Fingerprint, GroupFilter, GroupState, LetterFilter, Standing};
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use serde_json::Value;
+
+use super::super::access::Caller;
+use super::super::fields::Fields;
+use super::super::query::Query;
+use crate::source::cloudevents::time::moment;
+
+/// The names.
+pub(super) const NAMES: &str =
+    "service, rule, event, reason, status, group, standing, since, until, q, replayed";
+
+/// So many can be named one by one.
+const IDS_MAX: usize = 1_000;
+/// So many characters can be searched for.
+const TEXT_MAX: usize = 1_000;
+
+/// Those that were never replayed, and those that were. Of what was deleted nobody says either.
+const FRESH: [Standing; 2] = [Standing::Open, Standing::Parked];
+const REPLAYED: [Standing; 3] = [Standing::Replaying, Standing::Delivered, Standing::FailedAgain];
+
+/// Where a filter is written down.
+pub(super) trait Written {
+    /// What stands under this name, taken out.
+    fn said(&mut self, name: &str) -> Option<String>;
+    /// Something is wrong with it.
+    fn refuse(&mut self, name: &str, reason: String);
+}
+
+impl Written for Query {
+    fn said(&mut self, name: &str) -> Option<String> {
+        self.text(name)
+    }
+
+    fn refuse(&mut self, name: &str, reason: String) {
+        self.wrong(name, reason);
+    }
+}
+
+/// Numbers and lists may stand there as such.
+impl Written for Fields {
+    fn said(&mut self, name: &str) -> Option<String> {
+        let text = match self.any(name)? {
+            Value::String(text) => text,
+            value @ (Value::Number(_) | Value::Bool(_)) => value.to_string(),
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+            }
+            _ => {
+                self.wrong(name, "a text is expected");
+                return None;
+            }
+        };
+        if text.is_empty() {
+            // Whoever forgot to fill it in would get everything.
+            self.wrong(name, "it is empty; leave it out for all");
+            return None;
+        }
+        Some(text)
+    }
+
+    fn refuse(&mut self, name: &str, reason: String) {
+        self.wrong(name, reason);
+    }
+}
+
+/// Which dead letters, of those that the caller may see.
+pub(super) fn letters(from: &mut impl Written, caller: &Caller) -> LetterFilter {
+    LetterFilter {
+        service: parsed(from, "service", |text| Slug::new(text).map_err(|error| error.to_string())),
+        rule: parsed(from, "rule", |text| Slug::new(text).map_err(|error| error.to_string())),
+        event: from.said("event"),
+        reason: words(from, "reason", &Reason::ALL.map(|one| (one.word(), one))).first().copied(),
+        status: parsed(from, "status", |text| {
+            let status = text.parse().ok().filter(|status| (100..=999).contains(status));
+            status.ok_or_else(|| "a status from 100 to 999 is expected".into())
+        }),
+        group: parsed(from, "group", |text| {
+            Fingerprint::parse(text).ok_or_else(|| "it looks like `grp_0123456789abcdef`".into())
+        }),
+        standings: standings(from),
+        since: time(from, "since"),
+        before: time(from, "until"),
+        text: text(from),
+        ids: Vec::new(),
+        within: caller.within(),
+    }
+}
+
+/// The same in a body, where they can also be named one by one.
+pub(super) fn letters_or_ids(from: &mut Fields, caller: &Caller) -> LetterFilter {
+    let mut ids = Vec::new();
+    if from.has("ids") {
+        let texts = from.texts("ids");
+        if !(1..=IDS_MAX).contains(&texts.len()) {
+            let reason = format!(
+                "1 to {IDS_MAX} are expected; leave it out for all, or choose by what they have in common"
+            );
+            from.wrong("ids", reason);
+        }
+        for (place, text) in texts.iter().enumerate() {
+            match DeliveryId::parse(text) {
+                Some(id) => ids.push(id),
+                None => from.wrong(&format!("ids[{place}]"), "this is no id of a dead letter"),
+            }
+        }
+    }
+    LetterFilter { ids, ..letters(from, caller) }
+}
+
+/// Which groups, of those that the caller may see.
+pub(super) fn groups(query: &mut Query, caller: &Caller) -> GroupFilter {
+    GroupFilter {
+        service: query.parsed("service", Slug::new),
+        rule: query.parsed("rule", Slug::new),
+        states: words(query, "state", &GroupState::ALL.map(|state| (state.word(), state))),
+        services: caller.within().services,
+    }
+}
+
+fn parsed<T>(
+    from: &mut impl Written,
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Option<T> {
+    let text = from.said(name)?;
+    parse(&text).map_err(|reason| from.refuse(name, reason)).ok()
+}
+
+fn time(from: &mut impl Written, name: &str) -> Option<Millis> {
+    parsed(from, name, |text| {
+        moment(text).ok_or_else(|| format!("`{text}` is no time; it looks like `2026-01-31T12:00:00Z`"))
+    })
+}
+
+/// Words with commas between them.
+fn words<T: Copy>(from: &mut impl Written, name: &str, known: &[(&str, T)]) -> Vec<T> {
+    let Some(text) = from.said(name) else { return Vec::new() };
+    let mut all = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        match known.iter().find(|(known, _)| *known == word) {
+            Some((_, meant)) => all.push(*meant),
+            None => {
+                let known: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+                from.refuse(name, format!("`{word}` is none of {}", known.join(", ")));
+            }
+        }
+    }
+    all
+}
+
+fn standings(from: &mut impl Written) -> Vec<Standing> {
+    let asked = words(from, "standing", &Standing::ALL.map(|standing| (standing.word(), standing)));
+    let replayed = words(from, "replayed", &[("true", &REPLAYED[..]), ("false", &FRESH[..])]);
+    match (&asked[..], replayed.first()) {
+        (_, None) => asked,
+        ([], Some(replayed)) => replayed.to_vec(),
+        (asked, Some(replayed)) => {
+            let both: Vec<Standing> =
+                asked.iter().copied().filter(|standing| replayed.contains(standing)).collect();
+            if both.is_empty() {
+                from.refuse(
+                    "replayed",
+                    "together with `standing` it takes nothing; leave one of them out".into(),
+                );
+            }
+            both
+        }
+    }
+}
+
+fn text(from: &mut impl Written) -> Option<String> {
+    let text = from.said("q")?;
+    if text.chars().count() > TEXT_MAX {
+        from.refuse("q", format!("it may have {TEXT_MAX} characters"));
+    }
+    if !text.chars().any(char::is_alphanumeric) {
+        from.refuse("q", "there is no word in it".into());
+    }
+    Some(text)
+}

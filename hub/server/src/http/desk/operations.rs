@@ -1,0 +1,93 @@
+//! Work on many dead letters that goes on, or has ended.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
+use seawall_hub_core::domain::operation::{Operation, OperationId};
+use seawall_hub_core::port::store::Desk;
+use seawall_hub_core::service::{Steering, because};
+
+use super::super::access::Caller;
+use super::super::query::{Query, paged};
+use super::super::reply::{missing, refused, store_problem, success};
+use super::super::{Caught, Early, no_verb, nothing_here, split_verb};
+use super::{end, fields_of, reason, shown};
+use crate::hub::Hub;
+
+const VERBS: &str = "pause, resume, cancel";
+
+pub(in crate::http) async fn list(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Caught {
+    let mut query = Query::new(query.as_deref());
+    let page = query.page();
+    query.end("page_size, page_token")?;
+    Ok(match hub.store().operations(page).await {
+        Ok(mut page) => {
+            // A page may be short, and is not the last one for that.
+            page.items.retain(|operation| sees(&caller, operation));
+            success(StatusCode::OK, &paged(&page, "operations", |one| shown::operation(&hub, one)))
+        }
+        Err(error) => store_problem(&error),
+    })
+}
+
+pub(in crate::http) async fn get(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Caught {
+    let operation = find(&hub, &caller, &id).await?;
+    Ok(success(StatusCode::OK, &shown::operation(&hub, &operation)))
+}
+
+/// `POST …/operations/{id}:pause`, `:resume`, `:cancel`.
+pub(in crate::http) async fn act(
+    State(hub): State<Arc<Hub>>,
+    Extension(caller): Extension<Caller>,
+    Path(named): Path<String>,
+    body: Bytes,
+) -> Caught {
+    let Some((id, verb)) = split_verb(&named) else { return Ok(nothing_here()) };
+    let steering = match verb {
+        "pause" => Steering::Pause,
+        "resume" => Steering::Resume,
+        "cancel" => Steering::Cancel,
+        verb => return Ok(no_verb(verb, VERBS)),
+    };
+    let mut fields = fields_of(&body)?;
+    let reason = reason(&mut fields);
+    end(fields, "reason")?;
+    let operation = find(&hub, &caller, id).await?;
+    Ok(match because(reason, hub.steer_work(operation.id, steering)).await {
+        Ok(operation) => success(StatusCode::OK, &shown::operation(&hub, &operation)),
+        Err(why) => refused(why, "operation"),
+    })
+}
+
+/// Work that is for the caller to see. What is not answers exactly like one that is not there.
+async fn find(hub: &Hub, caller: &Caller, id: &str) -> Result<Operation, Early> {
+    let Some(id) = OperationId::parse(id) else { return Err(missing("operation").into()) };
+    match hub.store().operation(id).await {
+        Ok(Some(operation)) if sees(caller, &operation) => Ok(operation),
+        Ok(_) => Err(missing("operation").into()),
+        Err(error) => Err(store_problem(&error).into()),
+    }
+}
+
+/// Whether all that it may touch is for the caller to see.
+fn sees(caller: &Caller, operation: &Operation) -> bool {
+    let (touched, seen) = (&operation.filter.within, caller.within());
+    inside(touched.services.as_deref(), seen.services.as_deref())
+        && inside(touched.sources.as_deref(), seen.sources.as_deref())
+}
+
+/// Nothing stands for all of them.
+fn inside<T: PartialEq>(touched: Option<&[T]>, seen: Option<&[T]>) -> bool {
+    let all = |seen: &[T]| touched.is_some_and(|touched| touched.iter().all(|one| seen.contains(one)));
+    seen.is_none_or(all)
+}

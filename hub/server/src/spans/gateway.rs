@@ -1,0 +1,218 @@
+//! Calls through the gateway: a span for the call as its client sees it, and one below it for each attempt, which is what the
+//! upstream is told.
+//!
+//! A client that says that its trace is not sampled is believed: nothing is exported, and what it said is passed on as it is.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use seawall::Attempt;
+use seawall_http::{HttpError, Tell, Told};
+use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::transport::{NoAnswer, Whole};
+
+use super::{Kind, Open, Span, Spans};
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The bit of the flags that says that somebody keeps the trace.
+const SAMPLED: u8 = 1;
+
+/// A place in a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Context {
+    trace: TraceId,
+    span: u64,
+    flags: u8,
+}
+
+impl Context {
+    /// Of a `traceparent` that is one.
+    fn of(text: &str) -> Option<Self> {
+        let text = Some(text).filter(|text| crate::http::is_traceparent(text))?;
+        let number = |from: usize, to: usize| u64::from_str_radix(&text[from..to], 16).ok();
+        let flags = u8::try_from(number(53, 55)?).ok()?;
+        Some(Context { trace: TraceId::of(text)?, span: number(36, 52)?, flags })
+    }
+
+    fn is_sampled(self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    fn text(self) -> String {
+        format!("00-{}-{:016x}-{:02x}", self.trace, self.span, self.flags)
+    }
+
+    /// The attempt of this number below it: the same one has the same span, however often it is asked for.
+    fn attempt(self, number: u32) -> Self {
+        // Far apart for neighbours, as ids of spans should be.
+        let span = (self.span ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)).rotate_left(17);
+        Context { span: span.max(1), ..self }
+    }
+}
+
+/// A call through the gateway, as its client sees it.
+pub(crate) struct Passage {
+    open: Open,
+    context: Context,
+}
+
+impl Spans {
+    /// A call through the gateway begins. `said` is the trace that its client says it belongs to; without one, `own` is the trace
+    /// that begins with it. Nothing, if nobody wants to know. In a box, because mostly nobody does.
+    pub(crate) fn passage(
+        &self,
+        said: Option<&str>,
+        own: impl FnOnce() -> String,
+        (method, route): (&str, &str),
+        service: &str,
+    ) -> Option<Box<Passage>> {
+        let above = if self.are_wanted() { said.and_then(Context::of) } else { return None };
+        if above.is_some_and(|above| !above.is_sampled()) {
+            return None;
+        }
+        let span = u64::from_str_radix(&crate::http::random_hex::<8>(), 16).unwrap_or(1).max(1);
+        let context = match above {
+            Some(above) => Context { span, ..above },
+            None => Context { trace: TraceId::of(&format!("00-{}-", own()))?, span, flags: SAMPLED },
+        };
+        let open = self.begin(|| {
+            let mut span = Span::new(context.trace, context.span, format!("{method} {route}"), Kind::Server);
+            span.parent = above.map(|above| above.span);
+            span.text("http.request.method", method);
+            span.text("http.route", route);
+            span.text("seawall.service", service);
+            Some(span)
+        })?;
+        Some(Box::new(Passage { open, context }))
+    }
+
+    /// One attempt of a call that belongs to this trace, and what its peer is told of it. If nobody wants to know, that is what
+    /// was said.
+    pub(crate) fn try_of(
+        &self,
+        trace: Option<&str>,
+        (method, service): (&str, &Service),
+        attempt: Attempt,
+    ) -> (Option<Open>, Option<String>) {
+        let context = trace.and_then(Context::of);
+        let Some(context) = context.filter(|context| self.are_wanted() && context.is_sampled()) else {
+            return (None, trace.map(ToOwned::to_owned));
+        };
+        let told = context.attempt(attempt.number()).text();
+        (self.begin(|| Some(trying(context, method, service, attempt))), Some(told))
+    }
+}
+
+impl Passage {
+    /// What a `traceparent` says of it.
+    pub(crate) fn text(&self) -> String {
+        self.context.text()
+    }
+
+    /// Who tells of its attempts.
+    pub(crate) fn teller(&self, spans: &Spans, method: &str, service: &Arc<Service>) -> Arc<dyn Tell> {
+        let (spans, method, service) = (spans.clone(), method.to_owned(), service.clone());
+        Arc::new(Tries { spans, context: self.context, method, service })
+    }
+
+    /// It was answered so, and this went wrong with it.
+    pub(crate) fn answered(mut self, status: StatusCode, error: Option<String>) {
+        if let Some(span) = &mut self.open.span {
+            span.number("http.response.status_code", i64::from(status.as_u16()));
+        }
+        let error = error.or_else(|| status.is_server_error().then(|| status.to_string()));
+        self.open.end(error);
+    }
+}
+
+impl Open {
+    /// An attempt of `:call` has ended.
+    pub(crate) fn called(mut self, called: &Result<Whole, NoAnswer>) {
+        let error = match called {
+            Ok(whole) => {
+                if let Some(span) = &mut self.span {
+                    span.number("http.response.status_code", i64::from(whole.status));
+                }
+                whole.fault.map(|fault| fault.to_string())
+            }
+            Err(none) => Some(none.error.clone()),
+        };
+        self.end(error);
+    }
+}
+
+fn trying(above: Context, method: &str, service: &Service, attempt: Attempt) -> Span {
+    let context = above.attempt(attempt.number());
+    let mut span = Span::new(above.trace, context.span, format!("{method} {}", service.name), Kind::Client);
+    span.parent = Some(above.span);
+    span.text("http.request.method", method);
+    span.text("seawall.service", service.name.as_str());
+    if attempt.number() > 1 {
+        span.number("http.request.resend_count", i64::from(attempt.number()) - 1);
+    }
+    span
+}
+
+/// Tells of the attempts of a call that is passed on while it comes.
+struct Tries {
+    spans: Spans,
+    context: Context,
+    method: String,
+    service: Arc<Service>,
+}
+
+impl Tell for Tries {
+    fn begins(&self, attempt: Attempt) -> Box<dyn Told> {
+        let open = self.spans.begin(|| Some(trying(self.context, &self.method, &self.service, attempt)));
+        Box::new(Trying { open, status: None })
+    }
+
+    fn mark(&self, attempt: Attempt, headers: &mut HeaderMap) {
+        if let Ok(told) = HeaderValue::try_from(self.context.attempt(attempt.number()).text()) {
+            headers.insert(TRACEPARENT, told);
+        }
+    }
+}
+
+struct Trying {
+    open: Option<Open>,
+    status: Option<StatusCode>,
+}
+
+impl Told for Trying {
+    fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+        if let Some(span) = self.open.as_mut().and_then(|open| open.span.as_mut()) {
+            span.number("http.response.status_code", i64::from(status.as_u16()));
+        }
+    }
+
+    fn ended(self: Box<Self>, error: Option<&HttpError>) {
+        let Trying { open, status } = *self;
+        let refused = status.filter(|status| status.is_client_error() || status.is_server_error());
+        let error = error.map(ToString::to_string).or_else(|| refused.map(|status| status.to_string()));
+        if let Some(open) = open {
+            open.end(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OBS-3: a place in a trace is read and written as W3C has it; attempts have spans of their own.
+    #[test]
+    fn obs_3_a_place_in_a_trace_is_read_and_written() {
+        let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let context = Context::of(text).unwrap();
+        assert!(context.is_sampled());
+        assert_eq!(context.text(), text);
+        assert!(!Context::of(&text.replace("-01", "-00")).unwrap().is_sampled());
+        assert_eq!(Context::of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ä"), None);
+        let (first, second) = (context.attempt(1), context.attempt(2));
+        assert!(first != second && first != context && first.trace == context.trace);
+        assert_eq!(first, context.attempt(1));
+    }
+}
