@@ -17,6 +17,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
+use crate::history::History;
 use crate::numbers::Numbers;
 use crate::pulse::Pulse;
 use crate::seal::Keyring;
@@ -34,6 +35,7 @@ pub struct Hub {
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
+    history: History,
     pulse: Arc<Pulse>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
@@ -96,8 +98,9 @@ impl Hub {
         if spans.are_wanted() {
             inner.time_rules();
         }
+        let history = History::new(Numbers::of_process(), inner.now());
         let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
-        let hub = Hub { inner, folder, transport, keyring, spans, exporter, pulse, gates };
+        let hub = Hub { inner, folder, transport, keyring, spans, exporter, history, pulse, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         hub.take_over_the_end().await;
         Ok(hub)
@@ -118,6 +121,16 @@ impl Hub {
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
         self.store().broken().await
+    }
+
+    /// What happened lately.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Looks at the counters again and again, so that there is something to show.
+    pub(crate) async fn keep_history(&self) {
+        self.history.run(Numbers::of_process(), || self.now()).await;
     }
 
     /// Sends spans to the collector, if there is one, again and again.

@@ -5,6 +5,7 @@ pub mod client;
 mod credentials;
 mod dashboard;
 mod gateway;
+mod history;
 pub mod http;
 mod hub;
 pub mod log;

@@ -36,6 +36,28 @@ fn age(service: &Slug, due: &[Due], in_hand: Option<Millis>, (began, now): (Mill
     oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
 }
 
+/// How a service stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Which one.
+    pub service: Slug,
+    /// Deliveries in the hands of this process.
+    pub in_hand: usize,
+    /// What is in the store.
+    pub kept: Option<KeptStanding>,
+}
+
+/// What is in the store of a service, as of the last look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KeptStanding {
+    /// Deliveries that wait there, counted up to 10 000.
+    pub waiting: u32,
+    /// Dead letters that are open.
+    pub dead_letters: u64,
+    /// Since when the oldest delivery has been due, if one is.
+    pub due_since: Option<Millis>,
+}
+
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Records what there is now: deliveries in hand and in the store, dead letters, circuits, places in use. If the store does
     /// not answer, what is in it is left out: the rest is wanted all the more.
@@ -43,25 +65,48 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.registry().record_gauges();
         self.record_alerts().await;
         let now = self.now();
+        for Standing { service, in_hand, kept } in self.standings().await {
+            let name = || service.as_str().to_owned();
+            gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
+            let Some(KeptStanding { waiting, dead_letters, due_since }) = kept else { continue };
+            gauge!(numbers::WAITING, "service" => name()).set(f64::from(waiting));
+            gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name()).set(dead_letters as f64);
+            gauge!(numbers::OLDEST_DUE, "service" => name())
+                .set(due_since.map_or(0.0, |since| now.since(since).as_secs_f64()));
+        }
+    }
+
+    /// How each service stands. The store is looked into every few seconds at most, however often somebody asks.
+    pub async fn standings(&self) -> Vec<Standing> {
         let mut depths = self.depths.lock().await;
         let tick = self.clock.now();
         if depths.looked.is_none_or(|looked| tick.since(looked) >= LOOK_EVERY) {
             depths.known = self.look().await.ok();
             depths.looked = Some(tick);
         }
-        for (service, in_hand, oldest) in self.deliver.standing() {
-            let name = || service.as_str().to_owned();
-            gauge!(numbers::IN_HAND, "service" => name()).set(in_hand as f64);
-            let Some((census, due)) = &depths.known else { continue };
-            let waiting = census.waiting.iter().find(|(name, _)| *name == service);
-            gauge!(numbers::WAITING, "service" => name())
-                .set(waiting.map_or(0.0, |(_, count)| f64::from(*count)));
-            let open = census.dead_letters.iter().find(|(name, _)| *name == service);
-            gauge!(numbers::DEAD_LETTERS_OPEN, "service" => name())
-                .set(open.map_or(0.0, |(_, count)| *count as f64));
-            let age = age(&service, due, oldest, (self.began, now));
-            gauge!(numbers::OLDEST_DUE, "service" => name()).set(age.as_secs_f64());
-        }
+        let now = self.now();
+        let known = depths.known.as_ref().map(|(census, due)| {
+            let waiting: HashMap<&Slug, u32> =
+                census.waiting.iter().map(|(name, count)| (name, *count)).collect();
+            let dead: HashMap<&Slug, u64> =
+                census.dead_letters.iter().map(|(name, count)| (name, *count)).collect();
+            let due: HashMap<&Slug, &Due> = due.iter().map(|due| (&due.service, due)).collect();
+            (waiting, dead, due)
+        });
+        let standing = |(service, in_hand, oldest): (Slug, usize, Option<Millis>)| {
+            let kept = known.as_ref().map(|(waiting, dead, due)| {
+                let due = due.get(&service).and_then(|due| due.fresh.into_iter().chain(due.again).min());
+                // What a start before had in hand is due since ever, and so since this one began.
+                let due = due.map(|due| if due.0 > 0 { due } else { self.began });
+                KeptStanding {
+                    waiting: waiting.get(&service).copied().unwrap_or_default(),
+                    dead_letters: dead.get(&service).copied().unwrap_or_default(),
+                    due_since: oldest.into_iter().chain(due).min().filter(|oldest| *oldest < now),
+                }
+            });
+            Standing { service, in_hand, kept }
+        };
+        self.deliver.standing().into_iter().map(standing).collect()
     }
 
     /// For how long the oldest delivery of each service has been due, if the store says that these are.

@@ -35,6 +35,7 @@ pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
 pub use desk::{Again, Difference, Edit, Edited, Preview, Steering, Work, curl, differences, record};
 pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
 pub use failure::{failure, last_word};
+pub use gauges::{KeptStanding, Standing};
 pub use hub::{Hub, Refused};
 pub use keys::ADMIN;
 pub use retain::Pruned;

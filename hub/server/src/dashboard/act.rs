@@ -2,7 +2,7 @@
 //!
 //! A form says which call it is in `_method` and `_path`, where to go afterwards in `_to`, what to say there in `_done`, and why in
 //! `_reason`; all other fields are the body. A field's name is a path into it, `policy.retry.max_attempts`, and may say what kind of
-//! value it is: `rate:number`, `paused:flag`, `body:json`, `ids:list`. What is empty is left out. The script of the pages sends the
+//! value it is: `rate:number`, `paused:flag`, `body:json`, `ids:list`, `headers:pairs`. What is empty is left out. The script of the pages sends the
 //! same as JSON and shows what is wrong beside the fields; without it, a page does.
 
 use std::sync::Arc;
@@ -46,12 +46,15 @@ pub(super) async fn act(
         Ok(wish) => wish,
         Err(word) => return Ok(failed(by_script, StatusCode::BAD_REQUEST, &json!({"message": word}), &word)),
     };
-    let reason = wish.reason.as_deref();
+    let (reason, wish_path) = (wish.reason.as_deref(), &*wish.path);
     let answer = dashboard.ask(&session, wish.method, &wish.path, wish.body.as_ref(), reason).await?;
     if !answer.status.is_success() {
         return Ok(failed(by_script, answer.status, &answer.whole, &answer.message()));
     }
-    dashboard.live.forget();
+    // What only looks changes nothing, and comes with every key that somebody types.
+    if !wish_path.ends_with(":evaluate") {
+        dashboard.live.forget();
+    }
     if by_script {
         return Ok(as_json(answer.status, &answer.whole));
     }
@@ -129,6 +132,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         }),
         "flag" => Some(json!(matches!(value, "on" | "true" | "1"))),
         "json" => serde_json::from_str(value).ok(),
+        "pairs" => Some(pairs(value)),
         "list" => Some(value.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).collect()),
         _ => Some(json!(value)),
     };
@@ -143,12 +147,40 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         let Value::Object(inner) = inner else { return Err(format!("{path}: `{part}` is a value already")) };
         place = inner;
     }
-    match (place.get_mut(last), value) {
+    let value = match (place.remove(last), value) {
         // Several boxes of one name.
-        (Some(Value::Array(there)), Value::Array(mut more)) => there.append(&mut more),
-        (_, value) => drop(place.insert(last.to_owned(), value)),
-    }
+        (Some(Value::Array(mut there)), Value::Array(more)) => {
+            there.extend(more);
+            Value::Array(there)
+        }
+        (Some(there), value) => over(value, there),
+        (None, value) => value,
+    };
+    place.insert(last.to_owned(), value);
     Ok(())
+}
+
+/// What has a field of its own wins over the same in a piece of JSON.
+fn over(under: Value, top: Value) -> Value {
+    let (Value::Object(mut both), Value::Object(top)) = (under, top.clone()) else { return top };
+    for (name, value) in top {
+        let value = match both.remove(&name) {
+            Some(under) => over(under, value),
+            None => value,
+        };
+        both.insert(name, value);
+    }
+    Value::Object(both)
+}
+
+/// Lines of `name: value`.
+fn pairs(text: &str) -> Value {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let pair = |line: &str| {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        (name.trim().to_owned(), json!(value.trim()))
+    };
+    Value::Object(lines.map(pair).collect())
 }
 
 #[cfg(test)]
@@ -159,14 +191,15 @@ mod tests {
     #[test]
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
-                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z";
+                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
         assert_eq!((token.as_deref(), wish.method, &*wish.to), (Some("t"), Method::PUT, "/services"));
         assert_eq!(wish.reason.as_deref(), Some("because"));
         let expected = json!({
             "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y", "z"],
-            "policy": {"retry": {"max_attempts": 5}, "rate": 0.5},
+            "headers": {"x-a": "b:c", "x-d": ""},
+            "policy": {"retry": {"max_attempts": 5, "x": 1}, "rate": 0.5},
         });
         assert_eq!(wish.body, Some(expected));
     }

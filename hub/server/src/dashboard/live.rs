@@ -128,7 +128,7 @@ impl Watching {
         }
         // A key that was taken back sees nothing more.
         let key = self.dashboard.hub.key_with(&self.session.key.hash)?;
-        let page = (key.name.to_string(), self.page.clone());
+        let page = (key.name.to_string(), format!("{}{}", self.session.origin(), self.page));
         let now = CLOCK.now();
         if let Some(text) = self.dashboard.live.fresh(&page, now) {
             return Some(text);

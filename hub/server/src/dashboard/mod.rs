@@ -13,7 +13,9 @@
 
 mod act;
 mod ask;
+mod asked;
 mod assets;
+mod charts;
 mod guard;
 mod live;
 mod login;
@@ -66,7 +68,7 @@ impl Dashboard {
     fn page(&self, session: &Session, name: &str, what: Value) -> Shown {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
-            path => session.path(), flash => session.flash(), ..what
+            path => session.path(), flash => session.flash(), origin => session.origin(), ..what
         };
         Ok(html(StatusCode::OK, self.render(name, frame)?, session.flash().is_some()))
     }

@@ -36,6 +36,8 @@ pub(super) struct Session {
     csrf: String,
     path: String,
     flash: Option<String>,
+    /// Where the hub is, as whoever asks sees it.
+    origin: String,
 }
 
 impl Session {
@@ -57,6 +59,11 @@ impl Session {
     /// What was said about the last action, to be shown once.
     pub(super) fn flash(&self) -> Option<&str> {
         self.flash.as_deref()
+    }
+
+    /// The address of the hub, as this browser knows it: for what is shown to be copied.
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// What the key may do, by the words of its scopes: a page shows no action that would be refused.
@@ -84,8 +91,19 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
         let cookie = cookie(&parts.headers, COOKIE).ok_or_else(nobody)?;
         let key = opened(dashboard, cookie).ok_or_else(nobody)?;
         let flash = self::cookie(&parts.headers, FLASH).and_then(said);
-        Ok(Session { key, csrf: csrf(cookie), path, flash })
+        Ok(Session { key, csrf: csrf(cookie), path, flash, origin: origin(&parts.headers) })
     }
+}
+
+/// What does not look like a host is none: it is put into commands that people copy.
+fn origin(headers: &HeaderMap) -> String {
+    let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_host = |host: &&str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+    };
+    let host = said("host").filter(is_host).unwrap_or("localhost:8480");
+    let scheme = said("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
+    format!("{scheme}://{host}")
 }
 
 /// The key of a session, if both are still good.

@@ -7,8 +7,13 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 25] = [
     ("base.html", include_str!("templates/base.html")),
+    ("deliveries.html", include_str!("templates/deliveries.html")),
+    ("delivery.html", include_str!("templates/delivery.html")),
+    ("event.html", include_str!("templates/event.html")),
+    ("events.html", include_str!("templates/events.html")),
+    ("flow.html", include_str!("templates/flow.html")),
     ("group.html", include_str!("templates/group.html")),
     ("groups.html", include_str!("templates/groups.html")),
     ("letter.html", include_str!("templates/letter.html")),
@@ -18,6 +23,16 @@ const TEMPLATES: [(&str, &str); 10] = [
     ("operations.html", include_str!("templates/operations.html")),
     ("overview.html", include_str!("templates/overview.html")),
     ("parts.html", include_str!("templates/parts.html")),
+    ("rule.html", include_str!("templates/rule.html")),
+    ("rule_form.html", include_str!("templates/rule_form.html")),
+    ("rule_try.html", include_str!("templates/rule_try.html")),
+    ("rules.html", include_str!("templates/rules.html")),
+    ("service.html", include_str!("templates/service.html")),
+    ("service_form.html", include_str!("templates/service_form.html")),
+    ("services.html", include_str!("templates/services.html")),
+    ("source.html", include_str!("templates/source.html")),
+    ("source_form.html", include_str!("templates/source_form.html")),
+    ("sources.html", include_str!("templates/sources.html")),
 ];
 
 pub(super) fn templates() -> Environment<'static> {
@@ -31,6 +46,7 @@ pub(super) fn templates() -> Environment<'static> {
     all.add_filter("count", |number: Value| counted(as_f64(&number)));
     all.add_filter("ms", |number: Value| millis(as_f64(&number)));
     all.add_filter("encoded", |text: String| encoded(&text));
+    all.add_filter("lasting", |text: String| lasting(&text));
     all.add_filter("pretty", pretty);
     all.add_filter("short", |text: String, most: usize| short(&text, most));
     all.add_function("chart", chart);
@@ -72,6 +88,16 @@ fn millis(number: f64) -> String {
         number if number < 60_000.0 => format!("{:.1} s", number / 1_000.0),
         number => format!("{:.0} min", number / 60_000.0),
     }
+}
+
+/// `259200000ms` as `3d`: in the largest unit that it is a whole number of.
+fn lasting(text: &str) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let Some(millis) = text.strip_suffix("ms").and_then(|number| number.parse::<u64>().ok()) else {
+        return text.to_owned();
+    };
+    let whole = UNITS.iter().find(|(size, _)| millis > 0 && millis % size == 0);
+    whole.map_or_else(|| text.to_owned(), |(size, unit)| format!("{}{unit}", millis / size))
 }
 
 /// For a place in a path or a query.
@@ -206,6 +232,9 @@ mod tests {
         assert_eq!(shown, ["0", "7.2", "999", "1 234", "12.3 k", "4.5 M"]);
         let shown: Vec<String> = [0.25, 7.25, 250.0, 2_500.0, 150_000.0].into_iter().map(millis).collect();
         assert_eq!(shown, ["250 µs", "7.2 ms", "250 ms", "2.5 s", "2 min"]);
+        let shown: Vec<String> =
+            ["259200000ms", "3600000ms", "90000ms", "1ms", "0ms", "x"].into_iter().map(lasting).collect();
+        assert_eq!(shown, ["3d", "1h", "90s", "1ms", "0ms", "x"]);
     }
 
     /// UI-1, SEC-1: what is put into a drawing is escaped, and a text is escaped in every template.

@@ -28,8 +28,10 @@ pub(super) async fn get(
         Err(error) => return Ok(super::reply::store_problem(&error)),
     };
     let guard = hub.guard(&service.name);
+    let explained = guard.as_ref().map(|guard| guard.explain());
     let Some(breaker) = guard.as_ref().and_then(|guard| guard.breaker()) else {
-        return Ok(success(StatusCode::OK, &json!({"state": null, "note": "its policy has no breaker"})));
+        let data = json!({"state": null, "note": "its policy has no breaker", "guard": explained});
+        return Ok(success(StatusCode::OK, &data));
     };
     let (counts, window) = (breaker.counts(), breaker.window());
     let moves: Vec<Value> = history
@@ -45,6 +47,7 @@ pub(super) async fn get(
         "state": circuit_word(&hub, &service.name), "reason": breaker.reason().as_deref(),
         "policy": breaker.explain(), "opened": counts.opened, "refused": counts.refused,
         "window": {"calls": window.calls, "failures": window.failures, "slow": window.slow}, "history": moves,
+        "guard": explained,
     });
     Ok(success(StatusCode::OK, &data))
 }

@@ -31,14 +31,17 @@ const OPEN: [Stands; 7] = [
 
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.
-const WORDS: [(&str, &[Stands]); 6] = [
+const WORDS: [(&str, &[Stands]); 7] = [
     ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased, Stands::Suspect]),
     ("inFlight", &[Stands::Leased]),
     ("waiting", &[Stands::Waiting, Stands::Stalled]),
     ("held", &OPEN),
     ("delivered", &[Stands::Delivered]),
     ("deadLettered", &[Stands::DeadLettered]),
+    (NOT_ENDED, &OPEN),
 ];
+/// Whatever it is called, it has not ended.
+const NOT_ENDED: &str = "open";
 
 /// A delivery of a service that is paused is held, wherever it is.
 fn word(hub: &Hub, kept: &Kept) -> &'static str {
@@ -134,7 +137,7 @@ fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'stati
         states: asked.map(|(_, states)| states.to_vec()).unwrap_or_default(),
         reason: query.word("reason", &reasons),
     };
-    (filter, asked.map(|(word, _)| word))
+    (filter, asked.map(|(word, _)| word).filter(|word| *word != NOT_ENDED))
 }
 
 pub(super) async fn list(

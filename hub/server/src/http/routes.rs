@@ -13,7 +13,7 @@ use seawall_hub_core::domain::key::Scope;
 use super::desk::{self, groups, letters, many, operations};
 use super::{
     actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, evaluate, events, gateway,
-    keys, metrics, openapi, rules, secrets, services, sources,
+    keys, metrics, openapi, ops, rules, secrets, services, sources,
 };
 use crate::hub::Hub;
 
@@ -146,6 +146,9 @@ fn ops() -> Vec<Route> {
         route(POST, "/api/v1/ops/operations/{id}:pause", Operate, "Nothing more begins", post(operations::act)),
         route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "It goes on; what a canary has stopped goes on without one", post(operations::act)),
         route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "It ends; what has begun goes on by itself", post(operations::act)),
+        route(GET, "/api/v1/ops/overview", Read, "How things stand, and what needs a person", get(ops::overview)),
+        route(GET, "/api/v1/ops/services", Read, "How each service stands", get(ops::services)),
+        route(GET, "/api/v1/ops/history", Read, "What happened lately, in points over time", get(ops::history)),
         route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
         route(GET, "/api/v1/ops/alerts", Read, "Incidents, the newest first", get(alerts::list)),
         route(GET, "/api/v1/ops/alerts/{id}", Read, "An incident, with who was told", get(alerts::get)),

@@ -596,3 +596,92 @@ async fn prm_1_a_webhook_is_acknowledged_when_it_is_kept() {
     }
     assert_eq!(send().await, (202, 1));
 }
+
+/// UI-2: the overview says what needs a person, the worst first, with what waits for it; and to a key that is for one service
+/// nothing of others.
+#[tokio::test]
+async fn ui_2_the_overview_names_what_needs_a_person() {
+    let mut api = Api::new().await;
+    let event = json!({"id": "1", "type": "order.created"});
+    api.ask(Method::POST, "/api/v1/registry/services/mail:pause", Some(ADMIN), &Value::Null).await;
+    let force = "/api/v1/registry/services/billing/circuit:forceOpen";
+    api.ask(Method::POST, force, Some(ADMIN), &json!({"reason": "their migration"})).await;
+    assert_eq!(api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await.0, 202);
+    let limited = api.key("limited", json!({"scopes": ["read"], "services": ["mail"]})).await;
+    let overview = "/api/v1/ops/overview";
+    let (_, whole) = api.ask(Method::GET, overview, Some(ADMIN), &Value::Null).await;
+    let whole = &whole["data"];
+    let matters: Vec<(&str, &str, u64)> = whole["attention"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                one["kind"].as_str().unwrap(),
+                one["service"].as_str().unwrap(),
+                one["waiting"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(matters, [("circuit", "billing", 1), ("paused", "mail", 1)]);
+    let first = &whole["attention"][0];
+    assert!(
+        first["message"].as_str().unwrap().contains("their migration") && first["since"].is_string(),
+        "{first}"
+    );
+    assert_eq!(whole["services"]["byCircuit"]["forcedOpen"], 1);
+    assert_eq!((&whole["services"]["paused"], &whole["services"]["total"]), (&json!(1), &json!(2)));
+    let (_, part) = api.ask(Method::GET, overview, Some(&limited), &Value::Null).await;
+    assert!(!part.to_string().contains("billing") && part["data"]["events"].is_null(), "{part}");
+    assert_eq!(part["data"]["attention"].as_array().unwrap().len(), 1);
+    let history = |query: &str| format!("/api/v1/ops/history{query}");
+    assert_eq!(api.ask(Method::GET, &history(""), Some(&limited), &Value::Null).await.0, 403);
+    assert_eq!(api.ask(Method::GET, &history("?service=billing"), Some(&limited), &Value::Null).await.0, 404);
+    assert_eq!(api.ask(Method::GET, &history("?service=mail"), Some(&limited), &Value::Null).await.0, 200);
+}
+
+/// UI-2: a page of services is as large as it is asked to be, goes on where the one before ended, and can be searched.
+#[tokio::test]
+async fn ui_2_services_come_in_pages() {
+    let mut api = Api::new().await;
+    for number in 0..5 {
+        let service = json!({"name": format!("peer-{number}"), "address": "http://127.0.0.1:1"});
+        api.ask(Method::POST, "/api/v1/registry/services", Some(ADMIN), &service).await;
+    }
+    let (mut token, mut seen) = (String::new(), Vec::new());
+    for _ in 0..10 {
+        let path = format!("/api/v1/ops/services?search=PEER&page_size=2&page_token={token}");
+        let (status, page) = api.ask(Method::GET, &path, Some(ADMIN), &Value::Null).await;
+        assert_eq!((status, &page["data"]["total"]), (200, &json!(5)));
+        let names = page["data"]["services"].as_array().unwrap().iter();
+        seen.extend(names.map(|one| one["name"].as_str().unwrap().to_owned()));
+        token = page["data"]["nextPageToken"].as_str().unwrap().to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["peer-0", "peer-1", "peer-2", "peer-3", "peer-4"]);
+    let force = "/api/v1/registry/services/peer-3/circuit:forceOpen";
+    api.ask(Method::POST, force, Some(ADMIN), &json!({"reason": "a test"})).await;
+    let path = "/api/v1/ops/services?sort=trouble&page_size=1";
+    let (_, page) = api.ask(Method::GET, path, Some(ADMIN), &Value::Null).await;
+    assert_eq!(page["data"]["services"][0]["name"], "peer-3");
+}
+
+/// UI-2: what has not ended can be asked for in one word, whatever it waits for.
+#[tokio::test]
+async fn ui_2_deliveries_that_have_not_ended_are_found_together() {
+    let mut api = Api::new().await;
+    api.ask(Method::POST, "/api/v1/registry/services/mail:pause", Some(ADMIN), &Value::Null).await;
+    let event = json!({"id": "1", "type": "order.created"});
+    api.ask(Method::POST, "/api/v1/bridge/events", Some(ADMIN), &event).await;
+    let (_, page) =
+        api.ask(Method::GET, "/api/v1/bridge/deliveries?state=open", Some(ADMIN), &Value::Null).await;
+    let states: std::collections::BTreeSet<&str> = page["data"]["deliveries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states.into_iter().collect::<Vec<_>>(), ["held", "pending"], "{page}");
+}

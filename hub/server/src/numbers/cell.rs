@@ -54,7 +54,7 @@ impl GaugeFn for Level {
 }
 
 /// OpenTelemetry's bounds for seconds, and some below and above them: a disk answers sooner, and a peer later.
-const SECONDS: &[f64] = &[
+pub(super) const SECONDS: &[f64] = &[
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5,
     5.0, 7.5, 10.0, 30.0, 60.0,
 ];
@@ -95,6 +95,11 @@ impl Buckets {
             sum: AtomicU64::new(0),
             max: AtomicU64::new(0),
         }
+    }
+
+    /// Adds what was counted, size by size.
+    pub(super) fn add_to(&self, sums: &mut [u64]) {
+        sums.iter_mut().zip(&self.counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

@@ -8,6 +8,7 @@
 mod actuator;
 mod cell;
 mod prometheus;
+mod totals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use self::cell::{Buckets, Level, Total};
+pub(crate) use self::totals::{CLASSES, Totals};
 
 /// A label of a metric has so many values at most; whatever comes later is counted together, as [`OTHER`].
 pub const VALUES_MAX: usize = 1_000;

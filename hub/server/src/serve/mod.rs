@@ -53,11 +53,12 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<Output = ()>) {
     let closing = Arc::new(AtomicBool::new(false));
     let api = Dashboard::beside(http::api(hub.clone()), hub.clone(), closing.clone());
-    let door = Arc::new(Door { api, gateway: Gateway::new(hub) });
+    let door = Arc::new(Door { api, gateway: Gateway::new(hub.clone()) });
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stopping);
     let mut observing = pin!(door.gateway.observe());
+    let mut looking = pin!(hub.keep_history());
     loop {
         let room = connections.len() < CONNECTIONS_MAX;
         tokio::select! {
@@ -72,6 +73,7 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
             Some(_) = connections.join_next() => {}
             () = &mut stopping => break,
             () = &mut observing => {}
+            () = &mut looking => {}
         }
     }
     closing.store(true, Ordering::Release);

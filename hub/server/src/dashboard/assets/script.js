@@ -69,6 +69,15 @@
     reason.focus();
   });
 
+  // What has a field of its own wins over the same in a piece of JSON.
+  const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  const over = (under, top) => {
+    if (!isObject(under) || !isObject(top)) return top === undefined ? under : top;
+    const both = { ...under };
+    for (const name in top) both[name] = over(under[name], top[name]);
+    return both;
+  };
+
   // The fields of a form as the body of a call: the same as the server reads from a form.
   const read = (form, submitter) => {
     const call = { method: "POST", body: {} };
@@ -78,18 +87,25 @@
       if (name[0] === "_") { call[name.slice(1)] = raw; continue; }
       if (raw === "") continue;
       const [path, kind = "text"] = name.split(":");
-      const parts = path.split(".");
-      const last = parts.pop();
-      let place = call.body;
-      for (const part of parts) place = place[part] ??= {};
       let value = raw;
       if (kind === "number") value = Number(raw);
       else if (kind === "flag") value = raw === "on" || raw === "true" || raw === "1";
-      else if (kind === "list") value = (place[last] || []).concat(raw.split(/[,\n]/).map((one) => one.trim()).filter(Boolean));
+      else if (kind === "list") value = raw.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
       else if (kind === "json") {
         try { value = JSON.parse(raw); } catch (error) { return { wrong: [{ field: path, reason: `this is no JSON: ${error.message}` }] }; }
       }
-      place[last] = value;
+      else if (kind === "pairs") {
+        value = {};
+        for (const line of raw.split("\n").filter((line) => line.trim())) {
+          const [name, ...rest] = line.split(":");
+          value[name.trim()] = rest.join(":").trim();
+        }
+      }
+      const parts = path.split(".");
+      const last = parts.pop();
+      let place = call.body;
+      for (const part of parts) place = isObject(place[part]) ? place[part] : place[part] = {};
+      place[last] = kind === "list" ? (place[last] || []).concat(value) : over(value, place[last]);
     }
     if (!Object.keys(call.body).length) delete call.body;
     return { call };
@@ -115,7 +131,7 @@
     clear(form);
     const rest = [];
     for (const { field, reason } of errors || []) {
-      const input = $$("[name]", form).find((one) => one.name.split(":")[0] === field);
+      const input = $$("[name]", form).find((one) => one.name.split(":")[0] === field && !one.matches(":disabled"));
       if (!input || input.type === "hidden") { rest.push(`${field}: ${reason}`); continue; }
       const said = document.createElement("span");
       said.className = "field-wrong";
@@ -156,6 +172,7 @@
       if (ok) {
         clear(form);
         form.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: answer }));
+        if (form.dataset.answer) { said(form.dataset.answer, answer.data); refresh(); return; }
         const to = (what.to || "").replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(answer.data?.[name] ?? ""));
         if (to && to !== location.pathname + location.search) location.assign(to);
         else { toast(what.done || "Done."); refresh(); }
@@ -229,6 +246,65 @@
     stream.addEventListener("page", (event) => put(event.data));
     addEventListener("pagehide", () => stream.close());
   } else if (lamp) lamp.hidden = true;
+
+  // What a call has answered, in lines.
+  const said = (id, data) => {
+    const box = document.getElementById(id);
+    const word = (value) => typeof value === "string" ? value : JSON.stringify(value);
+    box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${word(value)}`).join("\n");
+    box.hidden = false;
+  };
+
+  // Fields that belong to one choice are there when it is chosen, and not sent otherwise.
+  for (const choice of $$("[data-choose]")) {
+    const choose = () => {
+      for (const part of $$(`[data-when^="${choice.dataset.choose}="]`)) {
+        part.disabled = part.dataset.when !== `${choice.dataset.choose}=${choice.value}`;
+        part.hidden = part.disabled;
+      }
+    };
+    choice.addEventListener("change", choose);
+    choose();
+  }
+
+  // A rule's request beside the rule, while it is typed.
+  const rule = $("form[data-preview]");
+  if (rule) {
+    const [box, chosen, own, sample] = ["preview", "preview-event", "preview-own", "preview-sample"].map((id) => document.getElementById(id));
+    const node = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name || "" });
+    const outcome = (name, word, text) => {
+      const line = node("p", " " + text);
+      line.prepend(node("span", word, "badge " + name));
+      return line;
+    };
+    const drawn = (made) => {
+      if (made.outcome === "otherType") return [outcome("warn", "another type", "the rule is not for events of this type")];
+      if (made.outcome === "filtered") return [outcome("", "filtered", made.reason || "the filter does not take it")];
+      if (made.outcome !== "request") return [outcome("bad", "can't be made", `${made.field}: ${made.reason}`)];
+      const { method, url, path, headers, body, bodyText } = made.request;
+      const head = [`${method} ${url || path}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join("\n");
+      const parts = [outcome("good", "sends", "exactly this" + (made.orderingKey ? `, in the order of ${made.orderingKey}` : "")), node("pre", head)];
+      if (bodyText) parts.push(node("pre", body === null ? bodyText : JSON.stringify(body, null, 2)));
+      return parts;
+    };
+    let timer, turn = 0;
+    const look = async () => {
+      const mine = ++turn;
+      const { call: what, wrong } = read(rule);
+      const body = { rule: { name: "preview", ...what?.body } };
+      if (wrong) return box.replaceChildren(outcome("bad", "not yet", `${wrong[0].field}: ${wrong[0].reason}`));
+      if (!body.rule.eventType) return;
+      if (chosen.value) body.eventId = chosen.value;
+      else try { body.event = JSON.parse(sample.value); } catch (error) { return box.replaceChildren(outcome("bad", "the event", `is no JSON: ${error.message}`)); }
+      const { ok, answer } = await call({ method: "POST", path: "/api/v1/registry/rules:evaluate", body }).catch(() => ({ answer: {} }));
+      if (mine !== turn) return;
+      const problems = (answer.errors || []).map(({ field, reason }) => outcome("bad", field.replace(/^rule\./, ""), reason));
+      box.replaceChildren(...(ok ? drawn(answer.data) : problems.length ? problems : [outcome("bad", "no answer", answer.message || "The hub can't be reached.")]));
+    };
+    const soon = () => { own.hidden = chosen.value !== ""; clearTimeout(timer); timer = setTimeout(look, 250); };
+    for (const part of [rule, chosen, sample]) part.addEventListener("input", soon);
+    soon();
+  }
 
   // For scripts of single pages.
   window.seawall = { call, toast, refresh, read, show, clear };

@@ -1,7 +1,18 @@
 //! The pages, one file for each subject.
 
+mod deliveries;
 mod desk;
+mod events;
 mod overview;
+mod policy;
+mod rule_form;
+mod rules;
+mod service_form;
+mod services;
+mod sources;
+
+#[cfg(test)]
+mod flow_tests;
 
 use std::sync::Arc;
 
@@ -10,7 +21,8 @@ use axum::routing::get;
 
 use super::Dashboard;
 
-/// Every page. What is at a path is shown for whoever is logged in, and nobody else.
+/// Every page. What is at a path is shown for whoever is logged in, and nobody else. A name can't begin with `_`, so what is new
+/// is in nobody's way.
 pub(super) fn router() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/", get(overview::page))
@@ -21,4 +33,21 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/deadLetters/{id}", get(desk::letter))
         .route("/operations", get(desk::operations))
         .route("/operations/{id}", get(desk::operation))
+        .route("/services", get(services::list))
+        .route("/services/_new", get(service_form::fresh))
+        .route("/services/{name}", get(services::page))
+        .route("/services/{name}/edit", get(service_form::edit))
+        .route("/rules", get(rules::list))
+        .route("/rules/_new", get(rule_form::fresh))
+        .route("/rules/{name}", get(rules::page))
+        .route("/rules/{name}/edit", get(rule_form::edit))
+        .route("/rules/{name}/try", get(rules::attempt))
+        .route("/events", get(events::list))
+        .route("/events/{id}", get(events::page))
+        .route("/deliveries", get(deliveries::list))
+        .route("/deliveries/{id}", get(deliveries::page))
+        .route("/sources", get(sources::list))
+        .route("/sources/_new", get(sources::fresh))
+        .route("/sources/{name}", get(sources::page))
+        .route("/sources/{name}/edit", get(sources::edit))
 }

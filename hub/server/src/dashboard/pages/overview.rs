@@ -1,15 +1,47 @@
-//! What is broken, since when, and what to do about it.
+//! What is broken, since when, what it costs, and what to do about it.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use minijinja::context;
+use serde_json::Value;
 
+use crate::dashboard::ask::view;
+use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, Shown, charts};
 
-pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
-    let services = dashboard.get(&session, "/api/v1/registry/services").await?;
-    let groups = dashboard.get_if(&session, "/api/v1/bridge/deadLetterGroups?state=open&page_size=10").await;
-    dashboard.page(&session, "overview.html", context! { services, groups })
+/// So many services are tiles here; those that need a look come first, and all are on the page of services.
+const TILES: usize = 24;
+
+pub(super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    RawQuery(query): RawQuery,
+) -> Shown {
+    let minutes = span(&Asked::of(query.as_deref()));
+    let overview = dashboard.get_json(&session, "/api/v1/ops/overview").await?;
+    let tiles = format!("/api/v1/ops/services?sort=trouble&page_size={TILES}");
+    let services = dashboard.get_json(&session, &tiles).await?;
+    // A key for some services sees no history of all.
+    let history = dashboard.get_json(&session, &format!("/api/v1/ops/history?minutes={minutes}")).await.ok();
+    let lines = history.as_ref().map(charts::lines);
+    let rules = dashboard.get_json(&session, "/api/v1/registry/rules").await?;
+    let rules = rules.as_array().map_or(0, Vec::len);
+    let newest = dashboard.get_json(&session, "/api/v1/bridge/events?page_size=1").await.ok();
+    let events = newest.is_none_or(|page| page["events"].as_array().is_some_and(|all| !all.is_empty()));
+    let begins = overview["services"]["total"] == Value::from(0) || rules == 0 || !events;
+    // For the commands that are shown.
+    let service = services["services"][0]["name"].as_str().map(ToOwned::to_owned);
+    let (overview, services) = (view(&overview), view(&services));
+    dashboard.page(
+        &session,
+        "overview.html",
+        context! { overview, services, lines, minutes, rules, events, begins, service },
+    )
+}
+
+/// Five minutes, unless somebody wants to see the hour.
+pub(super) fn span(asked: &Asked) -> &'static str {
+    if asked.get("minutes") == Some("60") { "60" } else { "5" }
 }

@@ -261,6 +261,11 @@ fn deliveries() -> Vec<Operation> {
     vec![
         op(GET, "/api/v1/bridge/deliveries").gives(200, "DeliveryPage").with(FILTER).with(PAGE).fails(&["invalid"]),
         op(GET, "/api/v1/bridge/deliveries/{id}").gives(200, "DeliveryWithAttempts"),
+        op(GET, "/api/v1/ops/overview").gives(200, "Overview").in_memory()
+            .more("Of what the key may see. What is in the store is looked up every five seconds at most"),
+        op(GET, "/api/v1/ops/services").gives(200, "StandingPage").with(&["service", "search", "circuit", "sort"]).with(PAGE).fails(&["invalid"]).in_memory(),
+        op(GET, "/api/v1/ops/history").gives(200, "History").with(&["service", "minutes"]).fails(&["invalid", "notFound"]).in_memory()
+            .more("Of one service, or of all together. It is kept in memory, and begins anew when the hub starts"),
         op(GET, "/api/v1/ops/audit").gives(200, "AuditPage").with(PAGE).fails(&["invalid"]),
         op(POST, "/api/v1/ops/secrets:rotate").gives(200, "SecretsRotated").fails(&["conflict"]),
     ]

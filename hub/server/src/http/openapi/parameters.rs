@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{Schema, between, count, list, pattern, switch, text, time, words};
-use super::shapes::{event_pattern, fingerprint, operation_id, reasons, slug, states};
+use super::shapes::{event_pattern, fingerprint, operation_id, reasons, slug, states_asked_for};
 
 /// A parameter by its name, and where it stands.
 pub(super) fn parameter(name: &str) -> Value {
@@ -19,8 +19,24 @@ pub(super) fn parameter(name: &str) -> Value {
         "service" => ("query", slug(), "To this service"),
         "rule" => ("query", slug(), "Of this rule"),
         "event" => ("query", text().not_empty(), "Of the event with this id"),
-        "state" => ("query", states(), "In this state"),
+        "state" => ("query", states_asked_for(), "In this state; `open` are all that have not ended"),
         "reason" => ("query", reasons(), "Dead for this reason"),
+        "search" => ("query", text().not_empty(), "Only those with this in their name or address"),
+        "circuit" => (
+            "query",
+            words(&["closed", "halfOpen", "open", "forcedOpen", "forcedClosed"]),
+            "Only those whose circuit stands so",
+        ),
+        "sort" => (
+            "query",
+            words(&["name", "trouble"]).usually(json!("name")),
+            "By name, or those first that need a look",
+        ),
+        "minutes" => (
+            "query",
+            words(&["5", "60"]).usually(json!("5")),
+            "How far back: 5 in points of 5 seconds, or 60 in points of 30 seconds",
+        ),
         "status" => ("query", between(100, 999), "With this last status"),
         "group" => ("query", fingerprint(), "Of this group"),
         "standing" => (

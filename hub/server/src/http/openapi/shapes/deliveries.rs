@@ -18,8 +18,15 @@ pub(super) fn shapes() -> Vec<Named> {
 }
 
 /// The states of a delivery, as the API calls them.
-pub(in super::super) fn states() -> Schema {
-    words(&["pending", "inFlight", "waiting", "held", "delivered", "deadLettered"])
+const STATES: [&str; 6] = ["pending", "inFlight", "waiting", "held", "delivered", "deadLettered"];
+
+pub(super) fn states() -> Schema {
+    words(&STATES)
+}
+
+/// And what somebody may ask for beside them.
+pub(in super::super) fn states_asked_for() -> Schema {
+    words(&[STATES.as_slice(), &["open"]].concat())
 }
 
 /// Why a delivery has become a dead letter.

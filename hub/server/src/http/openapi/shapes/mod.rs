@@ -11,13 +11,14 @@ mod ops;
 mod rules;
 mod services;
 mod sources;
+mod standing;
 
 use serde_json::{Map, Value};
 
 use super::schema::Schema;
 
 pub(super) use self::common::{event_pattern, slug};
-pub(super) use self::deliveries::{reasons, states};
+pub(super) use self::deliveries::{reasons, states_asked_for};
 pub(super) use self::desk::{fingerprint, operation_id};
 
 /// A shape with its name.
@@ -37,6 +38,7 @@ pub(super) fn all() -> Map<String, Value> {
         desk_input::shapes(),
         ops::shapes(),
         alerts::shapes(),
+        standing::shapes(),
     ];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }

@@ -199,5 +199,6 @@ fn circuit() -> Schema {
         may("refused", count(0)),
         may("window", window.says("What it has counted")),
         may("history", list(moved).says("The newest first")),
+        need("guard", text().or_null().says("The whole policy in words, with the values in force")),
     ])
 }

@@ -692,6 +692,16 @@ async fn operations(caller: &mut Caller) {
     for path in ["/metrics", "/openapi.json", "/docs"] {
         caller.gets(200, ask(&format!("GET {path}"), &[])).await;
     }
+    caller.gets(200, ask("GET /api/v1/ops/overview", &[])).await;
+    let standings = "GET /api/v1/ops/services";
+    caller.gets(200, ask(standings, &[])).await;
+    caller.gets(200, ask(standings, &[]).query("?search=bill&circuit=closed&sort=trouble&page_size=2")).await;
+    caller.gets(422, ask(standings, &[]).query("?circuit=ajar")).await;
+    let history = "GET /api/v1/ops/history";
+    caller.gets(200, ask(history, &[])).await;
+    caller.gets(200, ask(history, &[]).query("?service=billing&minutes=60")).await;
+    caller.gets(404, ask(history, &[]).query("?service=nobody")).await;
+    caller.gets(422, ask(history, &[]).query("?minutes=7")).await;
     caller.gets(200, ask("GET /api/v1/ops/audit", &[]).query("?page_size=3")).await;
     caller.gets(422, ask("GET /api/v1/ops/audit", &[]).query("?who=me")).await;
     caller.gets(200, ask("POST /api/v1/ops/secrets:rotate", &[])).await;

@@ -1,0 +1,35 @@
+//! Points over time as the lines that a chart has.
+
+use minijinja::{Value as View, context};
+use serde_json::Value;
+
+/// The lines of what the API calls a history.
+pub(super) fn lines(history: &Value) -> View {
+    let seconds = history["secondsPerPoint"].as_f64().unwrap_or(1.0);
+    let points: &[Value] = history["points"].as_array().map_or(&[], Vec::as_slice);
+    let line = |name: &str| -> Vec<f64> { points.iter().map(|point| number(&point[name])).collect() };
+    let rate = |name: &str| -> Vec<f64> { line(name).into_iter().map(|count| count / seconds).collect() };
+    let mut classes: Vec<(String, f64)> = Vec::new();
+    let mut errors = Vec::with_capacity(points.len());
+    for point in points {
+        let mut sum = 0.0;
+        for (class, count) in point["errors"].as_object().into_iter().flatten() {
+            sum += number(count);
+            match classes.iter_mut().find(|(known, _)| known == class) {
+                Some((_, sum)) => *sum += number(count),
+                None => classes.push((class.clone(), number(count))),
+            }
+        }
+        errors.push(sum / seconds);
+    }
+    classes.retain(|(_, count)| *count > 0.0);
+    classes.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    context! {
+        enough => points.len() > 1, events => rate("events"), sends => rate("sends"), delivered => rate("delivered"),
+        retried => rate("retried"), failed => rate("failed"), errors, p50 => line("p50Ms"), p95 => line("p95Ms"), classes,
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}

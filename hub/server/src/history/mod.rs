@@ -1,0 +1,222 @@
+//! What happened lately, in points over time: for charts, and for "how is it going now".
+//!
+//! # Why not only metrics?
+//! Whoever has a Prometheus keeps weeks. Whoever has none still wants to see the last hour, on the page where the trouble is. So
+//! the hub looks at its own counters every five seconds and keeps the differences: a point for each look of the last five
+//! minutes, and one for each half minute of the last hour.
+//!
+//! It is kept in memory, and is bounded: a service in which something has happened costs about 7 KB, one in which nothing has
+//! costs next to nothing, and there are no more services in it than a metric has labels. A restart begins anew.
+
+mod point;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use seawall_hub_core::domain::time::Millis;
+
+use self::point::Packed;
+pub(crate) use self::point::Point;
+use crate::numbers::{Numbers, Totals};
+
+/// So often the counters are looked at.
+pub(crate) const EVERY: Duration = Duration::from_secs(5);
+/// So many of these points are kept: five minutes.
+const FINE: usize = 60;
+/// So many of them make one of the other kind,
+const TOGETHER: u64 = 6;
+/// of which so many are kept: an hour.
+const COARSE: usize = 120;
+
+/// How far somebody looks back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Span {
+    /// Five minutes, in points of five seconds.
+    Minutes,
+    /// An hour, in points of half a minute.
+    Hour,
+}
+
+impl Span {
+    /// The seconds of one point.
+    pub(crate) const fn seconds(self) -> u64 {
+        match self {
+            Span::Minutes => EVERY.as_secs(),
+            Span::Hour => EVERY.as_secs() * TOGETHER,
+        }
+    }
+}
+
+/// What happened lately.
+#[derive(Debug)]
+pub(crate) struct History {
+    began: Millis,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// How often somebody has looked.
+    looks: u64,
+    /// When the last points ended.
+    fine_at: [Millis; FINE],
+    coarse_at: [Millis; COARSE],
+    /// Of all services together.
+    all: Track,
+    services: HashMap<String, Track>,
+    /// Events come to the hub, and to no service.
+    events_before: u64,
+    events_gathered: u64,
+    fine_events: [u32; FINE],
+    coarse_events: [u32; COARSE],
+}
+
+/// One service.
+#[derive(Debug, Default)]
+struct Track {
+    before: Totals,
+    /// Since the last half minute.
+    gathered: Totals,
+    /// Only where something has happened.
+    points: Option<Box<Points>>,
+}
+
+#[derive(Debug)]
+struct Points {
+    fine: [Packed; FINE],
+    coarse: [Packed; COARSE],
+}
+
+impl Track {
+    /// What has come since the last look, and a point of it at this place.
+    fn look(&mut self, now: Totals, fine: usize) -> Totals {
+        let lately = now.since(&self.before);
+        self.before = now;
+        self.put(&lately, fine);
+        lately
+    }
+
+    fn put(&mut self, lately: &Totals, fine: usize) {
+        self.gathered.add(lately);
+        if self.points.is_none() && lately.is_nothing() {
+            return;
+        }
+        let empty =
+            || Box::new(Points { fine: [Packed::default(); FINE], coarse: [Packed::default(); COARSE] });
+        self.points.get_or_insert_with(empty).fine[fine] = Packed::of(lately);
+    }
+
+    fn gather(&mut self, coarse: usize) {
+        let gathered = std::mem::take(&mut self.gathered);
+        if let Some(points) = &mut self.points {
+            points.coarse[coarse] = Packed::of(&gathered);
+        }
+    }
+}
+
+/// The place of the look with this number in a ring.
+fn place(look: u64, ring: usize) -> usize {
+    usize::try_from(look % ring as u64).unwrap_or(0)
+}
+
+impl History {
+    /// From now on. What was counted before does not count.
+    pub(crate) fn new(numbers: &Numbers, now: Millis) -> Self {
+        let known = |(name, before)| (name, Track { before, ..Track::default() });
+        let inner = Inner {
+            looks: 0,
+            fine_at: [now; FINE],
+            coarse_at: [now; COARSE],
+            all: Track::default(),
+            services: numbers.of_services().into_iter().map(known).collect(),
+            events_before: numbers.events_accepted(),
+            events_gathered: 0,
+            fine_events: [0; FINE],
+            coarse_events: [0; COARSE],
+        };
+        History { began: now, inner: Mutex::new(inner) }
+    }
+
+    /// Since when it is kept: when the hub was started.
+    pub(crate) fn began(&self) -> Millis {
+        self.began
+    }
+
+    /// Looks again and again.
+    pub(crate) async fn run(&self, numbers: &Numbers, now: impl Fn() -> Millis) {
+        let mut every = tokio::time::interval(EVERY);
+        // One that comes late is late; two at once would be one point with everything and one with nothing.
+        every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        every.tick().await;
+        loop {
+            every.tick().await;
+            self.look_now(numbers, now());
+        }
+    }
+
+    /// Looks once.
+    pub(crate) fn look_now(&self, numbers: &Numbers, now: Millis) {
+        self.look(numbers.of_services(), numbers.events_accepted(), now);
+    }
+
+    /// A point for each service, of what was counted since the last look.
+    fn look(&self, seen: HashMap<String, Totals>, events: u64, now: Millis) {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        let fine = place(inner.looks, FINE);
+        inner.looks += 1;
+        let mut all = Totals::default();
+        for (name, totals) in seen {
+            all.add(&inner.services.entry(name).or_default().look(totals, fine));
+        }
+        inner.all.put(&all, fine);
+        let came = events.saturating_sub(inner.events_before);
+        (inner.events_before, inner.fine_at[fine]) = (events, now);
+        inner.events_gathered += came;
+        inner.fine_events[fine] = u32::try_from(came).unwrap_or(u32::MAX);
+        if inner.looks.is_multiple_of(TOGETHER) {
+            let coarse = place(inner.looks / TOGETHER - 1, COARSE);
+            inner.services.values_mut().chain([&mut inner.all]).for_each(|track| track.gather(coarse));
+            inner.coarse_at[coarse] = now;
+            let gathered = std::mem::take(&mut inner.events_gathered);
+            inner.coarse_events[coarse] = u32::try_from(gathered).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// The points of a service, or of all together, the oldest first. Events only of all.
+    pub(crate) fn points(&self, service: Option<&str>, span: Span) -> Vec<Point> {
+        let inner = self.lock();
+        let track = match service {
+            Some(name) => inner.services.get(name),
+            None => Some(&inner.all),
+        };
+        let points = track.and_then(|track| track.points.as_deref());
+        let (looks, ring) = match span {
+            Span::Minutes => (inner.looks, FINE),
+            Span::Hour => (inner.looks / TOGETHER, COARSE),
+        };
+        (looks.saturating_sub(ring as u64)..looks)
+            .map(|look| {
+                let at = place(look, ring);
+                let (time, events, packed) = match span {
+                    Span::Minutes => {
+                        (inner.fine_at[at], inner.fine_events[at], points.map(|points| points.fine[at]))
+                    }
+                    Span::Hour => {
+                        (inner.coarse_at[at], inner.coarse_events[at], points.map(|points| points.coarse[at]))
+                    }
+                };
+                let events = service.is_none().then_some(events);
+                packed.unwrap_or_default().unpacked(time, events)
+            })
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;
