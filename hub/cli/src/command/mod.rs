@@ -8,8 +8,10 @@ mod completions;
 mod deliveries;
 mod dlq;
 mod events;
+mod follow;
 mod health;
 mod keys;
+mod operations;
 mod resource;
 mod rules;
 mod send;
@@ -46,6 +48,9 @@ pub(crate) enum Asking {
     /// Dead letters: deliveries that were given up.
     #[command(subcommand)]
     Dlq(dlq::Verb),
+    /// Work on many dead letters: how far it is, and its brake.
+    #[command(subcommand)]
+    Operations(operations::Verb),
     /// The circuits of services.
     #[command(subcommand)]
     Circuits(circuits::Verb),
@@ -84,6 +89,7 @@ impl Asking {
                 Asking::Events(verb) => verb.run(&session).await,
                 Asking::Deliveries(verb) => verb.run(&session).await,
                 Asking::Dlq(verb) => verb.run(&session).await,
+                Asking::Operations(verb) => verb.run(&session).await,
                 Asking::Circuits(verb) => verb.run(&session).await,
                 Asking::Keys(verb) => verb.run(&session).await,
                 Asking::Audit(audit) => audit.run(&session).await,

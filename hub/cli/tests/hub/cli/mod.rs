@@ -4,6 +4,7 @@
 
 mod alone;
 mod bridge;
+mod desk;
 mod gateway;
 mod registry;
 mod sending;
