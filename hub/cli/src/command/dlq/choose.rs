@@ -81,7 +81,7 @@ pub(crate) struct Choice {
     ids: Vec<String>,
     #[command(flatten)]
     filter: Filter,
-    /// Given up for this reason: refused, gone, impossible, attempts, age or deleted.
+    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
     #[arg(long, value_name = "REASON")]
     cause: Option<String>,
     /// All that there are.

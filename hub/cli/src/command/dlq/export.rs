@@ -17,7 +17,7 @@ use crate::talk::Session;
 pub(crate) struct Export {
     #[command(flatten)]
     filter: Filter,
-    /// Given up for this reason: refused, gone, impossible, attempts, age or deleted.
+    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
     #[arg(long, visible_alias = "cause")]
     reason: Option<String>,
     /// So many at most.

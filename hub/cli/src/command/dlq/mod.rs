@@ -62,7 +62,7 @@ pub(crate) enum Verb {
     List {
         #[command(flatten)]
         filter: Filter,
-        /// Given up for this reason: refused, gone, impossible, attempts, age or deleted.
+        /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
         #[arg(long, visible_alias = "cause")]
         reason: Option<String>,
         #[command(flatten)]
