@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 use clap::Args;
 use seawall_hub_server::client::{Ask, path_part};
 
-use super::DEAD_LETTERS;
 use super::choose::Filter;
+use super::{DEAD_LETTERS, letters};
 use crate::failure::{Done, Failure, REFUSED};
 use crate::output::{Progress, note};
 use crate::talk::Session;
@@ -41,9 +41,9 @@ impl Export {
         let ended = loop {
             match pieces.next().await {
                 Ok(Some(piece)) => {
-                    lines += piece.iter().filter(|byte| **byte == b'\n').count();
+                    lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
                     to.write_all(&piece).map_err(|error| self.unwritten(error))?;
-                    progress.at(0, &format!("{lines} dead letters"));
+                    progress.at(0, &letters(lines));
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
@@ -54,9 +54,9 @@ impl Export {
         match (ended, &self.out) {
             (Err(error), _) => Err(session
                 .broke_off(&error)
-                .and(format!("{lines} dead letters came, and more were to come: this is not the whole"))),
+                .and(format!("{} came, and more were to come: this is not the whole", letters(lines)))),
             (Ok(()), Some(file)) => {
-                note(&format!("{lines} dead letters are in `{file}`"));
+                note(&format!("{} are in `{file}`", letters(lines)));
                 Ok(())
             }
             (Ok(()), None) => Ok(()),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::super::deliveries;
 use super::super::follow::{self, follow};
 use super::choose::{Choice, Chosen, Many, by_ids};
-use super::{COLUMNS, DEAD_LETTERS, groups, letter, path};
+use super::{COLUMNS, DEAD_LETTERS, groups, letter, letters, path};
 use crate::confirm::sure;
 use crate::failure::{Done, Failure, NOT_ALL, REFUSED};
 use crate::output::{cell, note};
@@ -298,10 +298,6 @@ impl Work<'_> {
                 .and("`seawall dlq list` with the same filter shows what there is"),
         }
     }
-}
-
-fn letters(count: u64) -> String {
-    if count == 1 { "1 dead letter".into() } else { format!("{count} dead letters") }
 }
 
 fn capital(word: &str) -> String {

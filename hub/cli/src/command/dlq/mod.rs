@@ -105,6 +105,10 @@ fn path(id: &str, verb: &str) -> String {
     format!("{DEAD_LETTERS}/{}{verb}", path_part(id))
 }
 
+fn letters(count: u64) -> String {
+    if count == 1 { "1 dead letter".into() } else { format!("{count} dead letters") }
+}
+
 impl Verb {
     pub(super) async fn run(self, session: &Session) -> Done {
         match self {

@@ -1,12 +1,13 @@
 //! The dead letter desk from the command line.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::{Ran, Scene, command, ran, text};
-use crate::harness::until;
+use crate::harness::{read_message, until};
 use crate::peer::Mood;
 
 /// Some failed again, or the canary stopped it.
@@ -334,6 +335,22 @@ fn hub_10_dead_letters_are_exported_line_by_line() {
     scene.dlq(&["export", "--standing", "lost"]).wrong(1, &["standing: `lost` is none of open"]);
     ran(command(&scene.url(), &["dlq", "export"]).env("SEAWALL_KEY", "other"), "").wrong(4, &["(401"]);
     ran(&mut command("http://127.0.0.1:1", &["dlq", "export"]), "").wrong(5, &["no hub answers"]);
+}
+
+/// HUB-10: what breaks off is not taken for the whole: it ends with 5, and says so.
+#[test]
+fn hub_10_an_export_that_breaks_off_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let hub = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_message(&mut BufReader::new(stream.try_clone().unwrap())).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"id\":\"a\"}\n").unwrap();
+    });
+    let broken = ran(&mut command(&address, &["dlq", "export"]), "");
+    hub.join().unwrap();
+    let broken = broken.wrong(5, &["broke off", "1 dead letter came", "this is not the whole"]);
+    assert_eq!(broken.out, "{\"id\":\"a\"}\n");
 }
 
 /// HUB-6, HUB-10: work is begun and left alone, halted, watched by a program a line at a time, let go on, and ended.
