@@ -13,6 +13,8 @@ Exit codes:
   3  there is no such thing
   4  not allowed: the key is missing, unknown, or not for this (401, 403)
   5  the hub can't be reached, or answers that it can't serve (5xx)
+  6  work on dead letters has ended, and not all of it went well: some failed again, or the canary stopped it
+  130  Ctrl-C; work that was followed goes on
 
 Examples:
   seawall serve --data-dir ./data
@@ -58,10 +60,42 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("events show", &["A-7"]),
     ("deliveries list", &["--service billing --state waiting"]),
     ("deliveries show", &["ID --watch"]),
-    ("dlq list", &["--service billing --reason refused"]),
-    ("dlq show", &["ID"]),
-    ("dlq replay", &["ID --reason 'their bug is fixed'", "ID --mode same --again"]),
+    ("dlq groups", &["", "--service billing --state open,acknowledged"]),
+    ("dlq group", &["grp_0d4d16df37c8e19d"]),
+    ("dlq ack", &["grp_0d4d16df37c8e19d --note 'INC-42, Ada is at it'"]),
+    ("dlq resolve", &["grp_0d4d16df37c8e19d --reason 'the rule is mended'"]),
+    ("dlq reopen", &["grp_0d4d16df37c8e19d"]),
+    ("dlq note", &["ID 'the customer was told'", "grp_0d4d16df37c8e19d ''"]),
+    (
+        "dlq list",
+        &["--service billing --reason refused", "--standing open --since 2h --search 'no customer'"],
+    ),
+    ("dlq show", &["ID", "ID --raw > event.json"]),
+    ("dlq curl", &["ID"]),
+    (
+        "dlq replay",
+        &[
+            "ID --reason 'their bug is fixed'",
+            "ID --mode same --again",
+            "--group grp_0d4d16df37c8e19d --dry-run",
+            "--group grp_0d4d16df37c8e19d --rate 20 --canary 1,10,100",
+            "--service billing --since 2h --yes --detach --reason INC-42",
+        ],
+    ),
+    ("dlq edit", &["ID --data data.json", "ID --path /v2/invoices --header 'x-version: 2' --dry-run"]),
+    ("dlq park", &["ID ID --reason 'legal looks at them'", "--service billing --search test"]),
+    ("dlq unpark", &["ID", "--all --yes"]),
+    ("dlq delete", &["ID", "--standing delivered --until 7d --yes"]),
+    ("dlq restore", &["ID", "--service billing"]),
+    ("dlq purge", &["--standing deleted", "--standing deleted --force --reason 'asked to forget them'"]),
+    ("dlq export", &["--service billing --out dead.jsonl", "--since 1d | jq -r .event"]),
     ("dlq discard", &["ID --reason 'a test order'"]),
+    ("operations list", &[""]),
+    ("operations show", &["OP"]),
+    ("operations watch", &["OP", "OP --json"]),
+    ("operations pause", &["OP --reason 'they are slow'"]),
+    ("operations resume", &["OP"]),
+    ("operations cancel", &["OP --reason 'the wrong group'"]),
     ("circuits list", &[""]),
     ("circuits show", &["billing"]),
     ("circuits reset", &["billing --reason 'it is back'"]),

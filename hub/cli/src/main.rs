@@ -2,6 +2,7 @@
 
 mod backup;
 mod command;
+mod confirm;
 mod examples;
 mod failure;
 mod files;

@@ -9,8 +9,10 @@ mod completions;
 mod deliveries;
 mod dlq;
 mod events;
+mod follow;
 mod health;
 mod keys;
+mod operations;
 mod resource;
 mod rules;
 mod send;
@@ -47,6 +49,9 @@ pub(crate) enum Asking {
     /// Dead letters: deliveries that were given up.
     #[command(subcommand)]
     Dlq(dlq::Verb),
+    /// Work on many dead letters: how far it is, and its brake.
+    #[command(subcommand)]
+    Operations(operations::Verb),
     /// The circuits of services.
     #[command(subcommand)]
     Circuits(circuits::Verb),
@@ -88,6 +93,7 @@ impl Asking {
                 Asking::Events(verb) => verb.run(&session).await,
                 Asking::Deliveries(verb) => verb.run(&session).await,
                 Asking::Dlq(verb) => verb.run(&session).await,
+                Asking::Operations(verb) => verb.run(&session).await,
                 Asking::Circuits(verb) => verb.run(&session).await,
                 Asking::Alerts(verb) => verb.run(&session).await,
                 Asking::Keys(verb) => verb.run(&session).await,

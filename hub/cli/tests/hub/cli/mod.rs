@@ -5,6 +5,7 @@
 mod alerts;
 mod alone;
 mod bridge;
+mod desk;
 mod gateway;
 mod registry;
 mod sending;
