@@ -331,7 +331,10 @@ async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
             scene.hub.replay(&once_more).await.unwrap();
             scene.hub.move_letter(all[1], Tray::Bin).await.unwrap();
             let refused = scene.hub.move_letter(all[1], Tray::Nowhere).await;
-            assert!(matches!(&refused, Err(Refused::Conflict(why)) if why.contains("replaying")), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(Refused::Conflict(why)) if why.contains("replaying")),
+                "{refused:?}"
+            );
             let purge = Work { task: Task::Purge, ..replay(1, &[]) };
             let purged = scene.hub.begin_work(&purge).await.unwrap();
             let purged = until(&scene, purged.id, |operation| operation.run.has_ended()).await;

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -21,7 +22,7 @@ use crate::harness::{Client, Hub, Reply, SEAWALL, within};
 const LETTERS: &str = "/api/v1/bridge/deadLetters";
 const OPERATIONS: &str = "/api/v1/ops/operations";
 const SERVICE: &str = "/api/v1/registry/services/peer";
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Whoever has halted a replay has peace after this long.
 const PEACE: Duration = Duration::from_secs(1);
 /// So many replays that nobody has tried may have begun.
@@ -38,25 +39,27 @@ struct Desk {
     letters: BTreeMap<String, String>,
     seed: u64,
     chance: Chance,
+    /// So long may anything take.
+    patience: Duration,
 }
 
 impl Desk {
     /// So many dead letters of a peer that is healed by now.
     fn new(count: usize, policy: &Value) -> Self {
         let (seed, ground) = (chance::seed(), Folder::new());
-        let (sink, hub) = (Sink::start(seed, Mood::REFUSING), Hub::start(&ground.folder()));
+        let (sink, hub) = (Sink::start(seed, Mood::REFUSING), Hub::ready(spawn(&ground)).unwrap());
         let service =
             json!({"name": "peer", "address": format!("http://{}", sink.address()), "policy": policy});
         hub.must("POST", "/api/v1/registry/services", &service);
-        let rule =
-            json!({"name": "all", "eventType": "*", "service": "peer", "method": "POST", "path": "/all/{{ id }}"});
+        let rule = json!({"name": "all", "eventType": "*", "service": "peer", "method": "POST", "path": "/all/{{ id }}"});
         hub.must("POST", "/api/v1/registry/rules", &rule);
         let letters = refused(&hub.address, count);
-        within(PATIENCE, "all are dead letters", || open_in_groups(&hub) == count as u64);
+        let patience = PATIENCE + Duration::from_millis(20) * count as u32;
+        within(patience, "all are dead letters", || open_in_groups(&hub) == count as u64);
         sink.be(Mood::Kind);
         sink.take();
         let chance = Chance::new(seed ^ 0x9E3B);
-        Desk { ground, hub, sink, letters, seed, chance }
+        Desk { ground, hub, sink, letters, seed, chance, patience }
     }
 
     /// Killed with -9, whatever it does.
@@ -66,7 +69,7 @@ impl Desk {
     }
 
     fn start_again(&mut self) {
-        self.hub = Hub::start(&self.ground.folder());
+        self.hub = Hub::ready(spawn(&self.ground)).unwrap();
     }
 
     /// Begins a replay of all.
@@ -91,7 +94,7 @@ impl Desk {
         let mut operation = Value::Null;
         let began = Instant::now();
         while operation["state"] != state || operation["progress"]["underWay"] != 0 {
-            assert!(began.elapsed() < PATIENCE, "seed {}: it is not {state}: {operation}", self.seed);
+            assert!(began.elapsed() < self.patience, "seed {}: it is not {state}: {operation}", self.seed);
             thread::sleep(Duration::from_millis(20));
             operation = self.operation(id);
         }
@@ -100,7 +103,7 @@ impl Desk {
 
     /// So many deliveries have come.
     fn arrived(&self, count: usize) {
-        within(PATIENCE, "so many have come", || self.sink.count() >= count);
+        within(self.patience, "so many have come", || self.sink.count() >= count);
     }
 
     /// A fresh event is delivered: whatever was to be sent before it has had its time.
@@ -194,6 +197,11 @@ impl Desk {
     }
 }
 
+/// Its log has a line for each dead letter.
+fn spawn(ground: &Folder) -> Child {
+    Hub::command(Path::new(SEAWALL), &ground.folder()).stderr(Stdio::null()).spawn().unwrap()
+}
+
 fn name(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no name")).to_owned()
 }
@@ -262,7 +270,7 @@ fn prm_1_a_replay_of_thousands_that_is_killed_20_times_sends_each_once() {
             let most = Duration::from_millis(60);
             let time = desk.chance.between(Duration::ZERO, most);
             desk.kill();
-            let mut process = Hub::command(Path::new(SEAWALL), &desk.ground.folder()).spawn().unwrap();
+            let mut process = spawn(&desk.ground);
             thread::sleep(time);
             desk.ground.crash(&mut process);
             desk.sink.next_life();
@@ -302,7 +310,7 @@ fn hub_6_a_replay_that_is_halted_leaves_the_peer_alone() {
     let _alone = alone();
     let mut desk = Desk::new(2_000, &json!({}));
     let id = desk.replay_all(2_000, false);
-    desk.arrived(200);
+    desk.arrived(600);
     let (paused, halted) = (desk.steer(&id, "pause"), Instant::now());
     assert_eq!(paused["state"], "paused", "{paused}");
     desk.ended(&id, "paused");
@@ -318,14 +326,17 @@ fn hub_6_a_replay_that_is_halted_leaves_the_peer_alone() {
     assert_eq!((desk.sink.count(), &desk.operation(&id)["state"]), (begun + 2, &json!("paused")));
 
     desk.steer(&id, "resume");
-    desk.arrived(begun + 2 + 200);
+    desk.arrived(begun + 2 + 400);
     let (_, halted) = (desk.steer(&id, "cancel"), Instant::now());
     let cancelled = desk.ended(&id, "cancelled");
     let quiet = desk.last_new_after(halted);
     desk.fence("after-cancel");
     thread::sleep(PEACE);
     let (replayed, failed) = desk.judge();
-    eprintln!("seed {}: paused at {begun}, the last came {took:.2?} after; cancelled at {replayed}, {quiet:.2?} after", desk.seed);
+    eprintln!(
+        "seed {}: paused at {begun}, the last came {took:.2?} after; cancelled at {replayed}, {quiet:.2?} after",
+        desk.seed
+    );
     assert!(took <= PEACE && quiet <= PEACE, "{took:?} {quiet:?}");
     let progress = &cancelled["progress"];
     assert_eq!((&progress["begun"], &progress["delivered"]), (&json!(replayed), &json!(replayed - failed)));
@@ -407,7 +418,8 @@ fn prm_2_twenty_clicks_at_once_send_once() {
 #[test]
 fn hub_6_a_replay_waits_for_its_service_and_lets_fresh_events_pass() {
     let _alone = alone();
-    let mut desk = Desk::new(1_500, &json!({"bulkhead": {"max_calls": 1}}));
+    let mut desk =
+        Desk::new(1_500, &json!({"bulkhead": {"max_calls": 1}, "breaker": {"consecutive_failures": 5}}));
     desk.hub.must("POST", &format!("{SERVICE}:pause"), &Value::Null);
     let id = desk.replay_all(10_000, false);
     let begun = |desk: &Desk| desk.operation(&id)["progress"]["begun"].as_u64().unwrap();
@@ -460,8 +472,13 @@ fn hub_6_a_replay_waits_for_its_service_and_lets_fresh_events_pass() {
         passed.push(order.iter().filter(between).count());
     }
     passed.sort_unstable();
-    eprintln!("seed {}: {} fresh events during a replay; replays sent while one waited: {passed:?}", desk.seed, sent.len());
+    eprintln!(
+        "seed {}: {} fresh events during a replay; replays sent while one waited: {passed:?}",
+        desk.seed,
+        sent.len()
+    );
     assert!(passed.len() >= 10, "{} were sent while it went on", passed.len());
-    assert!(passed[passed.len() / 2] <= 8, "fresh ones wait for replays: {passed:?}");
+    // Hundreds of replays are in line at that time.
+    assert!(passed[passed.len() * 9 / 10] <= 4, "fresh ones wait for replays: {passed:?}");
     assert_eq!(desk.judge(), (1_500, 0));
 }
