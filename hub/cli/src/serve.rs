@@ -1,6 +1,5 @@
 //! `seawall serve`.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use seawall::task::shutdown::{Phase, Shutdown};
+use seawall::task::shutdown::Shutdown;
 use seawall_hub_server::log::Log;
 use seawall_hub_server::{Hub, Options, http};
 use tokio::net::TcpListener;
@@ -16,6 +15,7 @@ use tracing::{error, info};
 
 use crate::reload::Reload;
 use crate::settings::{Said, Settings, file};
+use crate::stand::stand;
 
 /// Runs the hub.
 #[derive(Args)]
@@ -39,7 +39,7 @@ pub(crate) struct Serve {
 }
 
 /// The last lines have so long to get out; whoever reads them may be gone.
-const FLUSH_MAX: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -69,7 +69,12 @@ impl Serve {
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         info!(target: "seawall", version, dataDir = folder, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
-        let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
+        let options = Options {
+            allow_egress,
+            new_secret_key,
+            otlp_endpoint: settings.otlp_endpoint.clone(),
+            demo: None,
+        };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
         hub.keep_for(settings.retention);
         let listener = TcpListener::bind(settings.listen)
@@ -106,29 +111,9 @@ impl Serve {
                 None => std::future::pending().await,
             }
         };
-        let mut shutdown = Shutdown::new().delay(Duration::ZERO);
-        let stopping = shutdown.token(Phase::Accepting, "api");
-        let finishing = hub.clone();
-        shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let telling = hub.clone();
-        shutdown.on(Phase::Monitors, "traces", move || async move { telling.flush_traces().await });
-        let stopping = async move { stopping.stopping().await };
-        let serving = seawall_hub_server::serve(listener, hub.clone(), stopping);
-        let ended = tokio::select! {
-            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
-            error = hub.run() => Err(error),
-            error = hub.broken() => Err(error),
-            () = hub.export_traces() => unreachable!("it has no end"),
-            () = following => unreachable!("it has no end"),
-        };
-        hub.tell();
-        match ended {
-            Ok(exit_code) => {
-                info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
-                Ok(ExitCode::from(exit_code))
-            }
-            Err(error) => bail!(last_words(&error)),
-        }
+        let exit_code = stand(&hub, listener, Shutdown::until_signal, following).await?;
+        info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
+        Ok(ExitCode::from(exit_code))
     }
 }
 
@@ -143,11 +128,6 @@ fn default_data_dir() -> Option<PathBuf> {
         folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
     };
     Some(base.join("seawall"))
-}
-
-/// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
-fn last_words(error: &impl Display) -> String {
-    format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
 }
 
 #[expect(clippy::print_stdout, reason = "it is what the program says to whoever starts it")]

@@ -17,6 +17,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
+use crate::demo::Demo;
 use crate::numbers::Numbers;
 use crate::seal::Keyring;
 use crate::source::Replays;
@@ -32,6 +33,7 @@ pub struct Hub {
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
+    demo: Option<Arc<Demo>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -55,6 +57,8 @@ pub struct Options {
     pub new_secret_key: bool,
     /// The collector that traces go to, such as `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
+    /// The sample services, if it is the hub of a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 /// Why a hub could not be opened.
@@ -90,7 +94,15 @@ impl Hub {
         let registry = Registry::builder().clock(clock.clone()).metrics().build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
         let inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        let hub = Hub { inner, transport, keyring, spans, exporter, gates: RwLock::default() };
+        let hub = Hub {
+            inner,
+            transport,
+            keyring,
+            spans,
+            exporter,
+            demo: options.demo.clone(),
+            gates: RwLock::default(),
+        };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         Ok(hub)
     }
@@ -152,6 +164,11 @@ impl Hub {
 
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
+    }
+
+    /// The sample services, if it is the hub of a demo.
+    pub(crate) fn demo(&self) -> Option<&Arc<Demo>> {
+        self.demo.as_ref()
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {

@@ -7,8 +7,9 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 5] = [
     ("base.html", include_str!("templates/base.html")),
+    ("demo.html", include_str!("templates/demo.html")),
     ("login.html", include_str!("templates/login.html")),
     ("overview.html", include_str!("templates/overview.html")),
     ("parts.html", include_str!("templates/parts.html")),

@@ -5,6 +5,7 @@ mod actuator;
 mod audit;
 mod circuits;
 mod deliveries;
+mod demo;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
@@ -68,7 +69,7 @@ impl IntoResponse for Early {
 
 /// The API of a hub.
 pub fn api(hub: Arc<Hub>) -> Router {
-    let (guarded, table) = routes::router();
+    let (guarded, table) = routes::router(hub.demo().is_some());
     let table = Arc::new(table);
     let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
     routes::open_router()

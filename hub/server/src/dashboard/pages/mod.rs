@@ -1,5 +1,6 @@
 //! The pages, one file for each subject.
 
+mod demo;
 mod overview;
 
 use std::sync::Arc;
@@ -11,5 +12,5 @@ use super::Dashboard;
 
 /// Every page. What is at a path is shown for whoever is logged in, and nobody else.
 pub(super) fn router() -> Router<Arc<Dashboard>> {
-    Router::new().route("/", get(overview::page))
+    Router::new().route("/", get(overview::page)).route("/demo", get(demo::page))
 }
