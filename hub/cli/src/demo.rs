@@ -78,7 +78,8 @@ impl Demo {
     async fn demo(&self, folder: &TempDir) -> anyhow::Result<()> {
         // From here on a signal ends it in order.
         let mut wishes = Wishes::listen()?;
-        let (listener, instead) = self.listener().await?;
+        let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+        let (listener, instead) = listener(self.listen, usual).await?;
         let address = listener.local_addr()?;
         let demo = Arc::new(demo::Demo::open().await?);
         let (allow_egress, key) = (demo.egress(), http::fresh_key());
@@ -110,19 +111,6 @@ impl Demo {
         }
     }
 
-    /// Where it listens, and whether that is not where it would.
-    async fn listener(&self) -> anyhow::Result<(TcpListener, bool)> {
-        let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-        let wanted = self.listen.unwrap_or(usual);
-        match TcpListener::bind(wanted).await {
-            Ok(listener) => Ok((listener, false)),
-            Err(error) if self.listen.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
-                Ok((TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, true))
-            }
-            Err(error) => bail!("can't listen on {wanted}: {error}"),
-        }
-    }
-
     /// What somebody sees who has never seen it.
     fn welcome(&self, address: SocketAddr, key: &str, folder: &TempDir, instead: bool) {
         let url = format!("http://{address}");
@@ -136,22 +124,22 @@ impl Demo {
         ));
         say(&format!("log in:  {url}/login#{key}"));
         say(&format!("tour:    {url}/demo"));
-        let curl = format!("curl -sH 'Authorization: Bearer {key}' {url}/api/v1");
+        let curl = "curl -sH \"Authorization: Bearer $SEAWALL_KEY\" $SEAWALL_URL/api/v1/demo/upstreams";
         let lines = [
-            "".to_owned(),
-            "What to try, on the page or here:".to_owned(),
-            "  1. break the warehouse:".to_owned(),
-            format!("     {curl}/demo/upstreams/warehouse:set -d '{{\"mood\":\"failing\"}}'"),
-            "  2. see its circuit open, and its deliveries wait:".to_owned(),
-            format!("     {curl}/registry/services/warehouse/circuit"),
-            format!("     {curl}/demo/upstreams"),
-            "  3. heal it, and what waited is delivered:".to_owned(),
-            format!("     {curl}/demo/upstreams/warehouse:set -d '{{\"mood\":\"healthy\"}}'"),
-            "  4. the dead letters of crm: open a group, mend the rule, replay it:".to_owned(),
-            format!("     {curl}/bridge/deadLetters?service=crm"),
-            "Moods are healthy, slow, failing, down and refusing. Ctrl-C ends it, and leaves nothing behind."
-                .to_owned(),
-            "".to_owned(),
+            "",
+            "What to try, on the page, or in another terminal:",
+            &format!("  export SEAWALL_URL={url} SEAWALL_KEY={key}"),
+            "  1. break the warehouse",
+            &format!("     {curl}/warehouse:set -d '{{\"mood\":\"failing\"}}'"),
+            "  2. see its circuit open, and its deliveries wait",
+            "     seawall circuits show warehouse",
+            "     seawall deliveries list --service warehouse --state waiting",
+            "  3. heal it, and what waited is delivered",
+            &format!("     {curl}/warehouse:set -d '{{\"mood\":\"healthy\"}}'"),
+            "  4. the dead letters of crm: open a group, mend the rule, replay it",
+            "     seawall dlq list --service crm",
+            "Moods are healthy, slow, failing, down and refusing. Ctrl-C ends it, and leaves nothing behind.",
+            "",
         ];
         lines.iter().for_each(|line| print(line));
         if !self.no_story {
@@ -191,6 +179,18 @@ impl Wishes {
     }
 }
 
+/// Where it listens, and whether that is neither what was asked for nor the usual.
+async fn listener(asked: Option<SocketAddr>, usual: SocketAddr) -> anyhow::Result<(TcpListener, bool)> {
+    let wanted = asked.unwrap_or(usual);
+    match TcpListener::bind(wanted).await {
+        Ok(listener) => Ok((listener, false)),
+        Err(error) if asked.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
+            Ok((TcpListener::bind((usual.ip(), 0)).await?, true))
+        }
+        Err(error) => bail!("can't listen on {wanted}: {error}"),
+    }
+}
+
 /// What whoever is logged in may do, nobody beyond this machine should: the key is on a screen.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|error| format!("{error}"))?;
@@ -227,4 +227,31 @@ fn say(line: &str) {
 fn print(line: &str) {
     use io::Write;
     let _ = writeln!(io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HUB-11: where the usual port is taken another one does; where one was asked for, it is that or none.
+    #[tokio::test]
+    async fn hub_11_a_port_that_is_taken_is_no_end() {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (first, instead) = listener(None, free).await.unwrap();
+        assert!(!instead);
+        let taken = first.local_addr().unwrap();
+        let (second, instead) = listener(None, taken).await.unwrap();
+        assert!(instead && second.local_addr().unwrap() != taken);
+        let refused = listener(Some(taken), free).await.unwrap_err().to_string();
+        assert!(refused.contains(&format!("can't listen on {taken}")), "{refused}");
+    }
+
+    /// HUB-11, SEC-1: a demo is for this machine only.
+    #[test]
+    fn hub_11_a_demo_listens_on_this_machine_only() {
+        assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:8480").is_ok());
+        for wrong in ["0.0.0.0:8480", "10.1.2.3:80", "localhost:1", "8480"] {
+            assert!(loopback(wrong).is_err(), "{wrong}");
+        }
+    }
 }

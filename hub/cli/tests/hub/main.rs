@@ -2,6 +2,7 @@
 
 mod api;
 mod cli;
+mod demo;
 mod egress;
 mod gateway;
 mod harness;

@@ -29,6 +29,12 @@ pub(crate) struct Part {
 /// All parts.
 pub(super) const PARTS: [Part; 5] = [
     Part {
+        name: "warehouse",
+        plays: "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost.",
+        nature: Nature::Steady,
+        millis: (30, 60),
+    },
+    Part {
         name: "payments",
         plays: "A payment provider: healthy, answers within 30 ms.",
         nature: Nature::Steady,
@@ -51,12 +57,6 @@ pub(super) const PARTS: [Part; 5] = [
         plays: "A CRM: refuses customers that it does not like with a 422. These are the dead letters.",
         nature: Nature::Picky,
         millis: (30, 80),
-    },
-    Part {
-        name: "warehouse",
-        plays: "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost.",
-        nature: Nature::Steady,
-        millis: (30, 60),
     },
 ];
 

@@ -44,8 +44,9 @@ const LETTERS_ENOUGH: u64 = 300;
 /// With so many of these, or so many deliveries that wait, traffic rests.
 const LETTERS_MAX: u64 = 2_000;
 const WAITING_MAX: u64 = 5_000;
-/// So often somebody looks how many there are.
+/// So often somebody looks how many there are, up to so many of each service.
 const COUNT_EVERY: Duration = Duration::from_secs(2);
+const COUNT_MAX: u32 = 10_000;
 /// So much of the story is remembered.
 const TOLD_MAX: usize = 50;
 /// No answer that the demo looks at is larger.
@@ -175,7 +176,8 @@ impl Demo {
                     };
                 }
                 _ = count.tick() => {
-                    let Pile { waiting, letters } = pile(hub).await;
+                    let names: Vec<Slug> = hub.services().into_iter().map(|service| service.name).collect();
+                    let Pile { waiting, letters } = pile(hub, &names).await;
                     traffic.has_mistakes = letters < LETTERS_ENOUGH;
                     let too_much = waiting >= WAITING_MAX || letters >= LETTERS_MAX;
                     if too_much != rests {
@@ -206,29 +208,22 @@ async fn listener() -> std::io::Result<TcpListener> {
 }
 
 /// What has not ended.
-struct Pile {
-    waiting: u64,
-    letters: u64,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pile {
+    /// Deliveries that wait or are under way.
+    pub(crate) waiting: u64,
+    /// Open dead letters.
+    pub(crate) letters: u64,
 }
 
-/// Of all services.
-async fn pile(hub: &Hub) -> Pile {
-    let names: Vec<Slug> = hub.services().into_iter().map(|service| service.name).collect();
-    let mut pile = Pile { waiting: 0, letters: 0 };
-    for name in names {
-        let of_service = pile_of(hub, &name).await;
-        pile.waiting += of_service.0;
-        pile.letters += of_service.1;
-    }
-    pile
-}
-
-/// The deliveries of a service that wait or are under way, and its open dead letters.
-pub(crate) async fn pile_of(hub: &Hub, name: &Slug) -> (u64, u64) {
-    let census = hub.store().census(vec![name.clone()], u32::MAX).await.unwrap_or_default();
-    let waiting: u64 = census.waiting.iter().map(|(_, count)| u64::from(*count)).sum();
-    let letters = census.dead_letters.iter().map(|(_, count)| *count).sum();
-    (waiting + hub.in_hand(name) as u64, letters)
+/// Of these services.
+pub(crate) async fn pile(hub: &Hub, names: &[Slug]) -> Pile {
+    let census = hub.store().census(names.to_vec(), COUNT_MAX).await.unwrap_or_default();
+    let is_ours = |name: &Slug| names.contains(name);
+    let stored = census.waiting.iter().filter(|(name, _)| is_ours(name)).map(|(_, count)| u64::from(*count));
+    let in_hand = names.iter().map(|name| hub.in_hand(name) as u64);
+    let letters = census.dead_letters.iter().filter(|(name, _)| is_ours(name)).map(|(_, count)| *count);
+    Pile { waiting: stored.chain(in_hand).sum(), letters: letters.sum() }
 }
 
 /// The API of the hub, inside the process, as an administrator.

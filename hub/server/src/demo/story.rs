@@ -15,7 +15,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::{Desk, PageAt};
 use seawall_hub_core::service::{By, Work, on_behalf_of};
 
-use super::{Demo, Mood, pile_of};
+use super::{Demo, Mood, Pile, pile};
 use crate::hub::Hub;
 
 /// When things happen, in seconds from the start.
@@ -62,25 +62,25 @@ impl<T: Fn(String)> Story<'_, T> {
         };
         self.at(BREAKS).await;
         warehouse.feel(Mood::Down);
-        (self.tell)("`warehouse` is down: it refuses connections".into());
+        (self.tell)("warehouse is down: it refuses connections".into());
         if self.sees(async || self.circuit(&name) == Some(State::Open)).await {
             (self.tell)(
-                "the circuit of `warehouse` is open: nobody calls it now, and its deliveries wait".into(),
+                "the circuit of warehouse is open: nobody calls it now, and its deliveries wait".into(),
             );
         }
         self.at(HEALS).await;
-        let (waiting, _) = pile_of(self.hub, &name).await;
+        let Pile { waiting, .. } = self.pile(&name).await;
         warehouse.feel(Mood::Healthy);
-        (self.tell)(format!("`warehouse` is back; {waiting} deliveries wait for it"));
+        (self.tell)(format!("warehouse is back; {waiting} deliveries wait for it"));
         if !self.sees(async || self.circuit(&name) == Some(State::Closed)).await {
             return;
         }
         (self.tell)(
-            "a probe went well: the circuit of `warehouse` is closed, and what waited comes forward".into(),
+            "a probe went well: the circuit of warehouse is closed, and what waited comes forward".into(),
         );
         // Those that come meanwhile are under way too.
-        if self.sees(async || pile_of(self.hub, &name).await.0 < 5).await {
-            (self.tell)("all that waited for `warehouse` is delivered; nothing was lost".into());
+        if self.sees(async || self.pile(&name).await.waiting < 5).await {
+            (self.tell)("all that waited for warehouse is delivered; nothing was lost".into());
         }
     }
 
@@ -92,14 +92,14 @@ impl<T: Fn(String)> Story<'_, T> {
         let groups = self.groups(&name).await;
         let letters: u64 = groups.iter().map(|group| group.counts.of(Standing::Open)).sum();
         (self.tell)(format!(
-            "`crm` has refused {letters} customers: dead letters in {} groups, by what it said",
+            "crm has refused {letters} customers: dead letters in {} groups, by what it said",
             groups.len()
         ));
         let Some(group) = groups.into_iter().find(is_about_tiers) else { return };
         crm.learn_platinum();
         let count = group.counts.of(Standing::Open);
         (self.tell)(format!(
-            "`crm` has a new release that knows the tier `platinum`: the group of {count} that it refused is replayed, one \
+            "crm has a new release that knows the tier platinum: the group of {count} that it refused is replayed, one \
              first, then a few, then all"
         ));
         let plan = Plan { mode: Mode::Render, rate: RATE, canary: CANARY.to_vec() };
@@ -135,6 +135,10 @@ impl<T: Fn(String)> Story<'_, T> {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         false
+    }
+
+    async fn pile(&self, service: &Slug) -> Pile {
+        pile(self.hub, std::slice::from_ref(service)).await
     }
 
     fn circuit(&self, service: &Slug) -> Option<State> {

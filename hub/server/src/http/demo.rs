@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::reply::{missing, parse, success, wrong_fields};
 use super::services::circuit_word;
 use super::{Caught, no_verb, nothing_here, split_verb};
-use crate::demo::{Mood, Upstream, pile_of};
+use crate::demo::{Mood, Pile, Upstream, pile};
 use crate::hub::Hub;
 
 pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Caught {
@@ -73,7 +73,7 @@ fn seen(upstream: &Upstream, caller: &Caller) -> Option<Slug> {
 }
 
 async fn shown(hub: &Hub, upstream: &Upstream, name: &Slug) -> Value {
-    let (waiting, letters) = pile_of(hub, name).await;
+    let Pile { waiting, letters } = pile(hub, std::slice::from_ref(name)).await;
     let (good, bad) = upstream.answered();
     json!({
         "name": upstream.part.name, "plays": upstream.part.plays, "address": format!("http://{}", upstream.address),
