@@ -25,6 +25,7 @@ const REPLAYS: u32 = 45;
 /// The replay goes slowly enough to be watched: so many a second, one first, then three more, then all.
 const RATE: u32 = 4;
 const CANARY: [u32; 2] = [1, 3];
+const SETTLES: Duration = Duration::from_millis(500);
 /// Whether something has come to be is looked at so often, and so many times: what does not come is not waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 300;
@@ -102,6 +103,8 @@ impl<T: Fn(String)> Story<'_, T> {
             "crm has a new release that knows the tier platinum: the group of {count} that it refused is replayed, one \
              first, then a few, then all"
         ));
+        // What it refused at the last moment is on the desk by then, and goes along.
+        tokio::time::sleep(SETTLES).await;
         let plan = Plan { mode: Mode::Render, rate: RATE, canary: CANARY.to_vec() };
         let filter = LetterFilter { group: Some(group.fingerprint), ..LetterFilter::default() };
         let work = Work { task: Task::Replay(plan), filter, most: None, key: None };
