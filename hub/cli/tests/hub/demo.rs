@@ -1,7 +1,6 @@
 //! `seawall demo` from outside: the real binary, with nobody's help but its own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-#![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

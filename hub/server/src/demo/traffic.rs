@@ -41,15 +41,16 @@ const COUNTRIES: [(&str, &str, &str); 7] = [
     ("SE", "SEK", "+46"),
     ("ES", "EUR", "+34"),
 ];
+/// A product and its price in cents.
 const PRODUCTS: [(&str, &str, u64); 8] = [
-    ("KB-104", "Mechanical keyboard", 129_00),
-    ("MO-220", "Vertical mouse", 59_90),
-    ("MN-270", "27 inch monitor", 349_00),
-    ("CB-010", "USB-C cable, 1 m", 12_50),
-    ("DK-300", "Docking station", 189_00),
-    ("HP-450", "Headphones", 219_00),
-    ("WC-080", "Webcam", 79_00),
-    ("LT-012", "Desk lamp", 44_90),
+    ("KB-104", "Mechanical keyboard", 12_900),
+    ("MO-220", "Vertical mouse", 5_990),
+    ("MN-270", "27 inch monitor", 34_900),
+    ("CB-010", "USB-C cable, 1 m", 1_250),
+    ("DK-300", "Docking station", 18_900),
+    ("HP-450", "Headphones", 21_900),
+    ("WC-080", "Webcam", 7_900),
+    ("LT-012", "Desk lamp", 4_490),
 ];
 const TIERS: [&str; 3] = ["basic", "silver", "gold"];
 
