@@ -17,6 +17,7 @@ Exit codes:
   130  Ctrl-C; work that was followed goes on
 
 Examples:
+  seawall demo
   seawall serve --data-dir ./data
   seawall services put billing.json
   seawall send order.created --data '{\"id\":\"A-7\",\"total\":120.5}'
@@ -25,6 +26,7 @@ Examples:
 /// By command: how it is used.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("serve", &["--data-dir ./data --allow-egress 10.1.0.0/16"]),
+    ("demo", &["", "--listen 127.0.0.1:9000 --rate 50", "--no-story"]),
     ("backup", &["/backups/today --data-dir ./data"]),
     ("restore", &["/backups/today --data-dir ./data-again"]),
     (

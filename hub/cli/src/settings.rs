@@ -260,7 +260,7 @@ fn format(text: &str) -> Result<Format, &'static str> {
     }
 }
 
-fn level(text: &str) -> Result<Level, &'static str> {
+pub(crate) fn level(text: &str) -> Result<Level, &'static str> {
     match text {
         "error" => Ok(Level::ERROR),
         "warn" => Ok(Level::WARN),

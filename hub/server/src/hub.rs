@@ -17,6 +17,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
+use crate::demo::Demo;
 use crate::history::History;
 use crate::numbers::Numbers;
 use crate::pulse::Pulse;
@@ -37,6 +38,7 @@ pub struct Hub {
     exporter: Option<Exporter>,
     history: History,
     pulse: Arc<Pulse>,
+    demo: Option<Arc<Demo>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -60,6 +62,8 @@ pub struct Options {
     pub new_secret_key: bool,
     /// The collector that traces go to, such as `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
+    /// The sample services, if it is the hub of a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 /// Why a hub could not be opened.
@@ -100,7 +104,8 @@ impl Hub {
         }
         let history = History::new(Numbers::of_process(), inner.now());
         let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
-        let hub = Hub { inner, folder, transport, keyring, spans, exporter, history, pulse, gates };
+        let demo = options.demo.clone();
+        let hub = Hub { inner, folder, transport, keyring, spans, exporter, history, pulse, demo, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         hub.take_over_the_end().await;
         Ok(hub)
@@ -188,6 +193,11 @@ impl Hub {
 
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
+    }
+
+    /// The sample services, if it is the hub of a demo.
+    pub(crate) fn demo(&self) -> Option<&Arc<Demo>> {
+        self.demo.as_ref()
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {

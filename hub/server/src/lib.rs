@@ -4,6 +4,7 @@ pub mod backup;
 pub mod client;
 mod credentials;
 mod dashboard;
+pub mod demo;
 mod gateway;
 mod history;
 pub mod http;

@@ -3,6 +3,7 @@
 mod alerts;
 mod api;
 mod cli;
+mod demo;
 mod egress;
 mod gateway;
 mod harness;

@@ -12,8 +12,8 @@ use seawall_hub_core::domain::key::Scope;
 
 use super::desk::{self, groups, letters, many, operations};
 use super::{
-    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, evaluate, events, gateway,
-    keys, metrics, openapi, ops, rules, secrets, services, sources,
+    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, demo, evaluate, events,
+    gateway, keys, metrics, openapi, ops, rules, secrets, services, sources,
 };
 use crate::hub::Hub;
 
@@ -172,6 +172,17 @@ fn ops() -> Vec<Route> {
     ]
 }
 
+/// The routes that only the hub of a demo has. They are no part of the API, and not in its description.
+fn demo_routes() -> Vec<Route> {
+    use Scope::{Operate, Read};
+    let (upstreams, set) = ("/api/v1/demo/upstreams", "/api/v1/demo/upstreams/{name}:set");
+    vec![
+        route(Method::GET, upstreams, Read, "The sample services and their moods", get(demo::list)),
+        route(Method::POST, set, Operate, "Breaks a sample service, or heals it", post(demo::act)),
+        route(Method::GET, "/api/v1/demo/story", Read, "What has been told so far", get(demo::story)),
+    ]
+}
+
 /// A route that anybody may use.
 pub(crate) struct Open {
     pub(crate) method: Method,
@@ -255,11 +266,12 @@ impl Table {
     }
 }
 
-/// The router of the table, and the table to look into.
-pub(super) fn router() -> (Router<Arc<Hub>>, Table) {
+/// The router of the table, and the table to look into; with the routes of a demo, if it is one.
+pub(super) fn router(is_demo: bool) -> (Router<Arc<Hub>>, Table) {
     let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
     let mut methods: HashMap<String, Vec<Method>> = HashMap::new();
-    for Route { method, path, scope, handler, .. } in routes() {
+    let all = routes().into_iter().chain(if is_demo { demo_routes() } else { Vec::new() });
+    for Route { method, path, scope, handler, .. } in all {
         let plain = without_verb(path);
         scopes.insert((method.clone(), path.to_owned()), scope);
         methods.entry(path.to_owned()).or_default().push(method.clone());
@@ -286,7 +298,7 @@ mod tests {
     /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
     #[test]
     fn sec_1_every_route_asks_for_its_scope() {
-        let (_, table) = router();
+        let (_, table) = router(false);
         let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
         let service = "/api/v1/registry/services/{name}";
         assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);
