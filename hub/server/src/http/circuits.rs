@@ -28,7 +28,7 @@ pub(super) async fn get(
         Err(error) => return Ok(super::reply::store_problem(&error)),
     };
     let guard = hub.guard(&service.name);
-    let explained = guard.as_ref().map(|guard| guard.explain());
+    let explained = guard.as_ref().map(seawall::Guard::explain);
     let Some(breaker) = guard.as_ref().and_then(|guard| guard.breaker()) else {
         let data = json!({"state": null, "note": "its policy has no breaker", "guard": explained});
         return Ok(success(StatusCode::OK, &data));

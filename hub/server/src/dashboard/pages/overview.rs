@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use minijinja::context;
-use serde_json::Value;
 
 use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
@@ -30,7 +29,7 @@ pub(super) async fn page(
     let rules = rules.as_array().map_or(0, Vec::len);
     let newest = dashboard.get_json(&session, "/api/v1/bridge/events?page_size=1").await.ok();
     let events = newest.is_none_or(|page| page["events"].as_array().is_some_and(|all| !all.is_empty()));
-    let begins = overview["services"]["total"] == Value::from(0) || rules == 0 || !events;
+    let begins = overview["services"]["total"] == 0 || rules == 0 || !events;
     // For the commands that are shown.
     let service = services["services"][0]["name"].as_str().map(ToOwned::to_owned);
     let (overview, services) = (view(&overview), view(&services));
