@@ -128,6 +128,15 @@ pub(super) fn words(operation: &Value) -> String {
     out
 }
 
+/// The same behind a bar: a line of a terminal has 80 columns.
+fn brief(operation: &Value) -> String {
+    let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
+    if operation["task"] != "replay" {
+        return format!("{} done", count("begun"));
+    }
+    format!("{} delivered, {} failed, {} under way", count("delivered"), count("failed"), count("underWay"))
+}
+
 /// How many have ended.
 fn so_far(operation: &Value) -> u64 {
     let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
@@ -153,13 +162,14 @@ impl Shown {
     fn at(&mut self, operation: &Value) {
         let (done, now) = (so_far(operation), self.clock.precise());
         let rate = pace(&mut self.lately, now, done);
-        let mut words = words(operation);
+        let mut words = if self.bar.is_shown() { brief(operation) } else { words(operation) };
         if operation["state"] != "running" {
             words.push_str(&format!("; it is {}", state(operation)));
         } else if let Some(what) = operation["waitsFor"].as_str() {
             words.push_str(&format!("; waits: {what}"));
         } else if rate > 0 {
-            words.push_str(&format!(", {rate} a second"));
+            let unit = if self.bar.is_shown() { "/s" } else { " a second" };
+            words.push_str(&format!(", {rate}{unit}"));
         }
         if self.bar.is_shown() {
             return self.bar.at(done, &words);
@@ -198,6 +208,7 @@ mod tests {
         let replay = json!({"task": "replay", "state": "stopped", "why": "the canary failed", "progress":
             {"total": 9, "delivered": 3, "failed": 1, "underWay": 2, "skipped": 1, "begun": 6}});
         assert_eq!(words(&replay), "3 of 9 delivered, 1 failed again, 2 under way, 1 left as they were");
+        assert_eq!(brief(&replay), "3 delivered, 1 failed, 2 under way");
         assert_eq!((so_far(&replay), state(&replay)), (5, "stopped (the canary failed)".into()));
         let park =
             json!({"task": "park", "state": "done", "progress": {"total": 9, "begun": 9, "skipped": 0}});

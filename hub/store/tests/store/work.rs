@@ -272,7 +272,10 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
                 let (filter, most, key) = (LetterFilter::default(), None, None);
                 let work = Work { task, filter, most, key };
                 let begun = scene.hub.begin_work(&work).await.unwrap();
-                until(&scene, begun.id, |operation| operation.run == Run::Done).await.tally.begun
+                let done = until(&scene, begun.id, |operation| operation.run == Run::Done).await;
+                let before = Operation { run: Run::Running, ..done.clone() };
+                assert_eq!(scene.hub.work_waits_for(&before), None, "nothing of it has to end anywhere else");
+                done.tally.begun
             };
             assert_eq!(do_all(Task::Park).await, 25);
             assert_eq!(do_all(Task::Delete).await, 0, "what is parked is not meant unless somebody says so");

@@ -10,7 +10,7 @@ use seawall_hub_server::client::{Ask, path_part};
 use super::choose::Filter;
 use super::{DEAD_LETTERS, letters};
 use crate::failure::{Done, Failure, REFUSED};
-use crate::output::{Progress, note};
+use crate::output::{Progress, note, plain};
 use crate::talk::Session;
 
 #[derive(Args)]
@@ -36,14 +36,18 @@ impl Export {
         let query: Vec<String> = said.map(|(name, value)| format!("{name}={}", path_part(value))).collect();
         let ask = Ask::get(format!("{DEAD_LETTERS}:export?{}", query.join("&")));
         let mut pieces = session.open(&ask).await?;
-        let mut to = self.target()?;
+        // Whoever sees the lines themselves needs no count, and what others have written gives their terminal no orders.
+        let seen = self.out.is_none() && session.out.is_terminal();
+        let mut to: Box<dyn Write> = if seen { Box::new(Seen::default()) } else { self.target()? };
         let (progress, mut lines) = (Progress::new(None), 0);
         let ended = loop {
             match pieces.next().await {
                 Ok(Some(piece)) => {
                     lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
                     to.write_all(&piece).map_err(|error| self.unwritten(error))?;
-                    progress.at(0, &letters(lines));
+                    if !seen {
+                        progress.at(0, &letters(lines));
+                    }
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
@@ -75,5 +79,27 @@ impl Export {
             Some(name) => Failure::new(REFUSED, format!("`{name}` can't be written: {error}")),
             None => error.into(),
         }
+    }
+}
+
+/// A terminal: lines, without what it would obey.
+#[derive(Default)]
+struct Seen {
+    /// The beginning of a line.
+    rest: Vec<u8>,
+}
+
+impl Write for Seen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).take(end).collect();
+            writeln!(io::stdout(), "{}", plain(&String::from_utf8_lossy(&line)))?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
     }
 }
