@@ -474,7 +474,7 @@ fn hub_6_a_replay_waits_for_its_service_and_lets_fresh_events_pass() {
     });
     let order = arrivals(&desk);
     let last = order.iter().rposition(is_fresh).unwrap();
-    assert!(last < 20 + 20 / 4 + 2, "{last} came before the last of 20 fresh ones, of {} replays", AHEAD);
+    assert!(last < 20 + 20 / 4 + 2, "{last} came before the last of 20 fresh ones, of {AHEAD} replays");
 
     let (mut sent, mut passed) = (HashMap::new(), Vec::new());
     while sent.len() < 60 && desk.operation(&id)["state"] == "running" {
