@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -297,7 +297,7 @@ fn prm_1_a_replay_of_thousands_that_is_killed_20_times_sends_each_once() {
     assert_eq!((replayed, number("begun"), number("skipped")), (count, count, 0), "{done}");
     assert_eq!((number("failed"), number("delivered")), (failed, count - failed), "{done}");
     assert_eq!((number("tried"), number("faltered")), (count, failed), "{done}");
-    assert_eq!(midst, kills, "it was done before it was killed often enough");
+    assert!(midst * 2 >= kills, "it was done before it was killed often enough: {midst} of {kills}");
     let again = begin(&desk.hub);
     assert_eq!((again.status, &again.body["data"]["id"]), (202, &json!(id)), "the key means the same still");
     assert_eq!(desk.hub.get(OPERATIONS)["operations"].as_array().unwrap().len(), 1);
@@ -378,7 +378,7 @@ fn hub_6_a_canary_that_fails_is_all_that_is_sent() {
 #[test]
 fn prm_2_twenty_clicks_at_once_send_once() {
     let _alone = alone();
-    let desk = Desk::new(300, &json!({}));
+    let desk = Desk::new(1_000, &json!({}));
     let ids: Vec<&String> = desk.letters.keys().collect();
     let post = |path: &str, headers: &[(&str, &str)], body: &Value| {
         let Reply { status, mut body, .. } = desk.hub.with("POST", path, headers, body);
@@ -393,7 +393,8 @@ fn prm_2_twenty_clicks_at_once_send_once() {
     let answers = at_once(20, || post(&one, &keyed, &Value::Null));
     assert!(answers.iter().all(|answer| answer.0 == 202 && answer.1 == answers[0].1), "{answers:?}");
 
-    let (many, all) = (format!("{LETTERS}:replay"), json!({"filter": {"service": "peer"}, "canary": false}));
+    let (many, mut all) =
+        (format!("{LETTERS}:replay"), json!({"filter": {"service": "peer"}, "canary": false}));
     let first = json!({"filter": {"service": "peer"}, "canary": false, "max": 100, "ratePerSecond": 1_000});
     let answers = at_once(20, || post(&many, &keyed, &first));
     let named = |answer: &(u16, Value)| answer.0 == 202 && answer.1["id"] == answers[0].1["id"];
@@ -401,16 +402,34 @@ fn prm_2_twenty_clicks_at_once_send_once() {
     assert_eq!(desk.hub.get(OPERATIONS)["operations"].as_array().unwrap().len(), 1);
     desk.ended(&name(&answers[0].1["id"]), "done");
 
-    // Without a key these are five operations, of which each takes what the others have not.
-    let mut all = all;
+    // Without a key these are five operations, of which each takes what the others have not; and meanwhile others click on any.
     all["ratePerSecond"] = json!(1_000);
-    let mut begun = 0;
-    for (status, answer) in at_once(5, || post(&many, &[], &all)) {
-        assert_eq!(status, 202, "{answer}");
-        begun += desk.ended(&name(&answer["id"]), "done")["progress"]["begun"].as_u64().unwrap();
-    }
+    let (ended, clicker) = (AtomicBool::new(false), AtomicU64::new(0));
+    let click = || {
+        let mut chance = Chance::new(desk.seed ^ (clicker.fetch_add(1, Ordering::Relaxed) << 32));
+        let (mut accepted, began) = (0, Instant::now());
+        while !ended.load(Ordering::Relaxed) && began.elapsed() < desk.patience {
+            let letter = ids[chance.below(ids.len() as u64) as usize];
+            accepted += u64::from(post(&format!("{LETTERS}/{letter}:replay"), &[], &Value::Null).0 == 202);
+        }
+        accepted
+    };
+    let (begun, clicked) = thread::scope(|scope| {
+        let clickers = scope.spawn(|| at_once(8, click).into_iter().sum::<u64>());
+        let mut begun = 0;
+        for (status, answer) in at_once(5, || post(&many, &[], &all)) {
+            assert_eq!(status, 202, "{answer}");
+            begun += desk.ended(&name(&answer["id"]), "done")["progress"]["begun"].as_u64().unwrap();
+        }
+        ended.store(true, Ordering::Relaxed);
+        (begun, clickers.join().unwrap())
+    });
+    within(PATIENCE, "what others have clicked on has ended", || {
+        desk.hub.get(&format!("{LETTERS}?standing=replaying"))["deadLetters"].as_array().unwrap().is_empty()
+    });
     let (replayed, failed) = desk.judge();
-    assert_eq!((replayed, failed, begun), (300, 0, 300 - 100 - 2), "seed {}", desk.seed);
+    eprintln!("seed {}: {begun} by five operations, {clicked} by hand meanwhile", desk.seed);
+    assert_eq!((replayed, failed, begun + clicked), (1_000, 0, 1_000 - 100 - 2), "seed {}", desk.seed);
 }
 
 /// HUB-6: a replay waits for a service that is paused and for a circuit that is open: few are ahead, a crash changes nothing, and
