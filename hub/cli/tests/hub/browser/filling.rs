@@ -11,7 +11,7 @@ pub(super) struct Filled {
     /// By the names that the table of pages has for them.
     names: Vec<(&'static str, String)>,
     /// They answer as long as this is there.
-    pub(super) peers: Vec<Peer>,
+    _peers: Vec<Peer>,
 }
 
 impl Filled {
@@ -110,9 +110,9 @@ pub(super) fn a_day(hub: &Hub) -> Filled {
     let events: Vec<Value> =
         kinds.iter().flat_map(|(kind, count)| (0..*count).map(|n| of(kind, n))).collect();
     send_all(hub, &events);
+    until("parcels have come", || shipping.arrived().len() == 40);
     shipping.feel(Mood::Says(404));
     shipping.answer(r#"{"error":"no such warehouse"}"#);
-    until("parcels have come", || shipping.arrived().len() == 40);
     send_all(hub, &[of("parcel", 90), of("parcel", 91), of("parcel", 92)]);
     until("the circuit of mail opens", || hub.circuit("mail")["state"] == "open");
     let source = json!({"name": "stripe", "eventType": "stripe.{{ body.type }}", "verify": {"type": "bearer", "secrets": ["whsec-0123456789"]}});
@@ -151,7 +151,7 @@ fn names_of(hub: &Hub, group: String, operation: String, peers: Vec<Peer>) -> Fi
         ("rule", "invoices".into()),
         ("source", "stripe".into()),
     ];
-    Filled { names, peers }
+    Filled { names, _peers: peers }
 }
 
 /// Texts that do harm where they are not taken as texts.
@@ -183,15 +183,18 @@ pub(super) fn hostile(hub: &Hub) -> Filled {
         service["address"] = json!(billing.address);
         hub.must("POST", SERVICES, &service);
     }
-    let raw = "{% raw %}{{ 7*7 }}{% endraw %}<script>window.pwned=1</script>";
+    // Braces would be a template of the rule's own; those of an event are not.
+    let raw = "<script>window.pwned=1</script> {{ data.id }}";
     let rule = json!({
         "name": "invoices", "eventType": "*", "service": "billing", "path": "/{{ data.id }}", "note": evil,
-        "headers": {"x-evil": raw}, "body": {"text": raw, "id": "{{ data.id }}"},
+        "headers": {"x-evil": raw}, "body": {"text": raw},
     });
     hub.must("POST", RULES, &rule);
     for (n, text) in EVIL.iter().enumerate() {
+        // Ids, types and sources have no spaces, and are as hostile without them.
+        let tight = text.replace(' ', "/");
         let event = json!({
-            "id": format!("{n} {text}"), "type": format!("order.created {text}"), "source": format!("/shop {text}"),
+            "id": format!("{n}-{tight}"), "type": format!("order.{tight}"), "source": format!("/shop/{tight}"),
             "subject": text, "data": {"id": format!("{n} {text}"), (*text): [evil, {"inner": evil}]},
         });
         let (status, answer) = hub.post("/api/v1/bridge/events", &event);

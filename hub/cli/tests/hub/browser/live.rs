@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::driver::Browser;
 use super::filling::{only_group, order, refused, send_all};
-use super::{GROUPS, LETTERS, hub};
+use super::{GROUPS, LETTERS, Session, hub};
 use crate::harness::{Hub, KEY};
 
 /// The script notices if the page is loaded again.
@@ -98,16 +98,37 @@ fn ui_1_what_is_open_stays_open_and_what_is_chosen_stays_chosen() {
 #[test]
 fn ui_1_a_stream_begins_with_the_page_as_it_is() {
     let (_folder, hub) = hub();
-    let session = hub.session(KEY);
+    let said = first_of_stream(&hub, &hub.session(KEY), "/operations");
+    assert!(said.contains("event: page\n") && said.contains("No work on many yet"), "{said}");
+}
+
+/// UI-1, SEC-1: whoever looks at the same page with the same key shares its rendering, and still has forms of their own session.
+#[test]
+fn sec_1_a_shared_page_has_the_token_of_whoever_looks() {
+    let (_folder, hub) = hub();
+    let _billing = refused(&hub, 1);
+    let path = format!("/deadLetters/groups/{}", only_group(&hub)["fingerprint"].as_str().unwrap());
+    let (one, other) = (hub.session(KEY), hub.session(KEY));
+    assert_ne!(one.token, other.token);
+    for (mine, theirs) in [(&one, &other), (&other, &one)] {
+        let said = first_of_stream(&hub, mine, &path);
+        assert!(said.contains(&mine.token) && !said.contains(&theirs.token), "{said}");
+    }
+}
+
+/// What a stream says first.
+fn first_of_stream(hub: &Hub, session: &Session, page: &str) -> String {
     let mut stream = TcpStream::connect(&hub.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let head =
-        format!("GET /live?page=/operations HTTP/1.1\r\nhost: hub\r\ncookie: {}\r\n\r\n", session.cookie);
+    let cookie = &session.cookie;
+    let head = format!("GET /live?page={page} HTTP/1.1\r\nhost: hub\r\ncookie: {cookie}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let said: Vec<String> = lines.take_while(|line| !line.contains("</html>")).collect();
-    let begins = said.iter().position(|line| line == "event: page");
-    assert!(begins.is_some() && said.iter().any(|line| line.contains("No work on many yet")), "{said:?}");
+    // A stream that has nothing to say says `: still here`.
+    lines
+        .take_while(|line| !line.contains("</html>") && !line.starts_with(": "))
+        .map(|line| line + "\n")
+        .collect()
 }
 
 /// UI-1: times are told as people say them, and a page on which nothing has happened is not put in again.

@@ -184,5 +184,5 @@ fn sec_1_every_answer_says_what_a_browser_may_do_with_it() {
 fn asset(hub: &Hub) -> String {
     let page = hub.call("GET", "/login", &[], "").text;
     let (_, rest) = page.split_once("rel=\"stylesheet\" href=\"").unwrap();
-    rest.split('"').next().unwrap().to_owned()
+    rest.split('"').next().unwrap().replace("&#x2f;", "/")
 }
