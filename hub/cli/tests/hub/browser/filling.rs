@@ -191,8 +191,8 @@ pub(super) fn hostile(hub: &Hub) -> Filled {
     });
     hub.must("POST", RULES, &rule);
     for (n, text) in EVIL.iter().enumerate() {
-        // Ids, types and sources have no spaces, and are as hostile without them.
-        let tight = text.replace(' ', "/");
+        // Ids, types and sources have no spaces, and types no stars; they are as hostile without them.
+        let tight = text.replace(' ', "/").replace('*', "+");
         let event = json!({
             "id": format!("{n}-{tight}"), "type": format!("order.{tight}"), "source": format!("/shop/{tight}"),
             "subject": text, "data": {"id": format!("{n} {text}"), (*text): [evil, {"inner": evil}]},
