@@ -2,6 +2,7 @@
 
 mod alerts;
 mod api;
+mod browser;
 mod cli;
 mod demo;
 mod egress;
