@@ -61,8 +61,13 @@ impl Changes<'_> {
     pub(super) fn prune(&mut self, prune: &Prune) -> Result<(), StoreError> {
         self.committed.touched += match prune {
             Prune::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
-            // The oldest first, and the newest never: its number must not be given out again.
+            // The oldest first, and the newest never: its number must not be given out again. Work that has ended goes with what is
+            // remembered of it.
             Prune::Audit { before, most } => self.run(
+                "DELETE FROM operations WHERE number IN (SELECT number FROM operations WHERE ended < ?1 ORDER BY number LIMIT ?2)
+                 AND number < (SELECT max(number) FROM operations)",
+                params![before.0, most],
+            )? + self.run(
                 "DELETE FROM audit WHERE number IN
                  (SELECT number FROM (SELECT number, at FROM audit ORDER BY number LIMIT ?2) WHERE at < ?1)
                  AND number < (SELECT max(number) FROM audit)",

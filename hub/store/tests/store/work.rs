@@ -354,3 +354,40 @@ async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
         })
         .await;
 }
+
+/// HUB-9: work that has ended goes when what is remembered of it does; what goes on stays, however old it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_9_work_that_ended_long_ago_is_pruned() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            dead_letters(&scene, 3).await;
+            let mut ids = Vec::new();
+            for _ in 0..3 {
+                let park = Work { task: Task::Park, filter: LetterFilter::default(), most: None, key: None };
+                let begun = scene.hub.begin_work(&park).await.unwrap();
+                until(&scene, begun.id, |operation| operation.run == Run::Done).await;
+                ids.push(begun.id);
+            }
+            let parked = LetterFilter { standings: vec![Standing::Parked], ..LetterFilter::default() };
+            let slow = Work { filter: parked, ..replay(1, &[]) };
+            let waits = scene.hub.begin_work(&slow).await.unwrap();
+            scene.hub.steer_work(waits.id, Steering::Pause).await.unwrap();
+            scene.hub.keep_for(seawall_hub_core::domain::retention::Retention {
+                audit: Some(Duration::ZERO),
+                ..Default::default()
+            });
+            tokio::time::sleep(millis(5)).await;
+            scene.hub.prune().await.unwrap();
+            let left = scene.store.operations(PageAt { from: None, size: 10 }).await.unwrap().items;
+            assert_eq!(
+                left.iter().map(|one| (one.id, one.run)).collect::<Vec<_>>(),
+                [(waits.id, Run::Paused)]
+            );
+            for id in ids {
+                assert_eq!(scene.store.operation(id).await.unwrap(), None, "{id} is old");
+            }
+        })
+        .await;
+}
