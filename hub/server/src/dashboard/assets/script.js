@@ -270,20 +270,20 @@
   // A rule's request beside the rule, while it is typed.
   const rule = $("form[data-preview]");
   if (rule) {
-    const [box, chosen, own, sample] = ["preview", "preview-event", "preview-own", "preview-sample"].map((id) => document.getElementById(id));
-    const node = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name || "" });
-    const outcome = (name, word, text) => {
-      const line = node("p", " " + text);
-      line.prepend(node("span", word, "badge " + name));
-      return line;
+    const [box, chosen, own, sample] = ["", "-event", "-own", "-sample"].map((end) => document.getElementById("preview" + end));
+    const node = (tag, text, name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+    const line = (name, word, text) => {
+      const all = node("p", " " + text);
+      all.prepend(node("span", word, "badge " + name));
+      return all;
     };
-    const drawn = (made) => {
-      if (made.outcome === "otherType") return [outcome("warn", "another type", "the rule is not for events of this type")];
-      if (made.outcome === "filtered") return [outcome("", "filtered", made.reason || "the filter does not take it")];
-      if (made.outcome !== "request") return [outcome("bad", "can't be made", `${made.field}: ${made.reason}`)];
-      const { method, url, path, headers, body, bodyText } = made.request;
-      const head = [`${method} ${url || path}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join("\n");
-      const parts = [outcome("good", "sends", "exactly this" + (made.orderingKey ? `, in the order of ${made.orderingKey}` : "")), node("pre", head)];
+    const drawn = ({ outcome, reason, field, request, orderingKey }) => {
+      if (outcome === "otherType") return [line("warn", "another type", "the rule is not for events of this type")];
+      if (outcome === "filtered") return [line("", "filtered", reason || "the filter does not take it")];
+      if (outcome !== "request") return [line("bad", "can't be made", `${field}: ${reason}`)];
+      const { method, url, path, headers, body, bodyText } = request;
+      const head = [`${method} ${url || path}`, ...Object.entries(headers).map((pair) => pair.join(": "))];
+      const parts = [line("good", "sends", "exactly this" + (orderingKey ? `, in the order of ${orderingKey}` : "")), node("pre", head.join("\n"))];
       if (bodyText) parts.push(node("pre", body === null ? bodyText : JSON.stringify(body, null, 2)));
       return parts;
     };
@@ -291,15 +291,15 @@
     const look = async () => {
       const mine = ++turn;
       const { call: what, wrong } = read(rule);
-      const body = { rule: { name: "preview", ...what?.body } };
-      if (wrong) return box.replaceChildren(outcome("bad", "not yet", `${wrong[0].field}: ${wrong[0].reason}`));
+      if (wrong) return box.replaceChildren(line("bad", wrong[0].field, wrong[0].reason));
+      const body = { rule: { name: "preview", ...what.body } };
       if (!body.rule.eventType) return;
       if (chosen.value) body.eventId = chosen.value;
-      else try { body.event = JSON.parse(sample.value); } catch (error) { return box.replaceChildren(outcome("bad", "the event", `is no JSON: ${error.message}`)); }
-      const { ok, answer } = await call({ method: "POST", path: "/api/v1/registry/rules:evaluate", body }).catch(() => ({ answer: {} }));
+      else try { body.event = JSON.parse(sample.value); } catch (error) { return box.replaceChildren(line("bad", "the event", error.message)); }
+      const { ok, answer } = await call({ path: "/api/v1/registry/rules:evaluate", body }).catch(() => ({ answer: {} }));
       if (mine !== turn) return;
-      const problems = (answer.errors || []).map(({ field, reason }) => outcome("bad", field.replace(/^rule\./, ""), reason));
-      box.replaceChildren(...(ok ? drawn(answer.data) : problems.length ? problems : [outcome("bad", "no answer", answer.message || "The hub can't be reached.")]));
+      const problems = (answer.errors || []).map(({ field, reason }) => line("bad", field.replace(/^rule\./, ""), reason));
+      box.replaceChildren(...(ok ? drawn(answer.data) : problems.length ? problems : [line("bad", "no answer", answer.message || "The hub can't be reached.")]));
     };
     const soon = () => { own.hidden = chosen.value !== ""; clearTimeout(timer); timer = setTimeout(look, 250); };
     for (const part of [rule, chosen, sample]) part.addEventListener("input", soon);
