@@ -1,6 +1,7 @@
 //! What the tests need of the machine beside a Rust toolchain, and how it is had.
 //!
-//! The judges of the hub make file systems and networks of their own. What is missing is installed where that can be done
+//! The judges of the hub make file systems and networks of their own, and what is shipped for Prometheus is read by its own
+//! tool. What is missing is installed where that can be done
 //! without asking anybody; where it can't, the tests that need it fail and say what is missing.
 
 use std::env;
@@ -8,12 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// A command, and the Debian package that has it.
-const NEEDS: [(&str, &str); 6] = [
+const NEEDS: [(&str, &str); 7] = [
     ("cc", "gcc"),
     ("ip", "iproute2"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
+    ("promtool", "prometheus"),
     ("unshare", "util-linux"),
 ];
 

@@ -13,8 +13,11 @@ Exit codes:
   3  there is no such thing
   4  not allowed: the key is missing, unknown, or not for this (401, 403)
   5  the hub can't be reached, or answers that it can't serve (5xx)
+  6  work on dead letters has ended, and not all of it went well: some failed again, or the canary stopped it
+  130  Ctrl-C; work that was followed goes on
 
 Examples:
+  seawall demo
   seawall serve --data-dir ./data
   seawall services put billing.json
   seawall send order.created --data '{\"id\":\"A-7\",\"total\":120.5}'
@@ -23,6 +26,7 @@ Examples:
 /// By command: how it is used.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("serve", &["--data-dir ./data --allow-egress 10.1.0.0/16"]),
+    ("demo", &["", "--listen 127.0.0.1:9000 --rate 50", "--no-story"]),
     ("backup", &["/backups/today --data-dir ./data"]),
     ("restore", &["/backups/today --data-dir ./data-again"]),
     (
@@ -58,15 +62,65 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("events show", &["A-7"]),
     ("deliveries list", &["--service billing --state waiting"]),
     ("deliveries show", &["ID --watch"]),
-    ("dlq list", &["--service billing --reason refused"]),
-    ("dlq show", &["ID"]),
-    ("dlq replay", &["ID --reason 'their bug is fixed'", "ID --mode same --again"]),
+    ("dlq groups", &["", "--service billing --state open,acknowledged"]),
+    ("dlq group", &["grp_0d4d16df37c8e19d"]),
+    ("dlq ack", &["grp_0d4d16df37c8e19d --note 'INC-42, Ada is at it'"]),
+    ("dlq resolve", &["grp_0d4d16df37c8e19d --reason 'the rule is mended'"]),
+    ("dlq reopen", &["grp_0d4d16df37c8e19d"]),
+    ("dlq note", &["ID 'the customer was told'", "grp_0d4d16df37c8e19d ''"]),
+    (
+        "dlq list",
+        &["--service billing --reason refused", "--standing open --since 2h --search 'no customer'"],
+    ),
+    ("dlq show", &["ID", "ID --raw > event.json"]),
+    ("dlq curl", &["ID"]),
+    (
+        "dlq replay",
+        &[
+            "ID --reason 'their bug is fixed'",
+            "ID --mode same --again",
+            "--group grp_0d4d16df37c8e19d --dry-run",
+            "--group grp_0d4d16df37c8e19d --rate 20 --canary 1,10,100",
+            "--service billing --since 2h --yes --detach --reason INC-42",
+        ],
+    ),
+    ("dlq edit", &["ID --data data.json", "ID --path /v2/invoices --header 'x-version: 2' --dry-run"]),
+    ("dlq park", &["ID ID --reason 'legal looks at them'", "--service billing --search test"]),
+    ("dlq unpark", &["ID", "--all --yes"]),
+    ("dlq delete", &["ID", "--standing delivered --until 7d --yes"]),
+    ("dlq restore", &["ID", "--service billing"]),
+    ("dlq purge", &["--standing deleted", "--standing deleted --force --reason 'asked to forget them'"]),
+    ("dlq export", &["--service billing --out dead.jsonl", "--since 1d | jq -r .event"]),
     ("dlq discard", &["ID --reason 'a test order'"]),
+    ("operations list", &[""]),
+    ("operations show", &["OP"]),
+    ("operations watch", &["OP", "OP --json"]),
+    ("operations pause", &["OP --reason 'they are slow'"]),
+    ("operations resume", &["OP"]),
+    ("operations cancel", &["OP --reason 'the wrong group'"]),
     ("circuits list", &[""]),
     ("circuits show", &["billing"]),
     ("circuits reset", &["billing --reason 'it is back'"]),
     ("circuits force-open", &["billing --reason 'they asked us to stop'"]),
     ("circuits force-closed", &["billing --reason 'the probe is wrong'"]),
+    ("alerts list", &["--state open", "--service billing --all --json"]),
+    ("alerts show", &["ID"]),
+    ("alerts ack", &["ID --reason 'I am on it'"]),
+    ("alerts mute", &["ID --for 2h --reason 'their migration'"]),
+    ("alerts unmute", &["ID"]),
+    ("alerts rules list", &[""]),
+    ("alerts rules show", &["dead-letters"]),
+    ("alerts rules put", &["dead-letters dead-letters.json", "billing-late - < billing-late.json"]),
+    ("alerts rules enable", &["warnings"]),
+    ("alerts rules disable", &["warnings --reason 'the new parser warns a lot'"]),
+    ("alerts rules mute", &["circuit-open --until 2026-11-15T14:00:00Z --reason 'maintenance'"]),
+    ("alerts rules unmute", &["circuit-open"]),
+    ("alerts rules delete", &["dead-letters"]),
+    ("alerts channels list", &[""]),
+    ("alerts channels show", &["duty"]),
+    ("alerts channels put", &["duty duty.json --reason 'the new pager'"]),
+    ("alerts channels test", &["duty"]),
+    ("alerts channels delete", &["duty"]),
     ("keys list", &[""]),
     ("keys make", &["shop --scope ingest --source shop --expires-in 90d > shop.key"]),
     ("keys rotate", &["shop --grace 10m > shop.key"]),

@@ -18,6 +18,10 @@ pub(crate) const NOT_FOUND: u8 = 3;
 pub(crate) const NOT_ALLOWED: u8 = 4;
 /// The hub can't be reached, or can't serve.
 pub(crate) const UNREACHABLE: u8 = 5;
+/// Work on dead letters has ended, and not all of it went well.
+pub(crate) const NOT_ALL: u8 = 6;
+/// Somebody has stopped looking at work that goes on: what a shell says of Ctrl-C.
+pub(crate) const LEFT: u8 = 130;
 
 /// The end of a command that did not go well.
 #[derive(Debug)]
@@ -27,14 +31,16 @@ pub(crate) struct Failure {
 }
 
 /// Where to look for what is not there.
-const LISTS: [(&str, &str); 7] = [
-    ("there is no such service", "services"),
-    ("there is no such rule", "rules"),
-    ("there is no such source", "sources"),
-    ("there is no such key", "keys"),
-    ("there is no such event", "events"),
-    ("there is no such delivery", "deliveries"),
-    ("there is no such dead letter", "dlq"),
+const LISTS: [(&str, &str); 9] = [
+    ("there is no such service", "services list"),
+    ("there is no such rule", "rules list"),
+    ("there is no such source", "sources list"),
+    ("there is no such key", "keys list"),
+    ("there is no such event", "events list"),
+    ("there is no such delivery", "deliveries list"),
+    ("there is no such dead letter", "dlq list"),
+    ("there is no such group", "dlq groups"),
+    ("there is no such operation", "operations list"),
 ];
 
 pub(crate) type Done = Result<(), Failure>;
@@ -122,7 +128,7 @@ impl Failure {
             401 => failure.and("no key was sent: set SEAWALL_KEY, or name a file with `--key-file`"),
             403 => failure.and("use another key, or have one made: `seawall keys make NAME --scope SCOPE`"),
             404 => match LISTS.iter().find(|(said, _)| *said == message) {
-                Some((_, list)) => failure.and(format!("`seawall {list} list` shows what there is")),
+                Some((_, list)) => failure.and(format!("`seawall {list}` shows what there is")),
                 None => {
                     failure.and("the hub does not have this; is it of another version than this program?")
                 }

@@ -15,6 +15,11 @@ pub(crate) fn json_file(name: &str) -> Result<String, Failure> {
     checked(&read(name)?, name)
 }
 
+/// Any text in a file, or on stdin for `-`.
+pub(crate) fn text_file(name: &str) -> Result<String, Failure> {
+    read(name)
+}
+
 /// JSON on the command line, in a file for `@FILE`, or on stdin for `-`.
 pub(crate) fn json_data(text: &str) -> Result<String, Failure> {
     match file_of(text) {

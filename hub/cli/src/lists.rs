@@ -59,6 +59,11 @@ impl Session {
             left -= items.len().min(left);
             if !more || left == 0 {
                 rows.end()?;
+                if let Some(missing) =
+                    data.value["search"]["unindexed"].as_u64().filter(|missing| *missing > 0)
+                {
+                    note(&format!("{missing} can't be found by their words yet, and may be missing here"));
+                }
                 if more {
                     note("there may be more: `--all` shows everything, `--limit N` shows N");
                 }

@@ -2,6 +2,8 @@
 
 mod backup;
 mod command;
+mod confirm;
+mod demo;
 mod examples;
 mod failure;
 mod files;
@@ -12,6 +14,7 @@ mod output;
 mod reload;
 mod serve;
 mod settings;
+mod stand;
 mod talk;
 
 use std::process::ExitCode;
@@ -37,6 +40,8 @@ struct Cli {
 enum Command {
     /// Runs the hub: takes events in, and delivers them.
     Serve(serve::Serve),
+    /// Shows a hub at work: with sample services, traffic and a story, on this machine only, and nothing left behind.
+    Demo(demo::Demo),
     /// Copies everything that the hub keeps, while it runs or not.
     Backup(backup::Backup),
     /// Makes the data of a hub from a copy.
@@ -48,8 +53,14 @@ enum Command {
 }
 
 /// Commands that talk to no hub, and which of the options for talking they understand all the same.
-const ALONE: [(&str, &[&str]); 5] =
-    [("serve", &[]), ("backup", &[]), ("restore", &[]), ("check-config", &["json"]), ("completions", &[])];
+const ALONE: [(&str, &[&str]); 6] = [
+    ("serve", &[]),
+    ("demo", &[]),
+    ("backup", &[]),
+    ("restore", &[]),
+    ("check-config", &["json"]),
+    ("completions", &[]),
+];
 
 fn main() -> anyhow::Result<ExitCode> {
     let matches = command_line().get_matches();
@@ -57,6 +68,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let done = match (nothing_is_ignored(&matches), cli.command) {
         (Err(failure), _) => Err(failure),
         (Ok(()), Command::Serve(serve)) => return serve.run(),
+        (Ok(()), Command::Demo(demo)) => return demo.run(),
         (Ok(()), Command::Backup(backup)) => backup.run().map_err(Failure::of),
         (Ok(()), Command::Restore(restore)) => restore.run().map_err(Failure::of),
         (Ok(()), Command::Alone(command)) => command.run(&cli.talk),

@@ -20,13 +20,15 @@ pub(crate) struct Reload {
     holds: Settings,
     file: Watched,
     log: Log,
+    /// Where people find the hub if nothing else is said.
+    listens: String,
 }
 
 impl Reload {
     /// Follows this file, over which `said` has the last word; `holds` is what came of both.
-    pub(crate) fn new(path: PathBuf, said: Said, holds: Settings, log: Log) -> Self {
+    pub(crate) fn new(path: PathBuf, said: Said, holds: Settings, log: Log, listens: String) -> Self {
         let file = Watched { seen: stamp(&path), coming: None };
-        Reload { path, said, holds, file, log }
+        Reload { path, said, holds, file, log, listens }
     }
 
     /// Brings what changes to work, again and again: when the file is another one, or somebody sends SIGHUP.
@@ -61,6 +63,9 @@ impl Reload {
         };
         self.log.set_level(next.log_level);
         hub.keep_for(next.retention);
+        if next.public_url != self.holds.public_url {
+            hub.set_public_url(next.public_url.as_deref().unwrap_or(&self.listens));
+        }
         let (changed, restart) = (changed(&self.holds, &next), needs_restart(&self.holds, &next));
         // What needs a restart holds as it was until then, and is told again at each change.
         self.holds = Settings {
@@ -116,6 +121,7 @@ impl Watched {
 fn changed(before: &Settings, next: &Settings) -> Vec<&'static str> {
     let (old, new) = (before.retention, next.retention);
     named([
+        ("public_url", before.public_url != next.public_url),
         ("allow_egress", before.allow_egress != next.allow_egress),
         ("log.level", before.log_level != next.log_level),
         ("keep.delivered", old.delivered != new.delivered),

@@ -1,6 +1,5 @@
 //! `seawall serve`.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use seawall::task::shutdown::{Phase, Shutdown};
+use seawall::task::shutdown::Shutdown;
 use seawall_hub_server::log::Log;
 use seawall_hub_server::pulse::Watchdog;
 use seawall_hub_server::{Hub, Options, http};
@@ -20,6 +19,7 @@ use crate::files;
 use crate::output::say;
 use crate::reload::{Reload, hangup, nothing_to_follow};
 use crate::settings::{Said, Settings, file};
+use crate::stand::stand;
 
 /// Runs the hub.
 #[derive(Args)]
@@ -43,12 +43,10 @@ pub(crate) struct Serve {
 }
 
 /// The last lines have so long to get out; whoever reads them may be gone.
-const FLUSH_MAX: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// The threads of the runtime have so long to come back.
 const THREADS_MAX: Duration = Duration::from_secs(5);
-/// And the store to write down that the end is in order.
-const LAST_WORD_MAX: Duration = Duration::from_secs(2);
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -93,13 +91,20 @@ impl Serve {
         let (open_files, told) = (files::raise_limit(), hangup());
         info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
-        let options = Options { allow_egress, new_secret_key, otlp_endpoint: settings.otlp_endpoint.clone() };
+        let options = Options {
+            allow_egress,
+            new_secret_key,
+            otlp_endpoint: settings.otlp_endpoint.clone(),
+            demo: None,
+        };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
         hub.keep_for(settings.retention);
         let listener = TcpListener::bind(settings.listen)
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
+        let listens = format!("http://{address}");
+        hub.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
         match admin_key()? {
             Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
             None if hub.has_admin_key() => {}
@@ -126,39 +131,13 @@ impl Serve {
         let watchdog = watch(&hub, settings.watchdog, &log)?;
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log).follow(&hub, told).await,
+                Some(path) => Reload::new(path, self.said, settings, log, listens).follow(&hub, told).await,
                 None => nothing_to_follow(told).await,
             }
         };
-        let mut shutdown = Shutdown::new().delay(Duration::ZERO);
-        let stopping = shutdown.token(Phase::Accepting, "api");
-        let finishing = hub.clone();
-        shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
-        let telling = hub.clone();
-        shutdown.on(Phase::Monitors, "traces", move || async move { telling.flush_traces().await });
-        let stopping = async move { stopping.stopping().await };
-        let serving = seawall_hub_server::serve(listener, hub.clone(), stopping);
-        let ended = tokio::select! {
-            report = async { tokio::join!(shutdown.until_signal(), serving).0 } => Ok(report?.exit_code()),
-            error = hub.run() => Err(error),
-            error = hub.broken() => Err(error),
-            () = hub.export_traces() => unreachable!("it has no end"),
-            () = following => unreachable!("it has no end"),
-            () = hub.pulse().beat() => unreachable!("it has no end"),
-        };
-        drop(watchdog);
-        hub.tell();
-        if ended.is_ok() && hub.pulse().is_well() {
-            // If that can't be written, what is in hand counts a crash, and no more than that.
-            let _ = tokio::time::timeout(LAST_WORD_MAX, hub.stopped()).await;
-        }
-        match ended {
-            Ok(exit_code) => {
-                info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
-                Ok(ExitCode::from(exit_code))
-            }
-            Err(error) => bail!(last_words(&error)),
-        }
+        let exit_code = stand(&hub, listener, Shutdown::until_signal, following, Some(watchdog)).await?;
+        info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
+        Ok(ExitCode::from(exit_code))
     }
 }
 
@@ -200,9 +179,4 @@ fn default_data_dir() -> Option<PathBuf> {
         folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?
     };
     Some(base.join("seawall"))
-}
-
-/// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
-fn last_words(error: &impl Display) -> String {
-    format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
 }

@@ -28,6 +28,10 @@ pub(crate) struct Said {
     #[arg(long, env = "SEAWALL_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
+    /// Where people find the hub, like `https://seawall.example`: links in alerts begin so. If it is not said: where it listens.
+    #[arg(long, env = "SEAWALL_PUBLIC_URL", value_name = "URL", value_parser = url)]
+    pub(crate) public_url: Option<String>,
+
     /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_egress: Option<Vec<String>>,
@@ -60,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// Nothing, if the system says where.
     pub(crate) data_dir: Option<PathBuf>,
+    /// Nothing, if it is where it listens.
+    pub(crate) public_url: Option<String>,
     pub(crate) allow_egress: Vec<String>,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) log_format: Format,
@@ -75,6 +81,7 @@ impl Said {
         Settings {
             listen: self.listen.or(file.listen).unwrap_or(usual),
             data_dir: self.data_dir.clone().or_else(|| file.data_dir.clone()),
+            public_url: self.public_url.clone().or_else(|| file.public_url.clone()),
             allow_egress: self.allow_egress.clone().or_else(|| file.allow_egress.clone()).unwrap_or_default(),
             // One that is empty is none: so says whoever has named the variable.
             otlp_endpoint: [self, file]
@@ -147,6 +154,7 @@ impl Reader<'_> {
             match &**key.get_ref() {
                 "listen" => said.listen = self.parsed(value, SocketAddr::from_str),
                 "data_dir" => said.data_dir = self.parsed(value, PathBuf::from_str),
+                "public_url" => said.public_url = self.parsed(value, url),
                 "allow_egress" => said.allow_egress = self.list(value, range),
                 "otlp_endpoint" => said.otlp_endpoint = self.parsed(value, String::from_str),
                 "watchdog" => said.watchdog = self.parsed(value, watchdog),
@@ -163,7 +171,7 @@ impl Reader<'_> {
                 }),
                 other => {
                     let reason = format!(
-                        "there is no `{other}`; there are listen, data_dir, allow_egress, otlp_endpoint, watchdog, log.format, log.level, \
+                        "there is no `{other}`; there are listen, data_dir, public_url, allow_egress, otlp_endpoint, watchdog, log.format, log.level, \
                          keep.delivered, keep.discarded, keep.audit"
                     );
                     self.wrong(key.span().start, reason);
@@ -228,6 +236,18 @@ fn set<T>(place: &mut Option<T>, value: Option<T>) -> Result<(), &'static str> {
     Ok(())
 }
 
+fn url(text: &str) -> Result<String, &'static str> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let fits = |rest: &str| {
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
+    };
+    if rest.is_some_and(fits) {
+        Ok(text.to_owned())
+    } else {
+        Err("it begins with http:// or https:// and has no query")
+    }
+}
+
 fn range(text: &str) -> Result<String, String> {
     is_range(text).map(|()| text.to_owned())
 }
@@ -240,7 +260,7 @@ fn format(text: &str) -> Result<Format, &'static str> {
     }
 }
 
-fn level(text: &str) -> Result<Level, &'static str> {
+pub(crate) fn level(text: &str) -> Result<Level, &'static str> {
     match text {
         "error" => Ok(Level::ERROR),
         "warn" => Ok(Level::WARN),
@@ -268,6 +288,7 @@ mod tests {
     const WHOLE: &str = r#"
 listen = "127.0.0.1:9000"
 data_dir = "/var/lib/seawall"
+public_url = "https://seawall.example"
 allow_egress = ["10.0.0.0/8", "127.0.0.0/8"]
 watchdog = "90s"
 [log]
@@ -286,6 +307,7 @@ audit = "30d"
         let settings = Said::default().over(&in_file);
         assert_eq!(settings.listen.port(), 9000);
         assert_eq!(settings.data_dir.as_deref(), Some(Path::new("/var/lib/seawall")));
+        assert_eq!(settings.public_url.as_deref(), Some("https://seawall.example"));
         assert_eq!(settings.allow_egress, ["10.0.0.0/8", "127.0.0.0/8"]);
         assert_eq!((settings.log_format, settings.log_level), (Format::Json, Level::WARN));
         assert_eq!(settings.watchdog, Duration::from_secs(90));

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use seawall_hub_server::client::{Answer, Ask, Client};
+use seawall_hub_server::client::{Answer, Ask, Client, ClientError, Opened, Pieces};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, UNREACHABLE};
 use crate::output::{Out, note};
 
 const HEADING: &str = "The hub to talk to";
@@ -147,6 +147,20 @@ impl Session {
     pub(crate) async fn ask_within(&self, ask: &Ask, time: Duration) -> Result<Data, Failure> {
         let answer = self.answer(&self.client.waiting(time), ask).await?;
         self.data(&answer)
+    }
+
+    /// A body that may be larger than memory.
+    pub(crate) async fn open(&self, ask: &Ask) -> Result<Pieces, Failure> {
+        let opened = self.client.open(ask).await;
+        match opened.map_err(|error| Failure::no_hub(self.client.address(), &error))? {
+            Opened::Body(pieces) => Ok(pieces),
+            Opened::Refused(answer) => Err(Failure::refused(self.client.address(), &answer, self.has_key)),
+        }
+    }
+
+    /// It came, and not to its end.
+    pub(crate) fn broke_off(&self, error: &ClientError) -> Failure {
+        Failure::new(UNREACHABLE, format!("the answer of {} broke off: {error}", self.client.address()))
     }
 
     /// The answer itself, whatever it says.

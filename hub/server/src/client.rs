@@ -1,13 +1,17 @@
 //! A client of a hub: what the command line talks through.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use seawall::{Backoff, Guard, Kind, Retry, Safety, millis, secs};
-use seawall_http::{Auth, Egress, HttpClient, Method, Request, Secret};
+use seawall_http::{Auth, BodyStream, Egress, HttpClient, Method, Request, Secret};
+use seawall_hub_core::domain::time::Millis;
 
 /// An answer is no larger: 500 dead letters with all their evidence fit.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// A refusal is no larger.
+const REFUSAL_BYTES_MAX: usize = 1024 * 1024;
 /// A hub that is there takes the connection in a fraction of it.
 const CONNECT_TIMEOUT: Duration = secs(5);
 /// So often is something sent that may be sent again, and then the hub is gone, or its disk stays full.
@@ -46,6 +50,42 @@ pub struct Answer {
     pub location: Option<String>,
 }
 
+/// An answer that is too large to be read at once.
+#[derive(Debug)]
+pub enum Opened {
+    /// It went well, and this is to be read.
+    Body(Pieces),
+    /// It did not, and this is why.
+    Refused(Answer),
+}
+
+/// The body of an answer, piece by piece.
+pub struct Pieces {
+    body: BodyStream,
+    /// So long the next one may take.
+    timeout: Duration,
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+impl Pieces {
+    /// The next one; none at the end. A body that breaks off is an error, and no end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        match tokio::time::timeout(self.timeout, self.body.chunk()).await {
+            Ok(piece) => piece.map_err(|error| ClientError::NoAnswer(error.to_string())),
+            Err(_) => Err(late(self.timeout)),
+        }
+    }
+}
+
+fn late(timeout: Duration) -> ClientError {
+    ClientError::NoAnswer(format!("no answer within {timeout:?}"))
+}
+
 /// Why there is no client, or no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -75,6 +115,16 @@ impl Ask {
     /// A new thing, or a verb.
     pub fn post(path: impl Into<String>) -> Self {
         Ask::new("POST", path)
+    }
+
+    /// Something takes the place of what is there.
+    pub fn put(path: impl Into<String>) -> Self {
+        Ask::new("PUT", path)
+    }
+
+    /// Some fields are changed.
+    pub fn patch(path: impl Into<String>) -> Self {
+        Ask::new("PATCH", path)
     }
 
     /// Something is taken away.
@@ -169,6 +219,34 @@ impl Client {
         })
     }
 
+    /// Asks for something that may be larger than memory. The time is for its beginning, and then for each piece.
+    pub async fn open(&self, ask: &Ask) -> Result<Opened, ClientError> {
+        let wrong = |error: &dyn fmt::Display| ClientError::Wrong(error.to_string());
+        let request = self.request(ask).map_err(|error| wrong(&error))?.response_bytes_max(u64::MAX);
+        let guard =
+            Guard::builder("hub").no_call_timeout().no_retry().build().map_err(|error| wrong(&error))?;
+        let opened = tokio::time::timeout(self.timeout, self.http.open(&guard, &request)).await;
+        let opened = opened.map_err(|_| late(self.timeout))?.map_err(|error| {
+            ClientError::NoAnswer(error.last().map_or_else(|| error.to_string(), ToString::to_string))
+        })?;
+        let status = opened.status().as_u16();
+        let location = opened.headers().get("location").and_then(|value| value.to_str().ok());
+        let location = location.map(ToOwned::to_owned);
+        let mut pieces = Pieces { body: opened.into_body(), timeout: self.timeout };
+        if (200..300).contains(&status) {
+            return Ok(Opened::Body(pieces));
+        }
+        let mut text = Vec::new();
+        while let Some(piece) = pieces.next().await? {
+            text.extend_from_slice(&piece);
+            if text.len() > REFUSAL_BYTES_MAX {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(Opened::Refused(Answer { status, text, location }))
+    }
+
     fn request(&self, ask: &Ask) -> Result<Request, seawall_http::BadRequest> {
         let method = Method::from_bytes(ask.method.as_bytes()).unwrap_or(Method::GET);
         // How long we wait is our own affair: a hub that hears of it could only give up earlier.
@@ -208,9 +286,22 @@ pub fn path_part(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
+/// A point in time as the hub reads it: `2026-11-15T12:00:00.250Z`.
+#[must_use]
+pub fn moment(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// HUB-10: a point in time is written as the hub reads it.
+    #[test]
+    fn hub_10_a_moment_is_written_as_the_hub_reads_it() {
+        assert_eq!(moment(UNIX_EPOCH + millis(1_794_744_000_250)), "2026-11-15T12:00:00.250Z");
+    }
 
     /// HUB-10: a name with anything in it is one part of a path.
     #[test]

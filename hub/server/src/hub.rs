@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use seawall::{Clock, Registry};
@@ -17,6 +17,7 @@ use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
 
+use crate::demo::Demo;
 use crate::history::History;
 use crate::numbers::Numbers;
 use crate::pulse::Pulse;
@@ -30,12 +31,14 @@ use crate::transport::Http;
 #[derive(Debug)]
 pub struct Hub {
     inner: service::Hub<Sqlite, Http>,
+    folder: PathBuf,
     transport: Http,
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
     history: History,
     pulse: Arc<Pulse>,
+    demo: Option<Arc<Demo>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -59,6 +62,8 @@ pub struct Options {
     pub new_secret_key: bool,
     /// The collector that traces go to, such as `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
+    /// The sample services, if it is the hub of a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 /// Why a hub could not be opened.
@@ -98,9 +103,11 @@ impl Hub {
             inner.time_rules();
         }
         let history = History::new(Numbers::of_process(), inner.now());
-        let (pulse, gates) = (Arc::default(), RwLock::default());
-        let hub = Hub { inner, transport, keyring, spans, exporter, history, pulse, gates };
+        let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
+        let demo = options.demo.clone();
+        let hub = Hub { inner, folder, transport, keyring, spans, exporter, history, pulse, demo, gates };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
+        hub.take_over_the_end().await;
         Ok(hub)
     }
 
@@ -179,8 +186,18 @@ impl Hub {
         &self.spans
     }
 
+    /// Where everything is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn transport(&self) -> &Http {
         &self.transport
+    }
+
+    /// The sample services, if it is the hub of a demo.
+    pub(crate) fn demo(&self) -> Option<&Arc<Demo>> {
+        self.demo.as_ref()
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {
@@ -231,12 +248,13 @@ async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, C
         return Ok(keyring);
     }
     let registered = store.registered().await.map_err(|error| failed(&error))?;
-    let needed =
-        registered.services.iter().any(|service| service.auth.is_some()) || !registered.sources.is_empty();
+    let needed = registered.services.iter().any(|service| service.auth.is_some())
+        || !registered.sources.is_empty()
+        || !registered.channels.is_empty();
     if needed && !anew {
         return Err(CannotOpen(format!(
             "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \
-             start once with `--new-secret-key` and register the secrets of services and sources again",
+             start once with `--new-secret-key` and register the secrets of services, sources and channels again",
             folder.display()
         )));
     }

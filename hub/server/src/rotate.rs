@@ -26,12 +26,18 @@ pub(crate) fn bound(owner: &Owner) -> String {
     match owner {
         Owner::Service(name) => name.to_string(),
         Owner::Source(name) => source(name),
+        Owner::Channel(name) => channel(name),
     }
 }
 
 /// The same of a source.
 pub(crate) fn source(name: &Slug) -> String {
     format!("source {name}")
+}
+
+/// The same of a channel.
+pub(crate) fn channel(name: &Slug) -> String {
+    format!("channel {name}")
 }
 
 impl Hub {
@@ -84,13 +90,18 @@ fn sealed(registered: &Registered) -> Vec<(Owner, seawall_hub_core::domain::serv
     });
     let sources =
         registered.sources.iter().map(|source| (Owner::Source(source.name.clone()), source.proof.clone()));
-    services.chain(sources).collect()
+    let channels = registered
+        .channels
+        .iter()
+        .map(|channel| (Owner::Channel(channel.name.clone()), channel.settings.clone()));
+    services.chain(sources).chain(channels).collect()
 }
 
 fn named(owner: &Owner) -> String {
     match owner {
         Owner::Service(name) => format!("service {name}"),
         Owner::Source(name) => format!("source {name}"),
+        Owner::Channel(name) => format!("channel {name}"),
     }
 }
 

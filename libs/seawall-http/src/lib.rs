@@ -22,7 +22,7 @@ pub use body::Body;
 pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, Through};
 #[cfg(feature = "tls")]
 pub use dial::{BadTls, Tls};
-pub use dial::{Proxy, Resolve, Resolving};
+pub use dial::{Proxy, Resolve, Resolving, Socket};
 pub use egress::Egress;
 pub use error::{BadRequest, Cause, HttpError};
 pub use fault::ByStatus;

@@ -27,7 +27,7 @@ const COLUMNS: &[Column] = &[
     ("ACCEPTED", "acceptedAt"),
 ];
 
-pub(super) const FIRST: &[&str] = &[
+const FIRST: &[&str] = &[
     "id",
     "state",
     "waitsFor",
@@ -45,7 +45,7 @@ pub(super) const FIRST: &[&str] = &[
     "counted",
 ];
 
-const TRIES: &[Column] = &[
+pub(super) const TRIES: &[Column] = &[
     ("AT", "at"),
     ("TOOK µs", "tookMicros"),
     ("STATUS", "status"),
@@ -112,7 +112,10 @@ impl Verb {
                 session.list(&list, &pages).await
             }
             Verb::Show { id, watch: false } => shown(session, session.get(path(&id)).await?),
-            Verb::Show { id, watch: true } => watch(session, &id).await,
+            Verb::Show { id, watch: true } => match watch(session, &id).await? {
+                true => Ok(()),
+                false => Err(Failure::silent(REFUSED)),
+            },
         }
     }
 }
@@ -121,8 +124,8 @@ fn path(id: &str) -> String {
     format!("{DELIVERIES}/{}", path_part(id))
 }
 
-/// A delivery or a dead letter: what it is, then its tries.
-pub(super) fn shown(session: &Session, mut data: Data) -> Done {
+/// What it is, then its tries.
+fn shown(session: &Session, mut data: Data) -> Done {
     if session.out.json {
         return session.out.line(&data.text);
     }
@@ -132,8 +135,8 @@ pub(super) fn shown(session: &Session, mut data: Data) -> Done {
     session.out.section("Tries", TRIES, tries.as_array().map_or(&[], Vec::as_slice))
 }
 
-/// Says each change on stderr, and at the end what became of it.
-async fn watch(session: &Session, id: &str) -> Done {
+/// Says each change on stderr, and at the end what became of it, and whether it is delivered.
+pub(super) async fn watch(session: &Session, id: &str) -> Result<bool, Failure> {
     let mut before = String::new();
     loop {
         let data = session.get(path(id)).await?;
@@ -143,8 +146,8 @@ async fn watch(session: &Session, id: &str) -> Done {
             before = now;
         }
         match data.value["state"].as_str() {
-            Some("delivered") => return shown(session, data),
-            Some("deadLettered") => return shown(session, data).and(Err(Failure::silent(REFUSED))),
+            Some("delivered") => return shown(session, data).map(|()| true),
+            Some("deadLettered") => return shown(session, data).map(|()| false),
             _ => tokio::time::sleep(LOOK).await,
         }
     }

@@ -1,5 +1,6 @@
 //! The commands beside `serve`: one file for each noun.
 
+mod alerts;
 mod audit;
 mod call;
 mod check_config;
@@ -8,8 +9,10 @@ mod completions;
 mod deliveries;
 mod dlq;
 mod events;
+mod follow;
 mod health;
 mod keys;
+mod operations;
 mod resource;
 mod rules;
 mod send;
@@ -46,9 +49,15 @@ pub(crate) enum Asking {
     /// Dead letters: deliveries that were given up.
     #[command(subcommand)]
     Dlq(dlq::Verb),
+    /// Work on many dead letters: how far it is, and its brake.
+    #[command(subcommand)]
+    Operations(operations::Verb),
     /// The circuits of services.
     #[command(subcommand)]
     Circuits(circuits::Verb),
+    /// What is wrong, and who is told.
+    #[command(subcommand)]
+    Alerts(alerts::Verb),
     /// Keys to the API.
     #[command(subcommand)]
     Keys(keys::Verb),
@@ -84,7 +93,9 @@ impl Asking {
                 Asking::Events(verb) => verb.run(&session).await,
                 Asking::Deliveries(verb) => verb.run(&session).await,
                 Asking::Dlq(verb) => verb.run(&session).await,
+                Asking::Operations(verb) => verb.run(&session).await,
                 Asking::Circuits(verb) => verb.run(&session).await,
+                Asking::Alerts(verb) => verb.run(&session).await,
                 Asking::Keys(verb) => verb.run(&session).await,
                 Asking::Audit(audit) => audit.run(&session).await,
                 Asking::Health => health::run(&session).await,

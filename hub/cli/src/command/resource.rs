@@ -69,6 +69,22 @@ impl Resource {
         self.told(session, &data, word)
     }
 
+    /// Writes one by its name, whole or in part.
+    pub(super) async fn write(
+        &self,
+        session: &Session,
+        method: &'static str,
+        name: &str,
+        body: String,
+        why: &Why,
+    ) -> Done {
+        let path = self.at(name, "");
+        let ask = if method == "PUT" { Ask::put(path) } else { Ask::patch(path) };
+        let data = session.ask(why.of(ask.json(body))).await?;
+        let word = if data.status == 201 { "made" } else { "changed" };
+        self.told(session, &data, word)
+    }
+
     pub(super) async fn delete(
         &self,
         session: &Session,

@@ -48,6 +48,11 @@ impl Out {
         if self.terminal { self.text(text) } else { self.line(text) }
     }
 
+    /// Whether somebody looks at it as it comes.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     /// An object for people, these fields first.
     pub(crate) fn describe(&self, value: &Value, first: &[&str]) -> Done {
         describe::lines(value, first).iter().try_for_each(|line| self.line(line))

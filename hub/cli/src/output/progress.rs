@@ -7,7 +7,7 @@ const WIDTH: u64 = 24;
 /// A bar on stderr.
 pub(crate) struct Progress {
     shown: bool,
-    /// How many bytes there are, if somebody knows.
+    /// How many there are, bytes or others, if somebody knows.
     total: Option<u64>,
 }
 
@@ -16,10 +16,16 @@ impl Progress {
         Progress { shown: io::stderr().is_terminal(), total }
     }
 
-    /// So many bytes are done; `words` stand behind the bar.
+    /// Whether anybody sees it.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// So many are done; `words` stand behind the bar.
     pub(crate) fn at(&self, done: u64, words: &str) {
         if self.shown {
-            let _ = write!(io::stderr(), "\r{}\u{1b}[K", bar(done, self.total, words));
+            // What does not fit into the line is cut: two lines would stay where they are.
+            let _ = write!(io::stderr(), "\r\u{1b}[?7l{}\u{1b}[K\u{1b}[?7h", bar(done, self.total, words));
         }
     }
 

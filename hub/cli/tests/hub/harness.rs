@@ -81,7 +81,8 @@ impl Hub {
         let _ = stream.write_all(body.as_bytes());
         let (head, body) = read_message(&mut BufReader::new(stream)).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
+        let text = String::from_utf8_lossy(&body).into_owned();
+        Reply { status, head, body: serde_json::from_slice(&body).unwrap_or(Value::Null), text }
     }
 
     /// A request of an administrator with more headers.
@@ -165,6 +166,8 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 /// Waits until something holds, up to a deadline.

@@ -1,7 +1,10 @@
 //! The hub from outside: the real binary, over HTTP.
 
+mod alerts;
 mod api;
+mod browser;
 mod cli;
+mod demo;
 mod egress;
 mod gateway;
 mod harness;

@@ -61,6 +61,8 @@ pub(crate) struct Peer {
 struct Inner {
     mood: Mutex<Mood>,
     answer: Mutex<String>,
+    /// What a body has to have.
+    wanted: Mutex<Option<String>>,
     /// More headers of its answers, each with its line break.
     headers: Mutex<String>,
     got: Mutex<Vec<Got>>,
@@ -75,6 +77,7 @@ impl Peer {
         let inner = Arc::new(Inner {
             mood: Mutex::new(Mood::Says(200)),
             answer: Mutex::new("ok".into()),
+            wanted: Mutex::default(),
             headers: Mutex::default(),
             got: Mutex::default(),
             connections: Mutex::default(),
@@ -130,6 +133,11 @@ impl Peer {
         body.clone_into(&mut self.inner.answer.lock().unwrap());
     }
 
+    /// From now on it refuses with 422 what does not have this in its body.
+    pub(crate) fn want(&self, text: &str) {
+        *self.inner.wanted.lock().unwrap() = Some(text.to_owned());
+    }
+
     /// A header of its answers from now on, in place of the one before.
     pub(crate) fn answer_header(&self, name: &str, value: &str) {
         *self.inner.headers.lock().unwrap() = format!("{name}: {value}\r\n");
@@ -173,6 +181,9 @@ impl Peer {
                 Mood::Says(status) | Mood::Echoes(status) => Some(status),
                 Mood::Hangs => None,
             };
+            let wanted = self.inner.wanted.lock().unwrap().clone();
+            let has = |text: String| String::from_utf8_lossy(&body).contains(&text);
+            let status = if wanted.is_none_or(has) { status } else { status.map(|_| 422) };
             let is_head = head.starts_with("HEAD ");
             let echo = matches!(mood, Mood::Echoes(_)).then(|| head.clone());
             self.inner.got.lock().unwrap().push(Got { head, body, answered: status });

@@ -1,5 +1,6 @@
 //! Plain types and rules.
 
+pub mod alert;
 pub mod audit;
 pub mod circuit;
 pub mod delivery;

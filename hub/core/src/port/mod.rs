@@ -1,6 +1,8 @@
 //! What the hub needs from outside.
 
+mod alerts;
 mod desk;
+pub mod notify;
 pub mod store;
 pub mod transport;
 mod unit;

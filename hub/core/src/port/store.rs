@@ -11,6 +11,7 @@ use std::future::Future;
 use bytes::Bytes;
 use seawall_dist::deadletter::Attempt;
 
+use crate::domain::alert::{AlertRule, Channel, Incident};
 use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
@@ -24,6 +25,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
+pub use super::alerts::{Health, IncidentFilter};
 pub use super::desk::{Behind, Dead, Desk, Found, Letters, WholeLetter};
 pub use super::unit::{
     Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
@@ -212,6 +214,10 @@ pub struct Registered {
     pub circuits: Vec<Circuit>,
     /// All keys to the API.
     pub keys: Vec<Key>,
+    /// Those rules of alerts that somebody has written or changed.
+    pub alert_rules: Vec<AlertRule>,
+    /// All channels of alerts.
+    pub channels: Vec<Channel>,
 }
 
 /// Where everything is kept.
@@ -272,6 +278,29 @@ pub trait Store: Desk + Send + Sync + 'static {
 
     /// Who has changed what.
     fn audit(&self, page: PageAt) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
+
+    /// Incidents that are open, or of which somebody has still to be told.
+    fn live_incidents(&self) -> impl Future<Output = Result<Vec<Incident>, StoreError>> + Send;
+
+    /// An incident.
+    fn incident(&self, id: &str) -> impl Future<Output = Result<Option<Incident>, StoreError>> + Send;
+
+    /// Incidents.
+    fn incidents(
+        &self,
+        filter: IncidentFilter,
+        page: PageAt,
+    ) -> impl Future<Output = Result<Page<Incident>, StoreError>> + Send;
+
+    /// How many dead letters each service has got since then. Counts no further than `most` of all.
+    fn dead_since(
+        &self,
+        since: Millis,
+        most: u32,
+    ) -> impl Future<Output = Result<Vec<(Slug, u32)>, StoreError>> + Send;
+
+    /// How the store is, without asking the disk for anything but its room.
+    fn health(&self) -> Health;
 
     /// How many deliveries to a service have not ended, or wait for a rule. Counts no further than `most`.
     fn pending(&self, whose: Whose, most: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use seawall_dist::deadletter::Attempt;
 
+use crate::domain::alert::{AlertRule, Channel, Incident};
 use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
@@ -49,6 +50,16 @@ pub enum Change {
     PutSource(Source),
     /// A source goes, if this is its version.
     DeleteSource(Slug, u64),
+    /// A rule of alerts, new or changed.
+    PutAlertRule(AlertRule),
+    /// A rule of alerts goes, or is again as it came, if this is its version.
+    DeleteAlertRule(Slug, u64),
+    /// A channel of alerts, new or changed.
+    PutChannel(Channel),
+    /// A channel of alerts goes, if this is its version.
+    DeleteChannel(Slug, u64),
+    /// An incident, new or changed.
+    PutIncident(Box<Incident>),
     /// A circuit has moved.
     PutCircuit(Circuit),
     /// A key to the API, new or changed.
@@ -125,6 +136,8 @@ pub enum Owner {
     Service(Slug),
     /// A source.
     Source(Slug),
+    /// A channel of alerts.
+    Channel(Slug),
 }
 
 /// What is old, and goes. Each is small, so that the one who writes is never held up for long.
@@ -140,6 +153,13 @@ pub enum Prune {
     /// Who has changed what, the oldest first.
     Audit {
         /// From before that.
+        before: Millis,
+        /// So many at most.
+        most: u32,
+    },
+    /// Incidents that are over, and of which nobody has still to be told, the oldest first.
+    Incidents {
+        /// Resolved before that.
         before: Millis,
         /// So many at most.
         most: u32,

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 
+use crate::domain::alert::AlertRule;
 use crate::domain::audit::AuditEntry;
 use crate::domain::letter::GroupState;
 use crate::domain::operation::Run;
@@ -57,6 +58,19 @@ pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
         Change::PutSource(source) if source.version == 1 => ("source.create", source.name.to_string()),
         Change::PutSource(source) => ("source.change", source.name.to_string()),
         Change::DeleteSource(name, _) => ("source.delete", name.to_string()),
+        Change::PutAlertRule(rule) if rule.version == 1 && AlertRule::kind_named(&rule.name).is_none() => {
+            ("alertRule.create", rule.name.to_string())
+        }
+        Change::PutAlertRule(rule) => ("alertRule.change", rule.name.to_string()),
+        Change::DeleteAlertRule(name, _) if AlertRule::kind_named(name).is_some() => {
+            ("alertRule.reset", name.to_string())
+        }
+        Change::DeleteAlertRule(name, _) => ("alertRule.delete", name.to_string()),
+        Change::PutChannel(channel) if channel.version == 1 => {
+            ("alertChannel.create", channel.name.to_string())
+        }
+        Change::PutChannel(channel) => ("alertChannel.change", channel.name.to_string()),
+        Change::DeleteChannel(name, _) => ("alertChannel.delete", name.to_string()),
         Change::PutKey(key) if key.revoked.is_some() => ("key.revoke", key.name.to_string()),
         Change::PutKey(key) => ("key.put", key.name.to_string()),
         Change::Replay(replay) => ("deadLetter.replay", replay.dead.to_string()),

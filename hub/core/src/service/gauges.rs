@@ -26,6 +26,16 @@ pub(super) struct Depths {
     known: Option<(Census, Vec<Due>)>,
 }
 
+/// For how long the oldest delivery of a service has been due, in hand or in the store. What a start before had in hand is due
+/// since ever, and so since this one began.
+fn age(service: &Slug, due: &[Due], in_hand: Option<Millis>, (began, now): (Millis, Millis)) -> Duration {
+    let due = due.iter().find(|due| due.service == *service);
+    let due = due.and_then(|due| due.fresh.into_iter().chain(due.again).min());
+    let due = due.map(|due| if due.0 > 0 { due } else { began });
+    let oldest = in_hand.into_iter().chain(due).min();
+    oldest.map_or(Duration::ZERO, |oldest| now.since(oldest))
+}
+
 /// How a service stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
@@ -53,6 +63,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// not answer, what is in it is left out: the rest is wanted all the more.
     pub async fn record_gauges(&self) {
         self.registry().record_gauges();
+        self.record_alerts().await;
         let now = self.now();
         for Standing { service, in_hand, kept } in self.standings().await {
             let name = || service.as_str().to_owned();
@@ -85,6 +96,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let standing = |(service, in_hand, oldest): (Slug, usize, Option<Millis>)| {
             let kept = known.as_ref().map(|(waiting, dead, due)| {
                 let due = due.get(&service).and_then(|due| due.fresh.into_iter().chain(due.again).min());
+                // What a start before had in hand is due since ever, and so since this one began.
+                let due = due.map(|due| if due.0 > 0 { due } else { self.began });
                 KeptStanding {
                     waiting: waiting.get(&service).copied().unwrap_or_default(),
                     dead_letters: dead.get(&service).copied().unwrap_or_default(),
@@ -94,6 +107,16 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Standing { service, in_hand, kept }
         };
         self.deliver.standing().into_iter().map(standing).collect()
+    }
+
+    /// For how long the oldest delivery of each service has been due, if the store says that these are.
+    pub(super) fn oldest_due(&self, due: &[Due]) -> HashMap<Slug, Duration> {
+        let now = self.now();
+        let age = |(service, _, oldest): (Slug, usize, Option<Millis>)| {
+            let age = age(&service, due, oldest, (self.began, now));
+            (service, age)
+        };
+        self.deliver.standing().into_iter().map(age).collect()
     }
 
     async fn look(&self) -> Result<(Census, Vec<Due>), StoreError> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use seawall::{Clock, Registry};
 
+use super::alerts::Alerts;
 use super::desk::RunningWork;
 use super::gauges::Depths;
 use super::watch::Watch;
@@ -32,12 +33,15 @@ pub struct Hub<S, T> {
     pub(super) store: S,
     pub(super) accept: Accept<S>,
     pub(super) deliver: Deliver<S, T>,
+    pub(super) alerts: Alerts,
     watch: Watch,
     pub(super) retention: RwLock<Retention>,
     pub(super) depths: tokio::sync::Mutex<Depths>,
     pub(super) work: RunningWork,
     registry: Registry,
     pub(super) clock: Clock,
+    /// When it was opened.
+    pub(super) began: Millis,
     pub(super) services: RwLock<HashMap<Slug, Service>>,
     pub(super) rules: RwLock<HashMap<Slug, Rule>>,
     pub(super) sources: RwLock<HashMap<Slug, Source>>,
@@ -107,16 +111,20 @@ impl std::error::Error for Refused {}
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Goes on with what is in this store.
     pub async fn open(store: S, transport: T, registry: Registry, clock: Clock) -> Result<Self, Refused> {
-        let Registered { services, rules, sources, circuits, keys } = store.registered().await?;
+        let Registered { services, rules, sources, circuits, keys, alert_rules, channels } =
+            store.registered().await?;
+        let live = store.live_incidents().await?;
         let hub = Hub {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
+            alerts: Alerts::new(alert_rules, channels, live),
             watch: Watch::new(clock.clone()),
             retention: RwLock::default(),
             depths: tokio::sync::Mutex::default(),
             work: RunningWork::default(),
             store,
             registry,
+            began: wall_time(&clock),
             clock,
             services: RwLock::default(),
             rules: RwLock::new(by_name(rules, |rule| &rule.name)),

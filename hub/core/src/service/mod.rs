@@ -1,6 +1,7 @@
 //! What the hub does: one file for each verb.
 
 mod accept;
+mod alerts;
 mod audit;
 mod call;
 mod caught;
@@ -25,6 +26,7 @@ mod watch;
 
 pub use crate::domain::operation::Mode;
 pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
+pub use alerts::Tested;
 pub use audit::{By, because, on_behalf_of};
 pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
 pub use caught::log_panics;

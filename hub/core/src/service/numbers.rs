@@ -48,11 +48,19 @@ pub const STORE_SIZE: &str = "seawall.store.size";
 pub const PRUNED: &str = "seawall.store.pruned";
 /// Spans for the collector of traces.
 pub const SPANS: &str = "seawall.spans";
+/// Warnings and errors in the log.
+pub const LOG_LINES: &str = "seawall.log.lines";
+/// Incidents that are open.
+pub const ALERTS_OPEN: &str = "seawall.alerts.open";
+/// Tries to tell of incidents.
+pub const NOTIFICATIONS: &str = "seawall.alerts.notifications";
+/// The room that is left on the disk.
+pub const STORE_FREE: &str = "seawall.store.free";
 /// Lines that the log had no room for.
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 23] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 27] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -117,6 +125,10 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 23] = [
     (STORE_SIZE, Measure::Gauge, Unit::Bytes, &[], "the size of the database"),
     (PRUNED, Measure::Counter, Unit::Count, &["kind"], "what was old, and is gone"),
     (SPANS, Measure::Counter, Unit::Count, &["outcome"], "spans for the collector of traces"),
+    (STORE_FREE, Measure::Gauge, Unit::Bytes, &[], "the room that is left on the disk"),
+    (ALERTS_OPEN, Measure::Gauge, Unit::Count, &["rule", "severity"], "incidents that are open"),
+    (NOTIFICATIONS, Measure::Counter, Unit::Count, &["channel", "outcome"], "tries to tell of incidents"),
+    (LOG_LINES, Measure::Counter, Unit::Count, &["level"], "warnings and errors in the log"),
     (LOG_DROPPED, Measure::Counter, Unit::Count, &[], "lines that the log had no room for"),
 ];
 

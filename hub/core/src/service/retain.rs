@@ -38,6 +38,8 @@ pub struct Pruned {
     pub events: usize,
     /// Entries of the audit log.
     pub audit: usize,
+    /// Incidents that were over.
+    pub incidents: usize,
     /// Keys of idempotency whose time was over.
     pub keys: usize,
     /// Pages that were given back to the system.
@@ -48,6 +50,7 @@ impl AddAssign for Pruned {
     fn add_assign(&mut self, more: Pruned) {
         self.events += more.events;
         self.audit += more.audit;
+        self.incidents += more.incidents;
         self.keys += more.keys;
         self.pages += more.pages;
     }
@@ -67,7 +70,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Lets go of what is old, again and again.
     pub(super) async fn retain(&self) {
         // They are there from the start, and not only when there was something to count.
-        for kind in ["event", "audit", "key", "page"] {
+        for kind in ["event", "audit", "incident", "key", "page"] {
             counter!(numbers::PRUNED, "kind" => kind).increment(0);
         }
         // Soon after the start too: whoever starts it again may have done so because the disk was full.
@@ -77,9 +80,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             let done = self.prune().await;
             let duration = seawall::telemetry::Millis(self.clock.now().since(before));
             match done {
-                Ok(Pruned { events: 0, audit: 0, pages: 0, .. }) => {}
-                Ok(Pruned { events, audit, keys, pages }) => {
-                    info!(target: "seawall", events, audit, keys, pages, %duration, "[Store][Prune] Success.");
+                Ok(Pruned { events: 0, audit: 0, incidents: 0, pages: 0, .. }) => {}
+                Ok(Pruned { events, audit, incidents, keys, pages }) => {
+                    info!(target: "seawall", events, audit, incidents, keys, pages, %duration, "[Store][Prune] Success.");
                 }
                 // It is looked for again in a minute, and the store has said itself what is wrong with it.
                 Err(error) => {
@@ -97,6 +100,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let mut pruned = Pruned { events: self.prune_events(limits).await?, ..Pruned::default() };
         pruned.audit =
             self.prune_rows("audit", || Prune::Audit { before: limits.audit, most: ROWS_TOGETHER }).await?;
+        let incidents = || Prune::Incidents { before: limits.audit, most: ROWS_TOGETHER };
+        pruned.incidents = self.prune_rows("incident", incidents).await?;
         pruned.keys = self.prune_rows("key", || Prune::Keys { now: self.now(), most: ROWS_TOGETHER }).await?;
         pruned.pages = self.prune_rows("page", || Prune::Room { most: PAGES_TOGETHER }).await?;
         Ok(pruned)

@@ -28,8 +28,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             service.auth.map(|sealed| (owner, sealed))
         });
         let of_sources = kept.sources.into_iter().map(|source| (Owner::Source(source.name), source.proof));
+        let of_channels =
+            kept.channels.into_iter().map(|channel| (Owner::Channel(channel.name), channel.settings));
         let changes: Vec<Reseal> = of_services
             .chain(of_sources)
+            .chain(of_channels)
             .filter_map(|(owner, was)| anew(&owner, &was).map(|now| Reseal { owner, was, now }))
             .collect();
         for together in changes.chunks(TOGETHER) {
@@ -48,6 +51,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 let Some(mut service) = self.service(name) else { return Ok(()) };
                 service.auth = Some(now.clone());
                 self.use_service(service)
+            }
+            Owner::Channel(name) => {
+                self.alerts.use_sealed(name, now);
+                Ok(())
             }
             Owner::Source(name) => {
                 let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);

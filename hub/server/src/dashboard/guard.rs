@@ -11,11 +11,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 pub(super) async fn protect(request: Request, next: Next) -> Response {
-    if !request.method().is_safe() && !is_from_here(request.headers()) {
-        let word = "this was sent from another site, and is refused\n";
-        return (StatusCode::FORBIDDEN, word).into_response();
-    }
-    let mut response = next.run(request).await;
+    let mut response = if request.method().is_safe() || is_from_here(request.headers()) {
+        next.run(request).await
+    } else {
+        (StatusCode::FORBIDDEN, "this was sent from another site, and is refused\n").into_response()
+    };
     let headers = response.headers_mut();
     let mut say = |name: HeaderName, value: &'static str| {
         if !headers.contains_key(&name) {

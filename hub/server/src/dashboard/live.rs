@@ -44,7 +44,16 @@ pub(super) struct Renderings {
 #[derive(Clone)]
 struct Rendering {
     at: Tick,
+    /// Of the session that it was made for.
+    csrf: String,
     text: Arc<str>,
+}
+
+impl Rendering {
+    /// For another session with the same key: its forms have a token of their own.
+    fn of(self, csrf: &str) -> Arc<str> {
+        if self.csrf == csrf { self.text } else { self.text.replace(&self.csrf, csrf).into() }
+    }
 }
 
 impl Renderings {
@@ -53,18 +62,19 @@ impl Renderings {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn fresh(&self, page: &(String, String), now: Tick) -> Option<Arc<str>> {
+    fn fresh(&self, page: &(String, String), now: Tick) -> Option<Rendering> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(page).filter(|known| now.since(known.at) < SHARED).map(|known| known.text.clone())
+        known.get(page).filter(|known| now.since(known.at) < SHARED).cloned()
     }
 
-    fn keep(&self, page: (String, String), at: Tick, text: Arc<str>) {
+    fn keep(&self, page: (String, String), made: Rendering) {
+        let at = made.at;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.retain(|_, rendering| at.since(rendering.at) < SHARED);
         }
         if known.len() < REMEMBERED {
-            known.insert(page, Rendering { at, text });
+            known.insert(page, made);
         }
     }
 }
@@ -101,9 +111,11 @@ impl Watching {
     /// The next thing to say; nothing, when the hub stops or the session has ended.
     async fn next(mut self) -> Option<(Watching, Bytes)> {
         if self.last.is_none() {
-            // The page was loaded just now.
-            self.last = Some(self.look().await?);
-            return Some((self, Bytes::from_static(b"retry: 2000\n\n")));
+            // The page was loaded a moment ago, or before the connection was lost: what has happened since is not missed.
+            let now = self.look().await?;
+            let said = [b"retry: 2000\n\n", &*event(&now)].concat();
+            self.last = Some(now);
+            return Some((self, said.into()));
         }
         loop {
             tokio::time::sleep(EVERY).await;
@@ -130,15 +142,16 @@ impl Watching {
         let key = self.dashboard.hub.key_with(&self.session.key.hash)?;
         let page = (key.name.to_string(), format!("{}{}", self.session.origin(), self.page));
         let now = CLOCK.now();
-        if let Some(text) = self.dashboard.live.fresh(&page, now) {
-            return Some(text);
+        if let Some(made) = self.dashboard.live.fresh(&page, now) {
+            return Some(made.of(self.session.csrf()));
         }
         let mut request = Request::builder().uri(&self.page).body(Body::empty()).ok()?;
         request.extensions_mut().insert(self.session.clone());
         let response = self.pages.clone().call(request).await.ok()?;
         let bytes = to_bytes(response.into_body(), PAGE_MAX).await.ok()?;
         let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
-        self.dashboard.live.keep(page, now, text.clone());
+        let csrf = self.session.csrf().to_owned();
+        self.dashboard.live.keep(page, Rendering { at: now, csrf, text: text.clone() });
         Some(text)
     }
 }

@@ -68,7 +68,8 @@ impl Dashboard {
     fn page(&self, session: &Session, name: &str, what: Value) -> Shown {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
-            path => session.path(), flash => session.flash(), origin => session.origin(), ..what
+            path => session.path(), flash => session.flash(), origin => session.origin(),
+            is_demo => self.hub.demo().is_some(), ..what
         };
         Ok(html(StatusCode::OK, self.render(name, frame)?, session.flash().is_some()))
     }

@@ -7,7 +7,7 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 25] = [
+const TEMPLATES: [(&str, &str); 26] = [
     ("base.html", include_str!("templates/base.html")),
     ("deliveries.html", include_str!("templates/deliveries.html")),
     ("delivery.html", include_str!("templates/delivery.html")),
@@ -18,6 +18,7 @@ const TEMPLATES: [(&str, &str); 25] = [
     ("groups.html", include_str!("templates/groups.html")),
     ("letter.html", include_str!("templates/letter.html")),
     ("letters.html", include_str!("templates/letters.html")),
+    ("demo.html", include_str!("templates/demo.html")),
     ("login.html", include_str!("templates/login.html")),
     ("operation.html", include_str!("templates/operation.html")),
     ("operations.html", include_str!("templates/operations.html")),

@@ -46,6 +46,11 @@ impl Caller {
         self.0.name.as_str()
     }
 
+    /// The services that it is for; all, if it is none.
+    pub(super) fn services(&self) -> Option<Vec<Slug>> {
+        self.0.services.clone()
+    }
+
     /// Whether it is for all services.
     pub(super) fn sees_all(&self) -> bool {
         self.0.services.is_none()

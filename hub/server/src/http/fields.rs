@@ -32,6 +32,11 @@ impl Fields {
         self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
+    /// Whether something is wrong already.
+    pub(crate) fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Whether something is wrong with this field already.
     pub(crate) fn has_problem_with(&self, field: &str) -> bool {
         self.problems.iter().any(|problem| problem.field == field)

@@ -2,10 +2,14 @@
 
 pub(crate) mod access;
 mod actuator;
+mod alert_channels;
+mod alert_rules;
+mod alerts;
 mod attention;
 mod audit;
 mod circuits;
 mod deliveries;
+mod demo;
 mod desk;
 mod evaluate;
 mod events;
@@ -71,7 +75,7 @@ impl IntoResponse for Early {
 
 /// The API of a hub.
 pub fn api(hub: Arc<Hub>) -> Router {
-    let (guarded, table) = routes::router();
+    let (guarded, table) = routes::router(hub.demo().is_some());
     let table = Arc::new(table);
     let unknown = table.clone();
     let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));

@@ -12,8 +12,8 @@ use seawall_hub_core::domain::key::Scope;
 
 use super::desk::{self, groups, letters, many, operations};
 use super::{
-    actuator, audit, circuits, deliveries, evaluate, events, gateway, keys, metrics, openapi, ops, rules,
-    secrets, services, sources,
+    actuator, alert_channels, alert_rules, alerts, audit, circuits, deliveries, demo, evaluate, events,
+    gateway, keys, metrics, openapi, ops, rules, secrets, services, sources,
 };
 use crate::hub::Hub;
 
@@ -150,7 +150,36 @@ fn ops() -> Vec<Route> {
         route(GET, "/api/v1/ops/services", Read, "How each service stands", get(ops::services)),
         route(GET, "/api/v1/ops/history", Read, "What happened lately, in points over time", get(ops::history)),
         route(POST, "/api/v1/ops/secrets:rotate", Admin, "Seals all secrets with a new key", post(secrets::rotate)),
+        route(GET, "/api/v1/ops/alerts", Read, "Incidents, the newest first", get(alerts::list)),
+        route(GET, "/api/v1/ops/alerts/{id}", Read, "An incident, with who was told", get(alerts::get)),
+        route(POST, "/api/v1/ops/alerts/{id}:acknowledge", Operate, "Somebody has seen it", post(alerts::act)),
+        route(POST, "/api/v1/ops/alerts/{id}:mute", Operate, "Nobody is told about it for a while", post(alerts::act)),
+        route(POST, "/api/v1/ops/alerts/{id}:unmute", Operate, "People are told about it again", post(alerts::act)),
+        route(GET, "/api/v1/ops/alertRules", Read, "All rules of alerts", get(alert_rules::list)),
+        route(GET, "/api/v1/ops/alertRules/{name}", Read, "A rule of alerts", get(alert_rules::get)),
+        route(PUT, "/api/v1/ops/alertRules/{name}", Admin, "Replaces a rule of alerts, or makes one", put(alert_rules::replace)),
+        route(PATCH, "/api/v1/ops/alertRules/{name}", Admin, "Changes the fields that are named", patch(alert_rules::change)),
+        route(DELETE, "/api/v1/ops/alertRules/{name}", Admin, "Deletes a rule of alerts; one that came with the hub is as it came", delete(alert_rules::delete)),
+        route(POST, "/api/v1/ops/alertRules/{name}:mute", Operate, "Nobody is told by it for a while", post(alert_rules::act)),
+        route(POST, "/api/v1/ops/alertRules/{name}:unmute", Operate, "People are told by it again", post(alert_rules::act)),
+        route(GET, "/api/v1/ops/alertChannels", Read, "All channels of alerts", get(alert_channels::list)),
+        route(GET, "/api/v1/ops/alertChannels/{name}", Read, "A channel of alerts", get(alert_channels::get)),
+        route(PUT, "/api/v1/ops/alertChannels/{name}", Admin, "Replaces a channel of alerts, or makes one", put(alert_channels::replace)),
+        route(PATCH, "/api/v1/ops/alertChannels/{name}", Admin, "Changes the fields that are named", patch(alert_channels::change)),
+        route(DELETE, "/api/v1/ops/alertChannels/{name}", Admin, "Deletes a channel of alerts", delete(alert_channels::delete)),
+        route(POST, "/api/v1/ops/alertChannels/{name}:test", Operate, "Sends a sample, and says what came of it", post(alert_channels::act)),
         route(GET, "/api/v1/ops/audit", Admin, "Who has changed what, the newest first", get(audit::list)),
+    ]
+}
+
+/// The routes that only the hub of a demo has. They are no part of the API, and not in its description.
+fn demo_routes() -> Vec<Route> {
+    use Scope::{Operate, Read};
+    let (upstreams, set) = ("/api/v1/demo/upstreams", "/api/v1/demo/upstreams/{name}:set");
+    vec![
+        route(Method::GET, upstreams, Read, "The sample services and their moods", get(demo::list)),
+        route(Method::POST, set, Operate, "Breaks a sample service, or heals it", post(demo::act)),
+        route(Method::GET, "/api/v1/demo/story", Read, "What has been told so far", get(demo::story)),
     ]
 }
 
@@ -237,11 +266,12 @@ impl Table {
     }
 }
 
-/// The router of the table, and the table to look into.
-pub(super) fn router() -> (Router<Arc<Hub>>, Table) {
+/// The router of the table, and the table to look into; with the routes of a demo, if it is one.
+pub(super) fn router(is_demo: bool) -> (Router<Arc<Hub>>, Table) {
     let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
     let mut methods: HashMap<String, Vec<Method>> = HashMap::new();
-    for Route { method, path, scope, handler, .. } in routes() {
+    let all = routes().into_iter().chain(if is_demo { demo_routes() } else { Vec::new() });
+    for Route { method, path, scope, handler, .. } in all {
         let plain = without_verb(path);
         scopes.insert((method.clone(), path.to_owned()), scope);
         methods.entry(path.to_owned()).or_default().push(method.clone());
@@ -268,7 +298,7 @@ mod tests {
     /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
     #[test]
     fn sec_1_every_route_asks_for_its_scope() {
-        let (_, table) = router();
+        let (_, table) = router(false);
         let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
         let service = "/api/v1/registry/services/{name}";
         assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);

@@ -9,10 +9,12 @@ mod line;
 mod queue;
 
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::Clock;
+use seawall_hub_core::service::numbers;
 use tracing::metadata::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -64,6 +66,26 @@ impl Log {
     }
 }
 
+/// The warnings and errors of the log so far, but for those about alerts: what they tell has been counted where it happened.
+static WARNINGS: AtomicU64 = AtomicU64::new(0);
+
+/// How many warnings and errors the log of the process has had.
+pub(crate) fn warnings() -> u64 {
+    WARNINGS.load(Ordering::Relaxed)
+}
+
+fn count(metadata: &Metadata<'_>) {
+    let level = match *metadata.level() {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        _ => return,
+    };
+    if metadata.target() != "seawall_alerts" {
+        WARNINGS.fetch_add(1, Ordering::Relaxed);
+    }
+    metrics::counter!(numbers::LOG_LINES, "level" => level).increment(1);
+}
+
 struct Lines {
     queue: Arc<Queue>,
     format: Format,
@@ -90,6 +112,7 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
+        count(event.metadata());
         self.queue.put(line::write(self.format, &self.clock, event));
     }
 

@@ -53,14 +53,22 @@ impl Numbers {
     #[must_use]
     pub fn of_process() -> &'static Self {
         static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
-            let numbers = Numbers::default();
+            use seawall_hub_core::service::numbers;
+            let of_process = Numbers::default();
             // A program that has a recorder of its own keeps it; then there is nothing to see here.
-            if metrics::set_global_recorder(numbers.clone()).is_ok() {
+            if metrics::set_global_recorder(of_process.clone()).is_ok() {
                 seawall::telemetry::describe();
-                seawall_hub_core::service::numbers::describe();
-                metrics::counter!(seawall_hub_core::service::numbers::LOG_DROPPED).increment(0);
+                numbers::describe();
+                metrics::counter!(numbers::LOG_DROPPED).increment(0);
+                for level in ["warn", "error"] {
+                    metrics::counter!(numbers::LOG_LINES, "level" => level).increment(0);
+                }
+                for outcome in ["sent", "failed"] {
+                    metrics::counter!(numbers::NOTIFICATIONS, "channel" => "log", "outcome" => outcome)
+                        .increment(0);
+                }
             }
-            numbers
+            of_process
         });
         &NUMBERS
     }

@@ -238,17 +238,22 @@ fn impossible(error: String) -> NoAnswer {
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
-    // A target that the egress rules forbid stays forbidden; the reason is for the operator.
+    NoAnswer {
+        fault: error.fault(),
+        // A target that the egress rules forbid stays forbidden.
+        impossible: error.refusal().is_some(),
+        too_large: matches!(error.cause(), Cause::TooLarge { .. }),
+        error: explained(error),
+        sent: Some(evidence(request)),
+    }
+}
+
+/// Why there is no answer, for the operator.
+pub(crate) fn explained(error: &HttpError) -> String {
     let refusal = error.refusal().map(|refused| {
         format!("{refused}; requests to private addresses need `--allow-egress` at the start of the hub")
     });
-    NoAnswer {
-        fault: error.fault(),
-        impossible: refusal.is_some(),
-        too_large: matches!(error.cause(), Cause::TooLarge { .. }),
-        error: refusal.unwrap_or_else(|| with_causes(error)),
-        sent: Some(evidence(request)),
-    }
+    refusal.unwrap_or_else(|| with_causes(error))
 }
 
 /// An error with what led to it, in one line.

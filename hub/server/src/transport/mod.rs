@@ -3,6 +3,7 @@
 mod http;
 #[cfg(seawall_sabotage)]
 mod sabotage;
-mod scrub;
+pub(crate) mod scrub;
 
+pub(crate) use http::explained;
 pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};

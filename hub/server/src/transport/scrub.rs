@@ -8,7 +8,7 @@ const SECRET_MIN: usize = 6;
 const HIDDEN: &[u8] = "…".as_bytes();
 
 /// The same bytes with every secret hidden.
-pub(super) fn scrubbed(text: &[u8], secrets: &[String]) -> Vec<u8> {
+pub(crate) fn scrubbed(text: &[u8], secrets: &[String]) -> Vec<u8> {
     let mut out = text.to_vec();
     for secret in secrets.iter().map(String::as_bytes).filter(|secret| secret.len() >= SECRET_MIN) {
         out = without(&out, secret);

@@ -47,7 +47,7 @@ impl Changes<'_> {
     }
 }
 
-fn list<'a>(all: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn list<'a>(all: impl Iterator<Item = &'a str>) -> String {
     Value::from(all.collect::<Vec<_>>()).to_string()
 }
 
@@ -85,7 +85,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     })
 }
 
-fn texts(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Vec<String>>> {
+pub(super) fn texts(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Vec<String>>> {
     let Some(text) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
     let list: Value = serde_json::from_str(&text).map_err(|error| rows::strange(column, error))?;
     let text = |item: &Value| item.as_str().map(ToOwned::to_owned);

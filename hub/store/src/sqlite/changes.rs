@@ -61,6 +61,19 @@ impl<'c> Changes<'c> {
             Change::DeleteSource(name, version) => {
                 self.delete("DELETE FROM sources WHERE name = ?1 AND version = ?2", name.as_str(), *version)
             }
+            Change::PutAlertRule(rule) => self.put_alert_rule(rule),
+            Change::DeleteAlertRule(name, version) => self.delete(
+                "DELETE FROM alert_rules WHERE name = ?1 AND version = ?2",
+                name.as_str(),
+                *version,
+            ),
+            Change::PutChannel(channel) => self.put_channel(channel),
+            Change::DeleteChannel(name, version) => self.delete(
+                "DELETE FROM alert_channels WHERE name = ?1 AND version = ?2",
+                name.as_str(),
+                *version,
+            ),
+            Change::PutIncident(incident) => self.put_incident(incident),
             Change::PutCircuit(circuit) => self.put_circuit(circuit),
             Change::PutKey(key) => self.put_key(key),
             Change::Audit(entry) => self.add_audit(entry),
@@ -117,7 +130,7 @@ impl<'c> Changes<'c> {
     }
 
     /// Version `n` takes the place of `n - 1`, or of nothing if it is the first.
-    fn check_version(&self, sql: &str, name: &str, version: u64) -> Result<(), StoreError> {
+    pub(super) fn check_version(&self, sql: &str, name: &str, version: u64) -> Result<(), StoreError> {
         let found = self.find(sql, [name], |row| row.get::<_, i64>(0))?.map(i64::cast_unsigned);
         if found.unwrap_or(0) + 1 == version { Ok(()) } else { Err(StoreError::Stale { found }) }
     }
@@ -191,6 +204,9 @@ impl<'c> Changes<'c> {
     fn reseal(&mut self, Reseal { owner, was, now }: &Reseal) -> Result<(), StoreError> {
         let (sql, name) = match owner {
             Owner::Service(name) => ("UPDATE services SET auth = ?3 WHERE name = ?1 AND auth = ?2", name),
+            Owner::Channel(name) => {
+                ("UPDATE alert_channels SET settings = ?3 WHERE name = ?1 AND settings = ?2", name)
+            }
             Owner::Source(name) => ("UPDATE sources SET proof = ?3 WHERE name = ?1 AND proof = ?2", name),
         };
         self.committed.touched += self.run(sql, params![name.as_str(), was.0, now.0])?;

@@ -219,7 +219,26 @@ impl Changes<'_> {
         if !may_move(letter.standing, moved.to) {
             return Err(StoreError::Elsewhere(letter.standing.word()));
         }
+        if moved.to == Tray::Nowhere && self.replay_is_under_way(letter)? {
+            return Err(StoreError::Elsewhere(Standing::Replaying.word()));
+        }
         self.move_found(letter, moved.to, moved.at)
+    }
+
+    /// Whether its replay has not ended. One that was deleted does not say so by where it stands; but were it gone for good, the
+    /// work that has begun the replay would never hear of its end.
+    pub(super) fn replay_is_under_way(&self, letter: Letter) -> Result<bool, StoreError> {
+        Ok(self.replay_stands(letter.number)? == Standing::Replaying)
+    }
+
+    /// Where it stands, going by its replay.
+    fn replay_stands(&self, number: i64) -> Result<Standing, StoreError> {
+        let replayed = self.find(
+            "SELECT x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed WHERE l.delivery = ?1",
+            [number],
+            |row| rows::state(row, 0),
+        )?;
+        Ok(Standing::of_replay(replayed))
     }
 
     pub(super) fn move_found(&mut self, letter: Letter, to: Tray, at: Millis) -> Result<(), StoreError> {
@@ -234,12 +253,7 @@ impl Changes<'_> {
             }
             Tray::OutOfBin => {
                 self.run(discarded, params![letter.number, None::<i64>])?;
-                let replayed = self.find(
-                    "SELECT x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed WHERE l.delivery = ?1",
-                    [letter.number],
-                    |row| rows::state(row, 0),
-                )?;
-                self.stand(letter, Standing::of_replay(replayed))
+                self.stand(letter, self.replay_stands(letter.number)?)
             }
             Tray::Nowhere => {
                 self.let_go(letter.number)?;

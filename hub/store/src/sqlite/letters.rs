@@ -61,9 +61,12 @@ impl Changes<'_> {
         if held_up {
             self.start_order(made)?;
         }
+        // Whoever replays once more what an operation has under way takes it over: the operation waits for the newest, or it
+        // would wait for ever.
         self.run(
-            "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3, operation = ?4, edited = ?5 WHERE delivery = ?1",
-            params![number, made, at.0, operation, edited],
+            "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3, edited = ?5,
+             operation = CASE WHEN ?4 IS NULL AND standing = ?6 THEN operation ELSE ?4 END WHERE delivery = ?1",
+            params![number, made, at.0, operation, edited, rows::standing_to_number(Standing::Replaying)],
         )?;
         self.stand(found, Standing::Replaying)
     }

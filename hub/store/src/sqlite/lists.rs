@@ -171,7 +171,7 @@ pub(super) fn era(connection: &Connection) -> rusqlite::Result<u64> {
 
 /// A page of what `sql` finds: its first column is the number, `?1` the number that it has to be below, `?2` how many, and
 /// `?3` what else it asks for, if it does.
-fn page_of<T>(
+pub(super) fn page_of<T>(
     connection: &Connection,
     sql: &str,
     page: PageAt,

@@ -9,6 +9,7 @@
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
 mod access;
+mod alerts;
 pub mod backup;
 mod changes;
 mod crash;
@@ -19,6 +20,7 @@ mod filter;
 mod letters;
 mod lists;
 mod once;
+mod place;
 mod prune;
 mod queue;
 mod reads;
@@ -33,14 +35,14 @@ mod words;
 mod work;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::alert::Incident;
 use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -52,11 +54,13 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Kept, Letters,
-    OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit, Urgency, WholeLetter, Whose,
+    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Health,
+    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit,
+    Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
+use self::place::{make_file_private, make_private, take_lock};
 use self::queue::{Queue, Take, Work};
 use self::unit_of_work::Writer;
 use self::watch::Disk;
@@ -166,51 +170,6 @@ impl Sqlite {
     }
 }
 
-/// Makes the folder, if it is not there, for its owner only. One that is there is left as it is: somebody may have meant it so.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Makes the file of the database, if it is not there, for its owner only; its log is made like it.
-fn make_file_private(path: &Path) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
-}
-
-/// Takes the lock of a folder, for as long as the file is open.
-fn take_lock(folder: &Path) -> Result<File, OpenError> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
-    let lock = lock
-        .map_err(|error| OpenError(format!("can't write to the folder `{}`: {error}", folder.display())))?;
-    if is_ours(&lock) {
-        return Ok(lock);
-    }
-    let held = "another process uses it; stop that one, or choose another folder";
-    Err(OpenError(format!("can't use the folder `{}`: {held}", folder.display())))
-}
-
-/// Asks for the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
-/// thread is about to start, so it is asked for more than once.
-fn is_ours(lock: &File) -> bool {
-    (0..10).any(|turn| {
-        if turn > 0 {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "at the start of the process, before anything runs"
-            )]
-            thread::sleep(Duration::from_millis(50));
-        }
-        lock.try_lock().is_ok()
-    })
-}
-
 impl Inner {
     fn reader(&self) -> rusqlite::Result<Connection> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -287,6 +246,27 @@ impl Store for Sqlite {
 
     async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
         self.read(move |connection| lists::audit(connection, page)).await
+    }
+
+    async fn live_incidents(&self) -> Result<Vec<Incident>, StoreError> {
+        self.read(alerts::live_incidents).await
+    }
+
+    async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| alerts::incident(connection, &id)).await
+    }
+
+    async fn incidents(&self, filter: IncidentFilter, page: PageAt) -> Result<Page<Incident>, StoreError> {
+        self.read(move |connection| alerts::incidents(connection, &filter, page)).await
+    }
+
+    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
+        self.read(move |connection| alerts::dead_since(connection, since, most)).await
+    }
+
+    fn health(&self) -> Health {
+        self.inner.disk.health(self.inner.queue.refused())
     }
 
     async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {

@@ -68,6 +68,12 @@ impl Changes<'_> {
                  AND number < (SELECT max(number) FROM audit)",
                 params![before.0, most],
             )?,
+            Prune::Incidents { before, most } => self.run(
+                "DELETE FROM incidents WHERE number IN
+                 (SELECT number FROM incidents WHERE resolved < ?1 AND live = 0 ORDER BY number LIMIT ?2)
+                 AND number < (SELECT max(number) FROM incidents)",
+                params![before.0, most],
+            )?,
             Prune::Keys { now, most } => self.run(
                 "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT ?2)",
                 params![now.0, most],

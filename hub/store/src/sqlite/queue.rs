@@ -45,6 +45,8 @@ struct State {
     lanes: [VecDeque<Work>; LANES],
     /// For how many commits the last lane has waited.
     waited: u32,
+    /// So many found their lane full.
+    refused: u64,
     closed: bool,
     /// Whether the writer waits to be told. Telling one that does not costs a call into the kernel.
     waits: bool,
@@ -75,11 +77,11 @@ impl Queue {
         if let Some(reason) = &state.broken {
             return Err(StoreError::Fatal(reason.clone()));
         }
-        let lane = &mut state.lanes[lane as usize];
-        if lane.len() >= LANE_MAX {
+        if state.lanes[lane as usize].len() >= LANE_MAX {
+            state.refused += 1;
             return Err(StoreError::Busy);
         }
-        lane.push_back(work);
+        state.lanes[lane as usize].push_back(work);
         let waits = std::mem::take(&mut state.waits);
         drop(state);
         if waits {
@@ -108,6 +110,11 @@ impl Queue {
     /// How much waits in each lane.
     pub(super) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)
+    }
+
+    /// How many found their lane full so far.
+    pub(super) fn refused(&self) -> u64 {
+        self.lock().refused
     }
 
     pub(super) fn close(&self) {

@@ -12,9 +12,9 @@ use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Census, Due, Registered, Whose};
 
-use super::access;
 use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
 use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::{access, alerts};
 
 pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered> {
     let all = |sql: &str| connection.prepare_cached(sql);
@@ -38,6 +38,8 @@ pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered
         .query_map([], circuit)?
         .collect::<rusqlite::Result<_>>()?,
         keys: access::keys(connection)?,
+        alert_rules: alerts::rules(connection)?,
+        channels: alerts::channels(connection)?,
     })
 }
 

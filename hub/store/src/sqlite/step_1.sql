@@ -189,6 +189,7 @@ CREATE TABLE dead_letters (
 ) STRICT;
 CREATE INDEX dead_letters_of_group ON dead_letters (grouping, standing, delivery);
 CREATE INDEX dead_letters_unindexed ON dead_letters (delivery) WHERE indexed = 0;
+CREATE INDEX dead_letters_by_age ON dead_letters (at);
 CREATE INDEX dead_letters_discarded ON dead_letters (discarded) WHERE discarded IS NOT NULL;
 
 -- Dead letters that have failed alike. state: 0 open, 1 acknowledged, 2 resolved.
@@ -243,3 +244,54 @@ CREATE TABLE operations (
     ended     INTEGER
 ) STRICT;
 CREATE INDEX operations_running ON operations (number) WHERE run = 0;
+
+-- Rules of alerts that somebody has written or changed; what came with the hub is not here.
+CREATE TABLE alert_rules (
+    name         TEXT PRIMARY KEY,
+    version      INTEGER NOT NULL,
+    kind         TEXT NOT NULL,
+    more_than    INTEGER,
+    time         INTEGER,
+    free_below   INTEGER,
+    enabled      INTEGER NOT NULL,
+    severity     TEXT NOT NULL,
+    services     TEXT,
+    channels     TEXT,
+    holds        INTEGER NOT NULL,
+    clears       INTEGER NOT NULL,
+    muted_until  INTEGER,
+    muted_reason TEXT,
+    changed      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE alert_channels (
+    name     TEXT PRIMARY KEY,
+    version  INTEGER NOT NULL,
+    settings BLOB NOT NULL,
+    changed  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What is wrong, or was. `live`: it is open, or somebody has still to be told.
+CREATE TABLE incidents (
+    number         INTEGER PRIMARY KEY,
+    id             TEXT NOT NULL UNIQUE,
+    live           INTEGER NOT NULL,
+    rule           TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    severity       TEXT NOT NULL,
+    service        TEXT,
+    opened         INTEGER NOT NULL,
+    updated        INTEGER NOT NULL,
+    resolved       INTEGER,
+    because        TEXT,
+    value          REAL NOT NULL,
+    summary        TEXT NOT NULL,
+    seen_by        TEXT,
+    seen_at        INTEGER,
+    seen_reason    TEXT,
+    muted_until    INTEGER,
+    muted_reason   TEXT,
+    told           INTEGER NOT NULL,
+    notices        TEXT NOT NULL
+) STRICT;
+CREATE INDEX incidents_live ON incidents (live) WHERE live = 1;

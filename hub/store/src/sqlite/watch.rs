@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 use seawall::telemetry::{Millis as Took, Sampler};
 use seawall::{Clock, Tick};
-use seawall_hub_core::port::store::StoreError;
+use seawall_hub_core::port::store::{Health, StoreError};
 use seawall_hub_core::service::numbers;
 use tracing::{error, info};
 
@@ -51,6 +51,8 @@ impl Commits {
 pub(super) struct Disk {
     clock: Clock,
     full: AtomicBool,
+    no_room: AtomicU64,
+    failed: AtomicU64,
     /// Small units may find room while larger ones do not.
     lines: [Sampler; 3],
     database: PathBuf,
@@ -65,6 +67,8 @@ impl Disk {
         Disk {
             clock: Clock::system(),
             full: AtomicBool::new(false),
+            no_room: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             lines: std::array::from_fn(|_| Sampler::new(1)),
             database: database.to_owned(),
             wal: wal.into(),
@@ -73,6 +77,9 @@ impl Disk {
 
     /// This came of a unit.
     pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
+        if matches!(answer, Err(StoreError::Full)) {
+            self.no_room.fetch_add(1, Ordering::Relaxed);
+        }
         match answer {
             Ok(_) if self.full.load(Ordering::Relaxed) => {
                 if let Some(suppressed) = self.pass(0) {
@@ -89,12 +96,32 @@ impl Disk {
                 }
             }
             Err(StoreError::Failed(cause)) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
                 if let Some(suppressed) = self.pass(2) {
                     error!(target: "seawall", cause, action = "ManualReview", suppressed, "[Store][Commit] Failed!");
                 }
             }
             _ => {}
         }
+    }
+
+    /// How the store is; so many found their lane full.
+    pub(super) fn health(&self, refused: u64) -> Health {
+        let (no_room, failed) = (self.no_room.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        let full = self.full.load(Ordering::Relaxed);
+        Health { full, no_room, refused, failed, free_bytes: self.free() }
+    }
+
+    /// The room that is left for whoever may not use the last of it.
+    #[cfg(unix)]
+    fn free(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(self.database.parent()?).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    #[cfg(not(unix))]
+    fn free(&self) -> Option<u64> {
+        None
     }
 
     fn pass(&self, kind: usize) -> Option<Option<u64>> {
@@ -107,6 +134,9 @@ impl Disk {
         }
         let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len()) as f64;
         gauge!(numbers::STORE_WAL).set(size(&self.wal));
+        if let Some(free) = self.free() {
+            gauge!(numbers::STORE_FREE).set(free as f64);
+        }
         gauge!(numbers::STORE_SIZE).set(size(&self.database));
     }
 

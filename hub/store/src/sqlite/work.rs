@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, params};
 use seawall_hub_core::domain::letter::Standing;
 use seawall_hub_core::domain::operation::{Operation, OperationId, Run, Tally};
-use seawall_hub_core::port::store::{Doing, Replay, Steer, StoreError, WorkStep};
+use seawall_hub_core::port::store::{Doing, Replay, Steer, StoreError, Tray, WorkStep};
 
 use super::changes::Changes;
 use super::desk::may_move;
@@ -134,6 +134,7 @@ impl Changes<'_> {
                 self.replay_found(letter, &replay, Some(operation)).map(|()| true)
             }
             Doing::Move(_, to) if !may_move(letter.standing, *to) => Ok(false),
+            Doing::Move(_, Tray::Nowhere) if self.replay_is_under_way(letter)? => Ok(false),
             Doing::Move(_, to) => self.move_found(letter, *to, step.at).map(|()| true),
         }
     }

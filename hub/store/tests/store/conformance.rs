@@ -236,6 +236,8 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
         sources: vec![source(2)],
         circuits: vec![circuit(299)],
         keys: vec![key(9)],
+        alert_rules: Vec::new(),
+        channels: Vec::new(),
     };
     assert_eq!(store.registered().await.unwrap(), all);
     assert_eq!(store.rule_versions(&slug("invoices")).await.unwrap(), [ordered, rule("invoices", 1)]);

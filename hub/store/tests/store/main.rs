@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod accept;
+mod alerts;
 mod census;
 mod conformance;
 mod deliver;

@@ -8,11 +8,11 @@ use seawall_hub_core::domain::delivery::{DeliveryId, State};
 use seawall_hub_core::domain::letter::{LetterFilter, Standing};
 use seawall_hub_core::domain::operation::{Mode, Operation, OperationId, Plan, Run, Task};
 use seawall_hub_core::port::store::{Desk, PageAt, Store, Tray};
-use seawall_hub_core::service::{Refused, Steering, Work};
+use seawall_hub_core::service::{Again, Refused, Steering, Work};
 use serde_json::json;
 
 use crate::conformance::Place;
-use crate::scene::{Mood, Scene, USUAL, WELL, everything, says};
+use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, says};
 
 fn replay(rate: u32, canary: &[u32]) -> Work {
     let task = Task::Replay(Plan { mode: Mode::Same, rate, canary: canary.to_vec() });
@@ -272,7 +272,10 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
                 let (filter, most, key) = (LetterFilter::default(), None, None);
                 let work = Work { task, filter, most, key };
                 let begun = scene.hub.begin_work(&work).await.unwrap();
-                until(&scene, begun.id, |operation| operation.run == Run::Done).await.tally.begun
+                let done = until(&scene, begun.id, |operation| operation.run == Run::Done).await;
+                let before = Operation { run: Run::Running, ..done.clone() };
+                assert_eq!(scene.hub.work_waits_for(&before), None, "nothing of it has to end anywhere else");
+                done.tally.begun
             };
             assert_eq!(do_all(Task::Park).await, 25);
             assert_eq!(do_all(Task::Delete).await, 0, "what is parked is not meant unless somebody says so");
@@ -310,6 +313,44 @@ async fn hub_6_a_peer_that_hangs_has_few_replays_ahead() {
                 .store
                 .delivery(scene.store.dead_letter(all[31]).await.unwrap().unwrap().dead.replayed.unwrap().0);
             assert!(kept.await.unwrap().unwrap().0.is_again(), "behind fresh work");
+        })
+        .await;
+}
+
+/// HUB-6: work ends although somebody replays once more what it has under way, or puts it into the bin: it hears of the end all
+/// the same. What is in the bin goes for good only when its replay has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 10).await;
+            scene.hub.pause_service(&billing(), true).await.unwrap();
+            let work = scene.hub.begin_work(&replay(1_000, &[])).await.unwrap();
+            until(&scene, work.id, |operation| operation.tally.begun == 10).await;
+
+            let once_more = Again { dead: all[0], mode: Mode::Same, again: true, key: None };
+            scene.hub.replay(&once_more).await.unwrap();
+            scene.hub.move_letter(all[1], Tray::Bin).await.unwrap();
+            let refused = scene.hub.move_letter(all[1], Tray::Nowhere).await;
+            assert!(
+                matches!(&refused, Err(Refused::Conflict(why)) if why.contains("replaying")),
+                "{refused:?}"
+            );
+            let purge = Work { task: Task::Purge, ..replay(1, &[]) };
+            let purged = scene.hub.begin_work(&purge).await.unwrap();
+            let purged = until(&scene, purged.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((purged.total, purged.tally.begun), (1, 0), "it is under way");
+
+            scene.hub.pause_service(&billing(), false).await.unwrap();
+            let done = until(&scene, work.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((done.run, done.tally.begun, done.tally.delivered), (Run::Done, 10, 10));
+            assert_eq!(
+                standings(&scene, &all).await,
+                BTreeMap::from([(Standing::Delivered, 9), (Standing::Deleted, 1)])
+            );
+            scene.hub.move_letter(all[1], Tray::Nowhere).await.unwrap();
         })
         .await;
 }

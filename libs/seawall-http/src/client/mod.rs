@@ -20,7 +20,7 @@ use hyper_util::client::legacy::Client;
 use seawall::{Attempt, Clock, Error, Guard};
 
 use crate::body::Outgoing;
-use crate::dial::Dialer;
+use crate::dial::{Dialer, Socket};
 use crate::error::HttpError;
 use crate::fault::ByStatus;
 use crate::request::Request;
@@ -116,6 +116,12 @@ impl HttpClient {
     /// What the request says about its safety is up to you here, and its time is only what the guard around it allows.
     pub async fn exchange(&self, request: &Request, attempt: Attempt) -> Result<Response, HttpError> {
         self.whole(request, Some(attempt), Resend::Once).await
+    }
+
+    /// Opens a connection for another protocol than HTTP, under the same rules as all others: mail goes out through the same
+    /// door. It is plain until [`Socket::secure`](crate::Socket::secure).
+    pub async fn connect(&self, host: &str, port: u16) -> Result<Socket, HttpError> {
+        self.inner.dialer.connect(host, port).await
     }
 
     /// Closes connections of [`hold`](HttpClient::hold) that have been idle for too long. They have no task of their own that

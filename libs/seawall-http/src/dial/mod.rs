@@ -2,6 +2,7 @@
 
 mod proxy;
 mod resolve;
+mod socket;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -9,6 +10,7 @@ mod tls;
 pub use proxy::Proxy;
 pub use resolve::{Resolve, Resolving};
 pub(crate) use resolve::{Resolver, System};
+pub use socket::Socket;
 pub(crate) use stream::{Peer, Stream};
 #[cfg(feature = "tls")]
 pub(crate) use tls::Connector;
@@ -69,6 +71,23 @@ impl Dialer {
     }
 }
 
+impl Dialer {
+    /// Opens a connection for another protocol.
+    pub(crate) async fn connect(&self, host: &str, port: u16) -> Result<Socket, HttpError> {
+        let host = Host::parse(host).ok_or(Cause::Request(BadRequest::Host))?;
+        let limit = self.0.timeout;
+        let dialed = tokio::time::timeout(limit, self.0.tcp(&host, port)).await;
+        let (tcp, _) = dialed.unwrap_or_else(|_| Err(Cause::ConnectTimeout(limit).into()))?;
+        Ok(Socket::new(
+            tcp,
+            host,
+            limit,
+            #[cfg(feature = "tls")]
+            self.0.tls.clone(),
+        ))
+    }
+}
+
 impl Service<Uri> for Dialer {
     type Response = Stream;
     type Error = HttpError;
@@ -90,13 +109,17 @@ impl Dialing {
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
         let host = uri.host().and_then(Host::parse).ok_or(Cause::Request(BadRequest::Host))?;
         let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
-        let (tcp, address) = match &self.proxy {
-            None => connect(&self.checked(&host, port).await?).await?,
-            Some(proxy) => self.through(proxy, &host, port).await?,
-        };
+        let (tcp, address) = self.tcp(&host, port).await?;
         let (io, is_h2) = if is_https { self.secure(&host, tcp).await? } else { (plain(tcp), false) };
         let peer = Peer::new(address, self.clock.precise().since(began));
         Ok(Stream::new(io, peer, is_h2))
+    }
+
+    async fn tcp(&self, host: &Host, port: u16) -> Result<(TcpStream, SocketAddr), HttpError> {
+        match &self.proxy {
+            None => connect(&self.checked(host, port).await?).await,
+            Some(proxy) => self.through(proxy, host, port).await,
+        }
     }
 
     /// The addresses of a host, if the rules allow every one of them. A name that leads to a public and to a private address

@@ -112,6 +112,13 @@ impl std::error::Error for BadTls {}
 pub(crate) struct Connector(TlsConnector);
 
 impl Connector {
+    /// For protocols that have no name in TLS.
+    pub(super) fn without_protocols(&self) -> Self {
+        let mut config = ClientConfig::clone(self.0.config());
+        config.alpn_protocols.clear();
+        Connector(TlsConnector::from(Arc::new(config)))
+    }
+
     pub(super) async fn handshake(
         &self,
         host: &Host,

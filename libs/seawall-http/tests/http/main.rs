@@ -12,6 +12,7 @@ mod oauth;
 mod proxy;
 mod requests;
 mod server;
+mod socket;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tower")]

@@ -10,7 +10,7 @@ use super::{RULES, SERVICES, Scene, event};
 use crate::harness::{Hub, KEY, Reply, SEAWALL, header};
 
 fn check(reply: &Reply, status: u16, code: &str) {
-    let Reply { status: found, head, body } = reply;
+    let Reply { status: found, head, body, .. } = reply;
     assert_eq!((*found, body["code"].as_str()), (status, Some(code)), "{head}{body}");
     assert_eq!(header(head, "content-type"), Some("application/json"));
     assert_eq!((&body["status"], &body["data"]), (&json!("error"), &Value::Null));

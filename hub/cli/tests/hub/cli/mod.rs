@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod alerts;
 mod alone;
 mod bridge;
+mod desk;
 mod gateway;
 mod registry;
 mod sending;

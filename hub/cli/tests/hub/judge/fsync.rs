@@ -17,6 +17,7 @@ use super::sink::{Mood, Sink};
 use super::trial::Ground;
 use super::{alone, chance, register, verdict};
 use crate::harness::{Hub, SEAWALL};
+use crate::peer::Peer;
 
 /// What stands between the hub and the disk, and how it is told to fail.
 struct Shim {
@@ -109,6 +110,41 @@ fn prm_8_an_fsync_error_stops_it_and_nothing_is_acknowledged_after_it() {
 #[test]
 fn prm_8_an_fsync_error_while_the_log_is_folded_back_stops_it_too() {
     stops_and_has_promised_nothing("seawall.db", 60_000);
+}
+
+/// HUB-12: that a hub ends because its disk fails is told once, however often it is started on that disk; when a start goes well, so
+/// is that.
+#[test]
+fn hub_12_a_disk_that_fails_is_told_once_and_its_end_too() {
+    let (shim, folder, duty) = (Shim::new(), TempDir::new().unwrap(), Peer::start());
+    let mut hub = shim.start(folder.path());
+    let hook = json!({"type": "webhook", "url": duty.address});
+    hub.must("PUT", "/api/v1/ops/alertChannels/duty", &hook);
+    let rule = json!({"freeBytesBelow": 0, "resolveAfter": "0s"});
+    hub.must("PATCH", "/api/v1/ops/alertRules/data-loss-risk", &rule);
+    shim.fail("");
+    hub.try_post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"}));
+    last_words(&mut hub.process);
+    let told = duty.only().json();
+    assert_eq!((&told["type"], &told["incident"]["kind"]), (&json!("alert.opened"), &json!("dataLossRisk")));
+    assert!(told["incident"]["summary"].as_str().unwrap().contains("the hub has ended"), "{told}");
+    for _ in 0..2 {
+        let again = Hub::command(Path::new(SEAWALL), folder.path())
+            .env("LD_PRELOAD", shim.folder.path().join("fsync_fails.so"))
+            .env("SEAWALL_FSYNC_FAILS", shim.trigger())
+            .output()
+            .unwrap();
+        assert!(!again.status.success());
+    }
+    assert_eq!(duty.count(), 1, "it is known");
+    let hub = Hub::start(folder.path());
+    crate::harness::until("its end is told", || duty.count() == 2);
+    let over = duty.got().pop().unwrap().json();
+    assert_eq!((&over["type"], &over["incident"]["id"]), (&json!("alert.resolved"), &told["incident"]["id"]));
+    crate::harness::until("it is written down", || {
+        let path = format!("/api/v1/ops/alerts/{}", told["incident"]["id"].as_str().unwrap());
+        hub.get(&path)["state"] == "resolved"
+    });
 }
 
 /// PRM-8: the same when nothing is delivered, and so nobody but a client writes.

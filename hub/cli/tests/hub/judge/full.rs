@@ -16,6 +16,7 @@ use super::power::{Disk, Mounted, need};
 use super::sink::{Arrival, Mood, Sink};
 use super::{alone, chance, register, verdict};
 use crate::harness::{Client, Hub, SEAWALL};
+use crate::peer::Peer;
 
 /// What takes all the room there is, and gives it back.
 trait Thief {
@@ -174,6 +175,41 @@ fn prm_8_a_start_on_a_full_disk_says_so_and_loses_nothing() {
     let hub = Hub::start(&data);
     let (_, again) = hub.post("/api/v1/bridge/events", &json!({"id": "a", "type": "a"}));
     assert_eq!(again["data"]["deduplicated"], json!(true));
+}
+
+/// HUB-12: that there is no room is told although nothing can be written, once, and so is that there is again.
+#[test]
+fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
+    let (folder, duty) = (TempDir::new().unwrap(), Peer::start());
+    let mounted = Mounted::in_memory(&folder.path().join("mount"), 32);
+    let hub = Hub::start(&mounted.at.join("data"));
+    // Only what is really full counts here: there is never much room.
+    let rule = json!({"freeBytesBelow": 0, "resolveAfter": "1s"});
+    hub.must("PATCH", "/api/v1/ops/alertRules/data-loss-risk", &rule);
+    let open = || hub.get("/api/v1/ops/alerts?state=open")["alerts"].as_array().unwrap().len();
+    wait_until("nothing is wrong", || open() == 0);
+    let hook = json!({"type": "webhook", "url": duty.address});
+    hub.must("PUT", "/api/v1/ops/alertChannels/duty", &hook);
+    let ballast = Ballast(mounted.at.join("ballast"));
+    ballast.take();
+    let mut sent = 0;
+    wait_until("it says that there is no room", || {
+        sent += 1;
+        let event = json!({"id": format!("a-{sent}"), "type": "a", "data": "x".repeat(100_000)});
+        hub.post("/api/v1/bridge/events", &event).0 == 507
+    });
+    wait_until("somebody is told", || duty.count() > 0);
+    let told = duty.got()[0].json();
+    assert_eq!((&told["type"], &told["incident"]["kind"]), (&json!("alert.opened"), &json!("dataLossRisk")));
+    assert!(told["incident"]["summary"].as_str().unwrap().contains("no room on the disk"), "{told}");
+    ballast.give_back();
+    wait_until("its end is told", || duty.count() == 2);
+    let over = duty.got().pop().unwrap().json();
+    assert_eq!((&over["type"], &over["incident"]["id"]), (&json!("alert.resolved"), &told["incident"]["id"]));
+    wait_until("it is written down", || {
+        let over = hub.get("/api/v1/ops/alerts?state=resolved")["alerts"].as_array().unwrap().clone();
+        over.iter().any(|incident| incident["id"] == told["incident"]["id"])
+    });
 }
 
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {

@@ -15,6 +15,7 @@ mod load;
 mod log;
 mod poison;
 mod power;
+mod replay;
 mod rotate;
 mod sink;
 mod start;

@@ -22,6 +22,13 @@ pub(crate) enum Mood {
     Moody,
     /// Not yet: it takes the request, and waits for another mood.
     Silent,
+    /// It takes so many, says 422 to so many more, and is kind to those behind them.
+    Refuses { after: u32, many: u32 },
+}
+
+impl Mood {
+    /// 422, at once.
+    pub(crate) const REFUSING: Mood = Mood::Refuses { after: 0, many: u32::MAX };
 }
 
 /// A delivery that has come.
@@ -122,6 +129,11 @@ impl Sink {
         self.shared.state.lock().unwrap().seen.clone()
     }
 
+    /// How many different deliveries have come.
+    pub(crate) fn count(&self) -> usize {
+        self.shared.state.lock().unwrap().seen.len()
+    }
+
     /// What it has seen, and forgets.
     pub(crate) fn take(&self) -> HashMap<String, Vec<Arrival>> {
         std::mem::take(&mut self.shared.state.lock().unwrap().seen)
@@ -181,10 +193,20 @@ impl Shared {
     }
 
     fn answer(&self, rule: &str, event: &str, delivery: &str) -> Answer {
-        let state = self.state.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         let before = state.seen.get(delivery).map_or(0, Vec::len);
-        if state.mood != Mood::Moody {
-            return Answer::Status(200, Duration::ZERO);
+        match &mut state.mood {
+            Mood::Kind | Mood::Silent => return Answer::Status(200, Duration::ZERO),
+            Mood::Refuses { after: 0, many: 0 } => return Answer::Status(200, Duration::ZERO),
+            Mood::Refuses { after: 0, many } => {
+                *many -= 1;
+                return Answer::Status(422, Duration::ZERO);
+            }
+            Mood::Refuses { after, .. } => {
+                *after -= 1;
+                return Answer::Status(200, Duration::ZERO);
+            }
+            Mood::Moody => {}
         }
         let number = number_of(self.seed, &[rule, event]);
         let later = Duration::from_millis(number / 100 % 200);

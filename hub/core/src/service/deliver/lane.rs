@@ -196,11 +196,11 @@ impl Lane {
         }
     }
 
-    /// The store was asked: `more` says whether it still has fresh ones, `forwarded` that all that had stalled when the circuit
-    /// closed then has come.
-    pub(super) fn more(&self, more: bool, forwarded: Option<Millis>) {
+    /// The store was asked: `more` says whether it still has fresh ones, if that is known; `forwarded`, that all that had stalled
+    /// when the circuit closed then has come.
+    pub(super) fn more(&self, more: Option<bool>, forwarded: Option<Millis>) {
         let mut state = self.lock();
-        state.more = more;
+        state.more = more.unwrap_or(state.more);
         // Unless the circuit has closed anew in the meantime.
         if state.forward == forwarded {
             state.forward = None;

@@ -52,7 +52,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             let (service, space) = (lane.service().name.clone(), lane.space());
             let (fresh, again) = due.remove(&service).map_or((None, None), |due| (due.fresh, due.again));
             let is_due = |at: Option<_>| at.is_some_and(|at| at <= now);
-            lane.more(fresh.is_some(), space.forward.filter(|_| again.is_none()));
+            lane.more(Some(fresh.is_some()), space.forward.filter(|_| again.is_none()));
             let asked = Room {
                 fresh: if is_due(fresh) { space.fresh } else { 0 },
                 again: if is_due(again) || (again.is_some() && space.forward.is_some()) {
@@ -91,7 +91,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
                 self.hungry.notify_one();
             }
             if let Some(lane) = self.lane(&service) {
-                lane.more(fresh == 0 || got_fresh == fresh, forward.filter(|_| got_again < again));
+                // Whoever did not ask for fresh ones has learned nothing of them. Were they thought to be there, those that come
+                // now would take the way through the store, behind what is tried again or replayed.
+                let more = (fresh > 0).then_some(got_fresh == fresh);
+                lane.more(more, forward.filter(|_| got_again < again));
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ mod hand;
 mod lane;
 mod load;
 mod now;
-mod seen;
+pub(super) mod seen;
 mod send;
 mod trial;
 mod watch;

@@ -25,15 +25,20 @@ impl Default for Seen {
     }
 }
 
+/// Where a circuit stands, in the hub's words.
+pub(in crate::service) fn state_of(breaker: &CircuitBreaker) -> CircuitState {
+    match breaker.state() {
+        GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
+        GuardState::Open => CircuitState::Open,
+        GuardState::HalfOpen => CircuitState::HalfOpen,
+        GuardState::ForcedOpen => CircuitState::ForcedOpen,
+        GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+    }
+}
+
 impl Seen {
     pub(super) fn of(breaker: &CircuitBreaker) -> Self {
-        let state = match breaker.state() {
-            GuardState::Closed | GuardState::Ramping => CircuitState::Closed,
-            GuardState::Open => CircuitState::Open,
-            GuardState::HalfOpen => CircuitState::HalfOpen,
-            GuardState::ForcedOpen => CircuitState::ForcedOpen,
-            GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
-        };
+        let state = state_of(breaker);
         let forced = matches!(state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
         Seen {
             state,

@@ -146,7 +146,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// What work that goes on waits for, if it does: in words for people.
     #[must_use]
     pub fn work_waits_for(&self, operation: &Operation) -> Option<String> {
-        if operation.run != Run::Running || operation.tally.under_way() == 0 {
+        let replays = matches!(operation.task, Task::Replay(_));
+        if operation.run != Run::Running || !replays || operation.tally.under_way() == 0 {
             return None;
         }
         let closed = |service: &Slug| {

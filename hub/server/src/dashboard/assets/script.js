@@ -29,6 +29,9 @@
     login.submit();
   }
 
+  // The parts of the page that are live, as the server wrote them.
+  const written = new Map($$("[data-live][id]").map((part) => [part.id, part.innerHTML]));
+
   // Times as people say them, with the exact one on top of it.
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   const ago = (seconds) => {
@@ -64,6 +67,8 @@
     const reason = $("[name=reason]", dialog);
     reason.value = "";
     dialog.returnValue = "no";
+    // Enter in the field means yes: the other button is none of the form's.
+    $("[data-no]", dialog).onclick = () => dialog.close("no");
     dialog.onclose = () => done(dialog.returnValue === "yes" ? { reason: reason.value } : null);
     dialog.showModal();
     reason.focus();
@@ -182,6 +187,8 @@
       toast("The hub can't be reached.", true);
     } finally {
       for (const button of buttons) button.disabled = false;
+      // A button that waits has lost the focus, or is gone with what it was for.
+      if (document.activeElement === body) (submit.submitter?.isConnected ? submit.submitter : $("#main"))?.focus();
     }
   });
 
@@ -210,27 +217,32 @@
     await navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser did not allow it.", true));
   });
 
-  // Puts in what has changed; what somebody is typing into or has opened stays as it is.
+  // Puts in what has changed; what somebody is typing into or has opened stays as it is, until they go on.
+  let late = null;
   const put = (text) => {
+    late = null;
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of $$("[data-live][id]", fresh)) {
       const old = document.getElementById(part.id);
       if (!old) continue;
+      if (written.get(part.id) === part.innerHTML) continue;
       const open = $$("details[open][id]", old).map((one) => one.id);
       const chosen = $$("input[type=checkbox]:checked[value]", old).map((one) => one.value);
-      if (old.innerHTML === part.innerHTML) continue;
       const at = document.activeElement;
       const inside = old.contains(at) && at !== old;
-      if (inside && at.matches("input:not([type=checkbox]), textarea, select")) continue;
+      if (inside && at.matches("input:not([type=checkbox]), textarea, select")) { late = text; continue; }
+      written.set(part.id, part.innerHTML);
       const key = inside ? at.id || at.getAttribute("href") || at.textContent : null;
       old.innerHTML = part.innerHTML;
       for (const id of open) document.getElementById(id)?.setAttribute("open", "");
       for (const box of $$("input[type=checkbox]", old)) if (chosen.includes(box.value)) box.checked = true;
-      if (key) $$("a, button, summary, input", old).find((one) => (one.id || one.getAttribute("href") || one.textContent) === key)?.focus();
+      const same = (one) => (one.id || one.getAttribute("href") || one.textContent) === key;
+      if (key) ($$("a, button, summary, input", old).find(same) || $("#main")).focus({ preventScroll: true });
     }
     tell();
     document.dispatchEvent(new CustomEvent("fresh"));
   };
+  document.addEventListener("focusout", () => setTimeout(() => late && put(late)));
   const refresh = async () => {
     const response = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
     if (response.ok) put(await response.text());

@@ -1,6 +1,7 @@
 //! The pages, one file for each subject.
 
 mod deliveries;
+mod demo;
 mod desk;
 mod events;
 mod overview;
@@ -50,4 +51,5 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/sources/_new", get(sources::fresh))
         .route("/sources/{name}", get(sources::page))
         .route("/sources/{name}/edit", get(sources::edit))
+        .route("/demo", get(demo::page))
 }

@@ -17,7 +17,7 @@ const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelo
                      this version of the API changes only add, so pass over fields that you don't know.";
 
 /// What belongs together, by how its path begins.
-const TAGS: [(&str, &str, &str); 10] = [
+const TAGS: [(&str, &str, &str); 11] = [
     ("/api/v1/registry/services", "services", "Where requests go, each behind a guard of its own"),
     ("/api/v1/registry/rules", "rules", "Which events lead to which requests"),
     ("/api/v1/registry/sources", "sources", "Where webhooks come from"),
@@ -26,6 +26,7 @@ const TAGS: [(&str, &str, &str); 10] = [
     ("/api/v1/bridge/events", "events", "What has happened"),
     ("/api/v1/bridge/deadLetter", "deadLetters", "What could not be delivered, and what is done about it"),
     ("/api/v1/bridge", "deliveries", "What was made of it"),
+    ("/api/v1/ops/alert", "alerts", "What is wrong, and who is told"),
     ("/in/", "webhooks", "What others send"),
     ("/", "operations", "How the hub is, and who has changed what"),
 ];

@@ -135,6 +135,7 @@ pub(super) fn operations() -> Vec<Operation> {
         events(),
         deliveries(),
         super::desk::operations(),
+        alerts(),
         open(),
     ];
     parts.into_iter().flatten().collect()
@@ -267,6 +268,39 @@ fn deliveries() -> Vec<Operation> {
             .more("Of one service, or of all together. It is kept in memory, and begins anew when the hub starts"),
         op(GET, "/api/v1/ops/audit").gives(200, "AuditPage").with(PAGE).fails(&["invalid"]),
         op(POST, "/api/v1/ops/secrets:rotate").gives(200, "SecretsRotated").fails(&["conflict"]),
+    ]
+}
+
+#[rustfmt::skip]
+fn alerts() -> Vec<Operation> {
+    const ONE: &str = "/api/v1/ops/alerts/{id}";
+    const RULE: &str = "/api/v1/ops/alertRules/{name}";
+    const CHANNEL: &str = "/api/v1/ops/alertChannels/{name}";
+    vec![
+        op(GET, "/api/v1/ops/alerts").gives(200, "AlertPage").with(&["incidentState", "severity", "service", "alertRule"]).with(PAGE).fails(&["invalid"])
+            .more("A key that is for some services sees theirs, and nothing about the hub itself"),
+        op(GET, ONE).gives(200, "Alert"),
+        op(POST, "/api/v1/ops/alerts/{id}:acknowledge").may_take("Reason").gives(200, "Alert").fails(&["conflict", "invalid"]),
+        op(POST, "/api/v1/ops/alerts/{id}:mute").takes("MuteInput").gives(200, "Alert").fails(&["conflict", "invalid"])
+            .more("If it is open still when that is over, people are told then"),
+        op(POST, "/api/v1/ops/alerts/{id}:unmute").gives(200, "Alert").fails(&["conflict"]),
+        op(GET, "/api/v1/ops/alertRules").gives_this(200, list(shape("AlertRule"))).in_memory(),
+        op(GET, RULE).gives(200, "AlertRule").versioned().in_memory(),
+        op(PUT, RULE).takes("AlertRuleInput").gives(201, "AlertRule").gives(200, "AlertRule").versioned().with(VERSIONS).fails(CHANGE_FAILS)
+            .more("What is not said is as it comes with the hub. Incidents of a rule that is disabled are resolved"),
+        op(PATCH, RULE).takes("AlertRuleChange").gives(200, "AlertRule").versioned().with(VERSIONS).fails(CHANGE_FAILS),
+        op(DELETE, RULE).gives(200, "AlertRuleDeleted").with(VERSIONS).fails(&["badVersion", "stale"]),
+        op(POST, "/api/v1/ops/alertRules/{name}:mute").takes("MuteInput").gives(200, "AlertRule").versioned().fails(&["stale", "invalid"]),
+        op(POST, "/api/v1/ops/alertRules/{name}:unmute").gives(200, "AlertRule").versioned().fails(&["stale", "invalid"]),
+        op(GET, "/api/v1/ops/alertChannels").gives_this(200, list(shape("AlertChannel"))).in_memory(),
+        op(GET, CHANNEL).gives(200, "AlertChannel").versioned().in_memory(),
+        op(PUT, CHANNEL).takes("AlertChannelInput").gives(201, "AlertChannel").gives(200, "AlertChannel").versioned().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"])
+            .more("A secret that is not named stays as it is; null takes it away. What waits for the channel is tried at once"),
+        op(PATCH, CHANNEL).takes("AlertChannelChange").gives(200, "AlertChannel").versioned().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"]),
+        op(DELETE, CHANNEL).gives(200, "Deleted").with(VERSIONS).fails(&["badVersion", "stale", "conflict"])
+            .more("Not while a rule names it"),
+        op(POST, "/api/v1/ops/alertChannels/{name}:test").gives(200, "AlertChannelTested").in_memory()
+            .more("The message says that nothing has happened"),
     ]
 }
 

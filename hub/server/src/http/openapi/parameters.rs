@@ -60,6 +60,9 @@ pub(super) fn parameter(name: &str) -> Value {
             "With these words in the event, the errors, the answers or the names; what is in quotes in this order",
         ),
         "max" => ("query", count(1), "So many at most"),
+        "incidentState" => ("query", words(&["open", "resolved"]), "Only those that are open, or are not"),
+        "severity" => ("query", words(&["warning", "critical"]), "As bad as this"),
+        "alertRule" => ("query", slug(), "By this rule of alerts"),
         "pending" => {
             let words = words(&["refuse", "deadLetter"]).usually(json!("refuse"));
             ("query", words, "What happens to deliveries that have not ended")
@@ -79,6 +82,12 @@ pub(super) fn parameter(name: &str) -> Value {
         }
         _ => ("header", text(), "Why it is changed, for the audit log"),
     };
+    // Two lists may call the same thing by the same name, and mean something else.
+    let name = match name {
+        "incidentState" => "state",
+        "alertRule" => "rule",
+        name => name,
+    };
     written(name, place, schema, meaning)
 }
 
@@ -88,6 +97,7 @@ pub(super) fn in_path(path: &str, name: &str) -> Value {
         "id" if path.contains("/events/") => (text().not_empty(), "The id of an event"),
         "id" if path.contains("/operations/") => (operation_id(), "The id of an operation"),
         "fingerprint" => (fingerprint(), "The fingerprint of a group"),
+        "id" if path.contains("/alerts/") => (text().not_empty(), "The id of an incident"),
         "id" => (pattern("^dlv_[0-9a-f]{32}$"), "The id of a delivery"),
         "name" if path.starts_with("/actuator/") => (text().not_empty(), "The name of a metric"),
         "source" => (slug(), "The name of a source"),

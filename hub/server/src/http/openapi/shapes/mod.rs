@@ -1,5 +1,6 @@
 //! The shapes of what goes in and out, each said once and under a name.
 
+mod alerts;
 mod bridge;
 mod common;
 mod deliveries;
@@ -36,6 +37,7 @@ pub(super) fn all() -> Map<String, Value> {
         desk::shapes(),
         desk_input::shapes(),
         ops::shapes(),
+        alerts::shapes(),
         standing::shapes(),
     ];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()

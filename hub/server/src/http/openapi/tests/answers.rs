@@ -182,12 +182,14 @@ async fn api_1_every_route_answers_as_it_is_described() {
         calls(&mut caller).await;
         webhooks(&mut caller).await;
         operations(&mut caller).await;
+        alerts(&mut caller, &address).await;
         everybody_is_asked(&mut caller).await;
         ends(&mut caller).await;
     };
     tokio::select! {
         () = asks => {}
         error = hub.run() => panic!("{error}"),
+        () = hub.alert() => {}
         _ = peer(listener) => {}
     }
     assert!(caller.wrong.is_empty(), "{}", caller.wrong.join("\n\n"));
@@ -598,6 +600,84 @@ async fn webhooks(caller: &mut Caller) {
     caller.gets(202, ask(post, &["shop"]).text("{\"a\":1}").headers(&token)).await;
     caller.gets(401, ask(post, &["shop"]).text("{}").headers(&[("authorization", "Bearer x")])).await;
     caller.gets(401, ask(post, &["nobody"]).text("{}").headers(&token)).await;
+}
+
+async fn alerts(caller: &mut Caller, address: &str) {
+    const ONE: &str = "/api/v1/ops/alerts/{id}";
+    const RULE: &str = "/api/v1/ops/alertRules/{name}";
+    const CHANNEL: &str = "/api/v1/ops/alertChannels/{name}";
+    let (put, patch, get, delete) = (
+        format!("PUT {CHANNEL}"),
+        format!("PATCH {CHANNEL}"),
+        format!("GET {CHANNEL}"),
+        format!("DELETE {CHANNEL}"),
+    );
+    let hook = json!({"type": "webhook", "url": format!("{address}/good")});
+    let mail = json!({"type": "email", "host": "mail.example", "from": "hub@example.com", "to": ["duty@example.com"]});
+    caller.gets(201, ask(&put, &["duty"]).body(&hook)).await;
+    caller.gets(200, ask(&put, &["duty"]).body(&hook)).await;
+    caller.gets(201, ask(&put, &["mail"]).body(&mail)).await;
+    caller.gets(422, ask(&put, &["log"]).body(&hook)).await;
+    caller.gets(422, ask(&put, &["duty"]).body(&json!({"type": "pigeon"}))).await;
+    caller.gets(400, ask(&put, &["duty"]).text("{")).await;
+    caller.gets(412, ask(&put, &["duty"]).body(&hook).headers(&[("if-match", "7")])).await;
+    caller.gets(200, ask(&patch, &["mail"]).body(&json!({"port": 2525}))).await;
+    caller.gets(404, ask(&patch, &["nobody"]).body(&json!({}))).await;
+    caller.gets(200, ask(&get, &["mail"])).await;
+    caller.gets(404, ask(&get, &["nobody"])).await;
+    caller.gets(200, ask("GET /api/v1/ops/alertChannels", &[])).await;
+    let test = format!("POST {CHANNEL}:test");
+    assert_eq!(caller.gets(200, ask(&test, &["duty"])).await["sent"], true);
+    caller.gets(404, ask(&test, &["nobody"])).await;
+    caller.gets(200, ask(&delete, &["mail"])).await;
+
+    let (put, patch, get, delete) =
+        (format!("PUT {RULE}"), format!("PATCH {RULE}"), format!("GET {RULE}"), format!("DELETE {RULE}"));
+    let own = json!({"kind": "circuitOpen", "for": "0s", "channels": ["duty"]});
+    caller.gets(201, ask(&put, &["own"]).body(&own)).await;
+    caller.gets(200, ask(&put, &["own"]).body(&own)).await;
+    caller.gets(422, ask(&put, &["own"]).body(&json!({"kind": "none"}))).await;
+    caller.gets(200, ask(&patch, &["own"]).body(&json!({"severity": "warning"}))).await;
+    caller.gets(412, ask(&patch, &["own"]).body(&json!({})).headers(&[("if-match", "70")])).await;
+    caller.gets(200, ask(&get, &["own"])).await;
+    caller.gets(404, ask(&get, &["none"])).await;
+    caller.gets(200, ask("GET /api/v1/ops/alertRules", &[])).await;
+    let mute = json!({"for": "1h", "reason": "a test"});
+    caller.gets(200, ask(&format!("POST {RULE}:mute"), &["own"]).body(&mute)).await;
+    caller.gets(422, ask(&format!("POST {RULE}:mute"), &["own"]).body(&json!({"for": "1h"}))).await;
+    caller.gets(200, ask(&format!("POST {RULE}:unmute"), &["own"])).await;
+    caller.gets(409, ask(&format!("DELETE {CHANNEL}"), &["duty"])).await;
+
+    caller
+        .gets(
+            200,
+            ask("POST /api/v1/registry/services/{name}/circuit:forceOpen", &["billing"])
+                .body(&json!({"reason": "a test"})),
+        )
+        .await;
+    let list = "GET /api/v1/ops/alerts";
+    let mut found = Value::Null;
+    for _ in 0..500 {
+        found = caller
+            .gets(200, ask(list, &[]).query("?state=open&rule=own&service=billing&severity=warning"))
+            .await;
+        if found["alerts"][0].is_object() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let id = found["alerts"][0]["id"].as_str().unwrap().to_owned();
+    caller.gets(422, ask(list, &[]).query("?state=closed")).await;
+    caller.gets(200, ask(&format!("GET {ONE}"), &[&id])).await;
+    caller.gets(404, ask(&format!("GET {ONE}"), &["inc_0"])).await;
+    caller.gets(200, ask(&format!("POST {ONE}:acknowledge"), &[&id]).body(&json!({"reason": "seen"}))).await;
+    caller.gets(200, ask(&format!("POST {ONE}:mute"), &[&id]).body(&mute)).await;
+    caller.gets(422, ask(&format!("POST {ONE}:mute"), &[&id]).body(&json!({}))).await;
+    caller.gets(200, ask(&format!("POST {ONE}:unmute"), &[&id])).await;
+    caller.gets(200, ask(&delete, &["own"])).await;
+    caller.gets(409, ask(&format!("POST {ONE}:unmute"), &[&id])).await;
+    caller.gets(200, ask(&format!("GET {ONE}"), &[&id])).await;
+    caller.gets(200, ask("POST /api/v1/registry/services/{name}/circuit:reset", &["billing"])).await;
 }
 
 async fn operations(caller: &mut Caller) {

@@ -1,0 +1,64 @@
+//! A hub that works until it is asked to stop: what `serve` and `demo` have in common.
+
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use seawall::task::shutdown::{Phase, Report, Shutdown};
+use seawall_hub_server::Hub;
+use seawall_hub_server::pulse::Watchdog;
+use tokio::net::TcpListener;
+
+/// And the store to write down that the end is in order.
+const LAST_WORD_MAX: Duration = Duration::from_secs(2);
+
+/// Serves and delivers until `stop`, which gets the shutdown to run when it is time, has done so. `beside` goes on meanwhile, and
+/// has no end of its own. The answer is the exit code.
+pub(crate) async fn stand<F>(
+    hub: &Arc<Hub>,
+    listener: TcpListener,
+    stop: impl FnOnce(Shutdown) -> F,
+    beside: impl Future<Output = ()>,
+    watchdog: Option<Watchdog>,
+) -> anyhow::Result<u8>
+where
+    F: Future<Output = io::Result<Report>>,
+{
+    let mut shutdown = Shutdown::new().delay(Duration::ZERO);
+    let stopping = shutdown.token(Phase::Accepting, "api");
+    let finishing = hub.clone();
+    shutdown.on(Phase::InFlight, "deliveries", move || async move { finishing.finish().await });
+    let telling = hub.clone();
+    shutdown.on(Phase::Monitors, "traces", move || async move { telling.flush_traces().await });
+    let stopping = async move { stopping.stopping().await };
+    let serving = seawall_hub_server::serve(listener, hub.clone(), stopping);
+    let ended = tokio::select! {
+        report = async { tokio::join!(stop(shutdown), serving).0 } => Ok(report?.exit_code()),
+        error = hub.run() => Err(error),
+        error = hub.broken() => Err(error),
+        () = hub.alert() => unreachable!("it has no end"),
+        () = hub.export_traces() => unreachable!("it has no end"),
+        () = beside => unreachable!("it has no end"),
+        () = hub.pulse().beat() => unreachable!("it has no end"),
+    };
+    drop(watchdog);
+    hub.tell();
+    if ended.is_ok() && hub.pulse().is_well() {
+        // If that can't be written, what is in hand counts a crash, and no more than that.
+        let _ = tokio::time::timeout(LAST_WORD_MAX, hub.stopped()).await;
+    }
+    match ended {
+        Ok(exit_code) => Ok(exit_code),
+        Err(error) => {
+            hub.tell_of_the_end(&error.to_string()).await;
+            bail!(last_words(&error))
+        }
+    }
+}
+
+/// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.
+fn last_words(error: &impl Display) -> String {
+    format!("{error}; it stops rather than promise what it can't keep; look at the disk, then start it again")
+}

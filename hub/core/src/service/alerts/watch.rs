@@ -1,0 +1,250 @@
+//! The loop: what there is, what the rules say of it, and who has to be told.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use metrics::gauge;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+
+use super::super::hub::Hub;
+use super::super::numbers;
+use super::look::Eyes;
+use super::{Kept, Live};
+use crate::domain::alert::{AlertRule, Incident, Reading, Scene, Turn};
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+use crate::port::notify::Notifier;
+use crate::port::store::{Change, Store, Unit, Urgency};
+use crate::port::transport::Transport;
+
+/// Everything is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What the store did not take is offered again so often.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+/// How an open incident has developed is written down so often at most.
+const UPDATE_EVERY: Duration = Duration::from_secs(60);
+/// So much waits for a channel at most; the oldest is dropped.
+const WAITING_MAX: usize = 500;
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Watches over everything, and tells people, again and again. `warnings` says how many warnings and errors the log has
+    /// had in all.
+    pub async fn watch_alerts<N: Notifier>(&self, notifier: &N, warnings: impl Fn() -> u64) {
+        let (mut eyes, mut sending, mut busy) = (Eyes::default(), JoinSet::new(), HashSet::new());
+        let began = self.clock.now();
+        let mut saved = None;
+        loop {
+            let now = self.clock.now().since(began);
+            let scene = self.scene(&mut eyes, now, warnings()).await;
+            self.judge(&scene, now).await;
+            if saved.is_none_or(|saved| now.saturating_sub(saved) >= SAVE_EVERY) {
+                self.save(&mut *self.alerts.live.lock().await).await;
+                saved = Some(now);
+            }
+            self.send_due(notifier, &mut sending, &mut busy).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.alerts.bell.notified() => {}
+                Some(ended) = sending.join_next(), if !sending.is_empty() => self.sent(ended, &mut busy).await,
+            }
+        }
+    }
+
+    /// Sets the gauges of what is open.
+    pub(in crate::service) async fn record_alerts(&self) {
+        let live = self.alerts.live.lock().await;
+        for rule in self.alerts.rules() {
+            let open = |kept: &&Kept| kept.incident.rule == rule.name && kept.incident.is_open();
+            let count = live.incidents.values().filter(open).count();
+            let (name, severity) = (rule.name.to_string(), rule.severity.word());
+            gauge!(numbers::ALERTS_OPEN, "rule" => name, "severity" => severity).set(count as f64);
+        }
+    }
+
+    async fn judge(&self, scene: &Scene, now: Duration) {
+        let wall = self.now();
+        let mut live = self.alerts.live.lock().await;
+        let mut changed = false;
+        for rule in self.alerts.rules().into_iter().filter(|rule| rule.enabled) {
+            for reading in rule.look(scene).unwrap_or_default() {
+                changed |= live.judge(&rule, &reading, now, wall);
+            }
+            changed |= live.let_go(&rule, scene, wall);
+            if !rule.is_muted(wall) {
+                changed |= live.tell(&rule.name, &self.alerts.told_by(&rule), wall);
+            }
+        }
+        live.tracks.retain(|_, track| !track.is_idle());
+        if changed {
+            live.bound();
+            self.save(&mut live).await;
+        }
+    }
+
+    /// Writes down what the store does not have yet. If it takes nothing, that is for the next time: people are told all the
+    /// same.
+    pub(super) async fn save(&self, live: &mut Live) {
+        let unsaved: Vec<Change> = live
+            .incidents
+            .values()
+            .filter(|kept| !kept.saved)
+            .map(|kept| Change::PutIncident(Box::new(kept.incident.clone())))
+            .collect();
+        if unsaved.is_empty() || self.store.commit(Urgency::Admin, Unit { changes: unsaved }).await.is_err() {
+            return;
+        }
+        live.saved();
+    }
+}
+
+impl Live {
+    fn judge(&mut self, rule: &AlertRule, reading: &Reading, now: Duration, wall: Millis) -> bool {
+        let of = (rule.name.clone(), reading.service.clone());
+        let track = self.tracks.entry(of).or_default();
+        let turn = track.step(reading.bad, now, rule.holds, rule.clears);
+        let is_open = track.is_open();
+        match turn {
+            Some(Turn::Opened) => {
+                let incident = opened(rule, reading, wall);
+                self.incidents.insert(incident.id.clone(), Kept { incident, saved: false });
+                true
+            }
+            Some(Turn::Resolved) => {
+                self.resolve(&rule.name, reading.service.as_ref(), &reading.summary, wall)
+            }
+            None if is_open && reading.bad => self.update(rule, reading, wall),
+            None => false,
+        }
+    }
+
+    fn open_of<'a>(
+        &'a mut self,
+        rule: &'a Slug,
+        service: Option<&'a Slug>,
+    ) -> impl Iterator<Item = &'a mut Kept> {
+        self.incidents.values_mut().filter(move |kept| {
+            let Incident { rule: by, service: of, .. } = &kept.incident;
+            by == rule && of.as_ref() == service && kept.incident.is_open()
+        })
+    }
+
+    fn resolve(&mut self, rule: &Slug, service: Option<&Slug>, because: &str, wall: Millis) -> bool {
+        let mut changed = false;
+        for kept in self.open_of(rule, service) {
+            kept.incident.resolve(because, wall);
+            kept.saved = false;
+            changed = true;
+        }
+        changed
+    }
+
+    fn update(&mut self, rule: &AlertRule, reading: &Reading, wall: Millis) -> bool {
+        let mut changed = false;
+        for kept in self.open_of(&rule.name, reading.service.as_ref()) {
+            let incident = &mut kept.incident;
+            if wall.since(incident.updated) >= UPDATE_EVERY && incident.summary != reading.summary {
+                (incident.updated, incident.value) = (wall, reading.value);
+                incident.summary.clone_from(&reading.summary);
+                (kept.saved, changed) = (false, true);
+            }
+        }
+        changed
+    }
+
+    /// Incidents of what is not there any more, or what the rule is not about any more.
+    fn let_go(&mut self, rule: &AlertRule, scene: &Scene, wall: Millis) -> bool {
+        let why = |incident: &Incident| match &incident.service {
+            Some(name) if !scene.services.iter().any(|seen| seen.name == *name) => {
+                Some("the service was deleted")
+            }
+            of if !rule.covers(of.as_ref()) => Some("the rule is not about this service any more"),
+            _ => None,
+        };
+        let mut changed = false;
+        for kept in self.incidents.values_mut() {
+            let incident = &mut kept.incident;
+            if incident.rule != rule.name || !incident.is_open() {
+                continue;
+            }
+            if let Some(why) = why(incident) {
+                self.tracks.remove(&(incident.rule.clone(), incident.service.clone()));
+                incident.resolve(why, wall);
+                (kept.saved, changed) = (false, true);
+            }
+        }
+        changed
+    }
+
+    /// All incidents of a rule are over, for this reason, and it begins anew.
+    pub(super) fn end(&mut self, rule: &Slug, because: &str, wall: Millis) {
+        self.tracks.retain(|(of, _), _| of != rule);
+        for kept in self.incidents.values_mut() {
+            if kept.incident.rule == *rule && kept.incident.is_open() {
+                kept.incident.resolve(because, wall);
+                kept.saved = false;
+            }
+        }
+    }
+
+    fn tell(&mut self, rule: &Slug, channels: &[Slug], wall: Millis) -> bool {
+        let mut changed = false;
+        for kept in self.incidents.values_mut() {
+            let incident = &mut kept.incident;
+            let untold = incident.is_open() && !incident.told && !incident.is_muted(wall);
+            if incident.rule == *rule && untold {
+                incident.tell(channels, wall);
+                (kept.saved, changed) = (false, true);
+            }
+        }
+        changed
+    }
+
+    /// A channel that nobody can reach gathers no heap.
+    fn bound(&mut self) {
+        let waiting: Vec<Slug> =
+            self.incidents.values().flat_map(|kept| kept.incident.waiting()).cloned().collect();
+        for channel in waiting.iter().collect::<HashSet<_>>() {
+            let count = waiting.iter().filter(|name| *name == channel).count();
+            let mut old: Vec<&mut Kept> = self
+                .incidents
+                .values_mut()
+                .filter(|kept| kept.incident.waiting().any(|name| name == channel))
+                .collect();
+            old.sort_by_key(|kept| kept.incident.opened);
+            for kept in old.into_iter().take(count.saturating_sub(WAITING_MAX)) {
+                kept.incident.give_up(channel, "too much waits for this channel");
+                kept.saved = false;
+            }
+        }
+    }
+
+    /// The store has everything as it is here; what is over needs no more care.
+    pub(super) fn saved(&mut self) {
+        self.incidents.values_mut().for_each(|kept| kept.saved = true);
+        self.incidents.retain(|_, kept| kept.incident.is_live());
+    }
+}
+
+/// Its name is made of what it is about, so that it is the same wherever it is looked up.
+pub(super) fn opened(rule: &AlertRule, reading: &Reading, wall: Millis) -> Incident {
+    let service = reading.service.as_ref().map_or("", Slug::as_str);
+    let digest = Sha256::digest(format!("{} {service} {}", rule.name, wall.0));
+    let id = digest[..16].iter().fold("inc_".to_owned(), |id, byte| format!("{id}{byte:02x}"));
+    Incident {
+        id,
+        rule: rule.name.clone(),
+        kind: rule.kind(),
+        severity: rule.severity,
+        service: reading.service.clone(),
+        opened: wall,
+        updated: wall,
+        resolved: None,
+        value: reading.value,
+        summary: reading.summary.clone(),
+        acknowledged: None,
+        muted: None,
+        told: false,
+        notices: Vec::new(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Who plays in the demo: five services that a shop depends on, and the rules and the source that lead to them.
+
+use serde_json::{Value, json};
+
+use super::upstream::Upstream;
+
+/// How a sample service is while nobody has changed its mood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nature {
+    /// It does what it is asked to.
+    Steady,
+    /// One of ten answers is a 503.
+    Flaky,
+    /// It looks at what it is sent, and refuses some of it.
+    Picky,
+}
+
+/// A part in the play.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    /// For people.
+    pub(crate) plays: &'static str,
+    pub(super) nature: Nature,
+    /// It takes so long to answer: the least, and the most.
+    pub(super) millis: (u64, u64),
+}
+
+/// All parts.
+pub(super) const PARTS: [Part; 5] = [
+    Part {
+        name: "warehouse",
+        plays: "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost.",
+        nature: Nature::Steady,
+        millis: (30, 60),
+    },
+    Part {
+        name: "payments",
+        plays: "A payment provider: healthy, answers within 30 ms.",
+        nature: Nature::Steady,
+        millis: (12, 30),
+    },
+    Part {
+        name: "mail",
+        plays: "A mail relay: one of ten answers is a 503, and a second try helps.",
+        nature: Nature::Flaky,
+        millis: (30, 60),
+    },
+    Part {
+        name: "search",
+        plays: "A search index: slow, 200 to 800 ms.",
+        nature: Nature::Steady,
+        millis: (200, 800),
+    },
+    Part {
+        name: "crm",
+        plays: "A CRM: refuses customers that it does not like with a 422. These are the dead letters.",
+        nature: Nature::Picky,
+        millis: (30, 80),
+    },
+];
+
+/// The token of the carrier's webhooks. Nobody else can reach the hub that knows it.
+pub(super) const CARRIER_TOKEN: &str = "the-carrier-of-the-demo";
+
+/// As it is registered. What is down is found out after five calls, and looked at again every five seconds.
+pub(super) fn service(upstream: &Upstream) -> Value {
+    json!({
+        "name": upstream.part.name, "address": format!("http://{}", upstream.address),
+        "policy": {
+            "attempt_timeout": "2s", "breaker": {"consecutive_failures": 5, "cooldown": "5s"},
+            "bulkhead": {"max_calls": 20},
+        },
+    })
+}
+
+/// What is tried again is tried soon, so that whoever looks does not have to wait.
+fn patience() -> Value {
+    json!({"maxAttempts": 12, "base": "500ms", "cap": "5s"})
+}
+
+pub(super) fn source() -> Value {
+    json!({
+        "name": "carrier", "verify": {"type": "bearer", "secrets": [CARRIER_TOKEN]}, "eventType": "shipment.{{ data.status }}",
+        "eventId": "{{ data.scan }}",
+    })
+}
+
+pub(super) fn rules() -> Vec<Value> {
+    let mut rules = vec![
+        json!({
+            "name": "authorise-payments", "eventType": "order.created", "service": "payments", "path": "/authorisations",
+            "headers": {"x-order": "{{ data.order }}"},
+            "body": {
+                "reference": "{{ data.order }}", "amount": "{{ data.total }}", "currency": "{{ data.currency }}",
+                "payer": "{{ data.customer.email }}",
+            },
+        }),
+        json!({
+            "name": "index-orders", "eventType": "order.created", "service": "search", "method": "PUT",
+            "path": "/orders/{{ data.order }}",
+            "body": {"customer": "{{ data.customer.name }}", "total": "{{ data.total }}", "lines": "{{ data.lines }}"},
+        }),
+        json!({
+            "name": "big-orders", "eventType": "order.created", "filter": "data.total > 400", "service": "crm",
+            "path": "/opportunities", "body": {"order": "{{ data.order }}", "value": "{{ data.total }}"},
+        }),
+        json!({
+            "name": "send-receipts", "eventType": "order.paid", "service": "mail", "path": "/messages",
+            "body": {
+                "to": "{{ data.customer.email }}", "template": "receipt",
+                "subject": "Your order {{ data.order }}, {{ data.total }} {{ data.currency }}",
+            },
+        }),
+        json!({
+            "name": "request-shipments", "eventType": "shipment.requested", "service": "warehouse", "path": "/shipments",
+            "body": {
+                "order": "{{ data.order }}", "speed": "{{ 'express' if data.total > 200 else 'standard' }}",
+                "to": "{{ data.customer.name }}, {{ data.customer.country }}", "lines": "{{ data.lines }}",
+            },
+        }),
+        json!({
+            "name": "announce-deliveries", "eventType": "shipment.delivered", "service": "mail", "path": "/messages",
+            "body": {"template": "delivered", "order": "{{ data.order }}", "tracking": "{{ data.tracking }}"},
+        }),
+        json!({
+            "name": "index-stock", "eventType": "stock.changed", "service": "search", "method": "PUT",
+            "path": "/products/{{ data.sku }}", "body": {"title": "{{ data.title }}", "left": "{{ data.left }}"},
+        }),
+        json!({
+            "name": "update-customers", "eventType": "customer.updated", "service": "crm", "method": "PUT",
+            "path": "/customers/{{ data.id }}",
+            "body": {
+                "name": "{{ data.name }}", "email": "{{ data.email }}", "country": "{{ data.country }}",
+                "phone": "{{ data.phone }}", "tier": "{{ data.tier }}",
+            },
+        }),
+    ];
+    rules.iter_mut().for_each(|rule| rule["delivery"] = patience());
+    rules
+}

@@ -1,0 +1,72 @@
+//! How messages about incidents get to people: webhooks and mail, through the hub's one client.
+//!
+//! Every socket is opened by that client, so what the egress rules forbid is forbidden here too. What is said of a try that did
+//! not go well has no secret in it, whoever has put it there.
+
+mod end;
+mod mail;
+mod settings;
+mod smtp;
+mod webhook;
+
+use seawall_hub_core::domain::alert::Channel;
+use seawall_hub_core::port::notify::{Message, Notifier};
+
+pub(crate) use self::settings::Settings;
+use crate::hub::Hub;
+use crate::rotate;
+use crate::seal::Keyring;
+use crate::transport::Http;
+use crate::transport::scrub::scrubbed;
+
+/// So much of what another side says is kept.
+const SAID_MAX: usize = 300;
+
+/// Tells people, by the client of the transport. A handle.
+#[derive(Clone, Debug)]
+pub(crate) struct Channels {
+    transport: Http,
+    keyring: Keyring,
+}
+
+impl Channels {
+    pub(crate) fn new(transport: Http, keyring: Keyring) -> Self {
+        Channels { transport, keyring }
+    }
+}
+
+/// The settings of a channel, opened.
+pub(crate) fn opened(keyring: &Keyring, channel: &Channel) -> Option<Settings> {
+    let bytes = keyring.unseal(&channel.settings, &rotate::channel(&channel.name))?;
+    Settings::from_bytes(&bytes)
+}
+
+impl Notifier for Channels {
+    async fn tell(&self, channel: &Channel, message: &Message) -> Result<String, String> {
+        let settings = opened(&self.keyring, channel)
+            .ok_or("its settings can't be opened; was `secret.key` changed?")?;
+        let client = self.transport.client();
+        let told = match &settings {
+            Settings::Webhook(hook) => webhook::tell(&client, hook, message).await,
+            Settings::Email(email) => smtp::tell(&client, email, message).await,
+        };
+        let clean = |said: String| clean(&said, &settings);
+        told.map(clean).map_err(clean)
+    }
+}
+
+/// In one line, not too long, and without what is secret.
+fn clean(said: &str, settings: &Settings) -> String {
+    let said = scrubbed(said.as_bytes(), &settings.secrets());
+    let said = String::from_utf8_lossy(&said);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    said.trim().chars().map(plain).take(SAID_MAX).collect()
+}
+
+impl Hub {
+    /// Watches over everything, and tells people, again and again.
+    pub async fn alert(&self) {
+        let channels = Channels::new(self.transport().clone(), self.keyring().clone());
+        self.watch_alerts(&channels, crate::log::warnings).await;
+    }
+}

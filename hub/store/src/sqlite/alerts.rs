@@ -1,0 +1,270 @@
+//! Alerts: rules, channels and incidents.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use seawall_hub_core::domain::alert::{
+    Acknowledged, AlertRule, Channel, Condition, Incident, Kind, Mute, Notice, NoticeState, Resolved,
+    Severity, Turn,
+};
+use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{IncidentFilter, Page, PageAt, StoreError};
+use serde_json::{Value, json};
+
+use super::changes::Changes;
+use super::lists::page_of;
+use super::{access, rows};
+
+impl Changes<'_> {
+    pub(super) fn put_alert_rule(&self, rule: &AlertRule) -> Result<(), StoreError> {
+        let name = rule.name.as_str();
+        self.check_version("SELECT version FROM alert_rules WHERE name = ?1", name, rule.version)?;
+        let (more_than, time, free_below) = match rule.condition {
+            Condition::CircuitOpen => (None, None, None),
+            Condition::DeadLetters { more_than, window } | Condition::Warnings { more_than, window } => {
+                (Some(more_than), Some(millis(window)), None)
+            }
+            Condition::OldestDue { older_than } => (None, Some(millis(older_than)), None),
+            Condition::DataLossRisk { free_below } => (None, None, Some(free_below.cast_signed())),
+        };
+        let names = |names: &Vec<Slug>| access::list(names.iter().map(Slug::as_str));
+        self.run(
+            "INSERT OR REPLACE INTO alert_rules
+             (name, version, kind, more_than, time, free_below, enabled, severity, services, channels, holds, clears,
+              muted_until, muted_reason, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            params![
+                name,
+                rule.version.cast_signed(),
+                rule.kind().word(),
+                more_than,
+                time,
+                free_below,
+                rule.enabled,
+                rule.severity.word(),
+                rule.services.as_ref().map(names),
+                rule.channels.as_ref().map(names),
+                millis(rule.holds),
+                millis(rule.clears),
+                rule.muted.as_ref().map(|mute| mute.until.0),
+                rule.muted.as_ref().map(|mute| &mute.reason),
+                rule.changed.0
+            ],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn put_channel(&self, channel: &Channel) -> Result<(), StoreError> {
+        let Channel { name, version, settings, changed } = channel;
+        self.check_version("SELECT version FROM alert_channels WHERE name = ?1", name.as_str(), *version)?;
+        self.run(
+            "INSERT OR REPLACE INTO alert_channels (name, version, settings, changed) VALUES (?1, ?2, ?3, ?4)",
+            params![name.as_str(), version.cast_signed(), settings.0, changed.0],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn put_incident(&self, incident: &Incident) -> Result<(), StoreError> {
+        let Incident { resolved, acknowledged, muted, .. } = incident;
+        self.run(
+            "INSERT INTO incidents
+             (id, live, rule, kind, severity, service, opened, updated, resolved, because, value, summary, seen_by,
+              seen_at, seen_reason, muted_until, muted_reason, told, notices)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+             ON CONFLICT (id) DO UPDATE SET live = ?2, updated = ?8, resolved = ?9, because = ?10, value = ?11,
+             summary = ?12, seen_by = ?13, seen_at = ?14, seen_reason = ?15, muted_until = ?16, muted_reason = ?17,
+             told = ?18, notices = ?19",
+            params![
+                incident.id,
+                incident.is_live(),
+                incident.rule.as_str(),
+                incident.kind.word(),
+                incident.severity.word(),
+                incident.service.as_ref().map(Slug::as_str),
+                incident.opened.0,
+                incident.updated.0,
+                resolved.as_ref().map(|resolved| resolved.at.0),
+                resolved.as_ref().map(|resolved| &resolved.because),
+                incident.value,
+                incident.summary,
+                acknowledged.as_ref().map(|seen| &seen.who),
+                acknowledged.as_ref().map(|seen| seen.at.0),
+                acknowledged.as_ref().and_then(|seen| seen.reason.as_ref()),
+                muted.as_ref().map(|mute| mute.until.0),
+                muted.as_ref().map(|mute| &mute.reason),
+                incident.told,
+                Value::from(incident.notices.iter().map(notice_to_json).collect::<Vec<_>>()).to_string()
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<AlertRule>> {
+    let sql = "SELECT name, version, kind, more_than, time, free_below, enabled, severity, services, channels, holds,
+               clears, muted_until, muted_reason, changed FROM alert_rules ORDER BY name";
+    connection.prepare_cached(sql)?.query_map([], rule)?.collect()
+}
+
+fn rule(row: &Row<'_>) -> rusqlite::Result<AlertRule> {
+    let kind = word(row, 2, Kind::from_word)?;
+    let more_than = || row.get(3);
+    let condition = match kind {
+        Kind::CircuitOpen => Condition::CircuitOpen,
+        Kind::DeadLetters => Condition::DeadLetters { more_than: more_than()?, window: time(row, 4)? },
+        Kind::OldestDue => Condition::OldestDue { older_than: time(row, 4)? },
+        Kind::Warnings => Condition::Warnings { more_than: more_than()?, window: time(row, 4)? },
+        Kind::DataLossRisk => Condition::DataLossRisk { free_below: row.get::<_, i64>(5)?.cast_unsigned() },
+    };
+    Ok(AlertRule {
+        name: rows::slug(row, 0)?,
+        version: row.get::<_, i64>(1)?.cast_unsigned(),
+        condition,
+        enabled: row.get(6)?,
+        severity: word(row, 7, Severity::from_word)?,
+        services: slugs(row, 8)?,
+        channels: slugs(row, 9)?,
+        holds: time(row, 10)?,
+        clears: time(row, 11)?,
+        muted: mute(row, 12)?,
+        changed: Millis(row.get(14)?),
+    })
+}
+
+pub(super) fn channels(connection: &Connection) -> rusqlite::Result<Vec<Channel>> {
+    let sql = "SELECT name, version, settings, changed FROM alert_channels ORDER BY name";
+    let channel = |row: &Row<'_>| {
+        Ok(Channel {
+            name: rows::slug(row, 0)?,
+            version: row.get::<_, i64>(1)?.cast_unsigned(),
+            settings: Sealed(row.get(2)?),
+            changed: Millis(row.get(3)?),
+        })
+    };
+    connection.prepare_cached(sql)?.query_map([], channel)?.collect()
+}
+
+const INCIDENT: &str = "number, id, rule, kind, severity, service, opened, updated, resolved, because, value, summary, seen_by, \
+                        seen_at, seen_reason, muted_until, muted_reason, told, notices";
+
+pub(super) fn live_incidents(connection: &Connection) -> rusqlite::Result<Vec<Incident>> {
+    let sql = format!("SELECT {INCIDENT} FROM incidents WHERE live = 1 ORDER BY number");
+    connection.prepare_cached(&sql)?.query_map([], incident_row)?.collect()
+}
+
+pub(super) fn incident(connection: &Connection, id: &str) -> rusqlite::Result<Option<Incident>> {
+    let sql = format!("SELECT {INCIDENT} FROM incidents WHERE id = ?1");
+    connection.prepare_cached(&sql)?.query_row([id], incident_row).optional()
+}
+
+pub(super) fn incidents(
+    connection: &Connection,
+    filter: &IncidentFilter,
+    page: PageAt,
+) -> rusqlite::Result<Page<Incident>> {
+    let sql = format!("SELECT {INCIDENT} FROM incidents WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    page_of(connection, &sql, page, None, incident_row, |incident| filter.takes(incident))
+}
+
+pub(super) fn dead_since(
+    connection: &Connection,
+    since: Millis,
+    most: u32,
+) -> rusqlite::Result<Vec<(Slug, u32)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT d.service, count(*) FROM (SELECT delivery FROM dead_letters WHERE at >= ?1 ORDER BY at DESC LIMIT ?2) l
+         JOIN deliveries d ON d.number = l.delivery GROUP BY d.service",
+    )?;
+    statement.query_map(params![since.0, most], |row| Ok((rows::slug(row, 0)?, row.get(1)?)))?.collect()
+}
+
+fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
+    let at = |column| row.get::<_, Option<i64>>(column);
+    let resolved = match at(8)? {
+        Some(when) => Some(Resolved { at: Millis(when), because: row.get(9)? }),
+        None => None,
+    };
+    let acknowledged = match at(13)? {
+        Some(when) => Some(Acknowledged { who: row.get(12)?, at: Millis(when), reason: row.get(14)? }),
+        None => None,
+    };
+    let service = if at_text(row, 5)?.is_some() { Some(rows::slug(row, 5)?) } else { None };
+    let notices: Value =
+        serde_json::from_str(row.get_ref(18)?.as_str()?).map_err(|error| rows::strange(18, error))?;
+    let notices = notices.as_array().and_then(|all| all.iter().map(notice).collect());
+    Ok(Incident {
+        id: row.get(1)?,
+        rule: rows::slug(row, 2)?,
+        kind: word(row, 3, Kind::from_word)?,
+        severity: word(row, 4, Severity::from_word)?,
+        service,
+        opened: Millis(row.get(6)?),
+        updated: Millis(row.get(7)?),
+        resolved,
+        value: row.get(10)?,
+        summary: row.get(11)?,
+        acknowledged,
+        muted: mute(row, 15)?,
+        told: row.get(17)?,
+        notices: notices.ok_or_else(|| rows::strange(18, "no notices"))?,
+    })
+}
+
+fn at_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    row.get(column)
+}
+
+fn notice_to_json(notice: &Notice) -> Value {
+    let Notice { channel, turn, made, state, tries, error } = notice;
+    let (word, at) = match state {
+        NoticeState::Waiting { due } => ("waiting", Some(due.0)),
+        NoticeState::Sent { at } => ("sent", Some(at.0)),
+        NoticeState::Dropped => ("dropped", None),
+    };
+    json!([channel.as_str(), turn.word(), made.0, word, at, tries, error])
+}
+
+fn notice(json: &Value) -> Option<Notice> {
+    let at = || json[4].as_i64().map(Millis);
+    Some(Notice {
+        channel: Slug::new(json[0].as_str()?).ok()?,
+        turn: Turn::from_word(json[1].as_str()?)?,
+        made: Millis(json[2].as_i64()?),
+        state: match json[3].as_str()? {
+            "waiting" => NoticeState::Waiting { due: at()? },
+            "sent" => NoticeState::Sent { at: at()? },
+            "dropped" => NoticeState::Dropped,
+            _ => return None,
+        },
+        tries: u32::try_from(json[5].as_u64()?).ok()?,
+        error: json[6].as_str().map(ToOwned::to_owned),
+    })
+}
+
+fn mute(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Mute>> {
+    Ok(match row.get::<_, Option<i64>>(column)? {
+        Some(until) => Some(Mute { until: Millis(until), reason: row.get(column + 1)? }),
+        None => None,
+    })
+}
+
+fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let word = row.get_ref(column)?.as_str()?;
+    read(word).ok_or_else(|| rows::strange(column, format!("nobody knows `{word}`")))
+}
+
+fn slugs(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Vec<Slug>>> {
+    let Some(names) = access::texts(row, column)? else { return Ok(None) };
+    let names: Result<_, _> = names.iter().map(|name| Slug::new(name)).collect();
+    names.map(Some).map_err(|error| rows::strange(column, error))
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
+    Ok(Duration::from_millis(row.get::<_, i64>(column)?.cast_unsigned()))
+}

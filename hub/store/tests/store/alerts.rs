@@ -1,0 +1,156 @@
+//! Alerts as they are kept: rules, channels, incidents, and dead letters counted by age.
+
+use std::time::Duration;
+
+use seawall_hub_core::domain::alert::{
+    Acknowledged, AlertRule, Channel, Incident, Kind, Mute, Notice, NoticeState, Severity, Turn,
+};
+use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{
+    Birth, Change, IncidentFilter, NewDelivery, Owner, PageAt, Prune, Reseal, Store, StoreError, Urgency,
+};
+
+use crate::conformance::{NOW, Place, event, slug, to, unit};
+
+fn incident(id: &str, service: Option<&str>) -> Incident {
+    Incident {
+        id: id.into(),
+        rule: slug("circuit-open"),
+        kind: Kind::CircuitOpen,
+        severity: Severity::Critical,
+        service: service.map(slug),
+        opened: NOW,
+        updated: NOW,
+        resolved: None,
+        value: 1.5,
+        summary: "it is open".into(),
+        acknowledged: None,
+        muted: None,
+        told: false,
+        notices: Vec::new(),
+    }
+}
+
+const FIRST: PageAt = PageAt { from: None, size: 10 };
+
+/// HUB-12: every kind of rule and a channel are kept as they are, by version, and a channel's secrets can be sealed anew.
+#[tokio::test]
+async fn hub_12_rules_and_channels_are_kept_by_version() {
+    let place = Place::new();
+    let store = place.open();
+    let put = |change| store.commit(Urgency::Admin, unit([change]));
+    let mut rules = AlertRule::built_in();
+    rules.sort_by(|a, b| a.name.cmp(&b.name));
+    for rule in &mut rules {
+        rule.version = 1;
+        rule.muted = Some(Mute { until: Millis(7), reason: "quiet".into() });
+        rule.services = Some(vec![slug("billing")]);
+        rule.channels = Some(Vec::new());
+        rule.holds = Duration::from_millis(1_500);
+        put(Change::PutAlertRule(rule.clone())).await.unwrap();
+    }
+    let stale = put(Change::PutAlertRule(rules[0].clone())).await;
+    assert_eq!(stale, Err(StoreError::Stale { found: Some(1) }));
+    let channel =
+        Channel { name: slug("duty"), version: 1, settings: Sealed(vec![1, 2, 3]), changed: Millis(5) };
+    put(Change::PutChannel(channel.clone())).await.unwrap();
+    let kept = store.registered().await.unwrap();
+    assert_eq!((kept.alert_rules, kept.channels), (rules.clone(), vec![channel.clone()]));
+    let anew = |was: &[u8], now: &[u8]| {
+        let (was, now) = (Sealed(was.to_vec()), Sealed(now.to_vec()));
+        Change::Reseal(Reseal { owner: Owner::Channel(slug("duty")), was, now })
+    };
+    assert_eq!(put(anew(&[9], &[4])).await.unwrap().touched, 0, "it is another one");
+    assert_eq!(put(anew(&[1, 2, 3], &[4])).await.unwrap().touched, 1);
+    put(Change::DeleteAlertRule(rules[0].name.clone(), 1)).await.unwrap();
+    assert_eq!(put(Change::DeleteChannel(slug("duty"), 2)).await, Err(StoreError::Stale { found: None }));
+    put(Change::DeleteChannel(slug("duty"), 1)).await.unwrap();
+    let left = store.registered().await.unwrap();
+    assert_eq!((left.alert_rules, left.channels), (rules[1..].to_vec(), Vec::new()));
+}
+
+/// HUB-12: an incident is kept with all that is known of it, over a restart; it is live until it is over and told.
+#[tokio::test]
+async fn hub_12_an_incident_is_kept_with_who_was_told() {
+    let place = Place::new();
+    let (hook, mail) = (slug("hook"), slug("mail"));
+    let mut first = incident("inc_a", Some("billing"));
+    {
+        let store = place.open();
+        let put = |incident: &Incident| {
+            store.commit(Urgency::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
+        };
+        put(&first).await.unwrap();
+        first.tell(&[hook.clone(), mail.clone()], NOW);
+        first.settle(&hook, Turn::Opened, Ok(()), NOW);
+        first.settle(&mail, Turn::Opened, Err("nobody \"there\"".into()), NOW);
+        first.acknowledged = Some(Acknowledged { who: "me".into(), at: NOW, reason: None });
+        first.muted = Some(Mute { until: Millis(9), reason: "quiet".into() });
+        put(&first).await.unwrap();
+        put(&incident("inc_b", None)).await.unwrap();
+    }
+    let store = place.open();
+    let put = |incident: &Incident| {
+        store.commit(Urgency::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
+    };
+    assert_eq!(store.incident("inc_a").await.unwrap(), Some(first.clone()));
+    assert_eq!(store.incident("inc_c").await.unwrap(), None);
+    assert_eq!(store.live_incidents().await.unwrap(), [first.clone(), incident("inc_b", None)]);
+    first.resolve("it is closed", NOW);
+    put(&first).await.unwrap();
+    assert_eq!(store.live_incidents().await.unwrap().len(), 2, "somebody has still to be told");
+    for (channel, turn) in [(&mail, Turn::Opened), (&mail, Turn::Resolved), (&hook, Turn::Resolved)] {
+        first.settle(channel, turn, Ok(()), NOW);
+    }
+    let all_sent = |notice: &Notice| matches!(notice.state, NoticeState::Sent { .. });
+    assert!(first.notices.len() == 4 && first.notices.iter().all(all_sent));
+    put(&first).await.unwrap();
+    assert_eq!(store.live_incidents().await.unwrap(), [incident("inc_b", None)]);
+
+    let ids = async |filter: IncidentFilter| {
+        let page = store.incidents(filter, FIRST).await.unwrap();
+        page.items.into_iter().map(|incident| incident.id).collect::<Vec<_>>()
+    };
+    let any = IncidentFilter::default;
+    assert_eq!(ids(any()).await, ["inc_b", "inc_a"], "the newest first");
+    assert_eq!(ids(IncidentFilter { open: Some(false), ..any() }).await, ["inc_a"]);
+    assert_eq!(ids(IncidentFilter { service: Some(slug("billing")), ..any() }).await, ["inc_a"]);
+    assert_eq!(ids(IncidentFilter { only: Some(vec![slug("billing")]), ..any() }).await, ["inc_a"]);
+    assert_eq!(ids(IncidentFilter { severity: Some(Severity::Warning), ..any() }).await, [] as [String; 0]);
+    let page = store.incidents(any(), PageAt { from: None, size: 1 }).await.unwrap();
+    let next = store.incidents(any(), PageAt { from: page.next, size: 1 }).await.unwrap();
+    assert_eq!((&*page.items[0].id, &*next.items[0].id), ("inc_b", "inc_a"));
+
+    let prune = |before| Change::Prune(Prune::Incidents { before, most: 10 });
+    let pruned =
+        async |before| store.commit(Urgency::Retention, unit([prune(before)])).await.unwrap().touched;
+    assert_eq!(pruned(NOW).await, 0, "it is not old");
+    assert_eq!(pruned(Millis(NOW.0 + 1)).await, 1, "the other one is open");
+    assert_eq!(ids(any()).await, ["inc_b"]);
+}
+
+/// HUB-12: dead letters are counted by service and age, and no further than asked.
+#[tokio::test]
+async fn hub_12_dead_letters_are_counted_by_age() {
+    let place = Place::new();
+    let store = place.open();
+    let dead = || Birth::Dead {
+        reason: seawall_hub_core::domain::delivery::Reason::Impossible,
+        error: "no request".into(),
+        hold: false,
+    };
+    for n in 0..5 {
+        let service = if n < 3 { "billing" } else { "mail" };
+        let delivery = NewDelivery { birth: dead(), ..to(service) };
+        let add = Change::AddEvent(event(&format!("e-{n}")), vec![delivery]);
+        store.commit(Urgency::Ingest, unit([add])).await.unwrap();
+    }
+    let counted = async |since, most| store.dead_since(since, most).await.unwrap();
+    assert_eq!(counted(NOW, 100).await, [(slug("billing"), 3), (slug("mail"), 2)]);
+    assert_eq!(counted(Millis(NOW.0 + 1), 100).await, []);
+    assert_eq!(counted(NOW, 4).await.iter().map(|(_, count)| count).sum::<u32>(), 4);
+    let health = store.health();
+    assert!(!health.full && health.failed == 0 && health.refused == 0);
+    assert!(health.free_bytes.is_some_and(|free| free > 0));
+}
