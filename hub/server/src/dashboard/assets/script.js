@@ -74,10 +74,10 @@
     reason.focus();
   });
 
-  // What has a field of its own wins over the same in a piece of JSON.
-  const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  // A field wins over the same in a piece of JSON.
+  const isObject = (value) => Object(value) === value && !Array.isArray(value);
   const over = (under, top) => {
-    if (!isObject(under) || !isObject(top)) return top === undefined ? under : top;
+    if (!isObject(under) || !isObject(top)) return top ?? under;
     const both = { ...under };
     for (const name in top) both[name] = over(under[name], top[name]);
     return both;
@@ -100,11 +100,8 @@
         try { value = JSON.parse(raw); } catch (error) { return { wrong: [{ field: path, reason: `this is no JSON: ${error.message}` }] }; }
       }
       else if (kind === "pairs") {
-        value = {};
-        for (const line of raw.split("\n").filter((line) => line.trim())) {
-          const [name, ...rest] = line.split(":");
-          value[name.trim()] = rest.join(":").trim();
-        }
+        const lines = raw.split("\n").map((line) => line.trim()).filter(Boolean);
+        value = Object.fromEntries(lines.map((line) => /([^:]*):?(.*)/.exec(line).slice(1).map((part) => part.trim())));
       }
       const parts = path.split(".");
       const last = parts.pop();
@@ -261,59 +258,60 @@
 
   // What a call has answered, in lines.
   const said = (id, data) => {
-    const box = document.getElementById(id);
-    const word = (value) => typeof value === "string" ? value : JSON.stringify(value);
-    box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${word(value)}`).join("\n");
+    const box = $("#" + id);
+    box.textContent = Object.entries(data).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
     box.hidden = false;
   };
 
-  // Fields that belong to one choice are there when it is chosen, and not sent otherwise.
+  // Fields of one choice are there, and sent, when it is chosen.
   for (const choice of $$("[data-choose]")) {
     const choose = () => {
-      for (const part of $$(`[data-when^="${choice.dataset.choose}="]`)) {
-        part.disabled = part.dataset.when !== `${choice.dataset.choose}=${choice.value}`;
-        part.hidden = part.disabled;
+      for (const part of $$("[data-when]")) {
+        const [of, word] = part.dataset.when.split("=");
+        if (of === choice.dataset.choose) part.hidden = part.disabled = word !== choice.value;
       }
     };
     choice.addEventListener("change", choose);
     choose();
   }
 
-  // A rule's request beside the rule, while it is typed.
+  // A rule's request beside it, as it is typed.
   const rule = $("form[data-preview]");
   if (rule) {
-    const [box, chosen, own, sample] = ["preview", "preview-event", "preview-own", "preview-sample"].map((id) => document.getElementById(id));
-    const node = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name || "" });
-    const outcome = (name, word, text) => {
-      const line = node("p", " " + text);
-      line.prepend(node("span", word, "badge " + name));
-      return line;
+    const [box, chosen, own, sample] = ["", "-event", "-own", "-sample"].map((end) => $("#preview" + end));
+    const node = (tag, text, name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+    const line = (name, word, text) => {
+      const all = node("p", " " + text);
+      all.prepend(node("span", word, "badge " + name));
+      return [all];
     };
-    const drawn = (made) => {
-      if (made.outcome === "otherType") return [outcome("warn", "another type", "the rule is not for events of this type")];
-      if (made.outcome === "filtered") return [outcome("", "filtered", made.reason || "the filter does not take it")];
-      if (made.outcome !== "request") return [outcome("bad", "can't be made", `${made.field}: ${made.reason}`)];
-      const { method, url, path, headers, body, bodyText } = made.request;
-      const head = [`${method} ${url || path}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join("\n");
-      const parts = [outcome("good", "sends", "exactly this" + (made.orderingKey ? `, in the order of ${made.orderingKey}` : "")), node("pre", head)];
-      if (bodyText) parts.push(node("pre", body === null ? bodyText : JSON.stringify(body, null, 2)));
-      return parts;
+    const drawn = ({ outcome, reason, field, request, orderingKey }) => {
+      if (outcome === "otherType") return line("warn", "another type", "the rule is not for it");
+      if (outcome === "filtered") return line("", "filtered", reason || "the filter does not take it");
+      if (!request) return line("bad", "can't be made", `${field}: ${reason}`);
+      const { method, url, path, headers, body, bodyText } = request;
+      const head = [`${method} ${url || path}`, ...Object.entries(headers).map((pair) => pair.join(": "))];
+      const parts = [...line("good", "sends", orderingKey ? `in the order of ${orderingKey}` : "exactly this"), node("pre", head.join("\n"))];
+      return bodyText ? [...parts, node("pre", body === null ? bodyText : JSON.stringify(body, null, 2))] : parts;
+    };
+    const made = async () => {
+      const { call: what, wrong } = read(rule);
+      if (wrong) return line("bad", wrong[0].field, wrong[0].reason);
+      const body = { rule: { name: "preview", ...what.body } };
+      if (!body.rule.eventType) return box.childNodes;
+      if (chosen.value) body.eventId = chosen.value;
+      else try { body.event = JSON.parse(sample.value); } catch (error) { return line("bad", "the event", error.message); }
+      const { ok, answer } = await call({ path: "/api/v1/registry/rules:evaluate", body });
+      if (ok) return drawn(answer.data);
+      return answer.errors?.length ? answer.errors.flatMap(({ field, reason }) => line("bad", field.replace("rule.", ""), reason)) : line("bad", "no", answer.message);
     };
     let timer, turn = 0;
     const look = async () => {
       const mine = ++turn;
-      const { call: what, wrong } = read(rule);
-      const body = { rule: { name: "preview", ...what?.body } };
-      if (wrong) return box.replaceChildren(outcome("bad", "not yet", `${wrong[0].field}: ${wrong[0].reason}`));
-      if (!body.rule.eventType) return;
-      if (chosen.value) body.eventId = chosen.value;
-      else try { body.event = JSON.parse(sample.value); } catch (error) { return box.replaceChildren(outcome("bad", "the event", `is no JSON: ${error.message}`)); }
-      const { ok, answer } = await call({ method: "POST", path: "/api/v1/registry/rules:evaluate", body }).catch(() => ({ answer: {} }));
-      if (mine !== turn) return;
-      const problems = (answer.errors || []).map(({ field, reason }) => outcome("bad", field.replace(/^rule\./, ""), reason));
-      box.replaceChildren(...(ok ? drawn(answer.data) : problems.length ? problems : [outcome("bad", "no answer", answer.message || "The hub can't be reached.")]));
+      const parts = await made().catch(() => line("bad", "offline", "the hub can't be reached"));
+      if (mine === turn) box.replaceChildren(...parts);
     };
-    const soon = () => { own.hidden = chosen.value !== ""; clearTimeout(timer); timer = setTimeout(look, 250); };
+    const soon = () => { own.hidden = !!chosen.value; clearTimeout(timer); timer = setTimeout(look, 250); };
     for (const part of [rule, chosen, sample]) part.addEventListener("input", soon);
     soon();
   }

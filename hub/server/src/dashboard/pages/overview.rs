@@ -11,7 +11,7 @@ use crate::dashboard::session::Session;
 use crate::dashboard::{Dashboard, Shown, charts};
 
 /// So many services are tiles here; those that need a look come first, and all are on the page of services.
-const TILES: usize = 24;
+const TILES: usize = 12;
 
 pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
