@@ -326,7 +326,7 @@ fn hub_6_a_replay_that_is_halted_leaves_the_peer_alone() {
     assert_eq!((desk.sink.count(), &desk.operation(&id)["state"]), (begun + 2, &json!("paused")));
 
     desk.steer(&id, "resume");
-    desk.arrived(begun + 2 + 400);
+    desk.arrived(begun + 2 + 200);
     let (_, halted) = (desk.steer(&id, "cancel"), Instant::now());
     let cancelled = desk.ended(&id, "cancelled");
     let quiet = desk.last_new_after(halted);
