@@ -157,6 +157,10 @@ impl Browser {
         self.to(which, "value", &json!({"text": text}));
     }
 
+    pub(super) fn clear(&self, which: &str) {
+        self.to(which, "clear", &json!({}));
+    }
+
     /// Presses a key, wherever the focus is.
     pub(super) fn press(&self, key: &str) {
         let both = json!([{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]);
