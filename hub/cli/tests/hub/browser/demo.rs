@@ -21,4 +21,11 @@ fn ui_2_the_page_of_a_demo_opens_cleanly_and_breaks_a_service_at_a_click() {
     assert!(wide.is_empty(), "{wide:?}");
     judge.look(&browser, "/demo");
     assert!(judge.bad.is_empty(), "{}", judge.bad.join("\n"));
+    if pictures::wanted().is_some() {
+        browser.resize(1_280, 900, false);
+        browser.open(&demo.hub.page("/"));
+        // Charts begin to say something with a few points, which are ten seconds apart.
+        browser.wait_long("there are charts", "document.querySelector('.chart .line')?.points.length >= 6");
+        pictures::look(&browser, "/demo-overview");
+    }
 }

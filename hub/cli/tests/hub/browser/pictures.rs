@@ -9,7 +9,11 @@ use super::{filling, hub, pages};
 /// Where pictures go, if somebody wants them: `cargo xtask screenshots` says so.
 const VARIABLE: &str = "SEAWALL_SCREENSHOTS";
 
-/// A width, a height, and whether it is a phone.
+pub(super) fn wanted() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).map(PathBuf::from)
+}
+
+/// Its name, what the system says, a width and a height.
 const LOOKS: [(&str, &str, u32, u32); 3] =
     [("light", "light", 1_280, 900), ("dark", "dark", 1_280, 900), ("phone", "light", 390, 844)];
 
@@ -21,7 +25,7 @@ fn name(route: &str) -> String {
 
 /// Looks at the page that is open in every way; with the variable, it keeps what it sees. What does not fit is the answer.
 pub(super) fn look(browser: &Browser, what: &str) -> Vec<String> {
-    let out = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let out = wanted();
     let mut wide = Vec::new();
     for (look, scheme, width, height) in LOOKS {
         browser.prefer(scheme);
@@ -56,6 +60,9 @@ fn ui_1_every_page_fits_a_screen_and_a_phone() {
         browser.open(&hub.page(&path));
         if browser.count("[data-live]") > 0 {
             browser.wait("it is live", "document.querySelector('.live').dataset.state === 'on'");
+        }
+        if browser.count("#preview") > 0 {
+            browser.wait("it is worked out", "!document.querySelector('#preview .hint')");
         }
         wide.extend(look(&browser, route));
     }
