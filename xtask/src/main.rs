@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`.
+//! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`,
+//! `screenshots`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -15,6 +16,7 @@ mod mutants;
 mod needs;
 mod reference;
 mod run;
+mod screenshots;
 #[cfg(test)]
 mod shape;
 mod soak;
@@ -30,7 +32,7 @@ usage: cargo xtask COMMAND
 
   test [--quick]        every test: unit, integration, examples, documentation, loom models.
                         --quick leaves out what needs a server or takes long (today: the judges of the hub, its
-                        API against its description, and the loom models)
+                        pages in a browser, its API against its description, and the loom models)
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
   api                   holds a running hub against its own description, with requests that schemathesis makes of it;
@@ -45,6 +47,9 @@ usage: cargo xtask COMMAND
                         disks, failing fsync; needs root and loop devices, see docs/judges.md
   reference             writes docs/configuration-reference.md, docs/openapi.json, the lists in docs/api.md and the reports of
                         the broken files anew
+  screenshots [--out DIR]
+                        pictures of every page of the dashboard, in light, in dark and on a phone, into DIR or
+                        target/screenshots; without DIR, those of the README in docs/images are made anew
   help                  prints this text
 
 The tests of the project's own shape run with `test`; alone: cargo test -p xtask";
@@ -76,6 +81,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "fuzz" => fuzz::run(rest),
         "soak" => soak::run(rest),
         "reference" => reference::run(rest),
+        "screenshots" => screenshots::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

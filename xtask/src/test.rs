@@ -37,7 +37,7 @@ pub(crate) fn run_loom(args: &[String]) -> anyhow::Result<()> {
 pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
     let mut tests = Step::cargo("tests", "test --workspace --all-features --lib --bins --tests --examples");
     if scope == Scope::Quick {
-        tests = tests.arg("--").arg("--skip").arg("judge::");
+        tests = tests.arg("--").arg("--skip").arg("judge::").arg("--skip").arg("browser::");
     }
     let mut steps = vec![tests, Step::cargo("documentation tests", "test --workspace --all-features --doc")];
     if workspace.has("examples/Cargo.toml") {
@@ -75,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn quick_leaves_out_the_judges_the_api_and_the_loom_models_and_nothing_else() {
+    fn quick_leaves_out_the_judges_the_browser_the_api_and_the_loom_models_and_nothing_else() {
         let (quick, mut everything) = (lines(Scope::Quick), lines(Scope::Everything));
         assert!(everything.pop().expect("there are steps").contains("--cfg seawall_loom"));
         assert!(everything.pop().expect("there are steps").ends_with("xtask -- api"));
-        everything[0].push_str(" -- --skip judge::");
+        everything[0].push_str(" -- --skip judge:: --skip browser::");
         assert_eq!(everything, quick);
     }
 

@@ -19,16 +19,16 @@ use crate::harness::{self, SEAWALL, within};
 const LONG: Duration = Duration::from_secs(90);
 
 /// A demo that runs.
-struct Demo {
-    hub: harness::Hub,
-    key: String,
+pub(crate) struct Demo {
+    pub(crate) hub: harness::Hub,
+    pub(crate) key: String,
     said: Arc<Mutex<Vec<String>>>,
     /// Where it may keep its data.
     folder: TempDir,
 }
 
 impl Demo {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
         let mut process = Command::new(SEAWALL)
             .args(["demo", "--listen", "127.0.0.1:0"])

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::{Map, Value, json};
 
+use super::guard::leads_here;
 use super::session::{self, Session};
 use super::{Dashboard, Shown, html, show};
 use crate::http::query::pairs_of;
@@ -119,7 +120,7 @@ fn wish(
     let method = method.unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
     let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("a path of the API is expected")?;
     // Only to a page of ours.
-    let to = if to.starts_with('/') && !to.starts_with("//") && !to.contains('\\') { to } else { "/".into() };
+    let to = if leads_here(&to) { to } else { "/".into() };
     Ok(Wish { method, path, body, reason, to, done })
 }
 

@@ -48,6 +48,11 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether it is a page of ours that somebody is to be led to, and nothing that a browser takes for another place.
+pub(super) fn leads_here(to: &str) -> bool {
+    to.starts_with('/') && !to.starts_with("//") && !to.contains(['\\', '\n', '\r', '\t'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

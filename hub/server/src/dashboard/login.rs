@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use minijinja::context;
 use seawall_hub_core::domain::key::Scope;
 
+use super::guard::leads_here;
 use super::session::{self, Session};
 use super::{Dashboard, Shown, assets, html};
 use crate::http::key_hash;
@@ -45,7 +46,7 @@ pub(super) async fn login(State(dashboard): State<Arc<Dashboard>>, headers: Head
     let Some(made) = session::made(&dashboard, &hash) else {
         return wrong("The hub could not make a session; its log says why.");
     };
-    let to = to.as_deref().filter(|to| to.starts_with('/') && !to.starts_with("//") && !to.contains('\\'));
+    let to = to.as_deref().filter(|to| leads_here(to));
     let mut response = Redirect::to(to.unwrap_or("/")).into_response();
     let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     session::begin(&mut response, &made, secure);

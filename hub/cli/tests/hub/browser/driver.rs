@@ -157,6 +157,10 @@ impl Browser {
         self.to(which, "value", &json!({"text": text}));
     }
 
+    pub(super) fn clear(&self, which: &str) {
+        self.to(which, "clear", &json!({}));
+    }
+
     /// Presses a key, wherever the focus is.
     pub(super) fn press(&self, key: &str) {
         let both = json!([{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]);
@@ -180,8 +184,17 @@ impl Browser {
 
     /// Waits until a script says `true`. Another page may come meanwhile.
     pub(super) fn wait(&self, what: &str, script: &str) {
+        self.wait_within(Duration::from_secs(30), what, script);
+    }
+
+    /// The same for what takes its time.
+    pub(super) fn wait_long(&self, what: &str, script: &str) {
+        self.wait_within(Duration::from_secs(180), what, script);
+    }
+
+    fn wait_within(&self, most: Duration, what: &str, script: &str) {
         let question = json!({"script": format!("return {script}"), "args": []});
-        within(Duration::from_secs(30), &format!("{what}; it is at {}", self.at()), || {
+        within(most, &format!("{what}; it is at {}", self.at()), || {
             self.post("execute/sync", &question).is_ok_and(|answer| answer == true)
         });
     }

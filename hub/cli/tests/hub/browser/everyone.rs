@@ -48,38 +48,50 @@ fn found(browser: &Browser, options: &Value) -> Vec<String> {
     all.as_array().unwrap().iter().filter(bad).map(told).collect()
 }
 
+/// Who looks at pages with the eyes of those who see little, or use no mouse.
+pub(super) struct Judge {
+    axe: String,
+    pub(super) bad: Vec<String>,
+}
+
+impl Judge {
+    pub(super) fn new() -> Self {
+        Judge { axe: axe(), bad: Vec::new() }
+    }
+
+    /// Looks at the page that is open.
+    pub(super) fn look(&mut self, browser: &Browser, what: &str) {
+        let all = json!({"resultTypes": ["violations"]});
+        // Nothing but the colours is another in the dark.
+        let colours = json!({"resultTypes": ["violations"], "runOnly": ["color-contrast"]});
+        browser.eval(&self.axe);
+        for (scheme, options) in [("light", &all), ("dark", &colours)] {
+            browser.prefer(scheme);
+            let bad = found(browser, options).into_iter().map(|one| format!("{what} in {scheme}: {one}"));
+            self.bad.extend(bad);
+        }
+    }
+}
+
 /// UI-1: no page has anything that axe-core calls serious or critical, in light or in dark; nor has the login, a page that says
 /// sorry, or a question that is asked.
 #[test]
 fn ui_1_no_page_shuts_anybody_out() {
     let (_folder, hub) = hub();
     let filled = filling::a_day(&hub);
-    let (browser, axe) = (Browser::start(), axe());
-    browser.prefer("light");
-    let all = json!({"resultTypes": ["violations"]});
-    // Nothing but the colours is another in the dark.
-    let colours = json!({"resultTypes": ["violations"], "runOnly": ["color-contrast"]});
-    let mut bad = Vec::new();
-    let mut look = |what: &str| {
-        browser.eval(&axe);
-        for (scheme, options) in [("light", &all), ("dark", &colours)] {
-            browser.prefer(scheme);
-            bad.extend(found(&browser, options).into_iter().map(|one| format!("{what} in {scheme}: {one}")));
-        }
-        browser.prefer("light");
-    };
+    let (browser, mut judge) = (Browser::start(), Judge::new());
     browser.open(&hub.page("/login"));
-    look("the login");
+    judge.look(&browser, "the login");
     browser.as_admin(&hub, "/");
     for (route, path) in pages::all(&filled) {
         browser.open(&hub.page(&path));
-        look(route);
+        judge.look(&browser, route);
     }
     browser.open(&hub.page("/deadLetters/nothing"));
-    look("a page that says sorry");
+    judge.look(&browser, "a page that says sorry");
     browser.open(&hub.page(&filled.path("/deadLetters/groups/{group}")));
     browser.click("//button[normalize-space()='Replay the group']");
     browser.wait("it asks", "document.querySelector('dialog').open");
-    look("a question");
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    judge.look(&browser, "a question");
+    assert!(judge.bad.is_empty(), "{}", judge.bad.join("\n"));
 }

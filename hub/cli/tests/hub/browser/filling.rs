@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BATCH, GROUPS, KEYS, LETTERS, OPERATIONS, RULES, SERVICES};
+use super::{BATCH, GROUPS, KEYS, LETTERS, OPERATIONS, RULES, SERVICES, SOURCES};
 use crate::harness::{Hub, until};
 use crate::peer::{Mood, Peer};
 
@@ -115,14 +115,17 @@ pub(super) fn a_day(hub: &Hub) -> Filled {
     shipping.answer(r#"{"error":"no such warehouse"}"#);
     send_all(hub, &[of("parcel", 90), of("parcel", 91), of("parcel", 92)]);
     until("the circuit of mail opens", || hub.circuit("mail")["state"] == "open");
-    let source = json!({"name": "stripe", "eventType": "stripe.{{ body.type }}", "verify": {"type": "bearer", "secrets": ["whsec-0123456789"]}});
-    let (status, _) = hub.post("/api/v1/registry/sources", &source);
-    assert!(status < 500);
+    stripe(hub, "stripe.event");
     hub.must("POST", KEYS, &json!({"name": "shop", "scopes": ["ingest"]}));
     until("three parcels are refused", || {
         hub.get(&format!("{LETTERS}?service=shipping"))["deadLetters"].as_array().unwrap().len() == 3
     });
     worked_on(hub, vec![billing, shipping, mail, partner])
+}
+
+fn stripe(hub: &Hub, kind: &str) {
+    let verify = json!({"type": "bearer", "secrets": ["whsec-0123456789abcdef"]});
+    hub.must("POST", SOURCES, &json!({"name": "stripe", "eventType": kind, "verify": verify}));
 }
 
 /// Somebody has tried a replay that did not help, and has written down what they know.
@@ -208,6 +211,7 @@ pub(super) fn hostile(hub: &Hub) -> Filled {
     let operation = begun["id"].as_str().unwrap().to_owned();
     until("the canary stops it", || hub.get(&format!("{OPERATIONS}/{operation}"))["state"] == "stopped");
     let filled = names_of(hub, group, operation, vec![billing]);
+    stripe(hub, "stripe.<script>window.pwned=1</script>");
     let letter = format!("{LETTERS}/{}", filled.get("letter"));
     hub.must("PATCH", &letter, &json!({"note": evil}));
     for key in EVIL {

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+mod demo;
 mod driver;
 mod everyone;
 mod filling;
@@ -25,6 +26,7 @@ use crate::harness::{Hub, KEY, Reply};
 
 const SERVICES: &str = "/api/v1/registry/services";
 const RULES: &str = "/api/v1/registry/rules";
+const SOURCES: &str = "/api/v1/registry/sources";
 const KEYS: &str = "/api/v1/registry/keys";
 const BATCH: &str = "/api/v1/bridge/events:batchCreate";
 const LETTERS: &str = "/api/v1/bridge/deadLetters";

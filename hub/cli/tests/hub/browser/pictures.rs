@@ -9,7 +9,11 @@ use super::{filling, hub, pages};
 /// Where pictures go, if somebody wants them: `cargo xtask screenshots` says so.
 const VARIABLE: &str = "SEAWALL_SCREENSHOTS";
 
-/// A width, a height, and whether it is a phone.
+pub(super) fn wanted() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).map(PathBuf::from)
+}
+
+/// Its name, what the system says, a width and a height.
 const LOOKS: [(&str, &str, u32, u32); 3] =
     [("light", "light", 1_280, 900), ("dark", "dark", 1_280, 900), ("phone", "light", 390, 844)];
 
@@ -19,44 +23,48 @@ fn name(route: &str) -> String {
     if name.is_empty() { "overview".into() } else { name }
 }
 
-/// UI-1: every page fits a screen and a phone: nothing but a table inside it is to be moved sideways, and no text is cut off by
-/// it. Light and dark are as the system of whoever looks says, until they choose.
+/// Looks at the page that is open in every way; with the variable, it keeps what it sees. What does not fit is the answer.
+pub(super) fn look(browser: &Browser, what: &str) -> Vec<String> {
+    let out = wanted();
+    let mut wide = Vec::new();
+    for (look, scheme, width, height) in LOOKS {
+        browser.prefer(scheme);
+        browser.resize(width, height, look == "phone");
+        let needed = browser.eval("return document.documentElement.scrollWidth");
+        if needed.as_u64() > Some(u64::from(width)) {
+            wide.push(format!("{what} ({look}) is {needed} wide"));
+        }
+        let light =
+            "return getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g)[0] > 128";
+        assert_eq!(browser.eval(light), scheme == "light", "{what} ({look})");
+        let Some(out) = &out else { continue };
+        fs::create_dir_all(out).unwrap();
+        // What was put in just now has its place by then.
+        browser.eval_later("requestAnimationFrame(() => setTimeout(arguments[0], 50))", &[]);
+        fs::write(out.join(format!("{}.{look}.png", name(what))), browser.picture()).unwrap();
+    }
+    wide
+}
+
+/// UI-1: every page fits a screen and a phone: nothing but a table inside it is to be moved sideways. Light and dark are as the
+/// system of whoever looks says, until they choose.
 #[test]
 fn ui_1_every_page_fits_a_screen_and_a_phone() {
     let (_folder, hub) = hub();
     let filled = filling::a_day(&hub);
     let browser = Browser::start();
-    let out = std::env::var_os(VARIABLE).map(PathBuf::from);
-    let mut wide = Vec::new();
-    let look = |what: &str, wide: &mut Vec<String>| {
-        for (look, scheme, width, height) in LOOKS {
-            browser.prefer(scheme);
-            browser.resize(width, height, look == "phone");
-            let widths = "return [document.documentElement.scrollWidth, innerWidth]";
-            let widths = browser.eval(widths);
-            if widths[0].as_u64() > Some(u64::from(width)) {
-                wide.push(format!("{what} ({look}): {widths}"));
-            }
-            let light = browser.eval(
-                "return getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)[0] > 128",
-            );
-            assert_eq!(light, scheme == "light", "{what} ({look})");
-            let Some(out) = &out else { continue };
-            fs::create_dir_all(out).unwrap();
-            // What was put in just now has its place by then.
-            browser.eval_later("requestAnimationFrame(() => setTimeout(arguments[0], 50))", &[]);
-            fs::write(out.join(format!("{}.{look}.png", name(what))), browser.picture()).unwrap();
-        }
-    };
     browser.open(&hub.page("/login"));
-    look("/login", &mut wide);
+    let mut wide = look(&browser, "/login");
     browser.as_admin(&hub, "/");
     for (route, path) in pages::all(&filled) {
         browser.open(&hub.page(&path));
         if browser.count("[data-live]") > 0 {
             browser.wait("it is live", "document.querySelector('.live').dataset.state === 'on'");
         }
-        look(route, &mut wide);
+        if browser.count("#preview") > 0 {
+            browser.wait("it is worked out", "!document.querySelector('#preview .hint')");
+        }
+        wide.extend(look(&browser, route));
     }
     assert!(wide.is_empty(), "{wide:#?}");
 }

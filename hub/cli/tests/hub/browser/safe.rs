@@ -79,10 +79,11 @@ fn sec_1_nobody_else_acts_for_whoever_is_logged_in() {
     assert_eq!(only_group(&hub)["state"], "acknowledged");
 }
 
-/// SEC-1: another site can't log somebody in with a key of its own, nor log them out; and a link to log in leads nowhere else.
+/// SEC-1: another site can't log somebody in with a key of its own, nor log them out; and a link to log in, or to a form, leads nowhere else.
 #[test]
 fn sec_1_nobody_is_logged_in_or_out_by_another_site() {
     let (_folder, hub) = hub();
+    let _billing = filling::refused(&hub, 1);
     let form = ("content-type", "application/x-www-form-urlencoded");
     for foreign in
         [("origin", "http://evil.example"), ("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-site")]
@@ -101,6 +102,11 @@ fn sec_1_nobody_is_logged_in_or_out_by_another_site() {
     for to in ["//evil.example", "http://evil.example", "/\\evil.example", "javascript:alert(1)"] {
         let begun = hub.call("POST", "/login", &[form], &format!("key={KEY}&to={to}"));
         assert_eq!(header(&begun.head, "location"), Some("/"), "{to}");
+        let edit = format!("/rules/invoices/edit?back={to}");
+        let page = hub.call("GET", &edit, &[("cookie", &session.cookie)], "");
+        let text = page.text.replace("&#x2f;", "/");
+        assert!(text.contains("name=\"_to\" value=\"/rules/invoices\""), "{to}: {text}");
+        assert!(!text.contains(&format!("=\"{to}\"")), "{to}: {text}");
     }
 }
 

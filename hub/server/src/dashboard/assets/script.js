@@ -4,16 +4,17 @@
   const body = document.body;
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const byId = (id) => document.getElementById(id);
+  const node = (tag, text, name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+  const on = (what, then) => document.addEventListener(what, then);
+  const here = location.pathname + location.search;
 
   // Light or dark: what the system says, unless somebody has chosen.
-  const theme = localStorage.getItem("theme");
-  if (theme) document.documentElement.dataset.theme = theme;
-  $("[data-theme]:not(html)")?.addEventListener("click", () => {
-    const dark = document.documentElement.dataset.theme
-      ? document.documentElement.dataset.theme === "dark"
-      : matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("theme", dark ? "light" : "dark");
+  const root = document.documentElement.dataset;
+  if (localStorage.theme) root.theme = localStorage.theme;
+  $("button[data-theme]")?.addEventListener("click", () => {
+    const dark = root.theme ? root.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    localStorage.theme = root.theme = dark ? "light" : "dark";
   });
 
   $("[data-menu]")?.addEventListener("click", (click) => {
@@ -25,7 +26,7 @@
   const login = $("[data-login]");
   if (login && location.hash.length > 1) {
     login.elements.key.value = decodeURIComponent(location.hash.slice(1));
-    history.replaceState(null, "", location.pathname + location.search);
+    history.replaceState(null, "", here);
     login.submit();
   }
 
@@ -52,9 +53,7 @@
   setInterval(tell, 1000);
 
   const toast = (text, bad) => {
-    const box = document.createElement("div");
-    box.className = bad ? "toast bad" : "toast";
-    box.textContent = text;
+    const box = node("div", text, bad ? "toast bad" : "toast");
     $(".toasts")?.append(box);
     setTimeout(() => box.remove(), bad ? 10000 : 4000);
   };
@@ -86,8 +85,7 @@
   // The fields of a form as the body of a call: the same as the server reads from a form.
   const read = (form, submitter) => {
     const call = { method: "POST", body: {} };
-    const data = new FormData(form, submitter);
-    for (const [name, raw] of data) {
+    for (const [name, raw] of new FormData(form, submitter)) {
       if (name === "_csrf") continue;
       if (name[0] === "_") { call[name.slice(1)] = raw; continue; }
       if (raw === "") continue;
@@ -135,27 +133,21 @@
     for (const { field, reason } of errors || []) {
       const input = $$("[name]", form).find((one) => one.name.split(":")[0] === field && !one.matches(":disabled"));
       if (!input || input.type === "hidden") { rest.push(`${field}: ${reason}`); continue; }
-      const said = document.createElement("span");
-      said.className = "field-wrong";
-      said.textContent = reason;
       input.setAttribute("aria-invalid", "true");
-      input.after(said);
+      input.after(node("span", reason, "field-wrong"));
     }
     const words = rest.length ? rest.join("; ") : errors?.length ? "" : message;
     if (words) {
       if (form.classList.contains("action")) toast(words, true);
       else {
-        const said = document.createElement("p");
-        said.className = "wrong form-wrong";
-        said.setAttribute("role", "alert");
-        said.textContent = words;
-        form.prepend(said);
+        form.prepend(node("p", words, "wrong form-wrong"));
+        form.firstChild.role = "alert";
       }
     }
     $("[aria-invalid]", form)?.focus();
   };
 
-  document.addEventListener("submit", async (submit) => {
+  on("submit", async (submit) => {
     const form = submit.target;
     if (!form.matches("form[data-act]")) return;
     submit.preventDefault();
@@ -173,12 +165,11 @@
       const { ok, status, answer } = await call(what);
       if (ok) {
         clear(form);
-        form.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: answer }));
         if (form.dataset.answer) { said(form.dataset.answer, answer.data); refresh(); return; }
         const to = (what.to || "").replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(answer.data?.[name] ?? ""));
-        if (to && to !== location.pathname + location.search) location.assign(to);
+        if (to && to !== here) location.assign(to);
         else { toast(what.done || "Done."); refresh(); }
-      } else if (status === 401) location.assign("/login?to=" + encodeURIComponent(location.pathname + location.search));
+      } else if (status === 401) location.assign("/login?to=" + encodeURIComponent(here));
       else show(form, answer.message || "The hub did not answer.", answer.errors);
     } catch {
       toast("The hub can't be reached.", true);
@@ -198,19 +189,19 @@
       if (told) told.textContent = some ? `${some} chosen` : "none chosen";
     }
   };
-  document.addEventListener("change", (change) => {
+  on("change", (change) => {
     const form = change.target.closest("form[data-choice]");
     if (!form) return;
     if (change.target.matches("[data-all]")) for (const box of $$("[data-one]", form)) box.checked = change.target.checked;
     chosen();
   });
-  document.addEventListener("fresh", chosen);
+  on("fresh", chosen);
   chosen();
 
-  document.addEventListener("click", async (click) => {
+  on("click", async (click) => {
     const button = click.target.closest("[data-copy]");
     if (!button) return;
-    const text = document.getElementById(button.dataset.copy)?.textContent ?? "";
+    const text = byId(button.dataset.copy)?.textContent ?? "";
     await navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser did not allow it.", true));
   });
 
@@ -220,9 +211,8 @@
     late = null;
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of $$("[data-live][id]", fresh)) {
-      const old = document.getElementById(part.id);
-      if (!old) continue;
-      if (written.get(part.id) === part.innerHTML) continue;
+      const old = byId(part.id);
+      if (!old || written.get(part.id) === part.innerHTML) continue;
       const open = $$("details[open][id]", old).map((one) => one.id);
       const chosen = $$("input[type=checkbox]:checked[value]", old).map((one) => one.value);
       const at = document.activeElement;
@@ -231,7 +221,7 @@
       written.set(part.id, part.innerHTML);
       const key = inside ? at.id || at.getAttribute("href") || at.textContent : null;
       old.innerHTML = part.innerHTML;
-      for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+      for (const id of open) byId(id)?.setAttribute("open", "");
       for (const box of $$("input[type=checkbox]", old)) if (chosen.includes(box.value)) box.checked = true;
       const same = (one) => (one.id || one.getAttribute("href") || one.textContent) === key;
       if (key) ($$("a, button, summary, input", old).find(same) || $("#main")).focus({ preventScroll: true });
@@ -239,9 +229,9 @@
     tell();
     document.dispatchEvent(new CustomEvent("fresh"));
   };
-  document.addEventListener("focusout", () => setTimeout(() => late && put(late)));
+  on("focusout", () => setTimeout(() => late && put(late)));
   const refresh = async () => {
-    const response = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
+    const response = await fetch(here, { headers: { accept: "text/html" } });
     if (response.ok) put(await response.text());
   };
 
@@ -250,16 +240,16 @@
   if (body.dataset.page && $("[data-live]")) {
     const state = (word) => { if (lamp) { lamp.dataset.state = word; $("span", lamp).textContent = word === "on" ? "live" : "offline"; } };
     const stream = new EventSource("/live?page=" + encodeURIComponent(body.dataset.page));
-    stream.addEventListener("open", () => state("on"));
-    stream.addEventListener("error", () => state("off"));
+    stream.onopen = () => state("on");
+    stream.onerror = () => state("off");
     stream.addEventListener("page", (event) => put(event.data));
     addEventListener("pagehide", () => stream.close());
   } else if (lamp) lamp.hidden = true;
 
   // What a call has answered, in lines.
   const said = (id, data) => {
-    const box = $("#" + id);
-    box.textContent = Object.entries(data).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
+    const box = byId(id);
+    box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
     box.hidden = false;
   };
 
@@ -278,8 +268,7 @@
   // A rule's request beside it, as it is typed.
   const rule = $("form[data-preview]");
   if (rule) {
-    const [box, chosen, own, sample] = ["", "-event", "-own", "-sample"].map((end) => $("#preview" + end));
-    const node = (tag, text, name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+    const [box, chosen, own, sample] = ["", "-event", "-own", "-sample"].map((end) => byId("preview" + end));
     const line = (name, word, text) => {
       const all = node("p", " " + text);
       all.prepend(node("span", word, "badge " + name));
@@ -316,6 +305,6 @@
     soon();
   }
 
-  // For scripts of single pages.
-  window.seawall = { call, toast, refresh, read, show, clear };
+  // For whoever looks from outside.
+  window.seawall = { refresh };
 })();

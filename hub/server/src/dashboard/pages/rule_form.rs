@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::service_form::lines;
 use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
+use crate::dashboard::guard::leads_here;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, Shown, Trouble};
@@ -61,8 +62,11 @@ async fn shown(dashboard: &Dashboard, session: &Session, rule: &Value, is_new: b
         number => number.to_string(),
     };
     let ordering = |name: &str| rule["ordering"][name].as_str().unwrap_or_default().to_owned();
+    // Whoever came from a group of dead letters goes back there, to replay it.
+    let at = format!("/rules/{}", encoded(rule["name"].as_str().unwrap_or_default()));
+    let back = asked.get("back").filter(|back| leads_here(back)).map_or(at, ToOwned::to_owned);
     let what = context! {
-        is_new, rule => view(&form), services, events, chosen => asked.get("event").unwrap_or_default(), sample => SAMPLE,
+        back, is_new, rule => view(&form), services, events, chosen => asked.get("event").unwrap_or_default(), sample => SAMPLE,
         attempts => delivery("maxAttempts"), age => delivery("maxAge"), base => delivery("base"), cap => delivery("cap"),
         count => delivery("count"), order => ordering("key"), hold => ordering("onDeadLetter"),
     };
