@@ -7,13 +7,12 @@
 
   // Light or dark: what the system says, unless somebody has chosen.
   const theme = localStorage.getItem("theme");
-  if (theme) document.documentElement.dataset.theme = theme;
-  $("[data-theme]:not(html)")?.addEventListener("click", () => {
-    const dark = document.documentElement.dataset.theme
-      ? document.documentElement.dataset.theme === "dark"
-      : matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("theme", dark ? "light" : "dark");
+  const root = document.documentElement.dataset;
+  if (theme) root.theme = theme;
+  for (const button of $$("[data-theme]:not(html)")) button.addEventListener("click", () => {
+    const dark = root.theme ? root.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.theme = dark ? "light" : "dark";
+    localStorage.setItem("theme", root.theme);
   });
 
   $("[data-menu]")?.addEventListener("click", (click) => {
@@ -171,7 +170,6 @@
       const { ok, status, answer } = await call(what);
       if (ok) {
         clear(form);
-        form.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: answer }));
         if (form.dataset.answer) { said(form.dataset.answer, answer.data); refresh(); return; }
         const to = (what.to || "").replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(answer.data?.[name] ?? ""));
         if (to && to !== location.pathname + location.search) location.assign(to);
@@ -247,12 +245,15 @@
     addEventListener("pagehide", () => stream.close());
   } else if (lamp) lamp.hidden = true;
 
-  // What a call has answered, in lines.
-  const said = (id, data) => {
+  // What a call has answered, in lines; or `box.field`, that alone.
+  const said = (to, data) => {
+    const [id, only] = to.split(".");
     const box = document.getElementById(id);
     const word = (value) => typeof value === "string" ? value : JSON.stringify(value);
-    box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${word(value)}`).join("\n");
+    if (only) $("pre", box).textContent = data[only];
+    else box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${word(value)}`).join("\n");
     box.hidden = false;
+    box.scrollIntoView({ block: "nearest" });
   };
 
   // Fields that belong to one choice are there when it is chosen, and not sent otherwise.
