@@ -2,8 +2,9 @@
 //!
 //! A form says which call it is in `_method` and `_path`, where to go afterwards in `_to`, what to say there in `_done`, and why in
 //! `_reason`; all other fields are the body. A field's name is a path into it, `policy.retry.max_attempts`, and may say what kind of
-//! value it is: `rate:number`, `paused:flag`, `body:json`, `ids:list`, `headers:pairs`. What is empty is left out. The script of the pages sends the
-//! same as JSON and shows what is wrong beside the fields; without it, a page does.
+//! value it is: `rate:number`, `paused:flag`, `body:json`, `ids:list`, `headers:pairs`. What is empty is left out. `{name}` in `_path` is
+//! what that field says, and in `_to` what is answered. The script of the pages sends the same as JSON and shows what is wrong beside
+//! the fields; without it, a page does.
 
 use std::sync::Arc;
 
@@ -59,7 +60,11 @@ pub(super) async fn act(
     if by_script {
         return Ok(as_json(answer.status, &answer.whole));
     }
-    let mut response = Redirect::to(&wish.to).into_response();
+    if let Some(key) = answer.data()["key"].as_str() {
+        return Ok(html(answer.status, show::sorry("It is shown this once: keep it now", key), false));
+    }
+    let to = filled(&wish.to, answer.data()).unwrap_or_else(|_| "/".into());
+    let mut response = Redirect::to(&to).into_response();
     session::flash(&mut response, &wish.done);
     Ok(response)
 }
@@ -119,9 +124,24 @@ fn wish(
 ) -> Result<Wish, String> {
     let method = method.unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
     let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("a path of the API is expected")?;
+    let path = filled(&path, body.as_ref().unwrap_or(&Value::Null))?;
     // Only to a page of ours.
     let to = if leads_here(&to) { to } else { "/".into() };
     Ok(Wish { method, path, body, reason, to, done })
+}
+
+/// A path with `{name}` in it, and so on: what is said or answered under that name.
+fn filled(path: &str, values: &Value) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').ok_or("the path has no end")?;
+        let value = values[name].as_str().ok_or_else(|| format!("{name}: it is missing"))?;
+        out.push_str(before);
+        out.push_str(&show::encoded(value));
+        rest = after;
+    }
+    Ok(out + rest)
 }
 
 /// Puts a value where its name says.
@@ -154,8 +174,9 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
             there.extend(more);
             Value::Array(there)
         }
-        (Some(there), value) => over(value, there),
-        (None, value) => value,
+        (Some(there), value) if !there.is_null() => over(value, there),
+        // Nothing, unless something of the same name says more.
+        (_, value) => value,
     };
     place.insert(last.to_owned(), value);
     Ok(())
@@ -192,17 +213,26 @@ mod tests {
     #[test]
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
-                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d";
+                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d\
+                    &all:json=null&some:json=null&some:list=a";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
         assert_eq!((token.as_deref(), wish.method, &*wish.to), (Some("t"), Method::PUT, "/services"));
         assert_eq!(wish.reason.as_deref(), Some("because"));
         let expected = json!({
             "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y", "z"],
-            "headers": {"x-a": "b:c", "x-d": ""},
+            "headers": {"x-a": "b:c", "x-d": ""}, "all": null, "some": ["a"],
             "policy": {"retry": {"max_attempts": 5, "x": 1}, "rate": 0.5},
         });
         assert_eq!(wish.body, Some(expected));
+    }
+
+    /// UI-3, SEC-1: what is said goes into the path as one part of it, and what is missing is said.
+    #[test]
+    fn ui_3_a_name_goes_into_the_path() {
+        let form = |name: &str| format!("_method=PUT&_path=/api/v1/x/%7Bname%7D:test&name={name}");
+        assert_eq!(of_form(form("a/../b").as_bytes()).1.unwrap().path, "/api/v1/x/a%2F..%2Fb:test");
+        assert_eq!(of_form(form("").as_bytes()).1.err().as_deref(), Some("name: it is missing"));
     }
 
     /// UI-3, SEC-1: a form leads to the API and to pages of ours, and nowhere else; what can't be read says so.

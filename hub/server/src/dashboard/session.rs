@@ -72,6 +72,11 @@ impl Session {
         Value::from_pairs(Scope::ALL.into_iter().map(pair))
     }
 
+    /// Whether the key may do everything.
+    pub(super) fn is_admin(&self) -> bool {
+        self.key.scopes.allow(Scope::Admin)
+    }
+
     /// The same session for another page, as the page would be asked for.
     pub(super) fn at(&self, path: &str) -> Self {
         Session { path: path.to_owned(), flash: None, ..self.clone() }

@@ -7,7 +7,13 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 26] = [
+const TEMPLATES: [(&str, &str); 34] = [
+    ("alert.html", include_str!("templates/alert.html")),
+    ("alert_channel.html", include_str!("templates/alert_channel.html")),
+    ("alert_parts.html", include_str!("templates/alert_parts.html")),
+    ("alert_rule.html", include_str!("templates/alert_rule.html")),
+    ("alerts.html", include_str!("templates/alerts.html")),
+    ("audit.html", include_str!("templates/audit.html")),
     ("base.html", include_str!("templates/base.html")),
     ("deliveries.html", include_str!("templates/deliveries.html")),
     ("delivery.html", include_str!("templates/delivery.html")),
@@ -16,6 +22,7 @@ const TEMPLATES: [(&str, &str); 26] = [
     ("flow.html", include_str!("templates/flow.html")),
     ("group.html", include_str!("templates/group.html")),
     ("groups.html", include_str!("templates/groups.html")),
+    ("keys.html", include_str!("templates/keys.html")),
     ("letter.html", include_str!("templates/letter.html")),
     ("letters.html", include_str!("templates/letters.html")),
     ("demo.html", include_str!("templates/demo.html")),
@@ -31,6 +38,7 @@ const TEMPLATES: [(&str, &str); 26] = [
     ("service.html", include_str!("templates/service.html")),
     ("service_form.html", include_str!("templates/service_form.html")),
     ("services.html", include_str!("templates/services.html")),
+    ("settings.html", include_str!("templates/settings.html")),
     ("source.html", include_str!("templates/source.html")),
     ("source_form.html", include_str!("templates/source_form.html")),
     ("sources.html", include_str!("templates/sources.html")),

@@ -247,10 +247,11 @@ fn shown(hub: &Hub, rule: &AlertRule) -> Value {
 }
 
 /// As people write it, and as it is read again.
-fn time(duration: Duration) -> String {
+pub(super) fn time(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
         0 => "0s".to_owned(),
+        _ if millis.is_multiple_of(86_400_000) => format!("{}d", millis / 86_400_000),
         _ if millis.is_multiple_of(3_600_000) => format!("{}h", millis / 3_600_000),
         _ if millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
         _ if millis.is_multiple_of(1_000) => format!("{}s", millis / 1_000),

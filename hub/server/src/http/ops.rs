@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use seawall_hub_core::domain::retention::Retention;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::{Page, PageAt};
@@ -13,6 +14,7 @@ use seawall_hub_core::service::{KeptStanding, Standing};
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
+use super::alert_rules::time;
 use super::attention::attention;
 use super::events::of_all;
 use super::query::{Query, paged};
@@ -119,6 +121,7 @@ pub(super) async fn overview(State(hub): State<Arc<Hub>>, Extension(caller): Ext
     let last = points.last();
     let data = json!({
         "since": hub.history().began().to_string(), "version": env!("CARGO_PKG_VERSION"),
+        "publicUrl": Some(hub.public_url()).filter(|url| !url.is_empty()), "keeps": keeps(&hub),
         "services": {
             "total": rows.len(), "byCircuit": by_circuit,
             "paused": rows.iter().filter(|row| row.service.paused).count(),
@@ -137,6 +140,12 @@ pub(super) async fn overview(State(hub): State<Arc<Hub>>, Extension(caller): Ext
         "attention": attention(&hub, &caller, &rows).await,
     });
     success(StatusCode::OK, &data)
+}
+
+/// How long what has ended is kept; null for ever.
+fn keeps(hub: &Hub) -> Value {
+    let Retention { delivered, discarded, audit } = hub.retention();
+    json!({"delivered": delivered.map(time), "discarded": discarded.map(time), "audit": audit.map(time)})
 }
 
 /// The last five minutes of these together, without what can't be added up.

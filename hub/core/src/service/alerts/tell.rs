@@ -36,9 +36,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         *self.alerts.public_url.write().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
+    /// Where people find the hub; empty if nobody has said.
+    pub fn public_url(&self) -> String {
+        self.alerts.public_url.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Where people see more of an incident.
     pub fn incident_link(&self, incident: &Incident) -> String {
-        let base = self.alerts.public_url.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let base = self.public_url();
         match (&incident.service, incident.kind) {
             (Some(service), Kind::DeadLetters) => format!("{base}/deadLetters/groups?service={service}"),
             (Some(service), _) => format!("{base}/services/{service}"),

@@ -12,7 +12,7 @@
   // Light or dark: what the system says, unless somebody has chosen.
   const root = document.documentElement.dataset;
   if (localStorage.theme) root.theme = localStorage.theme;
-  $("button[data-theme]")?.addEventListener("click", () => {
+  for (const button of $$("button[data-theme]")) button.addEventListener("click", () => {
     const dark = root.theme ? root.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     localStorage.theme = root.theme = dark ? "light" : "dark";
   });
@@ -246,11 +246,14 @@
     addEventListener("pagehide", () => stream.close());
   } else if (lamp) lamp.hidden = true;
 
-  // What a call has answered, in lines.
-  const said = (id, data) => {
+  // What a call has answered, in lines; or `box.field`, that alone.
+  const said = (to, data) => {
+    const [id, only] = to.split(".");
     const box = byId(id);
-    box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
+    if (only) $("pre", box).textContent = data[only];
+    else box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
     box.hidden = false;
+    box.scrollIntoView({ block: "nearest" });
   };
 
   // Fields of one choice are there, and sent, when it is chosen.

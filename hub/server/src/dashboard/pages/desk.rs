@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderValue, header};
+use axum::response::Redirect;
 use minijinja::context;
 
 use crate::dashboard::session::Session;
@@ -54,6 +55,11 @@ pub(super) async fn groups(
     let more = format!("/deadLetters?{}", written(&without_page(&pairs)));
     let what = context! { groups, services, operations, state, service, more };
     dashboard.page(&session, "groups.html", what)
+}
+
+/// `GET /deadLetters/groups`: where alerts lead, with the service that they are about.
+pub(super) async fn moved(RawQuery(query): RawQuery) -> Redirect {
+    Redirect::to(&query.map_or_else(|| "/deadLetters".into(), |query| format!("/deadLetters?{query}")))
 }
 
 /// `GET /deadLetters/groups/{group}`: what they have in common, one of them in full, and what can be done.

@@ -15,17 +15,17 @@ use crate::http::{api, key_hash};
 use crate::hub::Hub;
 use crate::numbers::Numbers;
 
-const ADMIN: &str = "the-admin-key-of-the-test";
-const EVIL: &str = "<script>alert('x')</script>\"{{ 7 * 7 }}";
+pub(super) const ADMIN: &str = "the-admin-key-of-the-test";
+pub(super) const EVIL: &str = "<script>alert('x')</script>\"{{ 7 * 7 }}";
 
-struct Site {
+pub(super) struct Site {
     _folder: TempDir,
-    hub: Arc<Hub>,
+    pub(super) hub: Arc<Hub>,
     router: Router,
 }
 
 impl Site {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
         hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
@@ -33,7 +33,7 @@ impl Site {
         Site { _folder: folder, hub, router }
     }
 
-    async fn send(&mut self, request: Request<Body>) -> (u16, String, String) {
+    pub(super) async fn send(&mut self, request: Request<Body>) -> (u16, String, String) {
         let response = self.router.call(request).await.unwrap();
         let status = response.status().as_u16();
         let header = |name| {
@@ -45,7 +45,7 @@ impl Site {
         (status, said, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    async fn ask(&mut self, method: Method, path: &str, body: &Value) -> Value {
+    pub(super) async fn ask(&mut self, method: Method, path: &str, body: &Value) -> Value {
         let request =
             Request::builder().method(method).uri(path).header("authorization", format!("Bearer {ADMIN}"));
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
@@ -55,7 +55,7 @@ impl Site {
     }
 
     /// The cookie of somebody who has logged in with this key.
-    async fn login(&mut self, key: &str) -> String {
+    pub(super) async fn login(&mut self, key: &str) -> String {
         let request = Request::post("/login").body(Body::from(format!("key={key}&to=/"))).unwrap();
         let (status, said, text) = self.send(request).await;
         assert_eq!(status, 303, "{text}");
@@ -63,7 +63,7 @@ impl Site {
         said[from..].split(';').next().unwrap().to_owned()
     }
 
-    async fn page(&mut self, cookie: &str, path: &str) -> (u16, String) {
+    pub(super) async fn page(&mut self, cookie: &str, path: &str) -> (u16, String) {
         let request = Request::get(path).header("cookie", cookie).header("host", "hub.example:8480");
         let (status, _, text) = self.send(request.body(Body::empty()).unwrap()).await;
         // As a browser reads it.

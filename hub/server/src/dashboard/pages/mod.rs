@@ -1,5 +1,6 @@
 //! The pages, one file for each subject.
 
+mod alerts;
 mod deliveries;
 mod demo;
 mod desk;
@@ -10,10 +11,13 @@ mod rule_form;
 mod rules;
 mod service_form;
 mod services;
+mod settings;
 mod sources;
 
 #[cfg(test)]
 mod flow_tests;
+#[cfg(test)]
+mod ops_tests;
 
 use std::sync::Arc;
 
@@ -28,6 +32,7 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/", get(overview::page))
         .route("/deadLetters", get(desk::groups))
+        .route("/deadLetters/groups", get(desk::moved))
         .route("/deadLetters/groups/{group}", get(desk::group))
         .route("/deadLetters/list", get(desk::list))
         .route("/deadLetters/export", get(desk::export))
@@ -51,5 +56,14 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/sources/_new", get(sources::fresh))
         .route("/sources/{name}", get(sources::page))
         .route("/sources/{name}/edit", get(sources::edit))
+        .route("/alerts", get(alerts::list))
+        .route("/alerts/{id}", get(alerts::page))
+        .route("/alerts/rules/_new", get(alerts::fresh_rule))
+        .route("/alerts/rules/{name}", get(alerts::rule))
+        .route("/alerts/channels/_new", get(alerts::fresh_channel))
+        .route("/alerts/channels/{name}", get(alerts::channel))
+        .route("/settings", get(settings::page))
+        .route("/keys", get(settings::keys))
+        .route("/audit", get(settings::audit))
         .route("/demo", get(demo::page))
 }

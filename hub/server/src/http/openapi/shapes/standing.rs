@@ -6,7 +6,7 @@ use super::super::schema::{
     Schema, count, list, map, may_say, need, number, shape, shown, switch, text, time, words,
 };
 use super::Named;
-use super::common::slug;
+use super::common::{duration, slug};
 use super::services::state;
 use crate::numbers::CLASSES;
 
@@ -46,9 +46,16 @@ fn overview() -> Schema {
     ]);
     let dead = shown(vec![need("service", slug()), need("open", count(1))]);
     let letters = shown(vec![need("open", count(0)), need("byService", list(dead))]);
+    let keeps = shown(vec![
+        need("delivered", duration().or_null().says("An event, from the last of its deliveries on")),
+        need("discarded", duration().or_null().says("A dead letter that was deleted, from then on")),
+        need("audit", duration().or_null().says("Who has changed what")),
+    ]);
     shown(vec![
         need("since", time().says("When the hub was started")),
         need("version", text()),
+        need("publicUrl", text().or_null().says("Where people find the hub; links in alerts begin with it")),
+        need("keeps", keeps.says("How long what has ended is kept; null for ever")),
         need("services", services),
         need("events", events.or_null().says("Null for a key that is limited to some services")),
         need("deliveries", deliveries),

@@ -1,0 +1,116 @@
+//! What this hub is, and what is done to it as a whole: keys, the audit log, the key of all secrets, a backup.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use minijinja::context;
+use serde_json::{Value, json};
+
+use crate::dashboard::ask::view;
+use crate::dashboard::asked::Asked;
+use crate::dashboard::session::Session;
+use crate::dashboard::show::encoded;
+use crate::dashboard::{Dashboard, Shown};
+
+/// `GET /settings`.
+pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+    let overview = dashboard.get(&session, "/api/v1/ops/overview").await?;
+    dashboard.page(&session, "settings.html", context! { overview })
+}
+
+/// `GET /keys`, for whoever may make some.
+pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+    if !session.is_admin() {
+        return dashboard.page(&session, "keys.html", context! {});
+    }
+    let mut keys = dashboard.get_json(&session, "/api/v1/registry/keys").await?;
+    let now = dashboard.hub.now().to_string();
+    for key in keys.as_array_mut().into_iter().flatten() {
+        // Times are written so that the later one is also the larger text.
+        let is_over = |name: &str| key[name].as_str().is_some_and(|until| *until <= *now);
+        let state = match (key["revokedAt"].is_null(), is_over("expiresAt")) {
+            (false, _) => "revoked",
+            (true, true) => "expired",
+            (true, false) => "good",
+        };
+        if is_over("formerUntil") {
+            key["formerUntil"] = Value::Null;
+        }
+        key["state"] = json!(state);
+    }
+    dashboard.page(&session, "keys.html", context! { keys => view(&keys) })
+}
+
+/// `GET /audit`, for whoever may see it.
+pub(super) async fn audit(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    RawQuery(query): RawQuery,
+) -> Shown {
+    if !session.is_admin() {
+        return dashboard.page(&session, "audit.html", context! {});
+    }
+    let asked = Asked::of(query.as_deref());
+    let path = asked.over("/api/v1/ops/audit?page_size=50", &["page_token"]);
+    let (mut page, wrong) = dashboard.filtered(&session, &path).await?;
+    for entry in page["entries"].as_array_mut().into_iter().flatten() {
+        let said = |name: &str| entry[name].as_str().unwrap_or_default();
+        entry["page"] = json!(page_of(said("action"), said("target")));
+    }
+    let what = context! { page => view(&page), wrong, further => asked.get("page_token").is_some() };
+    dashboard.page(&session, "audit.html", what)
+}
+
+/// Where to look at what was changed, unless it is gone.
+fn page_of(action: &str, target: &str) -> Option<String> {
+    let (kind, verb) = action.split_once('.')?;
+    let folder = match kind {
+        "service" | "circuit" => "/services",
+        "rule" => "/rules",
+        "source" => "/sources",
+        "alert" => "/alerts",
+        "alertRule" => "/alerts/rules",
+        "alertChannel" => "/alerts/channels",
+        "deadLetter" if verb != "purge" => "/deadLetters",
+        "deadLetterGroup" => "/deadLetters/groups",
+        "operation" => "/operations",
+        "deadLetters" => return Some("/operations".into()),
+        "key" => return Some("/keys".into()),
+        _ => return None,
+    };
+    if verb == "delete" && kind != "deadLetter" {
+        return None;
+    }
+    // A circuit's is its service and the state that it was moved to.
+    let name = if kind == "circuit" { target.split(' ').next()? } else { target };
+    Some(format!("{folder}/{}", encoded(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UI-2: what stands in the audit log leads to what was changed, unless that is gone.
+    #[test]
+    fn ui_2_the_audit_log_leads_to_what_was_changed() {
+        for (action, target, page) in [
+            ("service.change", "billing", Some("/services/billing")),
+            ("service.delete", "billing", None),
+            ("circuit.move", "billing forcedOpen", Some("/services/billing")),
+            ("rule.create", "invoices", Some("/rules/invoices")),
+            ("alert.mute", "inc_1", Some("/alerts/inc_1")),
+            ("alertRule.reset", "warnings", Some("/alerts/rules/warnings")),
+            ("alertChannel.delete", "duty", None),
+            ("key.revoke", "old", Some("/keys")),
+            ("deadLetter.delete", "dlv_1", Some("/deadLetters/dlv_1")),
+            ("deadLetter.purge", "dlv_1", None),
+            ("deadLetterGroup.resolve", "a/b", Some("/deadLetters/groups/a%2Fb")),
+            ("deadLetters.begin", "replay", Some("/operations")),
+            ("operation.pause", "op_1", Some("/operations/op_1")),
+            ("secrets.rotate", "2", None),
+            ("nonsense", "x", None),
+        ] {
+            assert_eq!(page_of(action, target).as_deref(), page, "{action}");
+        }
+    }
+}
