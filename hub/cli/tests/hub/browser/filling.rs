@@ -17,7 +17,7 @@ pub(super) struct Filled {
 impl Filled {
     pub(super) fn get(&self, name: &str) -> &str {
         let found = self.names.iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("nothing is called {name}"))
+        found.map_or_else(|| panic!("nothing is called {name}"), |(_, value)| value.as_str())
     }
 
     /// A path of the table of pages, for this hub.

@@ -52,7 +52,8 @@ fn sec_1_nobody_else_acts_for_whoever_is_logged_in() {
     let (mine, other) = (hub.session(KEY), hub.session(&hub.key("other", &["read", "operate"])));
     let good = form(Some(&mine.token), &group);
     let own = format!("http://{}", "hub");
-    let tries: [(&str, &[(&str, &str)], String); 7] = [
+    type Try<'a> = (&'a str, &'a [(&'a str, &'a str)], String);
+    let tries: [Try<'_>; 7] = [
         ("no token", &[], form(None, &group)),
         ("an empty token", &[], form(Some(""), &group)),
         ("a made-up token", &[], form(Some("AAAAAAAAAAAAAAAAAAAAAAAA"), &group)),
