@@ -62,7 +62,8 @@ fn ui_1_every_page_fits_a_screen_and_a_phone() {
             browser.wait("it is live", "document.querySelector('.live').dataset.state === 'on'");
         }
         if browser.count("#preview") > 0 {
-            browser.wait("it is worked out", "!document.querySelector('#preview .hint')");
+            let made = "!document.querySelector('#preview .hint') || !document.querySelector('[name=eventType]').value";
+            browser.wait("the request of a rule is made", made);
         }
         wide.extend(look(&browser, route));
     }
