@@ -253,7 +253,7 @@
     if (only) $("pre", box).textContent = data[only];
     else box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${word(value)}`).join("\n");
     box.hidden = false;
-    box.scrollIntoView({ block: "nearest" });
+    box.scrollIntoView({ block: "center" });
   };
 
   // Fields that belong to one choice are there when it is chosen, and not sent otherwise.
