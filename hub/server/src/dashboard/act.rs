@@ -214,14 +214,14 @@ mod tests {
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
                     &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d\
-                    &all:json=null&some:json=null&some:list=a";
+                    &all:json=null&some:json=null&some:list=a&also:list=b&also:json=null";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
         assert_eq!((token.as_deref(), wish.method, &*wish.to), (Some("t"), Method::PUT, "/services"));
         assert_eq!(wish.reason.as_deref(), Some("because"));
         let expected = json!({
             "name": "a", "paused": true, "body": {"a": 1}, "ids": ["x", "y", "z"],
-            "headers": {"x-a": "b:c", "x-d": ""}, "all": null, "some": ["a"],
+            "headers": {"x-a": "b:c", "x-d": ""}, "all": null, "some": ["a"], "also": ["b"],
             "policy": {"retry": {"max_attempts": 5, "x": 1}, "rate": 0.5},
         });
         assert_eq!(wish.body, Some(expected));

@@ -253,7 +253,7 @@
     if (only) $("pre", box).textContent = data[only];
     else box.textContent = Object.entries(data || {}).map(([name, value]) => `${name}: ${Object(value) === value ? JSON.stringify(value) : value}`).join("\n");
     box.hidden = false;
-    box.scrollIntoView({ block: "nearest" });
+    box.scrollIntoView({ block: "center" });
   };
 
   // Fields of one choice are there, and sent, when it is chosen.

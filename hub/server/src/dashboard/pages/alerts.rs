@@ -27,7 +27,7 @@ pub(super) async fn list(
     let rules = dashboard.get(&session, "/api/v1/ops/alertRules").await?;
     let channels = dashboard.get(&session, "/api/v1/ops/alertChannels").await?;
     let what = context! {
-        open => view(&open), resolved => view(&resolved), wrong => wrong.or(also_wrong), rules, channels,
+        limited => session.key.services.is_some(), open => view(&open), resolved => view(&resolved), wrong => wrong.or(also_wrong), rules, channels,
         further => asked.get("page_token").is_some() || asked.get("open_token").is_some(),
     };
     dashboard.page(&session, "alerts.html", what)

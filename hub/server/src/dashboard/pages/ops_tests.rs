@@ -130,6 +130,16 @@ async fn ui_3_alerts_and_settings_show_no_action_that_is_not_allowed() {
             assert!(!all.contains(word), "`{word}` is there for {scope}");
         }
     }
+    let key = json!({"name": "limited", "scopes": ["read"], "services": ["billing"]});
+    let key = site.ask(Method::POST, "/api/v1/registry/keys", &key).await;
+    let cookie = site.login(key["key"].as_str().unwrap()).await;
+    let (status, text) = site.page(&cookie, "/alerts").await;
+    assert!(
+        status == 200 && !text.contains("inc_1") && !text.contains("Only the log is told"),
+        "{status} {text}"
+    );
+    assert_eq!(site.page(&cookie, "/settings").await.0, 200);
+    assert_eq!(site.page(&cookie, "/alerts/inc_1").await.0, 404);
     for path in PAGES {
         let request =
             Request::get(path).header("cookie", "seawall_session=AAAA").body(Body::empty()).unwrap();
