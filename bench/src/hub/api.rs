@@ -69,6 +69,32 @@ impl Api {
         self.post("/api/v1/registry/rules", &rule).await
     }
 
+    /// Logs in to the dashboard; the cookie of the session.
+    pub async fn log_in(&mut self) -> Result<String, String> {
+        let form = format!("key={KEY}&to=/");
+        let request = format!(
+            "POST /login HTTP/1.1\r\nhost: hub\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
+            form.len()
+        );
+        let status = self.connection.exchange(request.as_bytes()).await.map_err(|error| error.to_string())?;
+        let head = String::from_utf8_lossy(self.connection.head()).into_owned();
+        let cookie = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("set-cookie").then(|| value.trim().split(';').next())?
+        });
+        cookie.map(ToOwned::to_owned).ok_or(format!("the login was answered with {status}: {head}"))
+    }
+
+    /// A page of the dashboard; how many bytes it has.
+    pub async fn page(&mut self, path: &str, cookie: &str) -> Result<usize, String> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: hub\r\ncookie: {cookie}\r\n\r\n");
+        match self.connection.exchange(request.as_bytes()).await {
+            Ok(200) => Ok(self.connection.body().len()),
+            Ok(status) => Err(format!("{path} was answered with {status}")),
+            Err(error) => Err(format!("{path} was not answered: {error}")),
+        }
+    }
+
     /// What the hub answers to this.
     pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, String> {
         let request = format!(

@@ -32,7 +32,7 @@ pub const REPLAY: &str = "a replay (rate: arrivals at the peer)";
 /// Each is asked so often.
 const READ_TIMES: usize = 200;
 /// Events that become dead letters.
-const DEAD_GROUP: usize = 7;
+pub const DEAD_GROUP: usize = 7;
 
 pub async fn desk(bench: &mut Bench<'_>) -> Result<(), String> {
     let scenes = [(READS, ""), (INGEST, ""), (REPLAY, "")];
@@ -65,7 +65,7 @@ pub async fn desk(bench: &mut Bench<'_>) -> Result<(), String> {
 }
 
 /// So many dead letters: how long that took, and until all can be found by their words.
-async fn fill(lab: &mut Lab, many: u64) -> Result<(Duration, Duration), String> {
+pub async fn fill(lab: &mut Lab, many: u64) -> Result<(Duration, Duration), String> {
     let began = Instant::now();
     lab.sink.arrivals.refused.set(true);
     let load = Load::new(64, Stop::Events(many));

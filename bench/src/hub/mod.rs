@@ -13,6 +13,7 @@ pub mod event;
 pub mod lab;
 pub mod load;
 pub mod neighbours;
+pub mod pages;
 pub mod process;
 pub mod report;
 pub mod scenes;
@@ -116,6 +117,7 @@ async fn scenes(bench: &mut Bench<'_>) -> Result<(), String> {
     curves::pending(bench).await?;
     neighbours::neighbours(bench).await?;
     desk::desk(bench).await?;
+    pages::pages(bench).await?;
     the_disk(bench, "at last")
 }
 

@@ -3,6 +3,7 @@
 use super::desk;
 use super::disk;
 use super::neighbours::{ALONE_BEFORE_HANGING, ALONE_BEFORE_WAITING, HANGING, SCENE, WAITING};
+use super::pages;
 use super::report::Row;
 use super::scenes::{ACK_TO_ARRIVAL, DELIVERED, DRAIN, GENTLE, IN_TURN, NO_RULE, ONE_RULE, clients};
 use super::{curves, scenes};
@@ -84,6 +85,15 @@ pub fn of(rows: &[Row]) -> Vec<Target> {
         let off = row.rate.zip(asked).map(|(rate, asked)| (rate / asked - 1.0).abs() * 100.0);
         targets.push(target(&format!("a replay of {}: off by %", row.name), off, AtMost(5.0)));
     }
+    let slowest = rows
+        .iter()
+        .filter(|row| row.scene == pages::PAGES)
+        .max_by(|a, b| a.p95_ms.unwrap_or(0.0).total_cmp(&b.p95_ms.unwrap_or(0.0)));
+    let name = slowest.map_or_else(String::new, |row| format!(": {}", row.name));
+    let what = format!("the slowest page of a large hub, p95 ms{name}");
+    targets.push(target(&what, slowest.and_then(P95), AtMost(50.0)));
+    let looking = rows.iter().filter(|row| row.scene == pages::LOOKING).filter_map(CPU).reduce(f64::max);
+    targets.push(target("50 open dashboards, % of a core", looking, AtMost(5.0)));
     targets.extend(beside_the_disk(rows, &at_64));
     targets
 }

@@ -63,6 +63,11 @@ impl Connection {
         }
     }
 
+    /// The head of the last answer.
+    pub fn head(&self) -> &[u8] {
+        self.buffer.get(..self.last.head).unwrap_or_default()
+    }
+
     /// The body of the last answer.
     pub fn body(&self) -> &[u8] {
         self.buffer.get(self.last.head..self.last.whole).unwrap_or_default()
