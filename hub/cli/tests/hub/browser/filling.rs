@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BATCH, GROUPS, KEYS, LETTERS, OPERATIONS, RULES, SERVICES, SOURCES};
+use super::{ALERTS, BATCH, GROUPS, KEYS, LETTERS, OPERATIONS, RULES, SERVICES, SOURCES};
 use crate::harness::{Hub, until};
 use crate::peer::{Mood, Peer};
 
@@ -88,6 +88,8 @@ pub(super) fn a_day(hub: &Hub) -> Filled {
     let (shipping, mail, partner) = (Peer::start(), Peer::start(), Peer::start());
     mail.feel(Mood::Says(503));
     mail.answer(r#"{"error":"the queue is full"}"#);
+    let duty = Peer::start();
+    told(hub, &duty, "/hooks/duty");
     let billing = refused(hub, 120);
     for (name, peer) in [("shipping", &shipping), ("mail", &mail), ("partner", &partner)] {
         hub.must("POST", SERVICES, &service(name, peer));
@@ -120,7 +122,25 @@ pub(super) fn a_day(hub: &Hub) -> Filled {
     until("three parcels are refused", || {
         hub.get(&format!("{LETTERS}?service=shipping"))["deadLetters"].as_array().unwrap().len() == 3
     });
-    worked_on(hub, vec![billing, shipping, mail, partner])
+    worked_on(hub, vec![billing, shipping, mail, partner, duty])
+}
+
+/// Somebody is told of dead letters at once.
+fn told(hub: &Hub, duty: &Peer, path: &str) {
+    let rule = json!({"kind": "deadLetters", "moreThan": 1, "window": "5m", "for": "0s"});
+    hub.must("PUT", "/api/v1/ops/alertRules/dead-letters", &rule);
+    let hook = json!({"type": "webhook", "url": format!("{}{path}", duty.address)});
+    hub.must("PUT", "/api/v1/ops/alertChannels/duty", &hook);
+}
+
+/// The alert about billing, as soon as there is one.
+fn alert(hub: &Hub) -> String {
+    let mut found = Value::Null;
+    until("there is an alert", || {
+        found = hub.get(&format!("{ALERTS}?service=billing"))["alerts"][0]["id"].clone();
+        found.is_string()
+    });
+    found.as_str().unwrap().to_owned()
 }
 
 fn stripe(hub: &Hub, kind: &str) {
@@ -153,6 +173,9 @@ fn names_of(hub: &Hub, group: String, operation: String, peers: Vec<Peer>) -> Fi
         ("service", "billing".into()),
         ("rule", "invoices".into()),
         ("source", "stripe".into()),
+        ("alert", alert(hub)),
+        ("alertRule", "dead-letters".into()),
+        ("channel", "duty".into()),
     ];
     Filled { names, _peers: peers }
 }
@@ -173,6 +196,7 @@ pub(super) fn evil() -> String {
 /// A hub on which every text that somebody can choose is hostile.
 pub(super) fn hostile(hub: &Hub) -> Filled {
     let (billing, evil) = (Peer::start(), evil());
+    told(hub, &billing, "/'onerror=window.pwned=1/javascript:window.pwned=1");
     billing.feel(Mood::Says(422));
     billing.answer(&json!({"error": evil, "detail": evil}).to_string());
     billing.answer_header("x-evil", "<script>window.pwned=1</script>");
@@ -212,6 +236,9 @@ pub(super) fn hostile(hub: &Hub) -> Filled {
     until("the canary stops it", || hub.get(&format!("{OPERATIONS}/{operation}"))["state"] == "stopped");
     let filled = names_of(hub, group, operation, vec![billing]);
     stripe(hub, "stripe.<script>window.pwned=1</script>");
+    let alert = format!("{ALERTS}/{}", filled.get("alert"));
+    hub.must("POST", &format!("{alert}:acknowledge"), &json!({"reason": evil}));
+    hub.must("POST", &format!("{alert}:mute"), &json!({"for": "1h", "reason": evil}));
     let letter = format!("{LETTERS}/{}", filled.get("letter"));
     hub.must("PATCH", &letter, &json!({"note": evil}));
     for key in EVIL {

@@ -34,6 +34,7 @@ const KEYS: &str = "/api/v1/registry/keys";
 const BATCH: &str = "/api/v1/bridge/events:batchCreate";
 const LETTERS: &str = "/api/v1/bridge/deadLetters";
 const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";
+const ALERTS: &str = "/api/v1/ops/alerts";
 const OPERATIONS: &str = "/api/v1/ops/operations";
 
 /// An empty hub, and its folder.

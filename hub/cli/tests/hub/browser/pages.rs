@@ -8,7 +8,7 @@ use super::hub;
 use crate::harness::Hub;
 
 /// Every page: its route, and where it is on a hub that was filled. A page that is new is one line more.
-const PAGES: [(&str, &str); 30] = [
+const PAGES: [(&str, &str); 33] = [
     ("/", "/"),
     ("/services", "/services"),
     ("/services/_new", "/services/_new"),
@@ -34,15 +34,18 @@ const PAGES: [(&str, &str); 30] = [
     ("/operations", "/operations"),
     ("/operations/{id}", "/operations/{operation}"),
     ("/alerts", "/alerts"),
-    ("/alerts/_new", "/alerts/_new"),
-    ("/alerts/{name}", "/alerts/{alert}"),
+    ("/alerts/{id}", "/alerts/{alert}"),
+    ("/alerts/rules/_new", "/alerts/rules/_new"),
+    ("/alerts/rules/{name}", "/alerts/rules/{alertRule}"),
+    ("/alerts/channels/_new", "/alerts/channels/_new"),
+    ("/alerts/channels/{name}", "/alerts/channels/{channel}"),
     ("/settings", "/settings"),
     ("/keys", "/keys"),
     ("/audit", "/audit"),
 ];
 
-/// What is no page of a hub like others: a file, and the page of a demo, which has a test of its own.
-const OTHERS: [&str; 2] = ["/deadLetters/export", "/demo"];
+/// What is no page of a hub like others: a place that leads elsewhere, a file, and the page of a demo, which has a test of its own.
+const OTHERS: [&str; 3] = ["/deadLetters/groups", "/deadLetters/export", "/demo"];
 
 /// The routes of the dashboard, as it has them.
 fn routes() -> Vec<&'static str> {
@@ -52,9 +55,7 @@ fn routes() -> Vec<&'static str> {
 
 /// Every page of a hub that was filled, with its route.
 pub(super) fn all(filled: &Filled) -> Vec<(&'static str, String)> {
-    let routes = routes();
-    let there = PAGES.into_iter().filter(|(route, _)| routes.contains(route));
-    there.map(|(route, pattern)| (route, filled.path(pattern))).collect()
+    PAGES.into_iter().map(|(route, pattern)| (route, filled.path(pattern))).collect()
 }
 
 /// UI-2: a page that nobody looks at with a browser does not go in.
