@@ -42,13 +42,19 @@ impl Written for Query {
     }
 }
 
-/// Numbers and lists may stand there as such.
+/// A status, a switch and a list of standings may stand there as such. Anything else that is no text is a mistake: left out, it would
+/// take more than was asked for.
 impl Written for Fields {
     fn said(&mut self, name: &str) -> Option<String> {
         let text = match self.any(name)? {
             Value::String(text) => text,
-            value @ (Value::Number(_) | Value::Bool(_)) => value.to_string(),
-            Value::Array(items) if items.iter().all(Value::is_string) => {
+            Value::Bool(said) if name == "replayed" => said.to_string(),
+            // 422.0 is a whole number too.
+            Value::Number(number) if name == "status" => match number.as_f64() {
+                Some(whole) if whole.fract() == 0.0 => format!("{whole:.0}"),
+                _ => number.to_string(),
+            },
+            Value::Array(items) if name == "standing" && items.iter().all(Value::is_string) => {
                 items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
             }
             _ => {

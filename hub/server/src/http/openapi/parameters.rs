@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 use super::schema::{Schema, between, count, list, pattern, switch, text, time, words};
 use super::shapes::{event_pattern, fingerprint, operation_id, reasons, slug, states_asked_for};
 
+/// Words with commas between them.
+const STANDINGS: &str = "^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$";
+const GROUP_STATES: &str = "^(open|acknowledged|resolved)(,(open|acknowledged|resolved))*$";
+
 /// A parameter by its name, and where it stands.
 pub(super) fn parameter(name: &str) -> Value {
     let (place, schema, meaning) = match name {
@@ -41,14 +45,14 @@ pub(super) fn parameter(name: &str) -> Value {
         "group" => ("query", fingerprint(), "Of this group"),
         "standing" => (
             "query",
-            text().not_empty(),
+            pattern(STANDINGS),
             "That stand there, several with commas: open, replaying, delivered, failedAgain, parked, deleted",
         ),
         "groupState" => {
             return written(
                 "state",
                 "query",
-                text().not_empty(),
+                pattern(GROUP_STATES),
                 "That stand there, several with commas: open, acknowledged, resolved",
             );
         }
