@@ -143,7 +143,8 @@ pub(super) fn idempotency_key(headers: &HeaderMap, caller: &Caller) -> Result<Op
 /// The key as it was sent.
 pub(super) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, Box<Response>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
+    let visible = |key: &&str| key.bytes().all(|byte| byte.is_ascii_graphic());
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX).filter(visible);
     key.map(Some).ok_or_else(|| {
         let message = format!("`Idempotency-Key` has 1 to {KEY_MAX} visible characters");
         Box::new(problem(StatusCode::BAD_REQUEST, "badKey", &message, false))
