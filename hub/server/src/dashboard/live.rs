@@ -23,11 +23,11 @@ use super::{Dashboard, Trouble};
 use crate::http::query::pairs_of;
 
 /// So often somebody looks whether a page has changed.
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(2);
 /// A rendering is shared by all who look within this time.
-const SHARED: Duration = Duration::from_millis(900);
+const SHARED: Duration = Duration::from_millis(1_800);
 /// A stream that has nothing to say says so, that nobody on the way thinks it is dead.
-const STILL_HERE: u32 = 15;
+const STILL_HERE: u32 = 8;
 /// No page is larger.
 const PAGE_MAX: usize = 8 * 1024 * 1024;
 /// So many renderings are remembered.

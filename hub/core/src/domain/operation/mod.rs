@@ -291,17 +291,23 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// What was not used is kept for so many seconds,
+    const KEPT: f64 = 2.0;
+    /// and made up for at so many times the pace: a store that pauses for its disk costs no rate, and a peer that was promised a
+    /// rate gets hardly more.
+    const CATCHING_UP: f64 = 1.25;
+
     /// Of so many a second.
     #[must_use]
     pub fn new(rate: u32) -> Self {
         Pace { rate, saved: 1.0 }
     }
 
-    /// So much time has passed: how many may begin now. What is not used is kept, but not for more than a quarter of a second.
+    /// So much time has passed: how many may begin now.
     pub fn after(&mut self, time: Duration) -> u64 {
-        let most = f64::from(self.rate) / 4.0 + 1.0;
-        self.saved = (self.saved + f64::from(self.rate) * time.as_secs_f64()).min(most);
-        self.saved as u64
+        let (rate, earned) = (f64::from(self.rate), f64::from(self.rate) * time.as_secs_f64());
+        self.saved = (self.saved + earned).min(rate * Self::KEPT + 1.0);
+        self.saved.min(earned * Self::CATCHING_UP + 1.0) as u64
     }
 
     /// So many have begun.

@@ -86,6 +86,27 @@ fn hub_6_the_name_of_an_operation_is_read_back() {
     assert_eq!(OperationId::parse("op_7"), None);
 }
 
+/// HUB-6: a pause of the store is made up for, a little at a time.
+#[test]
+fn hub_6_a_pause_is_made_up_for_a_little_at_a_time() {
+    let mut pace = Pace::new(500);
+    let mut tick = |millis| {
+        let count = pace.after(Duration::from_millis(millis));
+        pace.used(count);
+        count
+    };
+    tick(20);
+    // The store pauses for half a second.
+    let mut begun = tick(500);
+    assert!(begun <= 626, "{begun} at once");
+    for _ in 0..150 {
+        let count = tick(20);
+        assert!(count <= 13, "{count} in a fiftieth of a second");
+        begun += count;
+    }
+    assert!((1_740..=1_760).contains(&begun), "{begun} of 1750");
+}
+
 proptest! {
     /// HUB-6: over any ticks, no more begin than the rate allows, and no fewer than it asks for but for the last part.
     #[test]
