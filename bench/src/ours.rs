@@ -66,10 +66,10 @@ pub fn add(rows: &mut Rows) {
         rows,
         Group::Admission,
         "seawall bulkhead, in a guard",
-        one().bulkhead(Bulkhead::calls(PERMITS as u32)),
+        one().bulkhead(Bulkhead::max_calls(PERMITS as u32)),
     );
     guarded(rows, Group::Admission, "seawall rate limit, in a guard", one().rate_limit(limit()));
-    let gate = Arc::new(Bulkhead::calls(PERMITS as u32).build().expect("a sound configuration"));
+    let gate = Arc::new(Bulkhead::max_calls(PERMITS as u32).build().expect("a sound configuration"));
     rows.calls(Group::Admission, BULKHEAD, move || {
         let gate = gate.clone();
         async move |kind| {
@@ -155,11 +155,11 @@ pub fn full_guard() -> GuardBuilder {
         .retry(retry())
         .breaker(by_count())
         .rate_limit(limit())
-        .bulkhead(Bulkhead::calls(PERMITS as u32))
+        .bulkhead(Bulkhead::max_calls(PERMITS as u32))
 }
 
 fn retry() -> Retry {
-    Retry::attempts(3).backoff(Backoff::exponential(BACKOFF))
+    Retry::max_attempts(3).backoff(Backoff::exponential(BACKOFF))
 }
 
 fn limit() -> RateLimit {

@@ -26,7 +26,7 @@ pub fn add(rows: &mut Rows) {
 
     let changed = build(full_guard());
     for attempts in [4, 3] {
-        let again = full_guard().retry(seawall::Retry::attempts(attempts));
+        let again = full_guard().retry(seawall::Retry::max_attempts(attempts));
         assert!(changed.reconfigure(again).expect("a sound configuration"));
     }
     calls(rows, CHANGED, changed);

@@ -55,7 +55,7 @@ fn measure(row: usize, url: &str, address: SocketAddr) -> f64 {
         2 => ours(&runtime, Guard::builder("peer").no_retry().no_call_timeout(), request(url)),
         3 => ours(&runtime, usual(), request(url)),
         _ => {
-            let full = usual().bulkhead(Bulkhead::calls(64));
+            let full = usual().bulkhead(Bulkhead::max_calls(64));
             let bearer = Auth::bearer(&Secret::new("token")).expect("a token");
             ours(&runtime, full, request(url).auth(bearer))
         }
@@ -68,7 +68,7 @@ fn request(url: &str) -> Request {
 
 fn usual() -> seawall::GuardBuilder {
     let timed = Guard::builder("peer").call_timeout(secs(10)).attempt_timeout(secs(3));
-    timed.retry(Retry::attempts(3)).breaker(Breaker::consecutive_failures(5))
+    timed.retry(Retry::max_attempts(3)).breaker(Breaker::consecutive_failures(5))
 }
 
 fn timed_loop<F: AsyncFnMut()>(runtime: &Runtime, mut call: F) -> f64 {

@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = serve([500, 503, 200, 404]).await?;
     let inventory = Guard::builder("inventory")
         .attempt_timeout(secs(2))
-        .retry(Retry::attempts(3).backoff(Backoff::exponential(millis(10))))
+        .retry(Retry::max_attempts(3).backoff(Backoff::exponential(millis(10))))
         .breaker(Breaker::consecutive_failures(5))
         .build()?;
 

@@ -270,7 +270,7 @@ impl Client {
             let busy = "503,507".parse().map_err(|_| ClientError::Wrong("no set of statuses".into()))?;
             let waits = Backoff::exponential(millis(250)).throttled_base(millis(500)).cap(WAIT_MAX);
             // One caller with one request at a time can't multiply an outage.
-            guard.retry(Retry::attempts(ATTEMPTS).backoff(waits).on_status(busy).no_budget())
+            guard.retry(Retry::max_attempts(ATTEMPTS).backoff(waits).on_status(busy).no_budget())
         } else {
             guard.no_retry()
         };

@@ -97,7 +97,7 @@ fn guard() -> GuardBuilder {
     Guard::builder("billing")
         .attempt_timeout(secs(2))
         .breaker(Breaker::consecutive_failures(50))
-        .bulkhead(Bulkhead::calls(20))
+        .bulkhead(Bulkhead::max_calls(20))
 }
 
 fn billing(address: &str) -> Service {

@@ -10,7 +10,7 @@
 //!
 //! let inventory = Guard::builder("inventory")
 //!     .attempt_timeout(secs(3))
-//!     .retry(Retry::attempts(3))
+//!     .retry(Retry::max_attempts(3))
 //!     .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
 //!     .build()?;
 //!

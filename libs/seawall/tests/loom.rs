@@ -213,7 +213,7 @@ struct Place {
 impl Place {
     fn new() -> Arc<Self> {
         let clock = Clock::custom(StdArc::new(Still::default()));
-        let gate = Bulkhead::calls(1).wait_up_to(secs(1)).waiting(2).build_with(clock).expect("sound");
+        let gate = Bulkhead::max_calls(1).max_wait(secs(1)).max_waiting(2).build_with(clock).expect("sound");
         Arc::new(Place { gate, inside: AtomicU32::new(0) })
     }
 
@@ -340,7 +340,7 @@ fn eng_6_a_limit_raised_beside_a_waiter_lets_it_in() {
             let place = place.clone();
             thread::spawn(move || place.pass())
         };
-        let two = Bulkhead::calls(2).wait_up_to(secs(1)).waiting(2);
+        let two = Bulkhead::max_calls(2).max_wait(secs(1)).max_waiting(2);
         place.gate.reconfigure(&two).expect("sound");
         other.join().expect("no panic");
         drop(first);

@@ -41,7 +41,7 @@ impl Exporter {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         Request::post(&url).map_err(|error| format!("`{endpoint}` is no address of a collector: {error}"))?;
         let client = HttpClient::builder().egress(Egress::unrestricted()).build();
-        let guard = Guard::builder("otlp").call_timeout(secs(10)).retry(Retry::attempts(3)).build();
+        let guard = Guard::builder("otlp").call_timeout(secs(10)).retry(Retry::max_attempts(3)).build();
         let queue = Arc::new(Queue::new());
         let exporter = Exporter {
             queue: queue.clone(),

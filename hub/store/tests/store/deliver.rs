@@ -181,7 +181,7 @@ fn usual() -> GuardBuilder {
     Guard::builder("billing")
         .attempt_timeout(millis(200))
         .breaker(Breaker::consecutive_failures(5).cooldown(millis(300)))
-        .bulkhead(Bulkhead::calls(20))
+        .bulkhead(Bulkhead::max_calls(20))
 }
 
 /// HUB-5, PRM-2: what is accepted is delivered, each once, and never more at once than the bulkhead allows.

@@ -40,7 +40,7 @@ pub(crate) use wire::{FOR_A_BODY, Wire};
 /// use seawall_http::{HttpClient, Request};
 ///
 /// let client = HttpClient::builder().build()?;
-/// let guard = Guard::builder("inventory").call_timeout(secs(5)).retry(Retry::attempts(3)).build()?;
+/// let guard = Guard::builder("inventory").call_timeout(secs(5)).retry(Retry::max_attempts(3)).build()?;
 /// let stock = client.send(&guard, Request::get("https://inventory.example/stock/A-7")?).await?.good()?;
 /// println!("{} bytes in {:?}", stock.body().len(), stock.timings().total);
 /// # Ok(()) }

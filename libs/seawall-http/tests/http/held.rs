@@ -15,7 +15,7 @@ fn get(server: &Server) -> Request {
 /// One call at a time, and one failure opens the circuit.
 fn strict() -> Guard {
     let guard = Guard::builder("peer").call_timeout(secs(20)).attempt_timeout(secs(10));
-    guard.breaker(Breaker::consecutive_failures(1)).bulkhead(Bulkhead::calls(1)).build().unwrap()
+    guard.breaker(Breaker::consecutive_failures(1)).bulkhead(Bulkhead::max_calls(1)).build().unwrap()
 }
 
 /// ADP-1: one connection serves one request after the other, and each is written as any other is.

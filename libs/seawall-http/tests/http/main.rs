@@ -37,7 +37,7 @@ fn loopback() -> Egress {
 /// Three attempts, with hardly a wait in between.
 fn guard() -> Guard {
     let backoff = Backoff::constant(millis(1)).throttled_base(millis(1)).no_jitter();
-    let retry = Retry::attempts(3).backoff(backoff).no_budget();
+    let retry = Retry::max_attempts(3).backoff(backoff).no_budget();
     Guard::builder("peer").call_timeout(secs(20)).attempt_timeout(secs(10)).retry(retry).build().unwrap()
 }
 

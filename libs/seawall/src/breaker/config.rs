@@ -18,6 +18,10 @@ pub const PROBES: u32 = 1;
 pub const SUCCESSES: u32 = 1;
 /// A probe of which nothing was heard for this long has failed.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The share of slow calls that opens a circuit, in percent.
+pub const SLOW_RATE: u8 = 100;
+/// The longest cooldown, where cooldowns grow.
+pub const COOLDOWN_MAX: Duration = Duration::from_secs(600);
 /// Below this many calls a rate means nothing.
 pub const MINIMUM_CALLS: u32 = 20;
 /// A call that was dropped after this long counts as a failure, where no slow threshold and no attempt timeout
@@ -103,7 +107,7 @@ impl Breaker {
             slow: None,
             cooldown: COOLDOWN,
             growth: 1.0,
-            cooldown_max: Duration::from_secs(600),
+            cooldown_max: COOLDOWN_MAX,
             jitter: Percent::from(0),
             probes: PROBES,
             judged: Judged::Each { successes: SUCCESSES },
@@ -154,9 +158,20 @@ impl Breaker {
         self
     }
 
-    /// Also opens when this share of the calls in the window took at least `threshold`, successful or not.
+    /// Calls that take at least this long, successful or not, are slow, and a window full of them opens the circuit too.
+    /// [`slow_rate`](Breaker::slow_rate) sets a smaller share.
     #[must_use]
-    pub fn slow_calls(mut self, threshold: Duration, share: impl Into<Percent>) -> Self {
+    pub fn slow_after(mut self, threshold: Duration) -> Self {
+        let share = self.slow.map_or(SLOW_RATE.into(), |(_, share)| share);
+        self.slow = Some((threshold, share));
+        self
+    }
+
+    /// The share of slow calls in the window that opens the circuit. Needs [`slow_after`](Breaker::slow_after).
+    #[must_use]
+    pub fn slow_rate(mut self, share: impl Into<Percent>) -> Self {
+        // A threshold of zero is refused when the breaker is built, with a text that names what is missing.
+        let threshold = self.slow.map_or(Duration::ZERO, |(threshold, _)| threshold);
         self.slow = Some((threshold, share.into()));
         self
     }
@@ -169,10 +184,16 @@ impl Breaker {
     }
 
     /// Each trip that follows the one before without health in between has a cooldown this many times longer,
-    /// up to `max`.
+    /// up to [`cooldown_max`](Breaker::cooldown_max).
     #[must_use]
-    pub fn growing_cooldown(mut self, times: f64, max: Duration) -> Self {
+    pub fn cooldown_growth(mut self, times: f64) -> Self {
         self.growth = times;
+        self
+    }
+
+    /// The longest cooldown, where it grows.
+    #[must_use]
+    pub fn cooldown_max(mut self, max: Duration) -> Self {
         self.cooldown_max = max;
         self
     }
@@ -198,10 +219,10 @@ impl Breaker {
         self
     }
 
-    /// Lets `probes` probes through in all and judges them together by the failure rate, as resilience4j does.
+    /// Lets [`probes`](Breaker::probes) probes through in all and judges them together by the failure rate, as resilience4j
+    /// does.
     #[must_use]
-    pub fn judge_probes_together(mut self, probes: u32) -> Self {
-        self.probes = probes;
+    pub fn judge_probes_together(mut self) -> Self {
         self.judged = Judged::Together;
         self
     }

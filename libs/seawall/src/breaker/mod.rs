@@ -16,8 +16,8 @@ mod window;
 mod word;
 
 pub use config::{
-    ABANDONED_AFTER, Breaker, CONSECUTIVE_FAILURES, COOLDOWN, MINIMUM_CALLS, PROBE_TIMEOUT, PROBES,
-    SUCCESSES, Scope, Window,
+    ABANDONED_AFTER, Breaker, CONSECUTIVE_FAILURES, COOLDOWN, COOLDOWN_MAX, MINIMUM_CALLS, PROBE_TIMEOUT,
+    PROBES, SLOW_RATE, SUCCESSES, Scope, Window,
 };
 pub use counts::Counts;
 pub use policy::CircuitBreaker;

@@ -166,18 +166,20 @@ fn eng_5_the_time_window_slides() {
 /// ENG-5: slow calls open it although they succeed, and a slow probe does not close it.
 #[test]
 fn eng_5_slow_calls_open_it() {
-    let slow = || Breaker::failure_rate(100).over_calls(4).minimum_calls(4).slow_calls(secs(5), 50);
+    let slow = || Breaker::failure_rate(100).over_calls(4).minimum_calls(4).slow_after(secs(5)).slow_rate(50);
     assert_eq!(play(slow(), ". s . s"), "CCCO");
     assert_eq!(play(slow(), ". . . s . . . ."), "CCCCCCCC");
     assert_eq!(play(slow(), "s s s s 30 s 30 ."), "CCCOOOOC");
-    let by_time = Breaker::failure_rate(100).over_time(secs(60)).minimum_calls(4).slow_calls(secs(5), 50);
+    let by_time =
+        Breaker::failure_rate(100).over_time(secs(60)).minimum_calls(4).slow_after(secs(5)).slow_rate(50);
     assert_eq!(play(by_time, ". . s s"), "CCCO");
 }
 
 /// ENG-5: as resilience4j, N probes are let through and judged together by the rate.
 #[test]
 fn eng_5_probes_can_be_judged_together() {
-    let judged = || Breaker::failure_rate(50).over_calls(2).minimum_calls(2).judge_probes_together(4);
+    let judged =
+        || Breaker::failure_rate(50).over_calls(2).minimum_calls(2).probes(4).judge_probes_together();
     assert_eq!(play(judged(), "x x 30 . x . ."), "COOHHHC");
     assert_eq!(play(judged(), "x x 30 . . x x"), "COOHHHO");
     assert_eq!(play(judged(), "x x 30 x x"), "COOHO");
@@ -192,7 +194,7 @@ fn eng_5_probes_can_be_judged_together() {
 /// ENG-5: a cooldown that grows with each trip, up to a bound, and starts over after health.
 #[test]
 fn eng_5_the_cooldown_grows_with_each_trip() {
-    let growing = || in_a_row(1).cooldown(secs(10)).growing_cooldown(2.0, secs(30));
+    let growing = || in_a_row(1).cooldown(secs(10)).cooldown_growth(2.0).cooldown_max(secs(30));
     assert_eq!(play(growing(), "x 10 x 19 - 1 x 29 - 1 x 29 - 1 ."), "OOOOOOOOOOOOOOC");
     assert_eq!(play(growing(), "x 10 x 20 . 3600 x 9 - 1 ."), "OOOOCCOOOOC");
     assert_eq!(play(growing(), "x 10 . x 19 - 1 ."), "OOCOOOOC", "a relapse is the same trouble");
@@ -394,13 +396,13 @@ fn eng_5_a_person_can_move_it_and_says_why() {
 /// ENG-5: a restart does not forget an open circuit, and wall clocks that jump do not matter.
 #[test]
 fn eng_5_a_snapshot_survives_a_restart() {
-    let old = bench(in_a_row(1).growing_cooldown(2.0, secs(600)));
+    let old = bench(in_a_row(1).cooldown_growth(2.0).cooldown_max(secs(600)));
     old.play("x 30 x 20");
     let snapshot = old.breaker.snapshot();
     assert_eq!((snapshot.state, snapshot.trips), (State::Open, 2));
 
     let restored_at = |wall: SystemTime| {
-        let new = bench(in_a_row(1).growing_cooldown(2.0, secs(600)));
+        let new = bench(in_a_row(1).cooldown_growth(2.0).cooldown_max(secs(600)));
         new.hands.set_wall(wall);
         new.breaker.restore(&snapshot);
         new
@@ -514,11 +516,14 @@ fn eng_11_a_breaker_that_cannot_work_is_refused() {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
     assert!(
-        problems(in_a_row(5).slow_calls(secs(1), 50))
+        problems(in_a_row(5).slow_after(secs(1)).slow_rate(50))
             .contains("breaker.slow_after: a share of slow calls needs a window; begin with `failure_rate`")
     );
     assert!(problems(Breaker::failure_rate(50).over_time(millis(1))).contains("too short to count in"));
-    assert!(problems(in_a_row(1).growing_cooldown(0.5, secs(60))).contains("is not between 1 and 100"));
+    assert!(
+        problems(in_a_row(1).cooldown_growth(0.5).cooldown_max(secs(60)))
+            .contains("is not between 1 and 100")
+    );
 }
 
 /// ENG-5. Bug: a count window went dead when the phase before had lasted between 6.5 and 13 days.
@@ -663,8 +668,9 @@ fn eng_5_a_refusal_while_half_open_says_when_the_lease_ends() {
 /// ENG-5: slow failures are one call each in a time window.
 #[test]
 fn eng_5_a_slow_failure_is_one_call() {
-    let bench =
-        bench(Breaker::failure_rate(100).over_time(secs(60)).minimum_calls(50).slow_calls(secs(1), 100));
+    let bench = bench(
+        Breaker::failure_rate(100).over_time(secs(60)).minimum_calls(50).slow_after(secs(1)).slow_rate(100),
+    );
     for _ in 0..3 {
         let ticket = bench.breaker.admit().expect("closed");
         bench.hands.advance(secs(2));
@@ -680,7 +686,7 @@ fn eng_5_the_abandonment_threshold_is_the_smallest_that_is_known() {
         let defaults = settings::Defaults { abandoned_after: timeout, seed: 1 };
         breaker.settings(&defaults).abandoned_after
     };
-    let slow = || Breaker::failure_rate(50).slow_calls(secs(1), 50);
+    let slow = || Breaker::failure_rate(50).slow_after(secs(1)).slow_rate(50);
     assert_eq!(after(slow(), Some(secs(5))), secs(1));
     assert_eq!(after(slow(), Some(millis(500))), millis(500));
     assert_eq!(after(in_a_row(1), None), ABANDONED_AFTER);

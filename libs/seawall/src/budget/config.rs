@@ -16,6 +16,11 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// And so many retries a second are always allowed, for those who call seldom.
 pub const FLOOR_PER_SECOND: f64 = 3.0;
 
+/// The bucket of gRPC's form, as its examples have it.
+pub const TOKENS: f64 = 10.0;
+/// What a first attempt that succeeds puts back into it.
+pub const TOKEN_RATIO: f64 = 0.1;
+
 /// The configuration of a retry budget.
 ///
 /// ```
@@ -48,9 +53,16 @@ impl Budget {
     }
 
     /// gRPC's form: a bucket of `max` tokens; each failure takes one, each first attempt that succeeds puts
-    /// `ratio` back, and retries are allowed while more than half of the bucket is left.
+    /// [`token_ratio`](Budget::token_ratio) back, and retries are allowed while more than half of the bucket is left.
     #[must_use]
-    pub fn tokens(max: f64, ratio: f64) -> Self {
+    pub fn tokens(max: f64) -> Self {
+        Budget(Form::Tokens { max, ratio: TOKEN_RATIO })
+    }
+
+    /// What each first attempt that succeeds puts back into the bucket of gRPC's form, which it makes of any other.
+    #[must_use]
+    pub fn token_ratio(self, ratio: f64) -> Self {
+        let max = if let Form::Tokens { max, .. } = self.0 { max } else { TOKENS };
         Budget(Form::Tokens { max, ratio })
     }
 

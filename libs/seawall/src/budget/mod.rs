@@ -6,7 +6,7 @@ mod config;
 mod machine;
 mod policy;
 
-pub use config::{Budget, FLOOR_PER_SECOND, SHARE, WINDOW};
+pub use config::{Budget, FLOOR_PER_SECOND, SHARE, TOKEN_RATIO, TOKENS, WINDOW};
 pub use policy::{RetryBudget, Token};
 
 #[cfg(all(test, not(seawall_loom)))]

@@ -92,7 +92,7 @@ fn eng_4_threads_share_one_budget() {
 /// ENG-4: gRPC's token bucket: failures take, first attempts that succeed give, above half retries are allowed.
 #[test]
 fn eng_4_the_token_bucket_of_grpc() {
-    let (_, budget) = bench(Budget::tokens(10.0, 0.5));
+    let (_, budget) = bench(Budget::tokens(10.0).token_ratio(0.5));
     for _ in 0..4 {
         budget.failed();
         assert!(spend(&budget));
@@ -113,7 +113,9 @@ fn eng_4_the_token_bucket_of_grpc() {
 #[test]
 fn eng_4_no_step_leaves_the_bounds_from_any_balance() {
     for (max, ratio) in [(1.0, 0.001), (10.0, 0.1), (10.0, 1000.0), (1000.0, 0.333)] {
-        let Rules::Bucket(bucket) = Budget::tokens(max, ratio).rules() else { unreachable!("it is one") };
+        let Rules::Bucket(bucket) = Budget::tokens(max).token_ratio(ratio).rules() else {
+            unreachable!("it is one")
+        };
         for tokens in 0..=bucket.max {
             assert!((tokens..=bucket.max).contains(&bucket.after_success(tokens)));
             assert!(Bucket::after_failure(tokens) <= tokens);
@@ -164,7 +166,7 @@ fn eng_11_a_budget_below_one_retry_is_refused() {
     );
     assert!(wrong(Budget::share_of_calls(120)).contains("120 % is not between 0 % and 100 %"));
     assert!(wrong(Budget::default().window(Duration::ZERO)).contains("is not between 100 ms and 1 h"));
-    assert!(wrong(Budget::tokens(0.0, 0.1)).contains("0 tokens are not between 1 and 1000"));
+    assert!(wrong(Budget::tokens(0.0).token_ratio(0.1)).contains("0 tokens are not between 1 and 1000"));
 }
 
 /// ENG-4: a change of settings keeps what was earned and spent.
@@ -194,30 +196,30 @@ fn eng_4_a_token_held_for_long_pays_only_once() {
 /// allowed, and one that is made smaller in bad times does not.
 #[test]
 fn eng_12_a_bucket_of_another_size_is_as_full() {
-    let (_, budget) = bench(Budget::tokens(10.0, 0.1));
-    budget.reconfigure(&Budget::tokens(100.0, 0.1)).expect("sound");
+    let (_, budget) = bench(Budget::tokens(10.0).token_ratio(0.1));
+    budget.reconfigure(&Budget::tokens(100.0).token_ratio(0.1)).expect("sound");
     assert!(spend(&budget), "a full bucket is full");
     (0..60).for_each(|_| budget.failed());
     assert!(!spend(&budget));
-    budget.reconfigure(&Budget::tokens(10.0, 0.1)).expect("sound");
+    budget.reconfigure(&Budget::tokens(10.0).token_ratio(0.1)).expect("sound");
     assert!(!spend(&budget), "a spent bucket is spent");
 }
 
 /// ENG-4: tokens survive a change of settings, whatever form they were taken in.
 #[test]
 fn eng_4_tokens_outlive_a_change_of_settings() {
-    let (_, budget) = bench(Budget::tokens(10.0, 0.1));
+    let (_, budget) = bench(Budget::tokens(10.0).token_ratio(0.1));
     let token = budget.try_spend().expect("the bucket is full");
     budget.reconfigure(&Budget::share_of_calls(10).floor_per_second(1.0)).expect("sound");
     drop(token);
     assert!(spend(&budget), "the floor, and nothing has wrapped");
     assert_eq!(budget.in_window().1, 1);
     (0..5).for_each(|_| budget.failed());
-    budget.reconfigure(&Budget::tokens(4.0, 0.1)).expect("sound");
+    budget.reconfigure(&Budget::tokens(4.0).token_ratio(0.1)).expect("sound");
     assert!(spend(&budget), "a bucket that is new starts full");
     budget.failed();
     budget.failed();
-    budget.reconfigure(&Budget::tokens(2.0, 0.1)).expect("sound");
+    budget.reconfigure(&Budget::tokens(2.0).token_ratio(0.1)).expect("sound");
     assert!(!spend(&budget), "a bucket that is half full stays half full");
     budget.reconfigure(&Budget::share_of_calls(10).window(secs(20))).expect("sound");
     assert_eq!(budget.in_window(), (0, 0), "a window of another length starts empty");

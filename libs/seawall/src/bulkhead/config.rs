@@ -19,7 +19,7 @@ const CALLS_MAX: u32 = 1_000_000;
 ///
 /// ```
 /// use seawall::{Bulkhead, secs};
-/// let gate = Bulkhead::calls(2).build()?;
+/// let gate = Bulkhead::max_calls(2).build()?;
 /// let (one, two) = (gate.try_enter()?, gate.try_enter()?);
 /// assert!(gate.try_enter().is_err());
 /// drop(one);
@@ -39,16 +39,16 @@ pub struct Bulkhead {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Adapt {
-    /// One more for each round of good answers while the limit is in use, a tenth fewer for a round with a timeout or a
+    /// By timeouts: one more for each round of good answers while the limit is in use, a tenth fewer for a round with a timeout or a
     /// throttled answer.
-    Aimd {
+    Timeouts {
         /// Never fewer.
         min: u32,
         /// Never more.
         max: u32,
     },
     /// By latency: fewer as soon as answers take longer than they did over a long time, before anything times out.
-    Gradient {
+    Latency {
         /// Never fewer.
         min: u32,
         /// Never more.
@@ -58,20 +58,20 @@ pub enum Adapt {
 
 impl Default for Bulkhead {
     fn default() -> Self {
-        Bulkhead::calls(MAX_CALLS)
+        Bulkhead::max_calls(MAX_CALLS)
     }
 }
 
 impl Bulkhead {
     /// At most this many calls at once.
     #[must_use]
-    pub const fn calls(calls: u32) -> Self {
+    pub const fn max_calls(calls: u32) -> Self {
         Bulkhead { calls, waiting: 0, max_wait: Duration::ZERO, adapt: None }
     }
 
     /// Whoever finds it full waits up to this long for a place, in the order of arrival.
     #[must_use]
-    pub const fn wait_up_to(mut self, max_wait: Duration) -> Self {
+    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         if self.waiting == 0 {
             self.waiting = MAX_WAITING;
@@ -81,12 +81,12 @@ impl Bulkhead {
 
     /// At most this many wait; who comes then is refused at once.
     #[must_use]
-    pub const fn waiting(mut self, waiting: u32) -> Self {
+    pub const fn max_waiting(mut self, waiting: u32) -> Self {
         self.waiting = waiting;
         self
     }
 
-    /// The limit finds itself, starting from [`calls`](Bulkhead::calls).
+    /// The limit finds itself, starting from [`max_calls`](Bulkhead::max_calls).
     #[must_use]
     pub const fn adaptive(mut self, adapt: Adapt) -> Self {
         self.adapt = Some(adapt);
@@ -124,7 +124,7 @@ impl Bulkhead {
         problems.refuse_if(self.waiting > 0 && self.max_wait.is_zero(), "bulkhead.max_wait", || {
             "a line in which nobody may wait; say how long one may".into()
         });
-        if let Some(Adapt::Aimd { min, max } | Adapt::Gradient { min, max }) = self.adapt {
+        if let Some(Adapt::Timeouts { min, max } | Adapt::Latency { min, max }) = self.adapt {
             problems.refuse_if(min == 0 || min > self.calls || self.calls > max, "bulkhead.adaptive", || {
                 format!(
                     "it starts at {} calls, which is not between {min} (at least 1) and {max}",
@@ -139,10 +139,10 @@ impl fmt::Display for Bulkhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.adapt {
             None => write!(f, "{} calls at once", self.calls)?,
-            Some(Adapt::Aimd { min, max }) => {
+            Some(Adapt::Timeouts { min, max }) => {
                 write!(f, "{min} to {max} calls at once by timeouts, from {}", self.calls)?;
             }
-            Some(Adapt::Gradient { min, max }) => {
+            Some(Adapt::Latency { min, max }) => {
                 write!(f, "{min} to {max} calls at once by latency, from {}", self.calls)?;
             }
         }

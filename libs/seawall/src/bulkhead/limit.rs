@@ -106,15 +106,15 @@ impl Learning {
         let mean = self.total.as_secs_f64() / f64::from(self.answers);
         let in_use = f64::from(self.most_inside) >= f64::from(limit) * 0.8;
         let limit = match self.adapt {
-            Adapt::Aimd { min, max } => self.by_timeouts(in_use).clamp(f64::from(min), f64::from(max)),
-            Adapt::Gradient { min, max } => self.by_latency(mean, in_use, f64::from(min), f64::from(max)),
+            Adapt::Timeouts { min, max } => self.by_timeouts(in_use).clamp(f64::from(min), f64::from(max)),
+            Adapt::Latency { min, max } => self.by_latency(mean, in_use, f64::from(min), f64::from(max)),
         };
         (self.answers, self.overloaded, self.most_inside, self.total) = (0, false, 0, Duration::ZERO);
         limit as u32
     }
 
     fn by_timeouts(&mut self, in_use: bool) -> f64 {
-        let Adapt::Aimd { min, max } = self.adapt else { return self.exact };
+        let Adapt::Timeouts { min, max } = self.adapt else { return self.exact };
         if self.overloaded {
             self.exact = (self.exact * SHRINK).floor();
         } else if in_use {

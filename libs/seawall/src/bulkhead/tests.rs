@@ -36,7 +36,7 @@ fn poll<'a>(waiter: &mut Waiter<'a>) -> Option<Permit<'a>> {
 /// ENG-6: at most N at once; full means refused at once.
 #[test]
 fn eng_6_full_means_refused() {
-    let (_, gate) = gate(Bulkhead::calls(3));
+    let (_, gate) = gate(Bulkhead::max_calls(3));
     let inside: Vec<_> = (0..3).map(|_| gate.try_enter().expect("a place")).collect();
     let full = gate.try_enter().expect_err("full");
     assert_eq!((full.inside(), full.to_string().as_str()), (3, "the bulkhead is full with 3 calls"));
@@ -48,7 +48,7 @@ fn eng_6_full_means_refused() {
 /// ENG-6: the line is fair: first come, first served, and nobody overtakes it.
 #[test]
 fn eng_6_the_line_is_fair_and_nobody_overtakes_it() {
-    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(3));
+    let (_, gate) = gate(Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(3));
     let inside = gate.try_enter().expect("a place");
     let (mut first, mut second) = (wait(&gate), wait(&gate));
     assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
@@ -65,7 +65,7 @@ fn eng_6_the_line_is_fair_and_nobody_overtakes_it() {
 /// ENG-6: the line is bounded.
 #[test]
 fn eng_6_the_line_is_bounded() {
-    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(2));
+    let (_, gate) = gate(Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(2));
     let _inside = gate.try_enter().expect("a place");
     let _line = [wait(&gate), wait(&gate)];
     assert!(gate.enter().is_err());
@@ -75,7 +75,7 @@ fn eng_6_the_line_is_bounded() {
 /// PRM-4, ENG-6: a cancelled waiter never loses its place to nobody: before its turn, and after it was called.
 #[test]
 fn prm_4_a_cancelled_waiter_passes_its_place_on() {
-    let (_, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5));
+    let (_, gate) = gate(Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(5));
     let inside = gate.try_enter().expect("a place");
     let (first, second, mut third) = (wait(&gate), wait(&gate), wait(&gate));
     drop(first);
@@ -90,7 +90,7 @@ fn prm_4_a_cancelled_waiter_passes_its_place_on() {
 /// ENG-6: who waits in vain walks away; a place that comes in the same moment is taken.
 #[test]
 fn eng_6_waiting_in_vain_is_a_refusal() {
-    let (hands, gate) = gate(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5));
+    let (hands, gate) = gate(Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(5));
     let inside = gate.try_enter().expect("a place");
     let waiter = wait(&gate);
     assert_eq!(waiter.until(), Time::now(&*hands) + secs(5));
@@ -104,11 +104,11 @@ fn eng_6_waiting_in_vain_is_a_refusal() {
 /// ENG-6: a limit that changes while there is load is safe in both directions.
 #[test]
 fn eng_6_the_limit_can_change_under_load() {
-    let wide = Bulkhead::calls(3).wait_up_to(secs(5)).waiting(5);
+    let wide = Bulkhead::max_calls(3).max_wait(secs(5)).max_waiting(5);
     let (_, gate) = gate(wide);
     let mut inside: Vec<_> = (0..3).map(|_| gate.try_enter().expect("a place")).collect();
     let mut waiters = [wait(&gate), wait(&gate)];
-    gate.reconfigure(&Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5)).expect("sound");
+    gate.reconfigure(&Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(5)).expect("sound");
     inside.pop();
     inside.pop();
     assert!(poll(&mut waiters[0]).is_none(), "there are still as many inside as may be");
@@ -163,7 +163,7 @@ proptest! {
 /// nobody is.
 #[test]
 fn eng_6_never_more_inside_than_the_limit_with_64_threads() {
-    let (_, gate) = gate(Bulkhead::calls(7).wait_up_to(secs(5)).waiting(20));
+    let (_, gate) = gate(Bulkhead::max_calls(7).max_wait(secs(5)).max_waiting(20));
     let (barrier, inside, most) = (Barrier::new(64), AtomicU32::new(0), AtomicU32::new(0));
     let served = AtomicU32::new(0);
     let work = |permit: Permit<'_>| {
@@ -207,7 +207,7 @@ fn eng_6_never_more_inside_than_the_limit_with_64_threads() {
 /// A peer with room for `capacity` calls at once, each of which takes 10 ms; beyond that they take longer in proportion,
 /// and time out where that is asked for.
 fn settle(adapt: Adapt, start: u32, load: u32, capacity: u32, times_out: bool, rounds: u32) -> Vec<u32> {
-    let (_, gate) = gate(Bulkhead::calls(start).adaptive(adapt));
+    let (_, gate) = gate(Bulkhead::max_calls(start).adaptive(adapt));
     let mut limits = Vec::new();
     for _ in 0..rounds {
         let permits: Vec<_> = (0..load).map_while(|_| gate.try_enter().ok()).collect();
@@ -226,7 +226,7 @@ fn settle(adapt: Adapt, start: u32, load: u32, capacity: u32, times_out: bool, r
 #[test]
 fn eng_6_aimd_finds_the_capacity() {
     for start in [1, 20, 100] {
-        let limits = settle(Adapt::Aimd { min: 1, max: 200 }, start, 200, 40, true, 2_000);
+        let limits = settle(Adapt::Timeouts { min: 1, max: 200 }, start, 200, 40, true, 2_000);
         assert!(limits[1_000..].iter().all(|limit| (30..=42).contains(limit)), "{:?}", &limits[1_990..]);
     }
 }
@@ -235,7 +235,7 @@ fn eng_6_aimd_finds_the_capacity() {
 #[test]
 fn eng_6_the_gradient_finds_the_capacity_by_latency() {
     for start in [1, 20, 100] {
-        let limits = settle(Adapt::Gradient { min: 1, max: 1_000 }, start, 1_000, 40, false, 2_000);
+        let limits = settle(Adapt::Latency { min: 1, max: 1_000 }, start, 1_000, 40, false, 2_000);
         let steady = &limits[1_000..];
         assert!(steady.iter().all(|limit| *limit <= 120), "grew to {:?}", steady.iter().max());
         let high = steady.iter().filter(|limit| **limit >= 30).count();
@@ -249,7 +249,7 @@ fn eng_6_the_gradient_finds_the_capacity_by_latency() {
 /// ENG-6: neither grows for ever under stable timeouts, nor drifts while nobody calls.
 #[test]
 fn eng_6_an_adaptive_limit_neither_grows_under_timeouts_nor_drifts_when_idle() {
-    for adapt in [Adapt::Aimd { min: 2, max: 500 }, Adapt::Gradient { min: 2, max: 500 }] {
+    for adapt in [Adapt::Timeouts { min: 2, max: 500 }, Adapt::Latency { min: 2, max: 500 }] {
         let overloaded = settle(adapt, 20, 500, 1, true, 1_000);
         assert!(overloaded[500..].iter().all(|limit| *limit <= 5), "{adapt:?}: {:?}", &overloaded[990..]);
         let idle = settle(adapt, 20, 2, 100, false, 5_000);
@@ -261,13 +261,17 @@ fn eng_6_an_adaptive_limit_neither_grows_under_timeouts_nor_drifts_when_idle() {
 #[test]
 fn eng_11_a_bulkhead_that_cannot_work_is_refused() {
     let wrong = |bulkhead: Bulkhead| bulkhead.build().expect_err("it can't work").to_string();
-    assert!(wrong(Bulkhead::calls(0)).contains("bulkhead.max_calls: 0 calls at once are not between 1 and"));
     assert!(
-        wrong(Bulkhead::calls(5).waiting(5)).contains("bulkhead.max_wait: a line in which nobody may wait")
+        wrong(Bulkhead::max_calls(0)).contains("bulkhead.max_calls: 0 calls at once are not between 1 and")
     );
-    let adapt = Adapt::Aimd { min: 10, max: 20 };
     assert!(
-        wrong(Bulkhead::calls(5).adaptive(adapt)).contains("it starts at 5 calls, which is not between 10")
+        wrong(Bulkhead::max_calls(5).max_waiting(5))
+            .contains("bulkhead.max_wait: a line in which nobody may wait")
+    );
+    let adapt = Adapt::Timeouts { min: 10, max: 20 };
+    assert!(
+        wrong(Bulkhead::max_calls(5).adaptive(adapt))
+            .contains("it starts at 5 calls, which is not between 10")
     );
 }
 

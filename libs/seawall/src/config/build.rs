@@ -99,7 +99,7 @@ pub(super) fn builder(name: &str, s: &Settings) -> GuardBuilder {
 }
 
 fn retry(s: &Settings) -> Retry {
-    let mut retry = Retry::attempts(s.count("retry.max_attempts").unwrap_or(1)).backoff(backoff(s));
+    let mut retry = Retry::max_attempts(s.count("retry.max_attempts").unwrap_or(1)).backoff(backoff(s));
     if let Some(words) = s.words("retry.on_classes") {
         retry = retry.on_classes(words.iter().filter_map(|word| class(word)));
     }
@@ -146,7 +146,7 @@ fn budget(s: &Settings) -> Budget {
     if let (Some(tokens), Some(ratio)) =
         (s.number("retry.budget.tokens"), s.number("retry.budget.token_ratio"))
     {
-        return Budget::tokens(tokens, ratio);
+        return Budget::tokens(tokens).token_ratio(ratio);
     }
     let mut budget = Budget::default();
     if let Some(share) = s.share("retry.budget.share_of_calls") {
@@ -177,13 +177,13 @@ fn breaker(s: &Settings) -> Breaker {
         breaker = breaker.minimum_calls(calls);
     }
     if let (Some(after), Some(share)) = (s.time("breaker.slow_after"), s.share("breaker.slow_rate")) {
-        breaker = breaker.slow_calls(after, share);
+        breaker = breaker.slow_after(after).slow_rate(share);
     }
     if let Some(cooldown) = s.time("breaker.cooldown") {
         breaker = breaker.cooldown(cooldown);
     }
     if let (Some(growth), Some(max)) = (s.number("breaker.cooldown_growth"), s.time("breaker.cooldown_max")) {
-        breaker = breaker.growing_cooldown(growth, max);
+        breaker = breaker.cooldown_growth(growth).cooldown_max(max);
     }
     if let Some(jitter) = s.share("breaker.cooldown_jitter") {
         breaker = breaker.cooldown_jitter(jitter);
@@ -195,7 +195,7 @@ fn breaker(s: &Settings) -> Breaker {
 fn probing(mut breaker: Breaker, s: &Settings) -> Breaker {
     let probes = s.count("breaker.probes").unwrap_or(crate::breaker::PROBES);
     breaker = match s.word("breaker.judge_probes") {
-        "together" => breaker.judge_probes_together(probes),
+        "together" => breaker.probes(probes).judge_probes_together(),
         _ => breaker
             .probes(probes)
             .close_after(s.count("breaker.close_after").unwrap_or(crate::breaker::SUCCESSES)),
@@ -224,25 +224,25 @@ fn rate_limit(s: &Settings) -> RateLimit {
     if let Some(burst) = s.count("rate_limit.burst") {
         limit = limit.burst(burst);
     }
-    limit.wait_up_to(s.time("rate_limit.max_wait").unwrap_or_default())
+    limit.max_wait(s.time("rate_limit.max_wait").unwrap_or_default())
 }
 
 fn bulkhead(s: &Settings) -> Bulkhead {
     let calls = s.count("bulkhead.max_calls").unwrap_or(crate::bulkhead::MAX_CALLS);
-    let mut bulkhead = Bulkhead::calls(calls);
+    let mut bulkhead = Bulkhead::max_calls(calls);
     let max_wait = s.time("bulkhead.max_wait").filter(|wait| !wait.is_zero());
     if let Some(wait) = max_wait {
-        bulkhead = bulkhead.wait_up_to(wait);
+        bulkhead = bulkhead.max_wait(wait);
     }
     if let Some(waiting) = s.count("bulkhead.max_waiting") {
-        bulkhead = bulkhead.waiting(waiting);
+        bulkhead = bulkhead.max_waiting(waiting);
     }
     if s.is_on("bulkhead.adaptive") {
         let (min, max) = (s.count("bulkhead.adaptive.min"), s.count("bulkhead.adaptive.max"));
         let (min, max) = (min.unwrap_or(1), max.unwrap_or(calls));
         bulkhead = bulkhead.adaptive(match s.word("bulkhead.adaptive.by") {
-            "timeouts" => Adapt::Aimd { min, max },
-            _ => Adapt::Gradient { min, max },
+            "timeouts" => Adapt::Timeouts { min, max },
+            _ => Adapt::Latency { min, max },
         });
     }
     bulkhead

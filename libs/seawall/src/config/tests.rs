@@ -35,7 +35,7 @@ fn eng_12_an_empty_section_is_the_default_of_its_policy() {
     same("{breaker: {}}", bare().breaker(Breaker::default()));
     same("{breaker: {failure_rate: 50%}}", bare().breaker(Breaker::failure_rate(50.0).over_calls(100)));
     same("{bulkhead: {}}", bare().bulkhead(Bulkhead::default()));
-    same("{bulkhead: {max_wait: 1s}}", bare().bulkhead(Bulkhead::default().wait_up_to(secs(1))));
+    same("{bulkhead: {max_wait: 1s}}", bare().bulkhead(Bulkhead::default().max_wait(secs(1))));
     same("{rate_limit: {calls: 5}}", bare().rate_limit(RateLimit::calls(5)));
     same("{chaos: {enabled: true}}", bare().chaos(Chaos::default()));
     same("{call_timeout: none, attempt_timeout: none}", bare().no_call_timeout());

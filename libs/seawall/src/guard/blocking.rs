@@ -20,7 +20,7 @@ impl<C> Request<'_, C> {
     ///
     /// ```
     /// use seawall::{Guard, Retry};
-    /// let disk = Guard::builder("disk").retry(Retry::attempts(2)).build()?;
+    /// let disk = Guard::builder("disk").retry(Retry::max_attempts(2)).build()?;
     /// let bytes = disk.idempotent().run(|_attempt| std::fs::read("Cargo.toml"))?;
     /// assert!(!bytes.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -63,7 +63,7 @@ use recipe::{Ground, Recipe};
 /// let payments = Guard::builder("payments")
 ///     .call_timeout(secs(10))
 ///     .attempt_timeout(secs(3))
-///     .retry(Retry::attempts(3).backoff(Backoff::exponential(millis(100))))
+///     .retry(Retry::max_attempts(3).backoff(Backoff::exponential(millis(100))))
 ///     .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
 ///     .build()?;
 ///

@@ -50,7 +50,7 @@ impl RateLimit {
 
     /// A call waits up to this long for its turn, in the order in which they came. By default it does not wait.
     #[must_use]
-    pub const fn wait_up_to(mut self, max_wait: Duration) -> Self {
+    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
     }

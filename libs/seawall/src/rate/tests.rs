@@ -49,7 +49,7 @@ fn eng_8_coming_back_when_told_is_in_time() {
 /// ENG-8: whoever may wait gets a turn, in order, and one that is not used is given back.
 #[test]
 fn eng_8_turns_are_handed_out_in_order_and_can_be_given_back() {
-    let (hands, limiter) = limiter(RateLimit::calls(10).burst(1).wait_up_to(millis(250)));
+    let (hands, limiter) = limiter(RateLimit::calls(10).burst(1).max_wait(millis(250)));
     let start = crate::Time::now(&*hands);
     let waits = |turn: &Reservation<'_>| turn.at().map(|at| at.since(start));
     let now = limiter.reserve().expect("now");
@@ -173,7 +173,7 @@ fn eng_12_a_limit_that_is_lowered_is_no_new_burst() {
 /// ENG-8, ENG-12: those who wait for their turn keep it, and a turn that is given back is one of the new limit.
 #[test]
 fn eng_12_turns_survive_a_new_limit() {
-    let limit = |calls| RateLimit::calls(calls).burst(1).wait_up_to(secs(60));
+    let limit = |calls| RateLimit::calls(calls).burst(1).max_wait(secs(60));
     let (hands, limiter) = limiter(limit(1));
     let turns: Vec<_> = (0..11).map(|_| limiter.reserve().expect("a turn")).collect();
     limiter.reconfigure(&limit(10)).expect("sound");
@@ -237,7 +237,7 @@ mod counter {
     #[test]
     fn eng_8_a_turn_by_the_counter_is_a_time_of_the_clock() {
         let clock = Clock::tsc();
-        let limit = RateLimit::calls(1).per(secs(100)).wait_up_to(secs(3_000));
+        let limit = RateLimit::calls(1).per(secs(100)).max_wait(secs(3_000));
         let limiter = limit.build_with(clock.clone()).expect("sound");
         limiter.try_acquire().expect("the burst");
         let before = clock.precise();

@@ -19,7 +19,7 @@ const ATTEMPTS_MAX: u32 = 1_000;
 ///
 /// ```
 /// use seawall::{Backoff, Budget, Retry, millis};
-/// Retry::attempts(4)
+/// Retry::max_attempts(4)
 ///     .backoff(Backoff::exponential(millis(100)))
 ///     .budget(Budget::share_of_calls(20));
 /// ```
@@ -44,14 +44,14 @@ pub(crate) struct Settings {
 
 impl Default for Retry {
     fn default() -> Self {
-        Retry::attempts(ATTEMPTS)
+        Retry::max_attempts(ATTEMPTS)
     }
 }
 
 impl Retry {
     /// At most this many attempts, the first one included. One means no retry.
     #[must_use]
-    pub fn attempts(attempts: u32) -> Self {
+    pub fn max_attempts(attempts: u32) -> Self {
         Retry {
             budget: Some(Budget::default()),
             settings: Settings {

@@ -8,7 +8,7 @@ fn whole(breaker: Breaker) -> Guard {
     Guard::builder("peer")
         .call_timeout(secs(10))
         .attempt_timeout(secs(3))
-        .retry(Retry::attempts(3))
+        .retry(Retry::max_attempts(3))
         .breaker(breaker)
         .build()
         .unwrap()
@@ -21,7 +21,7 @@ fn eng_11_calls_and_rejections_do_not_allocate() {
     for breaker in [
         Breaker::default(),
         Breaker::failure_rate(50).over_calls(100),
-        Breaker::failure_rate(50).over_time(secs(10)).slow_calls(secs(1), 50),
+        Breaker::failure_rate(50).over_time(secs(10)).slow_after(secs(1)).slow_rate(50),
     ] {
         let guard = whole(breaker);
         let calls = async |calls: u32| {

@@ -30,12 +30,12 @@ fn attempts(retry: Retry, clones: usize, seconds: u64, rate: u64) -> u64 {
 #[test]
 fn eng_4_the_default_budget_bounds_the_load_on_a_failing_backend() {
     let seconds = 10;
-    let with_floor = attempts(Retry::attempts(3), 1, seconds, 1_000);
+    let with_floor = attempts(Retry::max_attempts(3), 1, seconds, 1_000);
     let floor = 3 * (seconds + 10);
     assert!(with_floor <= 11_000 + floor, "{with_floor} attempts");
     assert!(with_floor > 10_800, "the budget is there to be used: {with_floor} attempts");
     let without_floor = attempts(
-        Retry::attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0)),
+        Retry::max_attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0)),
         1,
         seconds,
         1_000,
@@ -46,19 +46,20 @@ fn eng_4_the_default_budget_bounds_the_load_on_a_failing_backend() {
 /// ENG-4. Trap "budget per clone": N clones have one budget.
 #[test]
 fn eng_4_clones_share_one_budget() {
-    let budget = || Retry::attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0));
+    let budget = || Retry::max_attempts(3).budget(Budget::share_of_calls(10).floor_per_second(0.0));
     assert_eq!(attempts(budget(), 16, 10, 1_000), attempts(budget(), 1, 10, 1_000));
 }
 
 /// ENG-4: without a budget the same outage costs the backend twice the load: what the budget is for.
 #[test]
 fn eng_4_without_a_budget_every_failed_call_is_tried_to_the_end() {
-    assert_eq!(attempts(Retry::attempts(3).no_budget(), 1, 10, 1_000), 20_000);
+    assert_eq!(attempts(Retry::max_attempts(3).no_budget(), 1, 10, 1_000), 20_000);
 }
 
 /// ENG-4: gRPC's form stops retrying when half of the bucket is gone.
 #[test]
 fn eng_4_the_token_bucket_bounds_the_load_too() {
-    let attempts = attempts(Retry::attempts(3).budget(Budget::tokens(10.0, 0.1)), 1, 10, 1_000);
+    let attempts =
+        attempts(Retry::max_attempts(3).budget(Budget::tokens(10.0).token_ratio(0.1)), 1, 10, 1_000);
     assert!((10_003..10_020).contains(&attempts), "{attempts} attempts");
 }

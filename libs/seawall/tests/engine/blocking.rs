@@ -14,7 +14,7 @@ use seawall::{
 use seawall_testkit::{ManualClock, Script, Step, run};
 
 fn real(builder: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::attempts(3).backoff(Backoff::constant(millis(5)).no_jitter());
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(5)).no_jitter());
     builder(Guard::builder("disk").clock(Clock::system()).retry(retry)).build().unwrap()
 }
 
@@ -45,7 +45,7 @@ fn eng_11_a_blocking_operation_is_retried() {
 /// PRM-4, ENG-5: a panic in blocking code gives everything back and is a failure.
 #[test]
 fn prm_4_a_panic_in_blocking_code_gives_everything_back() {
-    let guard = real(|b| b.breaker(Breaker::consecutive_failures(1)).bulkhead(Bulkhead::calls(1)));
+    let guard = real(|b| b.breaker(Breaker::consecutive_failures(1)).bulkhead(Bulkhead::max_calls(1)));
     let panicked =
         catch_unwind(AssertUnwindSafe(|| guard.run(|_| -> io::Result<()> { panic!("as planned") })));
     assert!(panicked.is_err());
@@ -61,8 +61,8 @@ fn prm_4_a_panic_in_blocking_code_gives_everything_back() {
 fn eng_6_blocking_threads_wait_in_line() {
     let guard = real(|b| {
         b.call_timeout(secs(30))
-            .bulkhead(Bulkhead::calls(2).wait_up_to(secs(20)).waiting(16))
-            .rate_limit(RateLimit::calls(1_000).burst(4).wait_up_to(secs(20)))
+            .bulkhead(Bulkhead::max_calls(2).max_wait(secs(20)).max_waiting(16))
+            .rate_limit(RateLimit::calls(1_000).burst(4).max_wait(secs(20)))
     });
     let (barrier, inside, most, served) =
         (Barrier::new(8), AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));

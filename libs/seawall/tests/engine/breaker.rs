@@ -17,7 +17,7 @@ fn eng_11_the_breaker_counts_attempts_or_calls() {
         let hands = ManualClock::new();
         let guard = Guard::builder("peer")
             .clock(hands.clock())
-            .retry(Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter()))
+            .retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter()))
             .breaker(Breaker::consecutive_failures(5).scope(scope))
             .build()
             .unwrap();
@@ -36,7 +36,7 @@ fn eng_5_with_scope_call_a_whole_call_is_the_probe() {
     let hands = ManualClock::new();
     let guard = Guard::builder("peer")
         .clock(hands.clock())
-        .retry(Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter()))
+        .retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter()))
         .breaker(Breaker::consecutive_failures(1).cooldown(secs(10)).scope(Scope::Call))
         .build()
         .unwrap();
@@ -54,7 +54,7 @@ fn eng_5_with_scope_call_a_whole_call_is_the_probe() {
 fn eng_5_with_scope_call_the_time_begins_with_an_attempt_that_fails_at_once() {
     for timed in [true, false] {
         let hands = ManualClock::new();
-        let retry = Retry::attempts(3).backoff(Backoff::constant(secs(2)).no_jitter()).no_budget();
+        let retry = Retry::max_attempts(3).backoff(Backoff::constant(secs(2)).no_jitter()).no_budget();
         let mut builder = Guard::builder("peer").clock(hands.clock()).retry(retry).no_call_timeout();
         if timed {
             builder = builder.call_timeout(secs(10));
@@ -169,7 +169,8 @@ fn eng_1_business_faults_leave_the_circuit_alone() {
 #[test]
 fn eng_5_slow_attempts_open_the_circuit() {
     let hands = ManualClock::new();
-    let breaker = Breaker::failure_rate(100).over_calls(10).minimum_calls(2).slow_calls(millis(200), 50);
+    let breaker =
+        Breaker::failure_rate(100).over_calls(10).minimum_calls(2).slow_after(millis(200)).slow_rate(50);
     let guard = Guard::builder("peer").clock(hands.clock()).breaker(breaker).build().unwrap();
     let script = Script::new(&hands, [Step::OkAfter(millis(199)), Step::OkAfter(millis(200)), Step::Ok]);
     assert!(call(&hands, &guard, &script).is_ok());

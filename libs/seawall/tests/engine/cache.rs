@@ -845,7 +845,7 @@ async fn adp_3_a_guard_around_shared_work_inherits_the_decision_of_the_guard_in_
             std::future::ready(Err::<Vec<u32>, _>(io::Error::from(io::ErrorKind::ConnectionReset)))
         }
     };
-    let guard = |name: &str| Guard::builder(name).retry(Retry::attempts(3).no_budget());
+    let guard = |name: &str| Guard::builder(name).retry(Retry::max_attempts(3).no_budget());
     let outer = guard("page").breaker(Breaker::consecutive_failures(2)).build().unwrap();
     let within = || guard("articles").breaker(Breaker::consecutive_failures(9)).build().unwrap();
 

@@ -7,7 +7,7 @@ use seawall::{Backoff, Breaker, Chaos, Fault, Guard, GuardBuilder, Kind, Policy,
 use seawall_testkit::{ManualClock, drop_at_every_poll, run};
 
 fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
     builder(Guard::builder("peer").clock(hands.clock()).seed(7).retry(retry)).build().unwrap()
 }
 

@@ -44,7 +44,7 @@ async fn eng_7_a_call_never_outlives_its_deadline() {
 async fn eng_7_a_hung_attempt_is_followed_by_another() {
     let guard = Guard::builder("flaky")
         .attempt_timeout(secs(1))
-        .retry(Retry::attempts(3).backoff(Backoff::constant(millis(500)).no_jitter()))
+        .retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(500)).no_jitter()))
         .build()
         .unwrap();
     let operation =
@@ -72,7 +72,7 @@ async fn eng_7_an_attempt_timeout_of_an_unsafe_call_is_its_end() {
 async fn eng_3_no_back_off_sleeps_past_the_deadline() {
     let guard = Guard::builder("patient")
         .call_timeout(secs(10))
-        .retry(Retry::attempts(5).backoff(Backoff::exponential(secs(4)).no_jitter()))
+        .retry(Retry::max_attempts(5).backoff(Backoff::exponential(secs(4)).no_jitter()))
         .build()
         .unwrap();
     let (result, took): (Result, _) = timed(guard.idempotent().call(async |_| Err(Fault::protocol()))).await;
@@ -91,7 +91,7 @@ async fn eng_3_no_back_off_sleeps_past_the_deadline() {
 async fn eng_7_a_derived_call_timeout_leaves_room_for_every_attempt() {
     let guard = Guard::builder("derived")
         .attempt_timeout(secs(2))
-        .retry(Retry::attempts(3).backoff(Backoff::exponential(secs(1)).no_jitter()))
+        .retry(Retry::max_attempts(3).backoff(Backoff::exponential(secs(1)).no_jitter()))
         .build()
         .unwrap();
     let (result, took) = timed(guard.idempotent().call(hang)).await;
@@ -205,7 +205,7 @@ fn eng_7_a_call_woken_too_late_keeps_its_fault_and_no_probe() {
     let guard = Guard::builder("late")
         .clock(hands.clock())
         .call_timeout(secs(5))
-        .retry(Retry::attempts(3).backoff(Backoff::constant(secs(4)).no_jitter()))
+        .retry(Retry::max_attempts(3).backoff(Backoff::constant(secs(4)).no_jitter()))
         .breaker(breaker)
         .build()
         .unwrap();

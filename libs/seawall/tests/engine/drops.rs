@@ -42,7 +42,7 @@ fn everything(builder: GuardBuilder) -> GuardBuilder {
     builder
         .call_timeout(secs(30))
         .attempt_timeout(secs(3))
-        .retry(Retry::attempts(4).backoff(Backoff::exponential(millis(100)).no_jitter()))
+        .retry(Retry::max_attempts(4).backoff(Backoff::exponential(millis(100)).no_jitter()))
         .breaker(Breaker::consecutive_failures(100))
 }
 
@@ -74,7 +74,7 @@ fn prm_4_a_dropped_probe_frees_its_place() {
             let scene = scene(
                 |builder| {
                     let breaker = Breaker::consecutive_failures(1).cooldown(secs(10)).scope(scope);
-                    let retry = Retry::attempts(2)
+                    let retry = Retry::max_attempts(2)
                         .backoff(Backoff::constant(secs(11)).no_jitter())
                         .budget(Budget::default());
                     builder.retry(retry).attempt_timeout(secs(3)).breaker(breaker)

@@ -33,7 +33,7 @@ fn guard(chance: &mut Chance, hands: &ManualClock) -> Option<Guard> {
     let mut builder = Guard::builder("peer").clock(hands.clock()).seed(chance.0).no_retry();
     if chance.one_in(2) {
         let wait = millis(u64::from(chance.below(3)) * 10 + 1);
-        let mut retry = Retry::attempts(2 + chance.below(3)).backoff(Backoff::constant(wait).no_jitter());
+        let mut retry = Retry::max_attempts(2 + chance.below(3)).backoff(Backoff::constant(wait).no_jitter());
         if chance.one_in(2) {
             retry = retry.on_rejection();
         }
@@ -54,10 +54,10 @@ fn guard(chance: &mut Chance, hands: &ManualClock) -> Option<Guard> {
         builder = builder.breaker(breaker.scope(scope));
     }
     if chance.one_in(3) {
-        builder = builder.bulkhead(Bulkhead::calls(1).wait_up_to(millis(30)));
+        builder = builder.bulkhead(Bulkhead::max_calls(1).max_wait(millis(30)));
     }
     if chance.one_in(3) {
-        builder = builder.rate_limit(RateLimit::calls(1).per(millis(20)).wait_up_to(millis(40)));
+        builder = builder.rate_limit(RateLimit::calls(1).per(millis(20)).max_wait(millis(40)));
     }
     if chance.one_in(4) {
         builder = builder.chaos(Chaos::faults(50, Fault::io()));

@@ -12,7 +12,7 @@ use seawall::{
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
 
 fn guard(hands: &ManualClock, build: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
     build(Guard::builder("peer").clock(hands.clock()).seed(1).retry(retry)).build().unwrap()
 }
 
@@ -64,7 +64,7 @@ fn eng_13_policies_tell_what_they_decide() {
     let hands = ManualClock::new();
     let guard = guard(&hands, |b| {
         let budget = Budget::share_of_calls(0).floor_per_second(0.12);
-        let retry = Retry::attempts(2).backoff(Backoff::constant(millis(10)).no_jitter()).budget(budget);
+        let retry = Retry::max_attempts(2).backoff(Backoff::constant(millis(10)).no_jitter()).budget(budget);
         b.retry(retry).breaker(Breaker::consecutive_failures(3).cooldown(secs(30)))
     });
     let mut events = guard.subscribe(100);
@@ -109,7 +109,7 @@ fn eng_13_policies_tell_what_they_decide() {
 #[test]
 fn eng_13_slow_late_abandoned_and_panicked_are_told_apart() {
     let hands = ManualClock::new();
-    let slow = Breaker::failure_rate(50).over_calls(10).slow_calls(secs(1), 100);
+    let slow = Breaker::failure_rate(50).over_calls(10).slow_after(secs(1)).slow_rate(100);
     let guard = guard(&hands, |b| b.no_retry().no_call_timeout().breaker(slow.clone()));
     let mut events = guard.subscribe(100);
     told(&hands, &guard, &mut events, &[Step::OkAfter(secs(2))])
@@ -206,7 +206,7 @@ fn eng_13_the_last_rejections_are_remembered() {
     let hands = ManualClock::new();
     let guard = guard(&hands, |b| {
         b.rate_limit(RateLimit::calls(1).per(secs(10)))
-            .bulkhead(Bulkhead::calls(1))
+            .bulkhead(Bulkhead::max_calls(1))
             .breaker(Breaker::default())
     });
     let call = || {
@@ -285,7 +285,7 @@ fn eng_13_any_capacity_is_a_capacity() {
 #[test]
 fn eng_13_a_retry_bears_the_number_of_its_attempt() {
     let hands = ManualClock::new();
-    let retry = Retry::attempts(3).backoff(Backoff::constant(secs(1)).no_jitter()).on_rejection();
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(secs(1)).no_jitter()).on_rejection();
     let guard = Guard::builder("peer")
         .clock(hands.clock())
         .retry(retry)

@@ -10,8 +10,14 @@ use seawall::{Backoff, Breaker, Budget, Guard, Retry, millis, secs};
 fn eng_11_explain_prints_the_guard_from_outside_in() {
     let guard = Guard::builder("payments")
         .attempt_timeout(secs(3))
-        .retry(Retry::attempts(3).backoff(Backoff::exponential(millis(100))))
-        .breaker(Breaker::failure_rate(50).over_time(secs(10)).slow_calls(secs(2), 80).cooldown(secs(30)))
+        .retry(Retry::max_attempts(3).backoff(Backoff::exponential(millis(100))))
+        .breaker(
+            Breaker::failure_rate(50)
+                .over_time(secs(10))
+                .slow_after(secs(2))
+                .slow_rate(80)
+                .cooldown(secs(30)),
+        )
         .build()
         .unwrap();
     assert_eq!(
@@ -65,7 +71,7 @@ fn eng_11_a_guard_that_cannot_work_is_refused_with_all_its_mistakes() {
         .call_timeout(secs(2))
         .attempt_timeout(secs(3))
         .retry(
-            Retry::attempts(0)
+            Retry::max_attempts(0)
                 .backoff(Backoff::exponential(secs(90)).no_jitter())
                 .budget(Budget::share_of_calls(0).floor_per_second(0.0)),
         )
@@ -95,7 +101,7 @@ fn eng_11_a_guard_that_cannot_work_is_refused_with_all_its_mistakes() {
 #[test]
 fn eng_11_a_retry_that_never_fits_is_refused() {
     let build = |backoff: Backoff| {
-        Guard::builder("tight").call_timeout(secs(1)).retry(Retry::attempts(3).backoff(backoff)).build()
+        Guard::builder("tight").call_timeout(secs(1)).retry(Retry::max_attempts(3).backoff(backoff)).build()
     };
     let error = build(Backoff::constant(secs(2)).no_jitter()).unwrap_err().to_string();
     assert!(

@@ -12,7 +12,7 @@ fn guard(hands: &ManualClock) -> Guard {
         .clock(hands.clock())
         .seed(1)
         .attempt_timeout(secs(1))
-        .retry(Retry::attempts(2).backoff(Backoff::constant(millis(10)).no_jitter()))
+        .retry(Retry::max_attempts(2).backoff(Backoff::constant(millis(10)).no_jitter()))
         .breaker(Breaker::consecutive_failures(100))
         .build()
         .unwrap()

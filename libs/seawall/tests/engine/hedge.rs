@@ -11,7 +11,7 @@ use seawall::{
 use seawall_testkit::{ManualClock, Script, Step, drop_at_every_poll, run};
 
 fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
     let hedged =
         Guard::builder("peer").clock(hands.clock()).seed(1).retry(retry).hedge(Hedge::after(millis(100)));
     builder(hedged).build().unwrap()
@@ -84,7 +84,7 @@ fn eng_9_what_must_not_run_twice_is_not_hedged() {
 fn prm_6_hedges_stay_within_the_budget() {
     let hands = ManualClock::new();
     let budget = Budget::share_of_calls(10).floor_per_second(0.0);
-    let guard = guard(&hands, |b| b.retry(Retry::attempts(3).budget(budget)));
+    let guard = guard(&hands, |b| b.retry(Retry::max_attempts(3).budget(budget)));
     let mut second_attempts = 0;
     for _ in 0..200 {
         let (result, attempts, _) = call(&hands, &guard, &[Step::OkAfter(millis(101)), Step::Hang]);
@@ -100,13 +100,13 @@ fn prm_6_hedges_stay_within_the_budget() {
 fn eng_9_a_loser_is_not_held_against_the_peer() {
     let hands = ManualClock::new();
     let breaker = Breaker::consecutive_failures(1).abandoned_after(millis(1));
-    let guard = guard(&hands, |b| b.breaker(breaker.clone()).bulkhead(Bulkhead::calls(2)));
+    let guard = guard(&hands, |b| b.breaker(breaker.clone()).bulkhead(Bulkhead::max_calls(2)));
     for _ in 0..10 {
         assert_eq!(call(&hands, &guard, &[Step::Hang, Step::OkAfter(secs(5))]).0, Ok(()));
         assert_eq!(call(&hands, &guard, &[Step::OkAfter(secs(5)), Step::Hang]).0, Ok(()));
     }
     assert_eq!((guard.breaker().unwrap().state(), guard.bulkhead().unwrap().inside()), (State::Closed, 0));
-    let narrow = self::guard(&hands, |b| b.bulkhead(Bulkhead::calls(1)));
+    let narrow = self::guard(&hands, |b| b.bulkhead(Bulkhead::max_calls(1)));
     assert_eq!(
         call(&hands, &narrow, &[Step::OkAfter(millis(150)), Step::Ok]),
         (Ok(()), 1, 150),
@@ -120,8 +120,9 @@ fn prm_4_a_hedged_call_dropped_at_any_poll_leaves_nothing() {
     let polls = drop_at_every_poll(
         || {
             let hands = ManualClock::new();
-            let guard =
-                guard(&hands, |b| b.breaker(Breaker::consecutive_failures(9)).bulkhead(Bulkhead::calls(2)));
+            let guard = guard(&hands, |b| {
+                b.breaker(Breaker::consecutive_failures(9)).bulkhead(Bulkhead::max_calls(2))
+            });
             let steps = [
                 Step::FailAfter(millis(150), Fault::io()),
                 Step::OkAfter(millis(400)),

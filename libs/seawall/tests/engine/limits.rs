@@ -33,7 +33,8 @@ fn start<'a>(
 #[test]
 fn eng_6_a_full_bulkhead_rejects_and_the_breaker_ignores_it() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| b.bulkhead(Bulkhead::calls(2)).breaker(Breaker::consecutive_failures(1)));
+    let guard =
+        guard(&hands, |b| b.bulkhead(Bulkhead::max_calls(2)).breaker(Breaker::consecutive_failures(1)));
     let script = Script::new(&hands, [Step::Hang, Step::Hang]);
     let under_way = [start(&guard, &script), start(&guard, &script)];
     for _ in 0..5 {
@@ -53,7 +54,7 @@ fn eng_6_a_full_bulkhead_rejects_and_the_breaker_ignores_it() {
 fn eng_5_a_probe_that_is_rejected_further_in_frees_its_place() {
     let hands = ManualClock::new();
     let limits = |b: GuardBuilder| {
-        b.bulkhead(Bulkhead::calls(1)).breaker(Breaker::consecutive_failures(1).cooldown(secs(1)))
+        b.bulkhead(Bulkhead::max_calls(1)).breaker(Breaker::consecutive_failures(1).cooldown(secs(1)))
     };
     let guard = guard(&hands, |b| limits(b).no_retry());
     let script = Script::new(&hands, [Step::Hang]);
@@ -69,7 +70,8 @@ fn eng_5_a_probe_that_is_rejected_further_in_frees_its_place() {
 #[test]
 fn eng_6_the_line_of_a_guard_is_served_in_order() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| b.bulkhead(Bulkhead::calls(1).wait_up_to(secs(2)).waiting(5)).no_retry());
+    let guard =
+        guard(&hands, |b| b.bulkhead(Bulkhead::max_calls(1).max_wait(secs(2)).max_waiting(5)).no_retry());
     let script =
         Script::new(&hands, [Step::OkAfter(secs(1)), Step::OkAfter(secs(1)), Step::OkAfter(secs(5))]);
     let began = hands.now();
@@ -98,7 +100,7 @@ fn eng_6_the_line_of_a_guard_is_served_in_order() {
 #[test]
 fn eng_7_time_in_a_line_is_the_calls_and_not_the_attempts() {
     let hands = ManualClock::new();
-    let bulkhead = Bulkhead::calls(1).wait_up_to(secs(60)).waiting(5);
+    let bulkhead = Bulkhead::max_calls(1).max_wait(secs(60)).max_waiting(5);
     let guard =
         guard(&hands, |b| b.call_timeout(secs(10)).attempt_timeout(secs(3)).bulkhead(bulkhead).no_retry());
     let script = Script::new(&hands, [Step::OkAfter(secs(2)); 3]);
@@ -124,7 +126,7 @@ fn eng_7_time_in_a_line_is_the_calls_and_not_the_attempts() {
 fn eng_8_calls_above_the_limit_wait_for_their_turn() {
     let hands = ManualClock::new();
     let guard =
-        guard(&hands, |b| b.rate_limit(RateLimit::calls(10).burst(2).wait_up_to(millis(150))).no_retry());
+        guard(&hands, |b| b.rate_limit(RateLimit::calls(10).burst(2).max_wait(millis(150))).no_retry());
     let script = Script::new(&hands, []);
     let began = hands.now();
     let took = |hands: &ManualClock| hands.now().since(began).as_millis();
@@ -147,7 +149,7 @@ fn eng_8_calls_above_the_limit_wait_for_their_turn() {
 #[test]
 fn eng_8_a_turn_after_the_deadline_is_refused_at_once() {
     let hands = ManualClock::new();
-    let limit = RateLimit::calls(1).per(secs(10)).wait_up_to(secs(60));
+    let limit = RateLimit::calls(1).per(secs(10)).max_wait(secs(60));
     let guard = guard(&hands, |b| b.call_timeout(secs(5)).rate_limit(limit).no_retry());
     let script = Script::new(&hands, []);
     call(&hands, &guard, &script).unwrap();
@@ -161,7 +163,7 @@ fn eng_8_a_turn_after_the_deadline_is_refused_at_once() {
 #[test]
 fn eng_8_each_attempt_takes_a_turn() {
     let hands = ManualClock::new();
-    let retry = || Retry::attempts(4).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = || Retry::max_attempts(4).backoff(Backoff::constant(millis(10)).no_jitter());
     let make =
         |retry: Retry| guard(&hands, |b| b.retry(retry.clone()).rate_limit(RateLimit::calls(1).burst(2)));
     let failing = Script::new(&hands, [Step::Fail(Fault::io()); 4]);
@@ -190,10 +192,10 @@ fn prm_4_a_call_dropped_while_it_waits_loses_nothing() {
             let guard = guard(&hands, |b| {
                 b.call_timeout(secs(60))
                     .attempt_timeout(secs(3))
-                    .retry(Retry::attempts(3).backoff(Backoff::constant(millis(500)).no_jitter()))
+                    .retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(500)).no_jitter()))
                     .breaker(Breaker::consecutive_failures(100))
-                    .rate_limit(RateLimit::calls(1).wait_up_to(secs(5)))
-                    .bulkhead(Bulkhead::calls(1).wait_up_to(secs(5)).waiting(5))
+                    .rate_limit(RateLimit::calls(1).max_wait(secs(5)))
+                    .bulkhead(Bulkhead::max_calls(1).max_wait(secs(5)).max_waiting(5))
             });
             guard.rate_limiter().unwrap().try_acquire().unwrap();
             let script = Script::new(
@@ -240,8 +242,8 @@ fn eng_11_the_whole_guard_is_explained_in_order() {
     let guard = guard(&hands, |b| {
         b.attempt_timeout(secs(3))
             .breaker(Breaker::default())
-            .rate_limit(RateLimit::calls(100).burst(20).wait_up_to(millis(500)))
-            .bulkhead(Bulkhead::default().wait_up_to(secs(1)))
+            .rate_limit(RateLimit::calls(100).burst(20).max_wait(millis(500)))
+            .bulkhead(Bulkhead::default().max_wait(secs(1)))
     });
     let text = guard.explain();
     let names: Vec<_> = text.lines().skip(1).map(|line| line.trim().split("  ").next().unwrap()).collect();
@@ -265,9 +267,9 @@ fn eng_11_the_whole_guard_is_explained_in_order() {
 fn eng_7_a_derived_timeout_covers_the_waits_for_turn_and_place() {
     let guard = Guard::builder("peer")
         .attempt_timeout(secs(1))
-        .retry(Retry::attempts(2).backoff(Backoff::constant(secs(1)).no_jitter()))
-        .rate_limit(RateLimit::calls(10).wait_up_to(secs(3)))
-        .bulkhead(Bulkhead::calls(1).wait_up_to(secs(5)))
+        .retry(Retry::max_attempts(2).backoff(Backoff::constant(secs(1)).no_jitter()))
+        .rate_limit(RateLimit::calls(10).max_wait(secs(3)))
+        .bulkhead(Bulkhead::max_calls(1).max_wait(secs(5)))
         .build()
         .unwrap();
     // Twice (one second of its own, three for its turn, five for its place), and one between.

@@ -45,7 +45,7 @@ fn prm_4_a_million_calls_through_one_guard_keep_every_promise() {
         .seed(42)
         .call_timeout(secs(10))
         .attempt_timeout(secs(1))
-        .retry(Retry::attempts(3).backoff(Backoff::exponential(millis(50))))
+        .retry(Retry::max_attempts(3).backoff(Backoff::exponential(millis(50))))
         .breaker(Breaker::failure_rate(50).over_time(secs(10)).minimum_calls(20).cooldown(secs(5)).seed(7))
         .build()
         .unwrap();

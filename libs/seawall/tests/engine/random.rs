@@ -39,7 +39,7 @@ impl Parts {
         if self.attempt_timeout {
             builder = builder.attempt_timeout(millis(ATTEMPT_TIMEOUT));
         }
-        let mut retry = Retry::attempts(self.attempts).backoff(Backoff::exponential(millis(50)));
+        let mut retry = Retry::max_attempts(self.attempts).backoff(Backoff::exponential(millis(50)));
         retry = if self.budget {
             retry.budget(Budget::share_of_calls(20).floor_per_second(0.5))
         } else {
@@ -59,12 +59,12 @@ impl Parts {
         }
         if let Some(waits) = self.rate_limit {
             let limit = RateLimit::calls(20).burst(5);
-            builder = builder.rate_limit(if waits { limit.wait_up_to(secs(1)) } else { limit });
+            builder = builder.rate_limit(if waits { limit.max_wait(secs(1)) } else { limit });
         }
         if let Some((calls, waiting)) = self.bulkhead {
-            let bulkhead = Bulkhead::calls(calls);
+            let bulkhead = Bulkhead::max_calls(calls);
             builder = builder.bulkhead(if waiting > 0 {
-                bulkhead.wait_up_to(millis(700)).waiting(waiting)
+                bulkhead.max_wait(millis(700)).max_waiting(waiting)
             } else {
                 bulkhead
             });

@@ -65,7 +65,7 @@ fn eng_13_a_family_is_bounded_and_keeps_open_circuits() {
 #[test]
 fn eng_13_a_family_keeps_what_is_in_use() {
     let registry = Registry::new();
-    let hosts = registry.register_keyed(Guard::builder("hosts").bulkhead(Bulkhead::calls(1)), 2).unwrap();
+    let hosts = registry.register_keyed(Guard::builder("hosts").bulkhead(Bulkhead::max_calls(1)), 2).unwrap();
     let held = hosts.guard("busy");
     let _permit = held.bulkhead().unwrap().try_enter().unwrap();
     for n in 0..100 {
@@ -128,13 +128,13 @@ fn rich(attempts: u32) -> GuardBuilder {
     Guard::builder("peer")
         .attempt_timeout(secs(1))
         .retry(
-            Retry::attempts(attempts)
+            Retry::max_attempts(attempts)
                 .backoff(Backoff::constant(millis(10)).no_jitter())
                 .budget(Budget::share_of_calls(50).floor_per_second(1.0)),
         )
         .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
         .rate_limit(RateLimit::calls(100).per(secs(100)))
-        .bulkhead(Bulkhead::calls(4))
+        .bulkhead(Bulkhead::max_calls(4))
         .hedge(Hedge::after(secs(1)))
         .chaos(Chaos::new().switched_off())
 }
@@ -156,7 +156,7 @@ fn eng_12_a_change_keeps_circuits_budgets_and_permits() {
     let other = rich(5)
         .attempt_timeout(secs(2))
         .breaker(Breaker::consecutive_failures(9).cooldown(secs(60)))
-        .bulkhead(Bulkhead::calls(2))
+        .bulkhead(Bulkhead::max_calls(2))
         .rate_limit(RateLimit::calls(200).per(secs(100)));
     assert!(guard.reconfigure(other.clone()).unwrap());
     assert!(!guard.reconfigure(other).unwrap(), "the same again changes nothing");
@@ -200,7 +200,7 @@ fn eng_12_policies_come_and_go() {
 fn eng_12_a_wrong_change_changes_nothing() {
     let guard = rich(3).build().unwrap();
     let before = guard.explain();
-    let wrong = rich(0).bulkhead(Bulkhead::calls(0)).attempt_timeout(secs(9)).call_timeout(secs(3));
+    let wrong = rich(0).bulkhead(Bulkhead::max_calls(0)).attempt_timeout(secs(9)).call_timeout(secs(3));
     let error = guard.reconfigure(wrong).unwrap_err();
     let paths: Vec<_> = error.problems().iter().map(seawall::Problem::path).collect();
     assert_eq!(paths.len(), 3, "{error}");
@@ -232,9 +232,9 @@ fn eng_12_a_thousand_reloads_under_load() {
         rich(5)
             .attempt_timeout(secs(2))
             .breaker(Breaker::failure_rate(50).over_time(secs(10)))
-            .bulkhead(Bulkhead::calls(9).wait_up_to(secs(1)))
+            .bulkhead(Bulkhead::max_calls(9).max_wait(secs(1)))
             .rate_limit(RateLimit::calls(u32::MAX).per(secs(86_400)).burst(u32::MAX)),
-        Guard::builder("peer").no_retry().bulkhead(Bulkhead::calls(3)),
+        Guard::builder("peer").no_retry().bulkhead(Bulkhead::max_calls(3)),
         rich(2)
             .breaker(Breaker::failure_rate(20).over_calls(50))
             .rate_limit(RateLimit::calls(u32::MAX).per(secs(86_400)).burst(u32::MAX / 2)),
@@ -297,8 +297,11 @@ fn eng_12_probes_that_are_judged_otherwise_begin_anew() {
     let (one, two) = (breaker.admit().unwrap(), breaker.admit().unwrap());
     hands.advance(secs(45));
     one.finish(Outcome::Success);
-    let together =
-        Breaker::consecutive_failures(1).cooldown(secs(10)).judge_probes_together(4).probe_timeout(secs(60));
+    let together = Breaker::consecutive_failures(1)
+        .cooldown(secs(10))
+        .probes(4)
+        .judge_probes_together()
+        .probe_timeout(secs(60));
     guard.reconfigure(Guard::builder("peer").no_retry().breaker(together)).unwrap();
     two.finish(Outcome::Success);
     assert_eq!(breaker.state(), State::HalfOpen, "no probe has failed");

@@ -14,7 +14,7 @@ fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) ->
 }
 
 fn quick(attempts: u32) -> Retry {
-    Retry::attempts(attempts).backoff(Backoff::constant(millis(10)).no_jitter())
+    Retry::max_attempts(attempts).backoff(Backoff::constant(millis(10)).no_jitter())
 }
 
 fn call(hands: &ManualClock, guard: &Guard, safety: Safety, script: &Script) -> Result<(), Error<Fault>> {
@@ -408,7 +408,7 @@ fn eng_3_depth_comes_in_from_elsewhere() {
 #[test]
 fn eng_2_a_back_off_begins_when_the_attempt_ends() {
     let hands = ManualClock::new();
-    let retry = Retry::attempts(2).backoff(Backoff::constant(secs(2)).no_jitter());
+    let retry = Retry::max_attempts(2).backoff(Backoff::constant(secs(2)).no_jitter());
     let guard = guard(&hands, |b| b.call_timeout(secs(60)).retry(retry.clone()));
     let took = |step| {
         let (script, began) = (Script::new(&hands, [step, Step::Ok]), hands.now());
@@ -423,7 +423,7 @@ fn eng_2_a_back_off_begins_when_the_attempt_ends() {
 #[test]
 fn eng_4_tokens_in_a_guard() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| b.retry(quick(3).budget(Budget::tokens(4.0, 1.0))));
+    let guard = guard(&hands, |b| b.retry(quick(3).budget(Budget::tokens(4.0).token_ratio(1.0))));
     let business = Script::new(&hands, [Step::Fail(Fault::business()); 10]);
     (0..10).for_each(|_| assert!(call(&hands, &guard, Safety::Idempotent, &business).is_err()));
     let failing = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);

@@ -148,7 +148,7 @@ async fn tsk_1_work_and_callers_have_deadlines_of_their_own() {
     assert_eq!(hasty.await.unwrap(), Kind::TimedOut);
 
     let began = tokio::time::Instant::now();
-    let guard = Guard::builder("peer").retry(Retry::attempts(1)).build().unwrap();
+    let guard = Guard::builder("peer").retry(Retry::max_attempts(1)).build().unwrap();
     let error =
         guard.call(|_| flights.run("slow".into(), work(&started, secs(60), Ok(1)))).await.unwrap_err();
     assert_eq!(

@@ -54,7 +54,7 @@ fn logged(level: tracing::Level, work: impl FnOnce(&Paper)) {
 }
 
 fn guard(hands: &ManualClock, build: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::attempts(2).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = Retry::max_attempts(2).backoff(Backoff::constant(millis(10)).no_jitter());
     build(Guard::builder("payments").clock(hands.clock()).seed(1).retry(retry).log(Log::default()))
         .build()
         .unwrap()
@@ -361,10 +361,10 @@ fn obs_2_names_are_documented() {
         let registry = Registry::builder().metrics().build();
         let budget = Budget::share_of_calls(10);
         let builder = Guard::builder("all")
-            .retry(Retry::attempts(2).budget(budget))
+            .retry(Retry::max_attempts(2).budget(budget))
             .breaker(Breaker::default())
             .rate_limit(RateLimit::calls(1))
-            .bulkhead(Bulkhead::calls(1));
+            .bulkhead(Bulkhead::max_calls(1));
         registry.register(builder).unwrap();
         registry.record_gauges();
     });

@@ -13,7 +13,7 @@ fn prm_4_many_threads_share_one_guard_through_an_outage() {
         .clock(Clock::system())
         .attempt_timeout(secs(5))
         .retry(
-            Retry::attempts(3)
+            Retry::max_attempts(3)
                 .backoff(Backoff::constant(millis(1)))
                 .budget(Budget::share_of_calls(10).floor_per_second(0.0)),
         )

@@ -71,7 +71,7 @@ fn guarded(
     client: &Client,
     builder: impl Fn(GuardBuilder) -> GuardBuilder,
 ) -> (Guard, Guarded<Client>) {
-    let retry = Retry::attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
     let guard = builder(Guard::builder("tower").clock(hands.clock()).seed(1).retry(retry)).build().unwrap();
     (guard.clone(), GuardLayer::new(guard).layer(client.clone()))
 }
@@ -111,7 +111,7 @@ fn eng_11_readiness_holds_no_permit() {
     let hands = ManualClock::new();
     let client = client(&hands, &[Step::Hang, Step::Hang, Step::Hang]);
     let (guard, mut service) = guarded(&hands, &client, |b| {
-        b.no_retry().bulkhead(Bulkhead::calls(2)).breaker(Breaker::consecutive_failures(1))
+        b.no_retry().bulkhead(Bulkhead::max_calls(2)).breaker(Breaker::consecutive_failures(1))
     });
     let mut cx = Context::from_waker(std::task::Waker::noop());
     for _ in 0..100 {

@@ -38,7 +38,7 @@ impl Parts {
             Shape::Linear => Backoff::linear(time(self.base)),
             Shape::Doubling => Backoff::exponential(time(self.base)),
         };
-        let mut retry = Retry::attempts(self.attempts)
+        let mut retry = Retry::max_attempts(self.attempts)
             .backoff(backoff.cap(time(self.cap)).no_jitter())
             .retry_after_cap(time(self.asked_cap));
         retry = match self.budget {
@@ -48,7 +48,7 @@ impl Parts {
                 retry.budget(budget.floor_per_second(f64::from(floor)))
             }
             Some(BudgetSettings::Tokens { max, hundredths }) => {
-                retry.budget(Budget::tokens(f64::from(max), f64::from(hundredths) / 100.0))
+                retry.budget(Budget::tokens(f64::from(max)).token_ratio(f64::from(hundredths) / 100.0))
             }
         };
         if self.on_rejection {
@@ -69,7 +69,7 @@ impl Parts {
             builder = builder.rate_limit(RateLimit::calls(1).per(time(interval)).burst(burst));
         }
         if let Some(places) = self.places {
-            builder = builder.bulkhead(Bulkhead::calls(places));
+            builder = builder.bulkhead(Bulkhead::max_calls(places));
         }
         builder.build().unwrap()
     }
@@ -97,7 +97,11 @@ fn breaker(circuit: &CircuitSettings) -> Breaker {
         .close_after(circuit.close_after)
         .probe_timeout(time(circuit.lease))
         .scope(if circuit.of_calls { Scope::Call } else { Scope::Attempt });
-    if circuit.doubles { breaker.growing_cooldown(2.0, time(8 * circuit.cooldown)) } else { breaker }
+    if circuit.doubles {
+        breaker.cooldown_growth(2.0).cooldown_max(time(8 * circuit.cooldown))
+    } else {
+        breaker
+    }
 }
 
 /// Makes the call on the real guard. Whatever is due when it is dropped comes too late.
