@@ -158,6 +158,10 @@ impl Classify<Response, HttpError> for ByStatus {
             Err(error) => Some(error.fault()),
         }
     }
+
+    fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(error)
+    }
 }
 
 impl Classify<Opened, HttpError> for ByStatus {
@@ -166,5 +170,9 @@ impl Classify<Opened, HttpError> for ByStatus {
             Ok(opened) => opened.fault(),
             Err(error) => Some(error.fault()),
         }
+    }
+
+    fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(error)
     }
 }

@@ -19,7 +19,7 @@ pub fn time_left(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// How deep in retries the caller is, by its headers. For servers: give it to
-/// [`retries_above`](seawall::Request::retries_above).
+/// [`retries_above`](seawall::CallBuilder::retries_above).
 #[must_use]
 pub fn retry_depth(headers: &HeaderMap) -> Option<u32> {
     number(headers, &SEAWALL_ATTEMPT).map(|depth| u32::try_from(depth).unwrap_or(u32::MAX))

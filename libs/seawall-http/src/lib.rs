@@ -19,7 +19,7 @@ mod tell;
 pub use auth::{Auth, Secret};
 pub use base::Base;
 pub use body::Body;
-pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, Through};
+pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, IntoCall};
 #[cfg(feature = "tls")]
 pub use dial::{BadTls, Tls};
 pub use dial::{Proxy, Resolve, Resolving, Socket};

@@ -225,8 +225,8 @@ impl BodyStream {
     }
 }
 
-pub(crate) fn time_left(deadline: Option<Deadline>, clock: &seawall::Clock) -> Option<Duration> {
-    deadline.map(|deadline| deadline.remaining_on(clock))
+pub(crate) fn time_left(deadline: Option<Deadline>) -> Option<Duration> {
+    deadline.map(|deadline: Deadline| deadline.remaining())
 }
 
 impl HttpBody for BodyStream {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +16,8 @@ pub struct ManualClock(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    /// Itself, for those who sleep on it.
+    this: Weak<Shared>,
     nanos: AtomicU64,
     /// Wall time, less the monotonic time: stepping it must change nothing.
     wall: Mutex<SystemTime>,
@@ -41,7 +43,8 @@ impl ManualClock {
     /// A clock that stands still.
     #[must_use]
     pub fn new() -> Self {
-        ManualClock(Arc::new(Shared {
+        ManualClock(Arc::new_cyclic(|this| Shared {
+            this: this.clone(),
             nanos: AtomicU64::new(START),
             wall: Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)),
             sleepers: Mutex::default(),
@@ -51,7 +54,7 @@ impl ManualClock {
     /// As the clock of a guard, a breaker or a budget.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::custom(Arc::new(self.clone()))
+        Clock::custom(self.0.clone())
     }
 
     /// The time now.
@@ -84,8 +87,7 @@ impl ManualClock {
     /// The wall time now.
     #[must_use]
     pub fn wall(&self) -> SystemTime {
-        let base = *self.0.wall.lock().unwrap_or_else(PoisonError::into_inner);
-        base + self.now().since(Tick::from_nanos(START))
+        Time::wall(&*self.0)
     }
 
     /// How many timers are waiting.
@@ -117,7 +119,24 @@ impl Time for ManualClock {
     }
 
     fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(Sleeper { clock: self.clone(), at, id: None })
+        self.0.sleep_until(at)
+    }
+}
+
+/// On what all clones share, so that every [`Clock`] made of them is one and the same.
+impl Time for Shared {
+    fn now(&self) -> Tick {
+        Tick::from_nanos(self.nanos.load(Ordering::Acquire))
+    }
+
+    fn wall(&self) -> SystemTime {
+        let base = *self.wall.lock().unwrap_or_else(PoisonError::into_inner);
+        base + self.now().since(Tick::from_nanos(START))
+    }
+
+    fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let shared = self.this.upgrade().expect("whoever asks has it");
+        Box::pin(Sleeper { clock: ManualClock(shared), at, id: None })
     }
 }
 

@@ -1,238 +1,240 @@
-//! Two of a kind: one first, the other when it fails.
+//! Several of a kind: one first, the next when it fails.
 #![doc = ""]
 #![doc = include_str!("../docs/failover.md")]
 
 use std::fmt;
-use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{ConfigError, Problems};
-use crate::error::{Error, Kind};
-use crate::fault::{Causes, Classify, Ran};
-use crate::guard::{Attempt, Guard};
+use crate::fallback::Tracked;
+use crate::fault::{Causes, Classifier};
+use crate::guard::{CallBuilder, Deadline, Extras, Guard, Inner, Key, NoDeadLetter, Unhedged};
 use crate::retry::Safety;
 
-/// A primary and a secondary of the same kind: two databases, two regions. Made by [`Failover::new`].
+/// Guards of the same kind, asked in order: two databases, three regions. Made by [`Failover::new`] or [`Failover::of`].
+///
+/// A handle: clones share everything.
 #[derive(Clone)]
 pub struct Failover {
-    primary: Guard,
-    secondary: Guard,
+    sides: Arc<[Guard]>,
+    call_timeout: Option<Duration>,
+    retry_each_side: bool,
     #[cfg(feature = "tracing")]
-    log: Option<crate::telemetry::PairLog>,
+    log: Option<crate::telemetry::FailoverLog>,
 }
 
-/// Which of the two.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Side {
+/// Which of the sides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Side(u32);
+
+impl Side {
     /// The one that is asked first.
-    Primary,
+    pub const PRIMARY: Side = Side(0);
     /// The one that is asked when the first fails.
-    Secondary,
+    pub const SECONDARY: Side = Side(1);
+
+    /// Its place in the order, counted from 0: an index for pools, addresses and the like.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) const fn next(self) -> Self {
+        Side(self.0 + 1)
+    }
 }
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::Primary => "primary",
-            Side::Secondary => "secondary",
-        })
+        match *self {
+            Side::PRIMARY => f.write_str("primary"),
+            Side::SECONDARY => f.write_str("secondary"),
+            Side(index) => write!(f, "side {}", index + 1),
+        }
     }
 }
 
-/// A value, and who gave it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Served<T> {
-    /// The value.
-    pub value: T,
-    /// Who gave it.
-    pub by: Side,
-}
+/// A call of a failover in the making, without anything else.
+type FailoverCall<'f, J = Causes> = CallBuilder<'f, J, Extras<'f, Unhedged, Tracked, NoDeadLetter>>;
 
 impl Failover {
-    /// Each side has a guard of its own; the primary's needs a breaker, or a dead primary would be tried every time.
+    /// A primary and a secondary. Each side has a guard of its own; the primary's needs a breaker, or a dead primary would be
+    /// tried every time.
     pub fn new(primary: Guard, secondary: Guard) -> Result<Self, ConfigError> {
+        Failover::of([primary, secondary])
+    }
+
+    /// Two sides or more, in the order in which they are asked. Every side but the last needs a breaker.
+    pub fn of(sides: impl IntoIterator<Item = Guard>) -> Result<Self, ConfigError> {
+        let sides: Arc<[Guard]> = sides.into_iter().collect();
         let mut problems = Problems::default();
-        problems.refuse_if(primary.breaker().is_none(), "failover.primary", || {
-            "its guard has no breaker, so a dead primary would be waited for every time; add `.breaker(..)`".into()
+        problems.refuse_if(sides.len() < 2, "failover", || {
+            format!("{} sides leave nobody to fail over to; give it two or more", sides.len())
         });
-        problems.into_result(format!("failover from `{}` to `{}`", primary.name(), secondary.name()), ())?;
+        for (index, guard) in sides.iter().enumerate().take(sides.len().saturating_sub(1)) {
+            let side = Side(u32::try_from(index).unwrap_or(u32::MAX));
+            problems.refuse_if(guard.breaker().is_none(), "failover", || {
+                format!(
+                    "the guard `{}` has no breaker, so a dead {side} would be waited for every time; add `.breaker(..)`",
+                    guard.name()
+                )
+            });
+        }
+        let names: Vec<String> = sides.iter().map(|guard| format!("`{}`", guard.name())).collect();
+        problems.into_result(format!("failover over {}", names.join(", ")), ())?;
         Ok(Failover {
-            primary,
-            secondary,
+            sides,
+            call_timeout: None,
+            retry_each_side: false,
             #[cfg(feature = "tracing")]
             log: None,
         })
     }
 
-    /// Writes a log under this name: who answered, each switch to the secondary (a warning), and that both failed (an
+    /// How long a call may take over all its sides. Without it each side takes as long as its own guard allows, and only a
+    /// deadline of the caller bounds all of them.
+    #[must_use]
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = Some(timeout);
+        self
+    }
+
+    /// Every side retries as its guard says, before the next one is asked. By default only the last one does: whoever has
+    /// somebody else to ask does not wait and ask again.
+    #[must_use]
+    pub fn retry_each_side(mut self) -> Self {
+        self.retry_each_side = true;
+        self
+    }
+
+    /// Writes a log under this name: who answered, each switch to the next side (a warning), and that all failed (an
     /// error). Beside it each guard can write its own.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn log(mut self, name: &str, log: &crate::telemetry::Log) -> Self {
-        self.log = Some(crate::telemetry::PairLog::new(name, self.primary.clock().clone(), log));
+        let clock = self.sides[0].clock().clone();
+        self.log = Some(crate::telemetry::FailoverLog::new(name, clock, log));
         self
     }
 
-    /// The guard of a side.
+    /// The guards of its sides, in the order in which they are asked.
     #[must_use]
-    pub fn guard(&self, side: Side) -> &Guard {
-        match side {
-            Side::Primary => &self.primary,
-            Side::Secondary => &self.secondary,
-        }
+    pub fn sides(&self) -> &[Guard] {
+        &self.sides
     }
 
     /// For reads, and for what is the same if it runs twice.
-    pub async fn idempotent<F, Fut, T, E>(&self, operation: F) -> Result<Served<T>, FailoverError<E>>
-    where
-        F: FnMut(Side, Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        Causes: Classify<T, E>,
-    {
-        self.call(Safety::Idempotent, operation).await
+    pub fn idempotent(&self) -> FailoverCall<'_> {
+        self.request().safety(Safety::Idempotent)
     }
 
-    /// For what must not run twice: the secondary is asked only if the primary certainly did nothing.
-    pub async fn once<F, Fut, T, E>(&self, operation: F) -> Result<Served<T>, FailoverError<E>>
-    where
-        F: FnMut(Side, Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        Causes: Classify<T, E>,
-    {
-        self.call(Safety::Once, operation).await
+    /// The peers honour [`Attempt::key`](crate::Attempt::key), which is the same for all attempts on all sides.
+    pub fn keyed(&self) -> FailoverCall<'_> {
+        self.request().keyed()
     }
 
-    async fn call<F, Fut, T, E>(
-        &self,
-        safety: Safety,
-        mut operation: F,
-    ) -> Result<Served<T>, FailoverError<E>>
-    where
-        F: FnMut(Side, Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        Causes: Classify<T, E>,
-    {
-        let diary = self.diary();
-        let request = self.primary.classify(Causes).safety(safety);
-        let primary = match request.call(|attempt| operation(Side::Primary, attempt)).await {
-            Ok(value) => {
-                diary.answered(Side::Primary);
-                return Ok(Served { value, by: Side::Primary });
-            }
-            Err(error) => error,
-        };
-        if !is_worth_asking_the_other(&primary, safety) {
-            return Err(FailoverError { primary, secondary: None });
-        }
-        diary.switches(&primary);
-        let request = self.secondary.classify(Causes).safety(safety);
-        match request.call(|attempt| operation(Side::Secondary, attempt)).await {
-            Ok(value) => {
-                diary.answered(Side::Secondary);
-                Ok(Served { value, by: Side::Secondary })
-            }
-            Err(secondary) => {
-                let error = FailoverError { primary, secondary: Some(secondary) };
-                diary.failed(&error);
-                Err(error)
-            }
-        }
+    /// As [`keyed`](Failover::keyed), with a key of your own.
+    pub fn key(&self, key: Key) -> FailoverCall<'_> {
+        self.request().key(key)
     }
 
-    fn diary(&self) -> Diary<'_> {
-        #[cfg(feature = "tracing")]
-        return Diary(self.log.as_ref().map(|log| (log, log.now())));
-        #[cfg(not(feature = "tracing"))]
-        Diary(std::marker::PhantomData)
+    /// For what must not run twice: the next side is asked only if the one before certainly did nothing.
+    pub fn once(&self) -> FailoverCall<'_> {
+        self.request()
+    }
+
+    /// Judges results by `classify` instead of by their causes.
+    pub fn classify<C>(&self, classify: C) -> FailoverCall<'_, Classifier<C>> {
+        self.request().classify(classify)
+    }
+
+    /// Bounds the call, over all its sides, by a deadline that came from elsewhere.
+    pub fn deadline(&self, deadline: Deadline) -> FailoverCall<'_> {
+        self.request().deadline(deadline)
+    }
+
+    fn request(&self) -> FailoverCall<'_> {
+        CallBuilder::over(self.sides[0].inner(), Extras::new(Tracked, Some(self)))
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.call_timeout
+    }
+
+    pub(crate) fn retries_each_side(&self) -> bool {
+        self.retry_each_side
+    }
+
+    pub(crate) fn inner(&self, side: Side) -> &Inner {
+        self.sides[side.index()].inner()
+    }
+
+    pub(crate) fn is_last(&self, side: Side) -> bool {
+        side.index() + 1 >= self.sides.len()
+    }
+
+    #[cfg(feature = "tracing")]
+    pub(crate) fn diary(&self) -> Diary<'_> {
+        Diary(self.log.as_ref().map(|log| (log, log.now())))
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    #[expect(clippy::unused_self, reason = "it is the same as with a log")]
+    pub(crate) fn diary(&self) -> Diary<'_> {
+        Diary::none()
     }
 }
 
 /// What is written down about one call: nothing, unless somebody asked for a log.
 #[cfg(feature = "tracing")]
-struct Diary<'a>(Option<(&'a crate::telemetry::PairLog, crate::clock::Tick)>);
+pub(crate) struct Diary<'a>(Option<(&'a crate::telemetry::FailoverLog, crate::clock::Tick)>);
 
 #[cfg(feature = "tracing")]
 impl Diary<'_> {
-    fn answered(&self, by: Side) {
+    pub(crate) fn none() -> Self {
+        Diary(None)
+    }
+
+    pub(crate) fn answered(&self, by: Side) {
         if let Some((log, began)) = self.0 {
             log.answered(by, began);
         }
     }
 
-    fn switches<E>(&self, cause: &Error<E>) {
+    pub(crate) fn switches(&self, from: Side, cause: &dyn fmt::Display) {
         if let Some((log, began)) = self.0 {
-            log.switches(began, cause);
+            log.switches(from, began, cause);
         }
     }
 
-    fn failed<E>(&self, cause: &FailoverError<E>) {
+    pub(crate) fn failed(&self, last: Side, cause: &dyn fmt::Display) {
         if let Some((log, began)) = self.0 {
-            log.failed(began, cause);
+            log.failed(last, began, cause);
         }
     }
 }
 
 /// Without `tracing` there is no log.
 #[cfg(not(feature = "tracing"))]
-struct Diary<'a>(std::marker::PhantomData<&'a ()>);
+pub(crate) struct Diary<'a>(std::marker::PhantomData<&'a ()>);
 
 #[cfg(not(feature = "tracing"))]
 #[expect(clippy::unused_self, reason = "it is the same as with a log")]
 impl Diary<'_> {
-    fn answered(&self, _: Side) {}
+    pub(crate) fn none() -> Self {
+        Diary(std::marker::PhantomData)
+    }
 
-    fn switches<E>(&self, _: &Error<E>) {}
+    pub(crate) fn answered(&self, _: Side) {}
 
-    fn failed<E>(&self, _: &FailoverError<E>) {}
+    pub(crate) fn switches(&self, _: Side, _: &dyn fmt::Display) {}
+
+    pub(crate) fn failed(&self, _: Side, _: &dyn fmt::Display) {}
 }
 
 impl fmt::Debug for Failover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failover")
-            .field("primary", &self.primary)
-            .field("secondary", &self.secondary)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Whether the other side may know better: the fault is not the question's, and asking twice is safe.
-fn is_worth_asking_the_other<E>(error: &Error<E>, safety: Safety) -> bool {
-    let safe = safety != Safety::Once || error.ran() == Ran::No;
-    safe && (error.kind() == Kind::Rejected || error.last_fault().is_transient())
-}
-
-/// Why neither side gave a value: the causes of both, where both were asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailoverError<E> {
-    primary: Error<E>,
-    secondary: Option<Error<E>>,
-}
-
-impl<E> FailoverError<E> {
-    /// Why the primary failed.
-    #[must_use]
-    pub fn primary(&self) -> &Error<E> {
-        &self.primary
-    }
-
-    /// Why the secondary failed, if it was asked.
-    #[must_use]
-    pub fn secondary(&self) -> Option<&Error<E>> {
-        self.secondary.as_ref()
-    }
-}
-
-impl<E> fmt::Display for FailoverError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "primary: {}", self.primary)?;
-        match &self.secondary {
-            Some(secondary) => write!(f, "; secondary: {secondary}"),
-            None => f.write_str("; the secondary was not asked"),
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for FailoverError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(self.secondary.as_ref().unwrap_or(&self.primary))
+        f.debug_struct("Failover").field("sides", &self.sides).finish_non_exhaustive()
     }
 }

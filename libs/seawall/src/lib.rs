@@ -48,6 +48,7 @@ pub mod fault;
 pub mod guard;
 #[cfg(feature = "tokio")]
 pub mod hedge;
+mod name;
 pub mod rate;
 #[cfg(feature = "tokio")]
 pub mod registry;
@@ -82,7 +83,7 @@ pub use config::{ConfigError, Percent, Place, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
 #[cfg(feature = "tokio")]
-pub use guard::{Attempt, Call, Deadline, Guard, GuardBuilder, Key, Operation, Request};
+pub use guard::{Attempt, Call, CallBuilder, Deadline, Guard, GuardBuilder, Key, Operation};
 #[cfg(feature = "tokio")]
 pub use hedge::Hedge;
 pub use rate::RateLimit;

@@ -61,7 +61,7 @@ impl HttpClient {
     pub(super) async fn opened(&self, request: &Request, attempt: Attempt) -> Result<Opened, HttpError> {
         let began = self.inner.clock.precise();
         let (head, body) = self.headers(request, Some(attempt), Resend::Once, began, &mut Via::Pool).await?;
-        let left = time_left(attempt.deadline(), &self.inner.clock);
+        let left = time_left(attempt.deadline());
         Ok(Opened { head, body: BodyStream::new(body, self.limit(request), left) })
     }
 
@@ -178,7 +178,7 @@ impl HttpClient {
     fn announce(&self, headers: &mut HeaderMap, attempt: Option<Attempt>) {
         // In a stack of layers nobody tells us of the attempt, but its deadline stands around us.
         let deadline = attempt.map_or_else(Deadline::current, |attempt| attempt.deadline());
-        if let Some(left) = time_left(deadline, &self.inner.clock) {
+        if let Some(left) = time_left(deadline) {
             headers.insert(&SEAWALL_DEADLINE, digits(millis(left)));
         }
         if let Some(attempt) = attempt {

@@ -133,7 +133,7 @@ impl HttpClient {
                 body.give_back();
                 None
             } else {
-                Some(body.into_rest(time_left(deadline, &self.inner.clock)))
+                Some(body.into_rest(time_left(deadline)))
             };
             return Ok(Ended::Faulty(Box::new(Faulty { head, first, rest, deadline })));
         }
@@ -170,7 +170,7 @@ impl HttpClient {
     }
 
     fn is_past(&self, deadline: Option<Deadline>) -> bool {
-        deadline.is_some_and(|deadline| deadline.remaining_on(&self.inner.clock).is_zero())
+        deadline.is_some_and(|deadline| deadline.remaining().is_zero())
     }
 
     /// Whether the time is over while the body of the request is waited for. Whoever makes it is to blame then, and the peer is

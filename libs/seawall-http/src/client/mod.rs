@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::Client;
+use seawall::fault::Classifier;
 use seawall::{Attempt, Clock, Error, Guard};
 
 use crate::body::Outgoing;
@@ -72,7 +73,7 @@ impl HttpClient {
     /// that, and is the result if it was the last: see [`Response::good`].
     pub async fn send<'g>(
         &self,
-        through: impl Through<'g>,
+        through: impl IntoCall<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
@@ -83,7 +84,7 @@ impl HttpClient {
     /// Sends a request once: one attempt, and one send on the wire. For those who have a schedule of their own.
     pub async fn attempt<'g>(
         &self,
-        through: impl Through<'g>,
+        through: impl IntoCall<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
@@ -95,7 +96,7 @@ impl HttpClient {
     /// and so is its place in a bulkhead; the attempt's deadline goes on.
     pub async fn open<'g>(
         &self,
-        through: impl Through<'g>,
+        through: impl IntoCall<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Opened, Error<HttpError>> {
         let request = request.borrow();
@@ -135,26 +136,29 @@ impl HttpClient {
     }
 }
 
-fn terms<'g>(through: impl Through<'g>, request: &Request) -> seawall::Request<'g, ByStatus> {
+fn terms<'g>(
+    through: impl IntoCall<'g>,
+    request: &Request,
+) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
     let terms = through.by_status().safety(request.safety);
     // A body that can't be sent again is sent once.
     if request.is_replayable() { terms } else { terms.single_attempt() }
 }
 
 /// What a request is sent through: a guard, or a call to one in the making.
-pub trait Through<'g> {
+pub trait IntoCall<'g> {
     /// The call, judged by status.
-    fn by_status(self) -> seawall::Request<'g, ByStatus>;
+    fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>>;
 }
 
-impl<'g> Through<'g> for &'g Guard {
-    fn by_status(self) -> seawall::Request<'g, ByStatus> {
+impl<'g> IntoCall<'g> for &'g Guard {
+    fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
         self.classify(ByStatus)
     }
 }
 
-impl<'g, C> Through<'g> for seawall::Request<'g, C> {
-    fn by_status(self) -> seawall::Request<'g, ByStatus> {
+impl<'g, C> IntoCall<'g> for seawall::CallBuilder<'g, C> {
+    fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
         self.classify(ByStatus)
     }
 }

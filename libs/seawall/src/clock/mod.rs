@@ -9,6 +9,8 @@
 //!
 //! Both run on the same monotonic scale, so that a step of the wall clock changes nothing.
 
+mod identity;
+mod rounded;
 mod system;
 mod tick;
 #[cfg(feature = "test-util")]
@@ -16,6 +18,8 @@ mod tokio_time;
 #[cfg(feature = "tsc")]
 mod tsc;
 
+pub(crate) use identity::ClockId;
+pub(crate) use rounded::Rounded;
 pub use tick::Tick;
 pub(crate) use tick::{Unit, from_units, millis_of_units, units};
 
@@ -65,7 +69,7 @@ enum Source {
     Tokio,
     #[cfg(feature = "tsc")]
     Tsc(tsc::Counter),
-    Custom(Arc<dyn Time>),
+    Custom(Arc<dyn Time>, ClockId),
 }
 
 impl Default for Source {
@@ -102,7 +106,28 @@ impl Clock {
     /// A clock of your own.
     #[must_use]
     pub fn custom(time: Arc<dyn Time>) -> Self {
-        Clock(Source::Custom(time))
+        let id = identity::of_custom(&time);
+        Clock(Source::Custom(time, id))
+    }
+
+    /// The clock of tokio, which `tokio::time::pause` and `advance` move.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn tokio() -> Self {
+        Clock(Source::Tokio)
+    }
+
+    /// Which clock it is: ticks of two clocks can't be compared.
+    #[inline]
+    pub(crate) fn id(&self) -> ClockId {
+        match &self.0 {
+            Source::System => ClockId::SYSTEM,
+            #[cfg(feature = "tsc")]
+            Source::Tsc(_) => ClockId::SYSTEM,
+            #[cfg(feature = "test-util")]
+            Source::Tokio => ClockId::TOKIO,
+            Source::Custom(_, id) => *id,
+        }
     }
 
     /// The time now, at most one kernel tick behind.
@@ -115,7 +140,7 @@ impl Clock {
             Source::Tsc(_) => system::coarse(),
             #[cfg(feature = "test-util")]
             Source::Tokio => tokio_time::now(),
-            Source::Custom(time) => time.now(),
+            Source::Custom(time, _) => time.now(),
         }
     }
 
@@ -129,7 +154,7 @@ impl Clock {
             Source::Tsc(_) => system::precise(),
             #[cfg(feature = "test-util")]
             Source::Tokio => tokio_time::now(),
-            Source::Custom(time) => time.now(),
+            Source::Custom(time, _) => time.now(),
         }
     }
 
@@ -162,7 +187,7 @@ impl Clock {
             Source::Tsc(_) => system::wall(),
             #[cfg(feature = "test-util")]
             Source::Tokio => system::wall(),
-            Source::Custom(time) => time.wall(),
+            Source::Custom(time, _) => time.wall(),
         }
     }
 
@@ -175,7 +200,7 @@ impl Clock {
             Source::Tsc(_) => Wait::Tokio(system::instant_of(at)),
             #[cfg(feature = "test-util")]
             Source::Tokio => Wait::Tokio(tokio_time::instant_of(at)),
-            Source::Custom(time) => Wait::Custom(time.sleep_until(at)),
+            Source::Custom(time, _) => Wait::Custom(time.sleep_until(at)),
         }
     }
 }
@@ -185,7 +210,7 @@ impl Clock {
     /// For code that blocks: the custom clock's own future, or `None` where time passes by itself and a thread can sleep.
     pub(crate) fn custom_sleep(&self, at: Tick) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         match &self.0 {
-            Source::Custom(time) => Some(time.sleep_until(at)),
+            Source::Custom(time, _) => Some(time.sleep_until(at)),
             _ => None,
         }
     }
@@ -206,7 +231,7 @@ impl fmt::Debug for Clock {
             Source::Tsc(_) => "Clock::Tsc",
             #[cfg(feature = "test-util")]
             Source::Tokio => "Clock::Tokio",
-            Source::Custom(_) => "Clock::Custom",
+            Source::Custom(..) => "Clock::Custom",
         })
     }
 }

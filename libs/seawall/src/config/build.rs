@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use crate::bulkhead::{Adapt, Bulkhead};
 use crate::chaos::Chaos;
 use crate::config::Percent;
-use crate::fallback::When;
+use crate::fallback::FallbackFilter;
 use crate::fault::{Class, Fault, StatusSet};
 use crate::guard::{Guard, GuardBuilder};
 use crate::hedge::Hedge;
@@ -251,15 +251,15 @@ fn bulkhead(s: &Settings) -> Bulkhead {
 fn hedge(s: &Settings) -> Option<Hedge> {
     match (s.time("hedge.after"), s.share("hedge.percentile"), s.time("hedge.until_known")) {
         (Some(after), ..) => Some(Hedge::after(after)),
-        (None, Some(share), Some(until_known)) => Some(Hedge::percentile(share, until_known)),
+        (None, Some(share), Some(until_known)) => Some(Hedge::percentile(share).until_known(until_known)),
         _ => None,
     }
 }
 
-fn fallback(s: &Settings) -> When {
+fn fallback(s: &Settings) -> FallbackFilter {
     let words = s.words("fallback.on").unwrap_or_default();
-    let when = When::classes(words.iter().filter_map(|word| class(word)));
-    if words.contains(&"rejected") { when.or_rejected() } else { when }
+    let when = FallbackFilter::classes(words.iter().filter_map(|word| class(word)));
+    if words.contains(&"rejected") { when.or_rejections() } else { when }
 }
 
 fn chaos(s: &Settings) -> Chaos {

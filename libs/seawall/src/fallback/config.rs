@@ -7,38 +7,41 @@ use crate::fault::{Class, Verdict};
 ///
 /// By default all but business faults: a declined payment is an answer, and no default value should take its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct When {
+pub struct FallbackFilter {
     classes: Vec<Class>,
     rejections: bool,
 }
 
-impl Default for When {
+impl Default for FallbackFilter {
     fn default() -> Self {
-        When { classes: vec![Class::Io, Class::Timeout, Class::Protocol, Class::System], rejections: true }
+        FallbackFilter {
+            classes: vec![Class::Io, Class::Timeout, Class::Protocol, Class::System],
+            rejections: true,
+        }
     }
 }
 
-impl When {
-    /// Only for faults of these classes, and not for rejections.
+impl FallbackFilter {
+    /// Only faults of these classes, and no rejections.
     #[must_use]
     pub fn classes(classes: impl IntoIterator<Item = Class>) -> Self {
-        When { classes: classes.into_iter().collect(), rejections: false }
+        FallbackFilter { classes: classes.into_iter().collect(), rejections: false }
     }
 
-    /// Only for rejections: circuit open, rate limit, bulkhead full.
+    /// Only rejections: circuit open, rate limit, bulkhead full.
     #[must_use]
-    pub fn rejected() -> Self {
-        When { classes: Vec::new(), rejections: true }
+    pub fn rejections() -> Self {
+        FallbackFilter { classes: Vec::new(), rejections: true }
     }
 
-    /// For rejections too.
+    /// Rejections too.
     #[must_use]
-    pub fn or_rejected(mut self) -> Self {
+    pub fn or_rejections(mut self) -> Self {
         self.rejections = true;
         self
     }
 
-    pub(super) fn covers<E>(&self, error: &Error<E>) -> bool {
+    pub(crate) fn covers<E>(&self, error: &Error<E>) -> bool {
         let fault = error.last_fault();
         if error.kind() == Kind::Rejected || fault.verdict() == Verdict::Rejected {
             return self.rejections;
@@ -48,6 +51,6 @@ impl When {
 }
 
 /// Whether the call was given up although trying again might have helped: what a dead-letter place is for.
-pub(super) fn is_given_up<E>(error: &Error<E>) -> bool {
+pub(crate) fn is_given_up<E>(error: &Error<E>) -> bool {
     matches!(error.kind(), Kind::BudgetDenied | Kind::Exhausted | Kind::TimedOut)
 }

@@ -1,11 +1,17 @@
-//! Something to answer with when there is no answer.
+//! Something to answer with when there is no good answer.
 #![doc = ""]
 #![doc = include_str!("../../docs/fallback.md")]
 
 mod answer;
 mod config;
+mod last_good;
 mod policy;
 
 pub use answer::Answer;
-pub use config::When;
-pub use policy::{AtHand, Elsewhere, Fallback, LastGood, NoSink, OrLastGood, Sink, WithFallback};
+pub use config::FallbackFilter;
+pub(crate) use config::is_given_up;
+pub use last_good::{GoodAnswers, LastGood, LastGoodEntry, LastGoodMap};
+pub use policy::{
+    BlockingFallback, Fallback, Function, LastGoodValue, NoFallback, OtherOperation, OtherValue, Then,
+    Tracked, Value,
+};

@@ -1,205 +1,174 @@
-//! A call with a fallback.
+//! What may stand in for an answer. Each kind is a type, so that a call knows at compile time what it has.
 
-use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use super::answer::Answer;
-use super::config::{When, is_given_up};
+use super::Answer;
+use super::last_good::GoodAnswers;
 use crate::error::Error;
-use crate::event::What;
-use crate::fault::Classify;
-use crate::guard::{Attempt, Request};
 
-/// A call in the making that has something to answer with when it fails. Made by [`Request::or_value`] and its sisters.
-///
-/// The fallback is outermost: it stands in for whatever the guard gave up on, its own timeouts and rejections included.
-#[must_use = "nothing happens until `call`"]
-pub struct WithFallback<'g, C, F, S = NoSink> {
-    request: Request<'g, C>,
-    fallback: F,
-    /// What the guard says, if nothing else is said.
-    when: Option<When>,
-    sink: S,
+/// What a call falls back to. Sealed: made by [`CallBuilder::or_value`](crate::CallBuilder::or_value) and its sisters.
+pub trait Fallback<T, E>: sealed::Sealed {
+    /// What the call returns: the bare value where there is no fallback, an [`Answer`] where there may be one.
+    type Output;
+
+    /// A good answer came.
+    fn remember(&self, _good: &T) {}
+
+    /// The value that stands in, if there is one.
+    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<T>>;
+
+    /// The answer as the call returns it.
+    fn output(answer: Answer<T, E>) -> Self::Output;
 }
 
-/// No dead-letter place.
+/// A fallback that needs no runtime, for calls that block.
+pub trait BlockingFallback<T, E>: Fallback<T, E> {
+    /// The value that stands in, if there is one.
+    fn stand_in_now(self, error: &Error<E>) -> Option<T>;
+}
+
+/// No fallback.
 #[derive(Clone, Copy, Debug)]
-pub struct NoSink;
+pub struct NoFallback;
 
-impl<'g, C, F> WithFallback<'g, C, F> {
-    pub(crate) fn new(request: Request<'g, C>, fallback: F) -> Self {
-        WithFallback { request, fallback, when: None, sink: NoSink }
+/// No fallback, but an [`Answer`] that says who gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracked;
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<T>(pub(crate) T);
+
+/// A function of the error.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<F>(pub(crate) F);
+
+/// A function of the error that may have nothing either.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherValue<F>(pub(crate) F);
+
+/// Another operation.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherOperation<F>(pub(crate) F);
+
+/// The last good value.
+#[derive(Clone, Copy, Debug)]
+pub struct LastGoodValue<L>(pub(crate) L);
+
+/// One fallback, and if that has nothing, another.
+#[derive(Clone, Copy, Debug)]
+pub struct Then<A, B>(pub(crate) A, pub(crate) B);
+
+impl<T, E> Fallback<T, E> for NoFallback {
+    type Output = T;
+
+    async fn stand_in(self, _: &Error<E>) -> Option<T> {
+        None
     }
 
-    /// What was given up (attempts spent, budget denied, out of time) is shown to `sink` before the fallback answers, so
-    /// that it can be kept and tried again later.
-    pub fn dead_letter<E, S: FnOnce(&Error<E>)>(self, sink: S) -> WithFallback<'g, C, F, S> {
-        WithFallback { request: self.request, fallback: self.fallback, when: self.when, sink }
+    fn output(answer: Answer<T, E>) -> T {
+        answer.into_value()
     }
 }
 
-impl<C, F, S> WithFallback<'_, C, F, S> {
-    /// Which failures it stands in for, instead of those that the guard names.
-    pub fn when(mut self, when: When) -> Self {
-        self.when = Some(when);
-        self
+impl<T, E> BlockingFallback<T, E> for NoFallback {
+    fn stand_in_now(self, _: &Error<E>) -> Option<T> {
+        None
     }
+}
 
-    /// Makes the call. Nothing happens until the future is polled.
-    ///
-    /// If there is no fallback for a failure, or the fallback itself has nothing, the error is the call's.
-    pub async fn call<O, Fut, R, T, E>(self, operation: O) -> Result<Answer<T, E>, Error<E>>
-    where
-        O: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        C: Classify<T, E>,
-        F: FnOnce(&Error<E>) -> R,
-        R: Fallback<T>,
-        S: Sink<E>,
-    {
-        // Read before the call, so that a change of settings never meets it halfway.
-        let settings = self.request.inner().settings.newest();
-        let teller = self.request.teller();
-        let error = match self.request.call(operation).await {
-            Ok(value) => return Ok(Answer::real(value)),
-            Err(error) => error,
-        };
-        if is_given_up(&error) {
-            self.sink.take(&error);
-        }
-        if !self.when.as_ref().unwrap_or(settings.fallback_when()).covers(&error) {
-            return Err(error);
-        }
-        match (self.fallback)(&error).value().await {
-            Some(value) => {
-                teller.tell(What::Fallback { fault: error.last_fault() });
-                Ok(Answer::fallback(value, error))
+/// Those that need no runtime: what they do is written once, and awaited where a runtime is.
+macro_rules! at_once {
+    ([$($generics:tt)*] $name:ty, |$this:ident, $error:ident| $value:expr $(, remember = |$kept:ident, $good:ident| $keep:expr)?) => {
+        impl<T, E, $($generics)*> Fallback<T, E> for $name {
+            type Output = Answer<T, E>;
+
+            $(fn remember(&self, $good: &T) {
+                let $kept = self;
+                $keep
+            })?
+
+            async fn stand_in(self, error: &Error<E>) -> Option<T> {
+                self.stand_in_now(error)
             }
-            None => Err(error),
+
+            fn output(answer: Answer<T, E>) -> Answer<T, E> {
+                answer
+            }
+        }
+
+        impl<T, E, $($generics)*> BlockingFallback<T, E> for $name {
+            fn stand_in_now(self, $error: &Error<E>) -> Option<T> {
+                let $this = self;
+                $value
+            }
+        }
+    };
+}
+
+at_once!([] Tracked, |_this, _error| None);
+at_once!([] Value<T>, |this, _error| Some(this.0));
+at_once!([F: FnOnce(&Error<E>) -> T] Function<F>, |this, error| Some((this.0)(error)));
+at_once!([E2, F: FnOnce(&Error<E>) -> Result<T, E2>] OtherValue<F>, |this, error| (this.0)(error).ok());
+at_once!(
+    [L: GoodAnswers<Value = T>] LastGoodValue<L>,
+    |this, _error| this.0.recall(),
+    remember = |this, good| this.0.keep(good)
+);
+
+impl<T, E, E2, F, Fut> Fallback<T, E> for OtherOperation<F>
+where
+    F: FnOnce(&Error<E>) -> Fut,
+    Fut: Future<Output = Result<T, E2>>,
+{
+    type Output = Answer<T, E>;
+
+    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<T>> {
+        let asked = (self.0)(error);
+        async { asked.await.ok() }
+    }
+
+    fn output(answer: Answer<T, E>) -> Answer<T, E> {
+        answer
+    }
+}
+
+impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
+    type Output = Answer<T, E>;
+
+    fn remember(&self, good: &T) {
+        self.0.remember(good);
+        self.1.remember(good);
+    }
+
+    async fn stand_in(self, error: &Error<E>) -> Option<T> {
+        match self.0.stand_in(error).await {
+            Some(value) => Some(value),
+            None => self.1.stand_in(error).await,
         }
     }
-}
 
-impl<C, F, S> fmt::Debug for WithFallback<'_, C, F, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WithFallback").field("when", &self.when).finish_non_exhaustive()
+    fn output(answer: Answer<T, E>) -> Answer<T, E> {
+        answer
     }
 }
 
-/// What a fallback yields: a value at once, or a future of one. Implementation detail of [`WithFallback`].
-pub trait Fallback<T> {
-    /// The value, if there is one.
-    fn value(self) -> impl Future<Output = Option<T>>;
-}
-
-/// A value that is at hand.
-#[derive(Debug)]
-pub struct AtHand<T>(pub(crate) Option<T>);
-
-impl<T> Fallback<T> for AtHand<T> {
-    async fn value(self) -> Option<T> {
-        self.0
+impl<T, E, A: BlockingFallback<T, E>, B: BlockingFallback<T, E>> BlockingFallback<T, E> for Then<A, B> {
+    fn stand_in_now(self, error: &Error<E>) -> Option<T> {
+        self.0.stand_in_now(error).or_else(|| self.1.stand_in_now(error))
     }
 }
 
-/// A value that another operation yields.
-#[derive(Debug)]
-pub struct Elsewhere<Fut>(pub(crate) Fut);
+mod sealed {
+    use super::*;
 
-impl<T, E, Fut: Future<Output = Result<T, E>>> Fallback<T> for Elsewhere<Fut> {
-    async fn value(self) -> Option<T> {
-        self.0.await.ok()
-    }
-}
-
-/// Where what was given up goes. Implementation detail of [`WithFallback`].
-pub trait Sink<E> {
-    /// Takes it.
-    fn take(self, error: &Error<E>);
-}
-
-impl<E> Sink<E> for NoSink {
-    fn take(self, _: &Error<E>) {}
-}
-
-impl<E, S: FnOnce(&Error<E>)> Sink<E> for S {
-    fn take(self, error: &Error<E>) {
-        self(error);
-    }
-}
-
-/// The last good value of something, to answer with when there is no new one.
-///
-/// Keep one beside the guard, for each thing that is asked for. Clones share the value.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use seawall::{Guard, fallback::LastGood};
-/// let rates = Guard::builder("exchange rates").no_retry().build()?;
-/// let last = LastGood::new();
-/// let fresh = rates.idempotent().or_last_good(&last).call(|_| async { std::io::Result::Ok(1.08) }).await?;
-/// assert!(!fresh.is_fallback());
-/// let stale = rates.idempotent().or_last_good(&last).call(|_| async { Err(std::io::Error::other("down")) }).await?;
-/// assert!(stale.is_fallback() && *stale == 1.08);
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct LastGood<T>(Arc<Mutex<Option<T>>>);
-
-impl<T> Clone for LastGood<T> {
-    fn clone(&self) -> Self {
-        LastGood(self.0.clone())
-    }
-}
-
-impl<T> Default for LastGood<T> {
-    fn default() -> Self {
-        LastGood(Arc::default())
-    }
-}
-
-impl<T: Clone> LastGood<T> {
-    /// Nothing yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The value, if there was one.
-    #[must_use]
-    pub fn get(&self) -> Option<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Remembers a value.
-    pub fn set(&self, value: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-    }
-}
-
-/// A call that remembers its good answers and falls back to the last one. Made by [`Request::or_last_good`].
-#[must_use = "nothing happens until `call`"]
-#[derive(Debug)]
-pub struct OrLastGood<'g, 'l, C, T> {
-    pub(crate) request: Request<'g, C>,
-    pub(crate) last: &'l LastGood<T>,
-}
-
-impl<C, T: Clone> OrLastGood<'_, '_, C, T> {
-    /// Makes the call. Nothing happens until the future is polled.
-    pub async fn call<O, Fut, E>(self, operation: O) -> Result<Answer<T, E>, Error<E>>
-    where
-        O: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        C: Classify<T, E>,
-    {
-        let last = self.last;
-        let answer =
-            WithFallback::new(self.request, |_: &Error<E>| AtHand(last.get())).call(operation).await?;
-        if !answer.is_fallback() {
-            last.set((*answer).clone());
-        }
-        Ok(answer)
-    }
+    pub trait Sealed {}
+    impl Sealed for NoFallback {}
+    impl Sealed for Tracked {}
+    impl<T> Sealed for Value<T> {}
+    impl<F> Sealed for Function<F> {}
+    impl<F> Sealed for OtherValue<F> {}
+    impl<F> Sealed for OtherOperation<F> {}
+    impl<L> Sealed for LastGoodValue<L> {}
+    impl<A, B> Sealed for Then<A, B> {}
 }

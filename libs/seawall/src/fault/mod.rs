@@ -5,13 +5,14 @@
 mod classify;
 mod grpc;
 mod http;
+mod judge;
 mod retry_after;
 
-#[cfg(feature = "task")]
-pub(crate) use classify::decided_by_guard;
-pub use classify::{Causes, Classify, Dynamic, Nested};
+pub(crate) use classify::inner_verdict;
+pub use classify::{Causes, Chained, Classify, Dynamic, Nested};
 pub use grpc::Grpc;
 pub use http::{BadStatusSet, StatusSet};
+pub use judge::{Classifier, Judge, OperationError, kind};
 pub use retry_after::{parse_pushback, parse_retry_after};
 
 use std::fmt;
@@ -266,6 +267,14 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// The same fault for a text that says itself when to come back.
+    pub(crate) const fn without_wait(mut self) -> Self {
+        self.retry_after = Wait::NONE;
+        self
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let class = match (self.class, self.verdict) {
@@ -293,7 +302,7 @@ impl fmt::Display for Fault {
         if let Some(wait) = self.retry_after() {
             let who =
                 if self.verdict == Verdict::Rejected { "come back in" } else { "the peer asks to wait" };
-            write!(f, ", {who} {wait:?}")?;
+            write!(f, ", {who} {}", crate::clock::Rounded(wait))?;
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ impl<'g> Run<'g> {
         self.release_unused();
         if !self.retry().is_some_and(|retry| retry.on_rejection) {
             self.settle_call(Outcome::Ignored);
-            return self.end(Kind::Rejected, by, fault, None);
+            return self.end(Kind::Rejected, by, fault);
         }
         self.next(fault, by)
     }

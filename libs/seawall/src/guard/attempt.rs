@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Deadline;
 use crate::chance::{entropy, mix};
 use crate::clock::Tick;
+use crate::failover::Side;
 
 /// What an operation is told about the attempt that it makes. `Copy`, and free unless it is asked.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,10 @@ pub struct Attempt {
     /// Retries by guards further out that led here.
     pub(super) retries_above: u32,
     pub(super) identity: Identity,
-    pub(super) deadline: Tick,
+    pub(super) deadline: Deadline,
     pub(super) started: Tick,
+    pub(super) side: Side,
+    pub(super) hedge: u32,
 }
 
 impl Attempt {
@@ -44,13 +47,25 @@ impl Attempt {
     /// When this attempt will be given up: to be sent along, or taken into a task of its own.
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
-        (self.deadline != Tick::NEVER).then_some(Deadline(self.deadline))
+        (self.deadline.at != Tick::NEVER).then_some(self.deadline)
     }
 
     /// How long this attempt may take, as of its start.
     #[must_use]
     pub fn time_allowed(&self) -> Option<Duration> {
-        self.deadline().map(|deadline| deadline.0.since(self.started))
+        self.deadline().map(|deadline| deadline.at.since(self.started))
+    }
+
+    /// Which hedge this is: 0 for the call's own attempts, 1 for the first attempt that starts beside them, and so on.
+    #[must_use]
+    pub fn hedge(&self) -> u32 {
+        self.hedge
+    }
+
+    /// Which side of a [failover](crate::failover) this attempt asks; the primary, where there is only one.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
     }
 }
 

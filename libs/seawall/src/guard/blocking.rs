@@ -1,20 +1,27 @@
 //! A guard around code that blocks.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use super::call_builder::{CallBuilder, Terms};
 use super::decide::{Next, Run};
-use super::{Attempt, Request};
+use super::extended::{self, BlockingExecutor, Route};
+use super::extras::{DeadLetterSink, IntoExtras};
+use super::progress::Ended;
+use super::{Attempt, Inner};
 use crate::breaker::OnPanic;
 use crate::clock::{Clock, Tick};
-use crate::error::Error;
-use crate::fault::Classify;
+use crate::error::{Error, View};
+use crate::fallback::{BlockingFallback, Fallback};
+use crate::fault::Judge;
 
-impl<C> Request<'_, C> {
-    /// Runs a blocking operation on this thread, with everything that the guard has but one: nobody can interrupt code that
-    /// blocks, so an attempt timeout does not end it. Give [`Attempt::time_allowed`] to whatever blocks. Between attempts,
-    /// and while it waits for a turn or a place, the thread sleeps.
+impl<'g, J, X: IntoExtras<'g>> CallBuilder<'g, J, X> {
+    /// Runs a blocking operation on this thread, with everything that the guard and the call have but two: nobody can
+    /// interrupt code that blocks, so an attempt timeout does not end it, and nothing runs beside it, so there are no hedges.
+    /// Give [`Attempt::time_allowed`] to whatever blocks. Between attempts, and while it waits for a turn or a place, the
+    /// thread sleeps. It needs no runtime.
     ///
     /// Don't call it in async code: it blocks the executor's thread.
     ///
@@ -23,66 +30,77 @@ impl<C> Request<'_, C> {
     /// let disk = Guard::builder("disk").retry(Retry::max_attempts(2)).build()?;
     /// let bytes = disk.idempotent().run(|_attempt| std::fs::read("Cargo.toml"))?;
     /// assert!(!bytes.is_empty());
+    /// let theme = disk.idempotent().or_value(b"light".to_vec()).run(|_| std::fs::read("/no/such/file"));
+    /// # assert!(theme.is_err(), "a file that is not there is an answer");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn run<F, T, E>(self, mut operation: F) -> Result<T, Error<E>>
+    pub fn run<O, T, E, K>(self, operation: O) -> Result<<X::Fallback as Fallback<T, E>>::Output, Error<E>>
     where
-        F: FnMut(Attempt) -> Result<T, E>,
-        C: Classify<T, E>,
+        O: FnMut(Attempt) -> Result<T, E>,
+        J: Judge<T, E, K>,
+        X::Fallback: BlockingFallback<T, E>,
+        X::DeadLetter: DeadLetterSink<E>,
     {
-        let mut run = Run::new(self.guard, self.terms);
-        let mut last = None;
+        let extras = self.extras.into_extras();
+        let route = Route::new(self.guard, self.terms, extras.failover);
+        extended::run(&route, extras, Blocking { operation, judge: self.judge, kind: PhantomData })
+    }
+}
+
+/// One attempt at a time, on this thread.
+struct Blocking<O, J, K> {
+    operation: O,
+    judge: J,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<O, J, K, T, E> BlockingExecutor<T, E> for Blocking<O, J, K>
+where
+    O: FnMut(Attempt) -> Result<T, E>,
+    J: Judge<T, E, K>,
+{
+    const VIEW: View<E> = J::view;
+
+    fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> Ended<T, E> {
+        let mut run = Run::new(guard, terms);
+        let mut last: Option<Result<T, E>> = None;
         let mut next = run.start_attempt();
         loop {
             next = match next {
                 Next::Start => {
+                    last.take_if(|last| last.is_ok());
                     let attempt = run.attempt();
-                    let mut fault = None;
                     let armed = OnPanic(&mut run.ticket);
-                    let result = run.within.run(run.deadline, || {
-                        let result = operation(attempt);
-                        fault = self.classify.classify(&result);
-                        result
-                    });
+                    let result = run.within.run(run.deadline, || (self.operation)(attempt));
+                    let fault = self.judge.judge(&result);
                     armed.disarm();
                     match result {
                         Ok(value) if fault.is_none() => {
                             run.succeeded();
-                            return Ok(value);
+                            return Ended::Good(value);
                         }
-                        result => {
-                            let next = run.answered(fault, None);
-                            match result {
-                                Ok(value) if next == Next::GiveUp => {
-                                    run.answered_after_all();
-                                    return Ok(value);
-                                }
-                                Ok(_) => last = None,
-                                Err(error) => last = Some(error),
-                            }
-                            next
-                        }
+                        result => run.judged::<T, E, J, K>(result, fault, &mut last),
                     }
                 }
                 Next::Again => run.start_attempt(),
                 Next::Wait => {
-                    sleep_until(run.resume_at, &run.guard.clock, |_| Poll::<()>::Pending);
+                    sleep_until(run.resume_at, &guard.clock, |_| Poll::<()>::Pending);
                     run.resumed();
                     run.start_attempt()
                 }
                 Next::Queue => {
-                    let (at, clock) = (run.resume_at, run.guard.clock.clone());
-                    match sleep_until(at, &clock, |cx| run.poll_place(cx)) {
+                    let at = run.resume_at;
+                    match sleep_until(at, &guard.clock, |cx| run.poll_place(cx)) {
                         Some(next) => next,
                         None => run.waited(),
                     }
                 }
                 Next::Hold => {
                     let at = run.suspended().min(run.resume_at);
-                    sleep_until(at, &run.guard.clock, |_| Poll::<()>::Pending);
+                    sleep_until(at, &guard.clock, |_| Poll::<()>::Pending);
                     run.released(at)
                 }
-                Next::GiveUp => return Err(Error { report: run.final_report(), last }),
+                Next::GiveUp => return run.given_up::<T, E, J, K>(last),
             };
         }
     }

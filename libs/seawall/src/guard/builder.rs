@@ -12,8 +12,9 @@ use crate::chaos::Chaos;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::event::{Rejections, Subscribers, Watch};
-use crate::fallback::When;
+use crate::fallback::FallbackFilter;
 use crate::hedge::Hedge;
+use crate::name::Name;
 use crate::rate::RateLimit;
 use crate::retry::Retry;
 use crate::telemetry::Telemetry;
@@ -96,14 +97,14 @@ impl GuardBuilder {
         self
     }
 
-    /// Starts a second attempt for one that takes too long, in calls that say [`hedged`](super::Request::hedged).
+    /// Starts a second attempt for one that takes too long, in calls that say [`hedged`](super::CallBuilder::hedged).
     pub fn hedge(mut self, hedge: Hedge) -> Self {
         self.recipe.hedge = Some(hedge);
         self
     }
 
     /// For which failures the fallbacks of its calls stand in, where a call does not say so itself.
-    pub fn fallback_when(mut self, when: When) -> Self {
+    pub fn fallback_when(mut self, when: FallbackFilter) -> Self {
         self.recipe.fallback_when = when;
         self
     }
@@ -193,7 +194,8 @@ impl GuardBuilder {
         let timeouts = self.recipe.check(&mut problems);
         problems.into_result(format!("guard `{}`", self.name), ())?;
         let seed = self.seed.unwrap_or_else(entropy);
-        let name = self.name.into();
+        let name: Arc<str> = self.name.into();
+        let shown = Name::new(&name);
         let listeners = self.telemetry.listeners(&name, &self.clock);
         let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, self.subscribers));
         let told = watch.clone();
@@ -206,6 +208,7 @@ impl GuardBuilder {
                 settings: Versions::new(settings),
                 rejections: Rejections::new(self.clock.now()),
                 clock: self.clock,
+                name: shown,
                 watch,
                 ground,
             }),

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::admission::{Queued, is_rejection};
-use super::ambient::{Context, forget_below};
+use super::ambient::{Context, tell_spent};
 use super::attempt::{Attempt, Identity};
-use super::request::Terms;
-use super::{Inner, Settings};
+use super::call_builder::Terms;
+use super::{Deadline, Inner, Settings};
 use crate::breaker::{Outcome, Scope, Slot};
 use crate::budget::{RetryBudget, Token};
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::event::What;
-use crate::fault::{Fault, Ran};
+use crate::fault::{Class, Fault, Ran};
 use crate::retry::{self, GiveUp, Safety, Situation};
 use crate::timeout::{Expired, expired};
 
@@ -45,8 +45,6 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
-    /// Whether the call returned an answer that was judged a fault.
-    pub(super) answered_badly: bool,
     /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
@@ -98,7 +96,6 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
-            answered_badly: false,
             began: Tick::NEVER,
             ran: Ran::No,
             ticket: Slot::EMPTY,
@@ -146,11 +143,11 @@ impl<'g> Run<'g> {
         self.attempts += 1;
         self.has_suspended = false;
         self.launched_at = self.now;
-        if let Some(timeout) = settings.timeouts.attempt {
+        if let Some(timeout) = self.terms.attempt_timeout.or(settings.timeouts.attempt) {
             self.attempt_deadline = self.now + timeout;
         }
         self.deadline = self.call_deadline.min(self.attempt_deadline);
-        self.within = self.around.inner(self.attempts - 1, self.may_retry());
+        self.within = self.around.inner(self.attempts - 1, self.may_retry(), self.guard.clock.id());
         if self.is_watched() {
             self.tell(What::Attempt { number: self.attempts });
         }
@@ -164,8 +161,10 @@ impl<'g> Run<'g> {
             number: self.attempts,
             retries_above: self.around.retries(),
             identity: *self.terms.identity.get_or_insert_with(Identity::new),
-            deadline: self.deadline,
+            deadline: Deadline { at: self.deadline, clock: self.guard.clock.id() },
             started: self.now,
+            side: self.terms.side,
+            hedge: self.terms.hedge,
         }
     }
 
@@ -176,19 +175,30 @@ impl<'g> Run<'g> {
         self.settings = Some(settings);
         let (inherited, around) = Context::current();
         self.around = match self.terms.retries_above {
-            Some(depth) => around.told(depth),
+            Some(depth) => around.below(depth),
             None => around,
         };
-        self.call_deadline = inherited.min(self.terms.deadline);
+        self.call_deadline = self.terms.deadline;
+        if inherited != Tick::NEVER {
+            self.inherit(inherited, around);
+        }
         if self.guard.watch.is_on() {
             self.begin_watched();
-        } else if settings.timed || self.call_deadline != Tick::NEVER {
+        } else if settings.timed || self.call_deadline != Tick::NEVER || self.terms.attempt_timeout.is_some()
+        {
             self.now = self.read_clock(settings);
         }
         if let Some(timeout) = settings.timeouts.call {
             self.call_deadline = self.call_deadline.min(self.now + timeout);
         }
         settings
+    }
+
+    /// The deadline of the guard around holds here too, whatever clock that guard goes by.
+    #[cold]
+    fn inherit(&mut self, inherited: Tick, around: Context) {
+        let inherited = around.clock().translate(inherited, &self.guard.clock);
+        self.call_deadline = self.call_deadline.min(inherited);
     }
 
     /// The attempt is under way. Returns when to look again.
@@ -222,15 +232,16 @@ impl<'g> Run<'g> {
         if let Some(budget) = self.budget() {
             budget.succeeded(self.attempts == 1);
         }
-        if self.around.is_inside() {
-            forget_below();
+        if self.around.is_spent() {
+            tell_spent(false);
         }
     }
 
-    /// The attempt ended by itself and was judged.
+    /// The attempt ended by itself and was judged. `from_guard`: whether it passed on the error of a guard further in.
     #[cold]
-    pub(super) fn answered(&mut self, fault: Option<Fault>, ended_below: Option<Tick>) -> Next {
-        if ended_below == Some(self.deadline) {
+    pub(super) fn answered(&mut self, fault: Option<Fault>, from_guard: bool) -> Next {
+        let out_of_time = from_guard || fault.is_some_and(|fault| fault.class() == Class::Timeout);
+        if out_of_time && self.deadline != Tick::NEVER && self.guard.clock.precise() >= self.deadline {
             // A guard further in has come to the deadline that it has from here, a moment before our own timer.
             return self.expired(self.deadline);
         }
@@ -329,7 +340,7 @@ impl<'g> Run<'g> {
                 return self.give_up_at(from, fault);
             }
             self.settle_call(outcome_of(fault));
-            return self.end(Kind::TimedOut, Policy::CallTimeout, fault, None);
+            return self.end(Kind::TimedOut, Policy::CallTimeout, fault);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
         if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
@@ -376,7 +387,7 @@ impl<'g> Run<'g> {
 
     #[inline]
     pub(super) fn read_clock(&self, settings: &Settings) -> Tick {
-        if settings.precise || self.is_watched() {
+        if settings.precise || self.is_watched() || self.terms.attempt_timeout.is_some() {
             self.guard.clock.precise()
         } else {
             self.guard.clock.now()

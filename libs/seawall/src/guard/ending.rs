@@ -1,9 +1,9 @@
 //! How a call ends without a value, and what is said about it.
 
 use super::admission::is_rejection;
-use super::ambient::{forget_below, tell_above};
+use super::ambient::tell_spent;
+use super::call_builder::Role;
 use super::decide::{Next, Run, outcome_of};
-use super::request::Role;
 use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
@@ -29,7 +29,7 @@ impl Run<'_> {
 
     pub(super) fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.settle_call(outcome_of(fault));
-        self.end(kind, decided_by, fault, None)
+        self.end(kind, decided_by, fault)
     }
 
     /// Where the breaker counts calls, the call's end is its outcome.
@@ -41,22 +41,15 @@ impl Run<'_> {
 
     /// The deadline has passed.
     pub(super) fn past_deadline(&mut self, fault: Fault) -> Next {
-        self.end(Kind::TimedOut, Policy::CallTimeout, fault, Some(self.call_deadline))
+        self.end(Kind::TimedOut, Policy::CallTimeout, fault)
     }
 
-    pub(super) fn end(
-        &mut self,
-        kind: Kind,
-        decided_by: Policy,
-        fault: Fault,
-        deadline: Option<Tick>,
-    ) -> Next {
+    pub(super) fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
         self.token = None;
         let report = self.report_of(kind, decided_by, fault);
         if self.is_watched() && self.terms.role != Role::First {
             self.tell_given_up(&report);
         }
-        tell_above(&report, self.report.map_or(fault, |last| last.fault), deadline);
         self.report = Some(report);
         Next::GiveUp
     }
@@ -66,12 +59,13 @@ impl Run<'_> {
         Report { kind, decided_by, ran: self.ran, attempts: self.attempts, fault }
     }
 
-    /// The answer of the peer is returned although it was judged a fault: for a guard around, nothing has failed here.
-    pub(super) fn answered_after_all(&mut self) {
-        self.answered_badly = true;
-        if self.around.is_inside() {
-            forget_below();
-        }
+    /// The answer of the peer is returned although it was judged a fault. A guard around, which may judge it likewise, must
+    /// not spend its retries on what this one has spent its own on.
+    #[cold]
+    pub(super) fn answered_after_all(&self) -> Report {
+        let report = self.final_report();
+        tell_spent(!report.outward().is_transient());
+        report
     }
 
     /// Why the call was given up.

@@ -8,12 +8,16 @@ mod attempt;
 mod blocking;
 mod builder;
 mod call;
+mod call_builder;
 mod decide;
 mod ending;
+mod executors;
 mod explain;
+mod extended;
+mod extras;
 mod operation;
+mod progress;
 mod recipe;
-mod request;
 mod tell;
 mod timer;
 
@@ -27,8 +31,11 @@ pub use ambient::Deadline;
 pub use attempt::{Attempt, Key};
 pub use builder::GuardBuilder;
 pub use call::Call;
+pub use call_builder::CallBuilder;
+pub(crate) use call_builder::Terms;
+pub use extras::{DeadLetterSink, Extras, Hedging, IntoExtras, NoDeadLetter, Plain, Unhedged};
 pub use operation::Operation;
-pub use request::Request;
+pub(crate) use progress::{Ended, Progress};
 pub(crate) use timer::Timer;
 
 use std::fmt;
@@ -44,8 +51,9 @@ use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::error::Error;
 use crate::event::{Events, Rejection, Rejections, Watch, What};
-use crate::fault::{Causes, Classify};
+use crate::fault::{Causes, Classifier, Judge};
 use crate::hedge::Hedger;
+use crate::name::Name;
 use crate::rate::RateLimiter;
 use crate::retry::{self, Safety};
 use crate::timeout::Timeouts;
@@ -85,6 +93,8 @@ pub(crate) struct Inner {
     /// Whom to tell what happens. Knows the guard's name.
     pub(crate) watch: Arc<Watch>,
     pub(crate) rejections: Rejections,
+    /// As errors carry it.
+    pub(crate) name: Name,
     ground: Ground,
 }
 
@@ -129,75 +139,82 @@ impl Guard {
     /// The operation is called once for each attempt. Say more about it first with
     /// [`idempotent`](Guard::idempotent), [`keyed`](Guard::keyed) or [`classify`](Guard::classify).
     #[inline]
-    pub fn call<F, Fut, T, E>(&self, operation: F) -> Call<'_, F, Causes>
+    pub fn call<F, Fut, T, E, K>(&self, operation: F) -> Call<'_, F, Causes, K>
     where
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,
-        Causes: Classify<T, E>,
+        Causes: Judge<T, E, K>,
     {
         self.request().call(operation)
     }
 
     /// Runs one attempt of an operation: everything in the guard but its retries and their budget.
     #[inline]
-    pub fn attempt<F, Fut, T, E>(&self, operation: F) -> Call<'_, F, Causes>
+    pub fn attempt<F, Fut, T, E, K>(&self, operation: F) -> Call<'_, F, Causes, K>
     where
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,
-        Causes: Classify<T, E>,
+        Causes: Judge<T, E, K>,
     {
         self.request().single_attempt().call(operation)
     }
 
-    /// Runs a blocking operation on this thread, with everything that the guard has; see [`Request::run`].
-    pub fn run<F, T, E>(&self, operation: F) -> Result<T, Error<E>>
+    /// Runs a blocking operation on this thread, with everything that the guard has; see [`CallBuilder::run`].
+    pub fn run<F, T, E, K>(&self, operation: F) -> Result<T, Error<E>>
     where
         F: FnMut(Attempt) -> Result<T, E>,
-        Causes: Classify<T, E>,
+        Causes: Judge<T, E, K>,
     {
         self.request().run(operation)
     }
 
+    /// The operation must not run twice, which is what a guard takes for granted: it is retried only when it certainly did
+    /// not run.
+    #[inline]
+    pub fn once(&self) -> CallBuilder<'_> {
+        self.request()
+    }
+
     /// Running the operation twice is the same as running it once.
     #[inline]
-    pub fn idempotent(&self) -> Request<'_> {
+    pub fn idempotent(&self) -> CallBuilder<'_> {
         self.request().safety(Safety::Idempotent)
     }
 
     /// The peer honours [`Attempt::key`], which is the same for all attempts of a call.
     #[inline]
-    pub fn keyed(&self) -> Request<'_> {
+    pub fn keyed(&self) -> CallBuilder<'_> {
         self.request().safety(Safety::Keyed)
     }
 
     /// As [`keyed`](Guard::keyed), with a key of your own, so that a call that is made again after a restart is
     /// still the same call.
-    pub fn key(&self, key: Key) -> Request<'_> {
+    pub fn key(&self, key: Key) -> CallBuilder<'_> {
         self.request().key(key)
     }
 
     /// What the operation is called in logs and events, like `charge`. Says nothing about running it twice.
-    pub fn operation<'g>(&'g self, operation: &'g str) -> Request<'g> {
+    pub fn operation<'g>(&'g self, operation: &'g str) -> CallBuilder<'g> {
         self.request().operation(operation)
     }
 
     /// What the call is about, for logs and events: the order's number, the customer.
-    pub fn about<'g>(&'g self, business_key: &'g str) -> Request<'g> {
+    pub fn about<'g>(&'g self, business_key: &'g str) -> CallBuilder<'g> {
         self.request().about(business_key)
     }
 
     /// Judges results by `classify` instead of by their causes.
-    pub fn classify<C>(&self, classify: C) -> Request<'_, C> {
+    pub fn classify<C>(&self, classify: C) -> CallBuilder<'_, Classifier<C>> {
         self.request().classify(classify)
     }
 
     /// Bounds the call by a deadline that came from elsewhere: another task, a header.
-    pub fn deadline(&self, deadline: Deadline) -> Request<'_> {
+    pub fn deadline(&self, deadline: Deadline) -> CallBuilder<'_> {
         self.request().deadline(deadline)
     }
 
-    fn request(&self) -> Request<'_> {
-        Request::new(&self.inner)
+    fn request(&self) -> CallBuilder<'_> {
+        CallBuilder::new(&self.inner)
     }
 
     /// Its circuit, if it has a breaker.
@@ -297,6 +314,10 @@ impl Guard {
         // Counting alone orders nothing; the last other handle was let go with a release.
         fence(Ordering::Acquire);
         unshared
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
     }
 
     fn settings(&self) -> &Settings {

@@ -4,7 +4,7 @@
 //! working by another recipe with the same state: what both recipes have keeps its windows, tokens, permits and what
 //! it has learned, what is new starts empty, what is gone is gone.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::Settings;
@@ -14,7 +14,7 @@ use crate::bulkhead::{Bulkhead, Gate};
 use crate::chaos::{Chaos, Injector};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
-use crate::fallback::When;
+use crate::fallback::FallbackFilter;
 use crate::hedge::{Hedge, Hedger};
 use crate::rate::{RateLimit, RateLimiter};
 use crate::retry::Retry;
@@ -31,7 +31,7 @@ pub(crate) struct Recipe {
     pub(super) bulkhead: Option<Bulkhead>,
     pub(super) chaos: Option<Chaos>,
     pub(super) hedge: Option<Hedge>,
-    pub(super) fallback_when: When,
+    pub(super) fallback_when: FallbackFilter,
 }
 
 /// What state needs to come to life, the same for all recipes of a guard.
@@ -53,7 +53,7 @@ impl Recipe {
             bulkhead: None,
             chaos: None,
             hedge: None,
-            fallback_when: When::default(),
+            fallback_when: FallbackFilter::default(),
         }
     }
 
@@ -107,11 +107,13 @@ impl Recipe {
         self.retry.as_ref().map_or(1, |retry| retry.settings.attempts)
     }
 
+    /// What pays for retries and hedges. Hedges are paid for whether the guard retries or not.
     fn budget(&self) -> Option<&Budget> {
-        self.retry
-            .as_ref()
-            .filter(|retry| retry.settings.attempts > 1)
-            .and_then(|retry| retry.budget.as_ref())
+        static OF_HEDGES: LazyLock<Budget> = LazyLock::new(Budget::default);
+        match self.retry.as_ref().filter(|retry| retry.settings.attempts > 1) {
+            Some(retry) => retry.budget.as_ref(),
+            None => self.hedge.map(|_| &*OF_HEDGES),
+        }
     }
 
     /// Puts a recipe that was checked to work, with the state of `old` where there is one.
@@ -190,7 +192,7 @@ impl Recipe {
 
 impl Settings {
     /// When the fallback of a call stands in, where the call does not say so itself.
-    pub(crate) fn fallback_when(&self) -> &When {
+    pub(crate) fn fallback_when(&self) -> &FallbackFilter {
         &self.recipe.fallback_when
     }
 }

@@ -1,8 +1,8 @@
 //! What a call tells those who listen to its guard. All of it out of line: most guards have nobody to tell.
 
 use super::Inner;
+use super::call_builder::Role;
 use super::decide::Run;
-use super::request::Role;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::event::{Labels, What};
@@ -50,11 +50,11 @@ impl Run<'_> {
         self.tell_end(What::Succeeded { attempts: self.attempts, took: self.took() });
     }
 
-    /// The second attempt beside this call has answered.
-    pub(super) fn answered_by_hedge(&mut self) {
+    /// A hedge beside this call has answered, after so many hedges.
+    pub(super) fn answered_by_hedge(&mut self, hedges: u32) {
         if self.is_watched() {
             self.tell(What::HedgeWon);
-            self.tell_end(What::Succeeded { attempts: self.attempts + 1, took: self.took() });
+            self.tell_end(What::Succeeded { attempts: self.attempts + hedges, took: self.took() });
         }
     }
 
@@ -66,10 +66,10 @@ impl Run<'_> {
         self.tell(What::Failed { number: self.attempts, fault, took });
     }
 
-    /// No second attempt has answered in its place: it ended as it did.
-    pub(super) fn not_answered_by_hedge(&mut self) {
-        if let (true, Some(report)) = (self.is_watched(), self.report) {
-            self.tell_given_up(&report);
+    /// No hedge has answered in its place: it ended as it did, over all of them as `report` says.
+    pub(super) fn not_answered_by_hedge(&mut self, report: &Report) {
+        if self.is_watched() {
+            self.tell_given_up(report);
         }
     }
 

@@ -1,4 +1,4 @@
-//! When a second attempt starts.
+//! When hedges start, and how many.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,18 @@ use crate::config::{Percent, Problems};
 
 /// A percentile of fewer answers than this is chance.
 pub const SAMPLES_MIN: u64 = 100;
+/// Attempts beside the first: the second one brings most of what there is to gain.
+pub const MAX_HEDGES: u32 = 1;
+/// The delay until a percentile is known.
+pub const UNTIL_KNOWN: Duration = Duration::from_secs(1);
+/// More attempts at once than this are a flood.
+const HEDGES_MAX: u32 = 10;
 
-/// The configuration of hedging: after which delay a second attempt starts beside the first.
+/// The configuration of hedging: after which delay further attempts start beside the first, and how many.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hedge {
     pub(super) delay: Delay,
+    pub(super) max_hedges: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,21 +31,46 @@ impl Hedge {
     /// After this delay.
     #[must_use]
     pub const fn after(delay: Duration) -> Self {
-        Hedge { delay: Delay::Fixed(delay) }
+        Hedge { delay: Delay::Fixed(delay), max_hedges: MAX_HEDGES }
     }
 
     /// When the first attempt has taken longer than this share of the recent answers: at 95, one call in twenty is hedged.
-    /// Until a hundred answers are known, after `until_known`.
+    /// Until a hundred answers are known, after [`until_known`](Hedge::until_known).
     #[must_use]
-    pub fn percentile(share: impl Into<Percent>, until_known: Duration) -> Self {
-        Hedge { delay: Delay::Percentile { share: share.into(), until_known } }
+    pub fn percentile(share: impl Into<Percent>) -> Self {
+        let delay = Delay::Percentile { share: share.into(), until_known: UNTIL_KNOWN };
+        Hedge { delay, max_hedges: MAX_HEDGES }
+    }
+
+    /// The delay until a [`percentile`](Hedge::percentile) is known. A fixed delay is known from the start.
+    #[must_use]
+    pub const fn until_known(mut self, delay: Duration) -> Self {
+        if let Delay::Percentile { share, .. } = self.delay {
+            self.delay = Delay::Percentile { share, until_known: delay };
+        }
+        self
+    }
+
+    /// At most this many attempts beside the first, each one delay after the one before.
+    #[must_use]
+    pub const fn max_hedges(mut self, hedges: u32) -> Self {
+        self.max_hedges = hedges;
+        self
+    }
+
+    /// The delay that is known before there was any answer.
+    pub(crate) const fn first_delay(&self) -> Duration {
+        let (Delay::Fixed(delay) | Delay::Percentile { until_known: delay, .. }) = self.delay;
+        delay
     }
 
     pub(crate) fn check(&self, problems: &mut Problems) {
-        let (Delay::Fixed(delay) | Delay::Percentile { until_known: delay, .. }) = self.delay;
         let path = if matches!(self.delay, Delay::Fixed(_)) { "hedge.after" } else { "hedge.until_known" };
-        problems.refuse_if(delay.is_zero(), path, || {
+        problems.refuse_if(self.first_delay().is_zero(), path, || {
             "a delay of zero doubles every call; wait as long as most answers take".into()
+        });
+        problems.refuse_if(!(1..=HEDGES_MAX).contains(&self.max_hedges), "hedge.max_hedges", || {
+            format!("{} is not between 1 and {HEDGES_MAX}; 1 is usual", self.max_hedges)
         });
         if let Delay::Percentile { share, .. } = self.delay {
             problems.refuse_if(
@@ -52,13 +84,14 @@ impl Hedge {
 
 impl fmt::Display for Hedge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.max_hedges {
+            1 => f.write_str("a second attempt after ")?,
+            hedges => write!(f, "up to {hedges} further attempts, each after ")?,
+        }
         match self.delay {
-            Delay::Fixed(delay) => write!(f, "a second attempt after {delay:?}"),
+            Delay::Fixed(delay) => write!(f, "{delay:?}"),
             Delay::Percentile { share, until_known } => {
-                write!(
-                    f,
-                    "a second attempt after what {share} of the answers take, {until_known:?} until that is known"
-                )
+                write!(f, "what {share} of the answers take, {until_known:?} until that is known")
             }
         }
     }

@@ -37,7 +37,7 @@ proptest! {
 /// ENG-9: the delay is the fixed one until enough is known, and then follows what answers take lately.
 #[test]
 fn eng_9_the_delay_follows_recent_answers() {
-    let hedger = Hedger::new(Hedge::percentile(95, secs(1)));
+    let hedger = Hedger::new(Hedge::percentile(95).until_known(secs(1)));
     (0..SAMPLES_MIN - 1).for_each(|_| hedger.learn(millis(10)));
     assert_eq!(hedger.delay(), secs(1), "not enough is known");
     (0..100).for_each(|number| hedger.learn(if number % 10 == 0 { millis(300) } else { millis(10) }));
@@ -60,8 +60,8 @@ fn eng_11_a_hedge_that_cannot_work_is_refused() {
         problems.into_result("it", ()).expect_err("it can't work").to_string()
     };
     assert!(wrong(Hedge::after(Duration::ZERO)).contains("doubles every call"));
-    assert!(wrong(Hedge::percentile(100, secs(1))).contains("95 hedges one call in twenty"));
-    assert!(wrong(Hedge::percentile(10, secs(1))).contains("10 % is not between 50 %"));
+    assert!(wrong(Hedge::percentile(100)).contains("95 hedges one call in twenty"));
+    assert!(wrong(Hedge::percentile(10)).contains("10 % is not between 50 %"));
 }
 
 /// ENG-9: buckets follow one another without a gap, to the nanosecond.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::failure::Failure;
 use crate::clock::Clock;
 use crate::guard::Timer;
-use crate::guard::ambient::overheard;
+use crate::guard::ambient::alone;
 
 /// Runs `work` until it is done, panics, or has taken longer than `limit`.
 pub(super) async fn bounded<F, Fut>(work: F, limit: Duration, clock: &Clock) -> Result<Fut::Output, Failure>
@@ -25,7 +25,7 @@ where
     let mut timer = pin!(Timer::new());
     poll_fn(|cx| {
         // What is left behind by a panic is dropped and never polled again.
-        match catch_unwind(AssertUnwindSafe(|| overheard(|| work.as_mut().poll(cx)))) {
+        match catch_unwind(AssertUnwindSafe(|| alone(|| work.as_mut().poll(cx)))) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
             Err(panic) => Poll::Ready(Err(Failure::Panicked(message_of(&*panic)))),
             Ok(Poll::Pending) => {

@@ -29,7 +29,7 @@ impl Failure {
     #[cfg(feature = "task")]
     pub(crate) fn of(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let error: Arc<dyn Error + Send + Sync> = Arc::from(error.into());
-        match crate::fault::decided_by_guard(&*error) {
+        match crate::fault::inner_verdict(&*error) {
             Some(fault) => Failure::GivenUp(error, fault),
             None => Failure::Failed(error),
         }

@@ -3,22 +3,22 @@
 #![doc = include_str!("../../docs/telemetry.md")]
 
 #[cfg(feature = "tracing")]
+mod failover;
+#[cfg(feature = "tracing")]
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "tracing")]
-mod pair;
-#[cfg(feature = "tracing")]
 mod sampler;
 
+#[cfg(feature = "tracing")]
+pub(crate) use failover::FailoverLog;
 #[cfg(feature = "tracing")]
 pub use log::{LINES_PER_SECOND, Log};
 #[cfg(feature = "metrics")]
 pub(crate) use metrics::record_gauges;
 #[cfg(feature = "metrics")]
 pub use metrics::{Measure, NAMES, describe};
-#[cfg(feature = "tracing")]
-pub(crate) use pair::PairLog;
 #[cfg(feature = "tracing")]
 pub use sampler::{Millis, Sampler};
 

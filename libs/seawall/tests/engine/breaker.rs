@@ -157,7 +157,7 @@ fn eng_1_business_faults_leave_the_circuit_alone() {
             (error.kind(), error.decided_by(), error.attempts()),
             (Kind::Failed, Policy::Operation, 1)
         );
-        assert_eq!(error.to_string(), "failed after 1 attempt: business fault (http 422)");
+        assert_eq!(error.to_string(), "peer: failed after 1 attempt: business fault (http 422)");
     }
     assert_eq!(guard.breaker().unwrap().state(), State::Closed);
     let unexpected = Script::new(&hands, [Step::Fail(Fault::system())]);

@@ -36,7 +36,7 @@ async fn eng_7_a_call_never_outlives_its_deadline() {
     let error = result.unwrap_err();
     assert_eq!((error.kind(), error.decided_by()), (Kind::TimedOut, Policy::CallTimeout));
     assert_eq!((error.ran(), error.attempts()), (Ran::Unknown, 1));
-    assert_eq!(error.to_string(), "call timeout ran out after 1 attempt, last: timeout");
+    assert_eq!(error.to_string(), "slow: call timeout ran out after 1 attempt, last: timeout");
 }
 
 /// ENG-7: an attempt that hangs is given up in time for another one.

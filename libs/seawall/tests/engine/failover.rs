@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use seawall::breaker::State;
-use seawall::failover::{Failover, FailoverError, Served, Side};
-use seawall::{Breaker, Fault, Guard, Kind, Ran, secs};
+use seawall::failover::{Failover, Side};
+use seawall::fallback::Answer;
+use seawall::{Attempt, Breaker, Error, Fault, Guard, Kind, Ran, secs};
 use seawall_testkit::{ManualClock, run};
 
 fn failover(hands: &ManualClock) -> Failover {
@@ -21,7 +22,7 @@ fn failover(hands: &ManualClock) -> Failover {
     Failover::new(side("primary"), side("secondary")).unwrap()
 }
 
-type Outcome = (Result<Served<&'static str>, FailoverError<Fault>>, Vec<Side>);
+type Outcome = (Result<Answer<&'static str, Fault>, Error<Fault>>, Vec<Side>);
 
 fn ask(
     hands: &ManualClock,
@@ -31,13 +32,16 @@ fn ask(
     secondary: Option<Fault>,
 ) -> Outcome {
     let asked = RefCell::new(Vec::new());
-    let operation = |side: Side, _| {
-        asked.borrow_mut().push(side);
-        let fault = if side == Side::Primary { primary } else { secondary };
+    let operation = |attempt: Attempt| {
+        asked.borrow_mut().push(attempt.side());
+        let fault = if attempt.side() == Side::PRIMARY { primary } else { secondary };
         std::future::ready(fault.map_or(Ok("answer"), Err))
     };
-    let result =
-        if once { run(hands, failover.once(operation)) } else { run(hands, failover.idempotent(operation)) };
+    let result = if once {
+        run(hands, failover.once().call(operation))
+    } else {
+        run(hands, failover.idempotent().call(operation))
+    };
     (result, asked.into_inner())
 }
 
@@ -47,12 +51,12 @@ fn eng_14_the_secondary_is_asked_on_transient_faults_only() {
     let hands = ManualClock::new();
     let by = |primary| {
         let (result, asked) = ask(&hands, &failover(&hands), false, primary, None);
-        (result.ok().map(|served| served.by), asked.len())
+        (result.ok().map(|served| served.side()), asked.len())
     };
-    assert_eq!(by(None), (Some(Side::Primary), 1));
+    assert_eq!(by(None), (Some(Side::PRIMARY), 1));
     for fault in [Fault::io(), Fault::timeout(), Fault::protocol(), Fault::throttled(), Fault::unreachable()]
     {
-        assert_eq!(by(Some(fault)), (Some(Side::Secondary), 2), "{fault}");
+        assert_eq!(by(Some(fault)), (Some(Side::SECONDARY), 2), "{fault}");
     }
     for fault in [Fault::business(), Fault::system(), Fault::of_http(501).unwrap()] {
         assert_eq!(by(Some(fault)), (None, 1), "{fault}");
@@ -63,8 +67,9 @@ fn eng_14_the_secondary_is_asked_on_transient_faults_only() {
 #[test]
 fn eng_14_a_write_goes_to_the_secondary_only_if_the_primary_did_nothing() {
     let hands = ManualClock::new();
-    let by = |fault| ask(&hands, &failover(&hands), true, Some(fault), None).0.ok().map(|served| served.by);
-    assert_eq!(by(Fault::unreachable()), Some(Side::Secondary));
+    let by =
+        |fault| ask(&hands, &failover(&hands), true, Some(fault), None).0.ok().map(|served| served.side());
+    assert_eq!(by(Fault::unreachable()), Some(Side::SECONDARY));
     assert_eq!(by(Fault::io()), None);
     assert_eq!(by(Fault::timeout()), None);
 }
@@ -76,14 +81,14 @@ fn eng_14_a_dead_primary_is_not_tried_every_time() {
     let failover = failover(&hands);
     let tried = |calls: u32, primary: Option<Fault>| {
         let asked = (0..calls).flat_map(|_| ask(&hands, &failover, false, primary, None).1);
-        asked.filter(|side| *side == Side::Primary).count()
+        asked.filter(|side| *side == Side::PRIMARY).count()
     };
     assert_eq!(tried(100, Some(Fault::io())), 3, "until its circuit opens");
     let (served, _) = ask(&hands, &failover, true, None, None);
-    assert_eq!(served.unwrap().by, Side::Secondary, "a refusal means that the primary did nothing");
+    assert_eq!(served.unwrap().side(), Side::SECONDARY, "a refusal means that the primary did nothing");
     hands.advance(secs(31));
     assert_eq!(tried(10, None), 10, "it is back");
-    assert_eq!(failover.guard(Side::Primary).breaker().unwrap().state(), State::Closed);
+    assert_eq!(failover.sides()[0].breaker().unwrap().state(), State::Closed);
 }
 
 /// ENG-14: both failing reports both causes.
@@ -92,12 +97,10 @@ fn eng_14_both_failing_reports_both_causes() {
     let hands = ManualClock::new();
     let (result, asked) = ask(&hands, &failover(&hands), false, Some(Fault::timeout()), Some(Fault::io()));
     let error = result.unwrap_err();
-    assert_eq!(asked, [Side::Primary, Side::Secondary]);
-    assert_eq!(error.primary().last_fault(), Fault::timeout());
-    assert_eq!(
-        error.secondary().map(|error| (error.kind(), error.ran())),
-        Some((Kind::Failed, Ran::Unknown))
-    );
+    assert_eq!(asked, [Side::PRIMARY, Side::SECONDARY]);
+    assert_eq!(error.first().last_fault(), Fault::timeout());
+    assert_eq!((error.kind(), error.ran(), error.last_fault()), (Kind::Failed, Ran::Unknown, Fault::io()));
+    assert_eq!((error.guard(), error.first().guard(), error.attempts()), ("secondary", "primary", 2));
     assert_eq!(
         error.to_string(),
         "primary: failed after 1 attempt: timeout; secondary: failed after 1 attempt: i/o fault"
@@ -111,7 +114,7 @@ fn eng_14_a_primary_without_a_breaker_is_refused() {
     let error = Failover::new(bare("a"), bare("b")).unwrap_err().to_string();
     assert!(
         error
-            .starts_with("failover from `a` to `b` can't work\n  failover.primary: its guard has no breaker"),
+            .starts_with("failover over `a`, `b` can't work\n  failover: the guard `a` has no breaker, so a dead primary would"),
         "{error}"
     );
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::task::Poll;
 
-use seawall::fallback::{LastGood, When};
+use seawall::fallback::{FallbackFilter, LastGood};
 use seawall::{Backoff, Breaker, Class, Error, Fault, Guard, Kind, Retry, millis, secs};
 use seawall_testkit::{ManualClock, Script, Step, drop_at_every_poll, poll_once, run};
 
@@ -40,24 +40,24 @@ fn eng_10_only_chosen_failures_have_a_fallback() {
     let hands = ManualClock::new();
     let guard = guard(&hands);
     let attempts = |error: &Error<Fault>| error.attempts();
-    let call = |when: Option<When>, fault: Fault| {
+    let call = |when: Option<FallbackFilter>, fault: Fault| {
         let request = guard.idempotent().or_else(attempts);
         let request = if let Some(when) = when { request.when(when) } else { request };
         run(&hands, request.call(move |_| fail(fault))).ok().map(|answer| *answer)
     };
     assert_eq!(call(None, Fault::io()), Some(2));
     assert_eq!(call(None, Fault::business()), None, "the peer's word stands");
-    assert_eq!(call(Some(When::classes([Class::Business])), Fault::business()), Some(1));
-    assert_eq!(call(Some(When::classes([Class::Timeout])), Fault::io()), None);
-    assert_eq!(call(Some(When::rejected()), Fault::io()), None);
+    assert_eq!(call(Some(FallbackFilter::classes([Class::Business])), Fault::business()), Some(1));
+    assert_eq!(call(Some(FallbackFilter::classes([Class::Timeout])), Fault::io()), None);
+    assert_eq!(call(Some(FallbackFilter::rejections()), Fault::io()), None);
     guard.breaker().unwrap().force_open("down");
-    assert_eq!(call(Some(When::rejected()), Fault::io()), Some(0));
+    assert_eq!(call(Some(FallbackFilter::rejections()), Fault::io()), Some(0));
     assert_eq!(
-        call(Some(When::classes([Class::Io])), Fault::io()),
+        call(Some(FallbackFilter::classes([Class::Io])), Fault::io()),
         None,
         "a rejection is no fault of the peer"
     );
-    assert_eq!(call(Some(When::classes([Class::Io]).or_rejected()), Fault::io()), Some(0));
+    assert_eq!(call(Some(FallbackFilter::classes([Class::Io]).or_rejections()), Fault::io()), Some(0));
     assert_eq!(call(None, Fault::io()), Some(0));
 }
 
@@ -153,10 +153,11 @@ fn prm_4_a_call_with_a_fallback_dropped_at_any_poll_leaves_nothing() {
 /// ENG-10: a guard can say for which failures its fallbacks stand in; a call that says otherwise wins.
 #[tokio::test(start_paused = true)]
 async fn eng_10_the_guard_says_when_and_the_call_may_say_otherwise() {
-    let guard = Guard::builder("picky").no_retry().fallback_when(When::rejected()).build().unwrap();
+    let guard =
+        Guard::builder("picky").no_retry().fallback_when(FallbackFilter::rejections()).build().unwrap();
     let failing = |_| async { Err::<u32, _>(std::io::Error::other("down")) };
     assert!(guard.idempotent().or_value(7).call(failing).await.is_err());
-    let answer = guard.idempotent().or_value(7).when(When::default()).call(failing).await.unwrap();
+    let answer = guard.idempotent().or_value(7).when(FallbackFilter::default()).call(failing).await.unwrap();
     assert!(answer.is_fallback());
 }
 
@@ -165,12 +166,12 @@ async fn eng_10_the_guard_says_when_and_the_call_may_say_otherwise() {
 fn eng_12_a_call_under_way_keeps_its_fallback() {
     let hands = ManualClock::new();
     let make = |when| Guard::builder("peer").no_retry().fallback_when(when);
-    let guard = make(When::default()).clock(hands.clock()).build().unwrap();
+    let guard = make(FallbackFilter::default()).clock(hands.clock()).build().unwrap();
     let script = Script::new(&hands, [Step::FailAfter(secs(1), Fault::io())]);
     let call = guard.idempotent().or_value(()).call(|attempt| script.attempt(attempt));
     let mut call = std::pin::pin!(call);
     assert!(poll_once(call.as_mut()).is_pending());
-    guard.reconfigure(make(When::rejected())).unwrap();
+    guard.reconfigure(make(FallbackFilter::rejections())).unwrap();
     hands.advance(secs(2));
     assert!(matches!(poll_once(call.as_mut()), Poll::Ready(Ok(answer)) if answer.is_fallback()));
 }

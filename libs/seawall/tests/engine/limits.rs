@@ -41,7 +41,7 @@ fn eng_6_a_full_bulkhead_rejects_and_the_breaker_ignores_it() {
         let error = call(&hands, &guard, &script).unwrap_err();
         assert_eq!((error.kind(), error.decided_by()), (Kind::Rejected, Policy::Bulkhead));
         assert_eq!((error.ran(), error.attempts(), error.retry_after()), (Ran::No, 0, None));
-        assert_eq!(error.to_string(), "rejected by the bulkhead after no attempt");
+        assert_eq!(error.to_string(), "peer: rejected by the bulkhead after no attempt");
     }
     assert_eq!(guard.breaker().unwrap().state(), State::Closed);
     drop(under_way);

@@ -60,7 +60,7 @@ fn eng_3_a_call_that_must_not_run_twice_is_sent_again_only_if_it_did_not_run() {
     let error = call(&hands, &guard, Safety::Once, &reset).unwrap_err();
     assert_eq!(reset.attempts(), 1);
     assert_eq!((error.kind(), error.decided_by(), error.ran()), (Kind::Failed, Policy::Retry, Ran::Unknown));
-    assert_eq!(error.to_string(), "failed, and repeating it is not declared safe: i/o fault");
+    assert_eq!(error.to_string(), "peer: failed, and repeating it is not declared safe: i/o fault");
 }
 
 /// ENG-3: exhausted retries carry the number of attempts and the last fault; of all attempts the most doubtful decides
@@ -73,7 +73,7 @@ fn eng_3_exhausted_retries_say_what_happened() {
     let error = call(&hands, &guard(&hands, |b| b.retry(quick(3))), Safety::Idempotent, &script).unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (Kind::Exhausted, 3));
     assert_eq!((error.last_fault(), error.ran()), (Fault::unreachable(), Ran::Unknown));
-    assert_eq!(error.to_string(), "gave up after 3 attempts: i/o fault");
+    assert_eq!(error.to_string(), "peer: gave up after 3 attempts: i/o fault");
     assert_eq!(error.into_last(), Some(Fault::unreachable()));
 }
 
@@ -85,7 +85,7 @@ fn eng_4_a_denied_retry_says_so() {
     let script = Script::new(&hands, [Step::Fail(Fault::io())]);
     let error = call(&hands, &guard, Safety::Idempotent, &script).unwrap_err();
     assert_eq!((error.kind(), error.decided_by(), error.attempts()), (Kind::BudgetDenied, Policy::Budget, 1));
-    assert_eq!(error.to_string(), "gave up after 1 attempt, the retry budget is spent: i/o fault");
+    assert_eq!(error.to_string(), "peer: gave up after 1 attempt, the retry budget is spent: i/o fault");
     assert_eq!(guard.budget().unwrap().denied(), 1);
 }
 
@@ -131,7 +131,7 @@ fn eng_3_a_local_rejection_is_not_retried_unless_asked_for() {
     assert_eq!((error.kind(), error.attempts(), error.ran()), (Kind::Rejected, 0, Ran::No));
     assert!(error.retry_after().unwrap() > secs(4));
     assert!(
-        error.to_string().starts_with("rejected by the breaker after no attempt; try again in 4.9"),
+        error.to_string().starts_with("peer: rejected by the breaker after no attempt; try again in 5s"),
         "{error}"
     );
 
@@ -377,7 +377,7 @@ fn eng_3_retries_are_not_left_to_somebody_who_may_not() {
         let inner = guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3).leave_to_outer()));
         let script = Script::new(&hands, [Step::Fail(Fault::io()), Step::Ok]);
         let operation = async |_| inner.idempotent().call(|attempt| script.attempt(attempt)).await;
-        let request = if idempotent { outer.idempotent() } else { outer.classify(fault::Causes) };
+        let request = if idempotent { outer.idempotent() } else { outer.once() };
         let _ = run(&hands, request.call(operation));
         script.told().iter().map(Attempt::depth).collect::<Vec<_>>()
     };

@@ -1,0 +1,206 @@
+//! A call with extras: over all sides, to the dead-letter place, to the fallback.
+
+use std::future::Future;
+
+use super::Inner;
+use super::call_builder::Terms;
+use super::extras::{DeadLetterSink, Extras};
+use super::progress::Ended;
+use crate::error::{Error, Kind, View};
+use crate::event::What;
+use crate::failover::{Failover, Side};
+use crate::fallback::{Answer, BlockingFallback, Fallback, FallbackFilter, is_given_up};
+use crate::fault::Ran;
+
+/// Runs the operation of a call through one guard.
+pub(crate) trait Executor<T, E> {
+    /// How an error of the operation is seen as an error.
+    const VIEW: View<E>;
+
+    fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> impl Future<Output = Ended<T, E>>;
+}
+
+/// Runs the operation of a call that blocks through one guard.
+pub(crate) trait BlockingExecutor<T, E> {
+    const VIEW: View<E>;
+
+    fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> Ended<T, E>;
+}
+
+/// What a call knows that does not depend on its types.
+pub(super) struct Route<'g> {
+    guard: &'g Inner,
+    terms: Terms<'g>,
+    failover: Option<&'g Failover>,
+    log: crate::failover::Diary<'g>,
+}
+
+/// A failure, with the answer that was judged one if there is one.
+struct Failure<T, E> {
+    error: Error<E>,
+    answer: Option<T>,
+}
+
+/// Where a call has come to after one side.
+enum Step<T, E> {
+    Done(T),
+    /// The next side may know better.
+    Next(Error<E>),
+    Failed(Failure<T, E>),
+}
+
+impl<'g> Route<'g> {
+    pub(super) fn new(guard: &'g Inner, mut terms: Terms<'g>, failover: Option<&'g Failover>) -> Self {
+        let log = failover.map_or_else(crate::failover::Diary::none, Failover::diary);
+        if let Some(timeout) = failover.and_then(Failover::timeout) {
+            terms.deadline = terms.deadline.min(guard.clock.precise() + timeout);
+        }
+        Route { guard, terms, failover, log }
+    }
+
+    /// The guard and the terms of one side.
+    fn side(&self, side: Side) -> (&'g Inner, Terms<'g>) {
+        let Some(failover) = self.failover else { return (self.guard, self.terms) };
+        let guard = failover.inner(side);
+        let mut terms = Terms { side, ..self.terms };
+        terms.deadline = self.guard.clock.id().translate(terms.deadline, &guard.clock);
+        // Whoever has somebody else to ask does not wait and ask again.
+        terms.single |= !failover.is_last(side) && !failover.retries_each_side();
+        (guard, terms)
+    }
+
+    /// What follows from how the call through one side ended.
+    fn after<T, E>(
+        &self,
+        side: Side,
+        ended: Ended<T, E>,
+        previous: Option<Error<E>>,
+        view: View<E>,
+    ) -> Step<T, E> {
+        let (mut error, answer) = match ended {
+            Ended::Good(value) => {
+                self.log.answered(side);
+                return Step::Done(value);
+            }
+            Ended::Bad(value, report) => {
+                (Error::new(report, self.side(side).0.name.clone(), None, view), Some(value))
+            }
+            Ended::Failed(error) => (error, None),
+        };
+        let next_may_know = self.failover.is_some_and(|failover| !failover.is_last(side))
+            && self.is_worth_asking_the_next(&error);
+        if let Some(previous) = previous {
+            error = error.after(previous);
+        }
+        if next_may_know {
+            self.log.switches(side, &error);
+            return Step::Next(error);
+        }
+        if self.failover.is_some() && answer.is_none() {
+            self.log.failed(side, &error);
+        }
+        Step::Failed(Failure { error, answer })
+    }
+
+    /// Whether the next side may know better: the fault is not the question's, asking twice is safe, and there is time.
+    fn is_worth_asking_the_next<E>(&self, error: &Error<E>) -> bool {
+        let safe = self.terms.may_run_twice() || error.ran() == Ran::No;
+        let helps = error.kind() == Kind::Rejected || error.last_fault().is_transient();
+        safe && helps && self.guard.clock.precise() < self.terms.deadline
+    }
+
+    fn fallback_filter<'a>(&self, when: Option<&'a FallbackFilter>) -> &'a FallbackFilter
+    where
+        'g: 'a,
+    {
+        when.unwrap_or_else(|| self.guard.settings.newest().fallback_when())
+    }
+}
+
+/// What the call returns where nothing stands in: the peer's answer, judged as it was, or the error.
+fn unaided<T, E, F: Fallback<T, E>>(failure: Failure<T, E>, side: Side) -> Result<F::Output, Error<E>> {
+    match failure.answer {
+        Some(value) => Ok(F::output(Answer::judged(value, side, failure.error.last_fault()))),
+        None => Err(failure.error),
+    }
+}
+
+/// Makes a call with extras.
+pub(super) async fn call<T, E, X, H, F, D>(
+    route: Route<'_>,
+    extras: Extras<'_, H, F, D>,
+    mut executor: X,
+) -> Result<F::Output, Error<E>>
+where
+    X: Executor<T, E>,
+    F: Fallback<T, E>,
+    D: DeadLetterSink<E>,
+{
+    let filter = route.fallback_filter(extras.when.as_ref()).clone();
+    let mut previous = None;
+    let mut side = Side::PRIMARY;
+    let failure = loop {
+        let (guard, terms) = route.side(side);
+        let ended = executor.execute(guard, terms).await;
+        match route.after(side, ended, previous.take(), X::VIEW) {
+            Step::Done(value) => {
+                extras.fallback.remember(&value);
+                return Ok(F::output(Answer::real(value, side)));
+            }
+            Step::Next(error) => previous = Some(error),
+            Step::Failed(failure) => break failure,
+        }
+        side = side.next();
+    };
+    if is_given_up(&failure.error) {
+        extras.dead_letter.take(&failure.error);
+    }
+    if filter.covers(&failure.error)
+        && let Some(value) = extras.fallback.stand_in(&failure.error).await
+    {
+        let fault = failure.error.last_fault();
+        route.terms.teller(route.guard).tell(What::Fallback { fault });
+        return Ok(F::output(Answer::fallback(value, side, failure.error)));
+    }
+    unaided::<T, E, F>(failure, side)
+}
+
+/// As [`call`], for an operation that blocks.
+pub(super) fn run<T, E, X, H, F, D>(
+    route: &Route<'_>,
+    extras: Extras<'_, H, F, D>,
+    mut executor: X,
+) -> Result<F::Output, Error<E>>
+where
+    X: BlockingExecutor<T, E>,
+    F: BlockingFallback<T, E>,
+    D: DeadLetterSink<E>,
+{
+    let filter = route.fallback_filter(extras.when.as_ref()).clone();
+    let mut previous = None;
+    let mut side = Side::PRIMARY;
+    let failure = loop {
+        let (guard, terms) = route.side(side);
+        let ended = executor.execute(guard, terms);
+        match route.after(side, ended, previous.take(), X::VIEW) {
+            Step::Done(value) => {
+                extras.fallback.remember(&value);
+                return Ok(F::output(Answer::real(value, side)));
+            }
+            Step::Next(error) => previous = Some(error),
+            Step::Failed(failure) => break failure,
+        }
+        side = side.next();
+    };
+    if is_given_up(&failure.error) {
+        extras.dead_letter.take(&failure.error);
+    }
+    if filter.covers(&failure.error)
+        && let Some(value) = extras.fallback.stand_in_now(&failure.error)
+    {
+        let fault = failure.error.last_fault();
+        route.terms.teller(route.guard).tell(What::Fallback { fault });
+        return Ok(F::output(Answer::fallback(value, side, failure.error)));
+    }
+    unaided::<T, E, F>(failure, side)
+}
