@@ -9,7 +9,7 @@ use super::call_builder::{CallBuilder, Terms};
 use super::decide::{Next, Run};
 use super::extended::{self, BlockingExecutor, Route};
 use super::extras::{DeadLetterSink, IntoExtras};
-use super::progress::Ended;
+use super::progress::{Ended, Last};
 use super::{Attempt, Inner};
 use crate::breaker::OnPanic;
 use crate::clock::{Clock, Tick};
@@ -63,7 +63,7 @@ where
 
     fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> Ended<T, E> {
         let mut run = Run::new(guard, terms);
-        let mut last: Option<Result<T, E>> = None;
+        let mut last: Last<T, E> = None;
         let mut next = run.start_attempt();
         loop {
             next = match next {

@@ -47,7 +47,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         Poll::Ready(match ready!(this.progress.poll_with(this.operation, this.judge, cx)) {
-            Ended::Good(value) | Ended::Bad(value, _) => Ok(value),
+            Ended::Good(value) | Ended::Bad { value, .. } => Ok(value),
             Ended::Failed(error) => Err(error),
         })
     }

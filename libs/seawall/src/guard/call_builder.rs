@@ -16,8 +16,8 @@ use crate::retry::Safety;
 /// Everything about a call is said here, in any order and any combination: how safe it is to repeat, who judges its results,
 /// [hedges](CallBuilder::hedged), fallbacks ([`or_value`](CallBuilder::or_value), [`or_else`](CallBuilder::or_else),
 /// [`or_try`](CallBuilder::or_try), [`or_ask`](CallBuilder::or_ask), [`or_last_good`](CallBuilder::or_last_good)), a place for
-/// [dead letters](CallBuilder::dead_letter). Then [`call`](CallBuilder::call) makes it, or `call_mut` for an operation that
-/// borrows, or `run` for one that blocks.
+/// [dead letters](CallBuilder::dead_letter). Then [`call`](CallBuilder::call) makes it, or `call_on` for an operation that
+/// works on something of the caller's, or `run` for one that blocks.
 ///
 /// `J` judges the results, and `X` is what the call brings along beside the guard's policies; both are inferred.
 #[must_use = "nothing happens until `call` or `run`"]

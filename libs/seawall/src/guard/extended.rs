@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, View};
 use crate::event::What;
 use crate::failover::{Failover, Side};
 use crate::fallback::{Answer, BlockingFallback, Fallback, FallbackFilter, is_given_up};
-use crate::fault::Ran;
+use crate::fault::{Fault, Ran};
 
 /// Runs the operation of a call through one guard.
 pub(crate) trait Executor<T, E> {
@@ -38,7 +38,7 @@ pub(super) struct Route<'g> {
 /// A failure, with the answer that was judged one if there is one.
 struct Failure<T, E> {
     error: Error<E>,
-    answer: Option<T>,
+    answer: Option<(T, Fault)>,
 }
 
 /// Where a call has come to after one side.
@@ -82,8 +82,9 @@ impl<'g> Route<'g> {
                 self.log.answered(side);
                 return Step::Done(value);
             }
-            Ended::Bad(value, report) => {
-                (Error::new(report, self.side(side).0.name.clone(), None, view), Some(value))
+            Ended::Bad { value, fault, report } => {
+                let error = Error::new(report, self.side(side).0.name.clone(), None, view);
+                (error, Some((value, fault)))
             }
             Ended::Failed(error) => (error, None),
         };
@@ -120,7 +121,7 @@ impl<'g> Route<'g> {
 /// What the call returns where nothing stands in: the peer's answer, judged as it was, or the error.
 fn unaided<T, E, F: Fallback<T, E>>(failure: Failure<T, E>, side: Side) -> Result<F::Output, Error<E>> {
     match failure.answer {
-        Some(value) => Ok(F::output(Answer::judged(value, side, failure.error.last_fault()))),
+        Some((value, fault)) => Ok(F::output(Answer::judged(value, side, fault))),
         None => Err(failure.error),
     }
 }

@@ -24,7 +24,7 @@ pin_project! {
     pub(crate) struct Progress<'g, F, T, E> {
         run: Run<'g>,
         // What the last attempt that ended by itself left, if that was no good answer.
-        last: Option<Result<T, E>>,
+        last: Last<T, E>,
         #[pin]
         stage: Stage<F>,
         #[pin]
@@ -48,12 +48,15 @@ pin_project! {
     }
 }
 
+/// What the last attempt that ended by itself left, if that was no good answer: an answer and how it was judged, or an error.
+pub(super) type Last<T, E> = Option<Result<(T, Fault), E>>;
+
 /// How a call ended.
 pub(crate) enum Ended<T, E> {
     /// With a good answer.
     Good(T),
     /// With an answer that was judged a fault, and why it was not asked for again.
-    Bad(T, Report),
+    Bad { value: T, fault: Fault, report: Report },
     /// Without an answer.
     Failed(Error<E>),
 }
@@ -184,7 +187,7 @@ fn proceed<T, E, J: Judge<T, E, K>, K, F>(
     next: Next,
     run: &Run<'_>,
     mut stage: Pin<&mut Stage<F>>,
-    last: &mut Option<Result<T, E>>,
+    last: &mut Last<T, E>,
 ) -> Option<Ended<T, E>> {
     stage.set(match next {
         Next::Start | Next::Again => Stage::Start,
@@ -203,7 +206,7 @@ impl Run<'_> {
         &mut self,
         result: Result<T, E>,
         fault: Option<Fault>,
-        last: &mut Option<Result<T, E>>,
+        last: &mut Last<T, E>,
     ) -> Next {
         let (fault, from_guard) = match &result {
             // A guard further in has spent its retries on this very answer.
@@ -211,15 +214,17 @@ impl Run<'_> {
             Ok(_) => (fault, false),
             Err(error) => (fault, J::view(error).and_then(inner_verdict).is_some()),
         };
-        *last = Some(result);
+        *last = Some(result.map(|value| (value, fault.unwrap_or(Fault::system()))));
         self.answered(fault, from_guard)
     }
 
     /// The call is given up. An answer that is judged a fault is still the peer's answer: the caller gets it.
     #[cold]
-    pub(super) fn given_up<T, E, J: Judge<T, E, K>, K>(&self, last: Option<Result<T, E>>) -> Ended<T, E> {
+    pub(super) fn given_up<T, E, J: Judge<T, E, K>, K>(&self, last: Last<T, E>) -> Ended<T, E> {
         let last = match last {
-            Some(Ok(value)) => return Ended::Bad(value, self.answered_after_all()),
+            Some(Ok((value, fault))) => {
+                return Ended::Bad { value, fault, report: self.answered_after_all() };
+            }
             Some(Err(error)) => Some(error),
             None => None,
         };

@@ -116,7 +116,7 @@ where
         let Some(kept) = this.kept.take() else { return Poll::Pending };
         let ended = hedges.over_all(kept);
         if hedges.hedger.is_some()
-            && let Ended::Bad(_, report) | Ended::Failed(crate::Error { report, .. }) = &ended
+            && let Ended::Bad { report, .. } | Ended::Failed(crate::Error { report, .. }) = &ended
         {
             this.first.as_mut().not_answered_by_hedge(*report);
         }
@@ -164,7 +164,7 @@ impl<'g, F, T, E> Hedges<'g, F, T, E> {
                     self.hedger.into_iter().for_each(Hedger::has_won);
                     return Some(value);
                 }
-                Poll::Ready(Ended::Bad(_, report)) => report,
+                Poll::Ready(Ended::Bad { report, .. }) => report,
                 Poll::Ready(Ended::Failed(error)) => error.report,
             };
             drop(self.under_way.swap_remove(index));
@@ -189,7 +189,7 @@ impl<'g, F, T, E> Hedges<'g, F, T, E> {
 
     /// The end of the first attempt, with what its hedges add to it.
     fn over_all(&self, mut ended: Ended<T, E>) -> Ended<T, E> {
-        if let (Some(failed), Ended::Bad(_, report) | Ended::Failed(crate::Error { report, .. })) =
+        if let (Some(failed), Ended::Bad { report, .. } | Ended::Failed(crate::Error { report, .. })) =
             (self.failed, &mut ended)
         {
             *report = over_both(*report, failed);

@@ -15,6 +15,7 @@ mod deadlines;
 #[cfg(feature = "task")]
 mod dispatcher;
 mod drops;
+mod edge;
 mod ends;
 mod events;
 mod explain;

@@ -1,0 +1,11 @@
+//! The edge between the engine and its users: threads, answers that are wrong rather than errors, the error types that people
+//! have, guards within guards, and everything in combination.
+
+mod clocks;
+mod combinations;
+mod errors;
+mod hedges;
+mod nested;
+mod send;
+mod sides;
+mod verdicts;
