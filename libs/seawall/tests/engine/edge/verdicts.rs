@@ -136,7 +136,7 @@ fn eng_16_an_answer_is_not_lost_when_its_retry_is_refused() {
     let operation = |_: Attempt| {
         attempts.set(attempts.get() + 1);
         let hangs = attempts.get() > 1;
-        async move { if hangs { std::future::pending().await } else { Status::Ok(503) } }
+        async move { if hangs { std::future::pending().await } else { Status::Ok(500) } }
     };
     let hanging = builder().call_timeout(secs(5)).attempt_timeout(secs(2)).build().unwrap();
     let result = run(&hands, hanging.idempotent().classify(by_status).call(operation));
