@@ -37,8 +37,8 @@ const NEEDS: &[(&str, &str, &str, &str)] = &[
 const KEYS_MAX: u32 = 1_000_000;
 
 /// Says which settings are missing, and what only a registry would see.
-pub(super) fn refuse_gaps(named: &Named, settings: &Settings, tainted: &[&str], report: &mut Report) {
-    let gaps = NEEDS.iter().filter(|(section, ..)| settings.is_on(section) && !tainted.contains(section));
+pub(super) fn refuse_gaps(named: &Named, settings: &Settings, report: &mut Report) {
+    let gaps = NEEDS.iter().filter(|(section, ..)| settings.is_on(section));
     for (_, path, needed, why) in gaps {
         if settings.get(path).is_some() && settings.get(needed).is_none() {
             missing(named, settings, path, needed, why, report);

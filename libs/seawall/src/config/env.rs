@@ -105,7 +105,7 @@ fn set(layer: &mut Layer, key: &'static Key, place: Place, text: &str, report: &
     match value::read(key, &node) {
         Ok(value) => layer.items.push(Item { key, value, origin: Origin::Written(place), written: None }),
         Err(wrong) => {
-            layer.tainted.push(super::layer::policy_of(key.path));
+            layer.cannot_read(key, &place, None);
             report.wrong(&place, "", wrong);
         }
     }

@@ -1,5 +1,6 @@
 //! One section of a file, read by the table: the settings of a guard or of a base as they are written, and nothing else.
 
+use super::assume::{Assumed, guesses};
 use super::dialect::flat;
 use super::nearest::{elsewhere, is_same, nearest};
 use super::schema::{self, CHOICES, Key, Kind, Section, TABLE, Way};
@@ -60,8 +61,31 @@ pub(super) struct Layer {
     pub(super) items: Vec<Item>,
     /// The bases that it names.
     pub(super) extends: Option<Vec<(String, Place)>>,
-    /// The policies of which something could not be read.
-    pub(super) tainted: Vec<&'static str>,
+    /// The settings that are written and can't be read; their values mean nothing.
+    pub(super) unread: Vec<Item>,
+    /// What the unread settings may have been meant to be: small values and large ones.
+    pub(super) guesses: [Vec<Item>; 2],
+}
+
+impl Layer {
+    /// Everything that is written, readable or not.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().chain(&self.unread)
+    }
+
+    /// The settings, with guesses for those that can't be read.
+    pub(super) fn assuming(&self, assumed: Assumed) -> impl DoubleEndedIterator<Item = &Item> {
+        let guesses = assumed.index().map_or(&[][..], |index| &self.guesses[index]);
+        self.items.iter().chain(guesses)
+    }
+
+    pub(super) fn cannot_read(&mut self, key: &'static Key, place: &Place, written: Option<&'static str>) {
+        let item = |value| Item { key, value, origin: Origin::Written(place.clone()), written };
+        self.unread.push(item(Value::None));
+        for (guesses, value) in self.guesses.iter_mut().zip(guesses(key.kind).into_iter().flatten()) {
+            guesses.push(item(value));
+        }
+    }
 }
 
 /// Reads a guard or a base. `shown` is its path in the file.
@@ -101,7 +125,9 @@ impl Reader<'_> {
                 continue;
             }
             let Some(key) = child(section, &entry.key) else {
-                self.taint(section);
+                if let Some(key) = meant(section, &entry.key) {
+                    self.layer.cannot_read(key, &entry.place, None);
+                }
                 self.report.wrong(&entry.place, path, unknown(section, &entry.key));
                 continue;
             };
@@ -140,25 +166,22 @@ impl Reader<'_> {
                     match value::read(key, one) {
                         Ok(Value::Words(more)) => words.extend(more),
                         Ok(_) => {}
-                        Err(wrong) => self.wrong(key, &one.place, path, wrong),
+                        Err(wrong) => {
+                            self.layer.cannot_read(key, &entry.place, None);
+                            self.report.wrong(&one.place, path, wrong);
+                        }
                     }
                 }
                 self.layer.items.push(item(Value::Words(words)));
             }
             _ => match value::read(key, &entry.value) {
                 Ok(value) => self.layer.items.push(item(value)),
-                Err(wrong) => self.wrong(key, &entry.value.place, path, wrong),
+                Err(wrong) => {
+                    self.layer.cannot_read(key, &entry.place, None);
+                    self.report.wrong(&entry.value.place, path, wrong);
+                }
             },
         }
-    }
-
-    fn wrong(&mut self, key: &'static Key, place: &Place, path: &str, wrong: Wrong) {
-        self.taint(key.path);
-        self.report.wrong(place, path, wrong);
-    }
-
-    fn taint(&mut self, path: &'static str) {
-        self.layer.tainted.push(policy_of(path));
     }
 }
 
@@ -171,6 +194,13 @@ pub(super) fn policy_of(path: &str) -> &str {
 pub(super) fn child(section: &str, name: &str) -> Option<&'static Key> {
     let name = if section.is_empty() && is_same(name, "base_config") { "extends" } else { name };
     schema::children(section).find(|key| is_same(key.name(), name))
+}
+
+/// The setting that an unknown key was meant to be, as far as one can tell.
+pub(super) fn meant(section: &str, name: &str) -> Option<&'static Key> {
+    let siblings = || schema::children(section).map(Key::name);
+    let near = nearest(name, siblings()).or_else(|| elsewhere(name, siblings()))?;
+    child(section, near)
 }
 
 /// What to say about a key that is not in the table.
@@ -250,7 +280,7 @@ pub(super) fn refuse_name(entry: &Entry, section: &str, report: &mut Report) {
 /// Two ways to say one thing in one section.
 pub(super) fn refuse_both_ways(layer: &Layer, shown: &str, report: &mut Report) {
     for choice in CHOICES {
-        let of = |way| layer.items.iter().find(move |item| item.way(choice) == Some(way));
+        let of = |way| layer.written().find(move |item| item.way(choice) == Some(way));
         if let (Some(one), Some(other)) = (of(0), of(1)) {
             let (first, second) =
                 if one.origin.place() <= other.origin.place() { (one, other) } else { (other, one) };

@@ -4,9 +4,10 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use super::assume::Assumed;
 use super::book::{Bases, Book, Named, entry};
 use super::dialect::resilience4j::Resilience4j;
-use super::layer::{self, Report, unknown_name};
+use super::layer::{self, Layer, Report, unknown_name};
 use super::problem::sort;
 use super::resolve::{self, locate};
 use super::tree::{Content, Node, TEXT_MAX, find_duplicates, join};
@@ -284,17 +285,9 @@ fn finish(book: &Book, mut report: Report) -> Result<Config, ConfigError> {
     let mut plans = Vec::new();
     for guard in &book.guards {
         let stack = bases.stack(guard, &mut report);
-        let settings = resolve::settings(&stack);
-        let tainted: Vec<_> = stack.iter().flat_map(|layer| &layer.tainted).copied().collect();
-        build::refuse_gaps(guard, &settings, &tainted, &mut report);
+        report.problems.extend(mistakes(guard, &stack));
+        let settings = resolve::settings(&stack, Assumed::Absent);
         let builder = build::builder(&guard.name, &settings);
-        if let Err(error) = builder.clone().build() {
-            // What could not be read has been reported; its default may contradict what could.
-            let sound = |problem: &&Problem| !tainted.contains(&layer::policy_of(problem.path()));
-            report.problems.extend(
-                error.problems().iter().filter(sound).map(|problem| locate(problem, guard, &settings)),
-            );
-        }
         plans.push(Plan { name: guard.name.clone(), settings, builder });
     }
     if !report.problems.is_empty() {
@@ -302,4 +295,26 @@ fn finish(book: &Book, mut report: Report) -> Result<Config, ConfigError> {
     }
     sort(&mut report.warnings);
     Ok(Config { plans, warnings: report.warnings })
+}
+
+/// What is missing in a guard and what can't work, however the settings were meant that can't be read.
+fn mistakes(guard: &Named, stack: &[&Layer]) -> Vec<Problem> {
+    let found = |assumed| {
+        let (settings, mut report) = (resolve::settings(stack, assumed), Report::default());
+        build::refuse_gaps(guard, &settings, &mut report);
+        if let Err(error) = build::builder(&guard.name, &settings).build() {
+            report.problems.extend(error.problems().iter().map(|problem| locate(problem, guard, &settings)));
+        }
+        report.problems
+    };
+    let all_read = stack.iter().all(|layer| layer.unread.is_empty());
+    let assumed = if all_read { &Assumed::ALL[..1] } else { &Assumed::ALL[..] };
+    let mut rounds = assumed.iter().map(|assumed| found(*assumed));
+    let first = rounds.next().unwrap_or_default();
+    rounds.fold(first, |mut problems, others| {
+        let same =
+            |one: &Problem, other: &Problem| (one.path(), one.reason()) == (other.path(), other.reason());
+        problems.retain(|problem| others.iter().any(|other| same(problem, other)));
+        problems
+    })
 }

@@ -3,6 +3,8 @@
 #![cfg_attr(feature = "config", doc = include_str!("../../docs/configuration.md"))]
 
 #[cfg(feature = "config")]
+mod assume;
+#[cfg(feature = "config")]
 mod book;
 #[cfg(feature = "config")]
 mod build;

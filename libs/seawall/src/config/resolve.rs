@@ -1,6 +1,7 @@
 //! From layers to the settings of one guard: each laid over the one before, with preset and defaults under them.
 
 use super::Origin;
+use super::assume::Assumed;
 use super::book::Named;
 use super::dialect::flat;
 use super::layer::{Item, Layer, is_grouping};
@@ -12,9 +13,9 @@ use super::{Place, Problem, build};
 use crate::timeout::CALL_TIMEOUT;
 
 /// The settings that a stack of layers gives, from the lowest to the highest, with the defaults under them.
-pub(super) fn settings(stack: &[&Layer]) -> Settings {
+pub(super) fn settings(stack: &[&Layer], assumed: Assumed) -> Settings {
     let preset = stack.iter().rev().find_map(|layer| {
-        layer.items.iter().rev().find_map(|item| match item.value {
+        layer.assuming(assumed).rev().find_map(|item| match item.value {
             Value::Word(word) if item.key.path == "preset" => Some(word),
             _ => None,
         })
@@ -26,7 +27,7 @@ pub(super) fn settings(stack: &[&Layer]) -> Settings {
     for item in preset.into_iter().flat_map(preset::items) {
         settings.put(item);
     }
-    for item in stack.iter().flat_map(|layer| &layer.items) {
+    for item in stack.iter().flat_map(|layer| layer.assuming(assumed)) {
         settings.put(item.clone());
     }
     settings.fill_in();

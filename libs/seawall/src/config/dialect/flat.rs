@@ -54,7 +54,7 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
         "max_retries" => value::count(text).map(|retries| Value::Count(retries.saturating_add(1))),
         _ => time::read(text, Bare::Seconds).map(Value::Time),
     });
-    if layer.items.iter().any(|item| item.written == Some(name)) {
+    if layer.written().any(|item| item.written == Some(name)) {
         report.wrong(
             &entry.place,
             path,
@@ -68,7 +68,8 @@ pub(in crate::config) fn read(entry: &Entry, path: &str, layer: &mut Layer, repo
             layer.items.push(Item::new(setting, value, origin, Some(name)));
         }
         Err(wrong) => {
-            layer.tainted.push(policy_of(setting));
+            let key = schema::find(setting).expect("the flat keys stand for settings of the table");
+            layer.cannot_read(key, &entry.place, Some(name));
             report.wrong(&entry.value.place, path, wrong);
         }
     }
@@ -81,9 +82,9 @@ pub(in crate::config) fn is_flat(item: &Item) -> bool {
 
 /// One policy in both languages at once.
 pub(in crate::config) fn refuse_mixtures(layer: &Layer, shown: &str, report: &mut Report) {
-    for item in layer.items.iter().filter(|item| is_flat(item)) {
+    for item in layer.written().filter(|item| is_flat(item)) {
         let policy = policy_of(item.key.path);
-        let native = layer.items.iter().find(|other| !is_flat(other) && policy_of(other.key.path) == policy);
+        let native = layer.written().find(|other| !is_flat(other) && policy_of(other.key.path) == policy);
         if let (Some(native), Some(place)) = (native, item.origin.place()) {
             let written = item.written.unwrap_or_default();
             let line = native.origin.place().and_then(Place::line).unwrap_or_default();
@@ -101,8 +102,8 @@ pub(in crate::config) fn refuse_mixtures(layer: &Layer, shown: &str, report: &mu
 /// What lies under a guard because one of its layers has flat keys.
 pub(in crate::config) fn implied(layers: &[&Layer], has_preset: bool) -> Vec<Item> {
     // What lies over the last flat key changes single settings of what is there, and not what was meant there.
-    let last = layers.iter().rposition(|layer| layer.items.iter().any(is_flat)).map_or(0, |last| last + 1);
-    let items = || layers[..last].iter().flat_map(|layer| &layer.items);
+    let last = layers.iter().rposition(|layer| layer.written().any(is_flat)).map_or(0, |last| last + 1);
+    let items = || layers[..last].iter().flat_map(|layer| layer.written());
     let flat = |policy: &str| items().any(|item| is_flat(item) && policy_of(item.key.path) == policy);
     let native = |policy: &str| items().any(|item| !is_flat(item) && policy_of(item.key.path) == policy);
     let any = flat("breaker") || flat("retry");
@@ -119,7 +120,7 @@ pub(in crate::config) fn implied(layers: &[&Layer], has_preset: bool) -> Vec<Ite
 
 /// `timeout` without its company could mean either timeout.
 pub(in crate::config) fn lonely_timeout<'a>(layers: &[&'a Layer]) -> Option<&'a Item> {
-    let mut flat = layers.iter().flat_map(|layer| &layer.items).filter(|item| is_flat(item)).peekable();
+    let mut flat = layers.iter().flat_map(|layer| layer.written()).filter(|item| is_flat(item)).peekable();
     let first = *flat.peek()?;
     flat.all(|item| item.written == Some(TIMEOUT)).then_some(first)
 }

@@ -5,6 +5,7 @@ mod broken;
 mod env;
 mod good;
 mod random;
+mod together;
 
 use std::path::PathBuf;
 

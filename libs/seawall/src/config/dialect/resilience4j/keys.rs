@@ -1,5 +1,7 @@
 //! What the keys of resilience4j are.
 
+use super::super::super::assume;
+use super::super::super::value::Value;
 use Kind::{Base, Count, Java, Number, Share, Switch, Time, Word};
 
 #[derive(Debug)]
@@ -41,6 +43,21 @@ impl Known {
             Switch => "write `true` or `false`",
             Word(_) | Base | Java(_) => "write a word",
         }
+    }
+}
+
+impl Known {
+    /// A small and a large value, for one that can't be read.
+    pub(super) fn guesses(&self) -> Option<[Value; 2]> {
+        Some(match self.kind {
+            Time => assume::TIMES,
+            Share => assume::SHARES,
+            Count => assume::COUNTS,
+            Number => assume::NUMBERS,
+            Switch => assume::SWITCHES,
+            Word(words) => return assume::words(words),
+            Base | Java(_) => return None,
+        })
     }
 }
 

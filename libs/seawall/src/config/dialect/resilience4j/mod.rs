@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use keys::{Kind, Known, MODULES, Module};
 
+use super::super::assume::Assumed;
 use super::super::book::{Book, LAYERS_MAX, entry};
 use super::super::layer::{NAMES_MAX, Report, refuse_crowd, refuse_name, unknown_name};
 use super::super::nearest::{is_same, nearest, squash};
@@ -40,7 +41,8 @@ struct Section<'a> {
     place: Place,
     settings: Vec<Setting>,
     base: Option<(String, Place)>,
-    tainted: bool,
+    /// What the settings that can't be read may have been meant to be: small values and large ones.
+    guesses: [Vec<Setting>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ impl<'a> Resilience4j<'a> {
                     place: entry.place.clone(),
                     settings: Vec::new(),
                     base: None,
-                    tainted: false,
+                    guesses: Default::default(),
                 });
                 self.sections.len() - 1
             });
@@ -145,7 +147,7 @@ impl<'a> Resilience4j<'a> {
     }
 
     /// The settings of an instance over those of its bases.
-    fn resolved(&self, instance: &Section<'a>, report: &mut Report) -> Vec<Setting> {
+    fn resolved(&self, instance: &Section<'a>, assumed: Assumed, report: &mut Report) -> Vec<Setting> {
         let (mut chain, mut section) = (vec![instance], instance);
         loop {
             let base = match &section.base {
@@ -184,7 +186,7 @@ impl<'a> Resilience4j<'a> {
             section = base;
         }
         let mut settings: Vec<Setting> = Vec::new();
-        for setting in chain.iter().rev().flat_map(|section| &section.settings) {
+        for setting in chain.iter().rev().flat_map(|section| section.assuming(assumed)) {
             settings.retain(|other| other.name != setting.name);
             settings.push(setting.clone());
         }
@@ -207,25 +209,48 @@ impl<'a> Resilience4j<'a> {
         }
         for parts in groups {
             let Some(first) = parts.first() else { continue };
-            let resolved: Vec<_> = parts
-                .iter()
-                .map(|part| (part.module.name, part.place.clone(), self.resolved(part, report)))
-                .collect();
             let guard = entry(&mut book.guards, "guards", first.name, &first.place);
-            let mut layer = translate::layer(&resolved, guard, report);
-            let tainted = parts.iter().filter(|part| part.tainted).map(|part| part.module.policy);
-            layer.tainted.extend(tainted);
-            guard.ground = Some(layer);
+            let layer = |assumed, report: &mut Report| {
+                let resolved: Vec<_> = parts
+                    .iter()
+                    .map(|part| (part.module.name, part.place.clone(), self.resolved(part, assumed, report)))
+                    .collect();
+                translate::layer(&resolved, guard, report)
+            };
+            let mut ground = layer(Assumed::Absent, report);
+            if self.sections.iter().any(|section| !section.guesses[0].is_empty()) {
+                let guess = |assumed| layer(assumed, &mut Report::default()).items;
+                ground.guesses = [guess(Assumed::Small), guess(Assumed::Large)];
+                // Says that something was not read; which of them it was is known to the sections only.
+                ground.unread = ground.guesses[0].clone();
+            }
+            guard.ground = Some(ground);
         }
     }
 }
 
 impl Section<'_> {
+    /// The settings, with guesses for those that can't be read.
+    fn assuming(&self, assumed: Assumed) -> impl Iterator<Item = &Setting> {
+        let guesses = assumed.index().map_or(&[][..], |index| &self.guesses[index]);
+        self.settings.iter().chain(guesses)
+    }
+
+    fn cannot_read(&mut self, known: &Known, entry: &Entry, path: &str) {
+        for (guesses, value) in self.guesses.iter_mut().zip(known.guesses().into_iter().flatten()) {
+            let (name, place) = (known.name, entry.place.clone());
+            guesses.push(Setting { name, value, place, path: path.to_owned() });
+        }
+    }
+
     fn take(&mut self, entry: &Entry, path: &str, report: &mut Report) {
         let keys = || self.module.keys.iter().chain(keys::EVERYWHERE);
         let Some(known) = keys().find(|known| is_same(known.name, &entry.key)) else {
-            self.tainted = true;
-            let remedy = match nearest(&entry.key, keys().map(|known| known.name)) {
+            let near = nearest(&entry.key, keys().map(|known| known.name));
+            if let Some(meant) = keys().find(|known| Some(known.name) == near) {
+                self.cannot_read(meant, entry, path);
+            }
+            let remedy = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let keys = self.module.keys.iter().filter(|known| !matches!(known.kind, Kind::Java(_)));
@@ -265,7 +290,7 @@ impl Section<'_> {
                 _ => {}
             },
             Err(wrong) => {
-                self.tainted = true;
+                self.cannot_read(known, entry, path);
                 report.wrong(&entry.value.place, path, wrong);
             }
         }
