@@ -54,7 +54,7 @@ pub fn add(rows: &mut Rows) {
 
     let full = full_guard;
     guarded(rows, Group::Stack, FULL_GUARD, full());
-    let hedged = build(full().hedge(Hedge::after(CALL_TIMEOUT)));
+    let hedged = build(full().hedge(Hedge::after(ATTEMPT_TIMEOUT / 2)));
     rows.calls(Group::Stack, HEDGED, move || {
         let guard = hedged.clone();
         async move |kind| guard.idempotent().hedged().call(|_attempt| op(kind)).await

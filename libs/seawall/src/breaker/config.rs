@@ -273,6 +273,12 @@ impl Breaker {
         self
     }
 
+    /// From when on a call is slow, if that counts.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn slow_threshold(&self) -> Option<Duration> {
+        self.slow.map(|(threshold, _)| threshold)
+    }
+
     /// A circuit on its own, outside of any guard, on the default clock.
     pub fn build(self) -> Result<CircuitBreaker, ConfigError> {
         self.build_with(Clock::default())

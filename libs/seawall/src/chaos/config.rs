@@ -11,18 +11,19 @@ use crate::fault::Fault;
 ///
 /// ```
 /// use seawall::{Chaos, Fault, Guard, millis};
-/// let shaky = Guard::builder("shaky").chaos(Chaos::faults(10, Fault::io()).latency(20, millis(300))).build()?;
+/// let chaos = Chaos::new().fault_rate(10).fault(Fault::unreachable()).slow_rate(20).slow_by(millis(300));
+/// let shaky = Guard::builder("shaky").chaos(chaos).build()?;
 /// shaky.chaos().unwrap().switch(false); // Off until somebody wants it.
 /// # Ok::<(), seawall::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Chaos {
-    faults: Percent,
+    fault_rate: Percent,
     fault: Fault,
-    hangs: Percent,
-    slow: Percent,
-    latency: Duration,
-    pub(super) starts_on: bool,
+    hang_rate: Percent,
+    slow_rate: Percent,
+    slow_by: Duration,
+    pub(super) enabled: bool,
 }
 
 impl Chaos {
@@ -31,53 +32,61 @@ impl Chaos {
     pub fn new() -> Self {
         let none = Percent::from(0);
         Chaos {
-            faults: none,
+            fault_rate: none,
             fault: Fault::io(),
-            hangs: none,
-            slow: none,
-            latency: Duration::ZERO,
-            starts_on: true,
+            hang_rate: none,
+            slow_rate: none,
+            slow_by: Duration::ZERO,
+            enabled: true,
         }
     }
 
-    /// This share of the attempts fails with this fault, without the operation having run.
+    /// This share of the attempts fails without the operation having run, with an I/O fault unless
+    /// [`fault`](Chaos::fault) says otherwise.
     #[must_use]
-    pub fn faults(share: impl Into<Percent>, fault: Fault) -> Self {
-        Chaos::new().and_faults(share, fault)
+    pub fn fault_rate(mut self, share: impl Into<Percent>) -> Self {
+        self.fault_rate = share.into();
+        self
     }
 
-    /// As [`faults`](Chaos::faults), beside what was asked for already.
+    /// The fault that failing attempts get.
     #[must_use]
-    pub fn and_faults(mut self, share: impl Into<Percent>, fault: Fault) -> Self {
-        self.faults = share.into();
+    pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = fault;
         self
     }
 
     /// This share of the attempts never answers.
     #[must_use]
-    pub fn hangs(mut self, share: impl Into<Percent>) -> Self {
-        self.hangs = share.into();
+    pub fn hang_rate(mut self, share: impl Into<Percent>) -> Self {
+        self.hang_rate = share.into();
         self
     }
 
-    /// This share of the attempts starts this much later.
+    /// This share of the attempts starts later, by [`slow_by`](Chaos::slow_by).
     #[must_use]
-    pub fn latency(mut self, share: impl Into<Percent>, latency: Duration) -> Self {
-        self.slow = share.into();
-        self.latency = latency;
+    pub fn slow_rate(mut self, share: impl Into<Percent>) -> Self {
+        self.slow_rate = share.into();
         self
     }
 
-    /// It is there and does nothing until it is [switched](super::Injector::switch) on.
+    /// How much later slow attempts start.
     #[must_use]
-    pub fn switched_off(mut self) -> Self {
-        self.starts_on = false;
+    pub fn slow_by(mut self, delay: Duration) -> Self {
+        self.slow_by = delay;
+        self
+    }
+
+    /// Whether it makes trouble from the start, which is the default in code, or waits until it is
+    /// [switched](super::Injector::switch) on.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
         self
     }
 
     pub(crate) fn check(&self, problems: &mut Problems) {
-        let shares = [self.faults, self.hangs, self.slow];
+        let shares = [self.fault_rate, self.hang_rate, self.slow_rate];
         problems.refuse_if(!shares.iter().all(|share| share.is_share()), "chaos", || {
             "each share is between 0 % and 100 %".into()
         });
@@ -89,11 +98,11 @@ impl Chaos {
 
     pub(super) fn rules(&self) -> Rules {
         Rules {
-            faults: self.faults.millionths(),
-            hangs: self.hangs.millionths(),
-            slow: self.slow.millionths(),
+            faults: self.fault_rate.millionths(),
+            hangs: self.hang_rate.millionths(),
+            slow: self.slow_rate.millionths(),
             fault: self.fault,
-            latency: self.latency,
+            latency: self.slow_by,
         }
     }
 }
@@ -109,7 +118,7 @@ impl fmt::Display for Chaos {
         write!(
             f,
             "{} of the attempts fail ({}), {} hang, {} start {:?} later",
-            self.faults, self.fault, self.hangs, self.slow, self.latency
+            self.fault_rate, self.fault, self.hang_rate, self.slow_rate, self.slow_by
         )
     }
 }

@@ -7,7 +7,7 @@ use crate::config::ConfigError;
 use crate::sync::{AtomicU32, Ordering};
 use crate::versions::Versions;
 
-/// Makes trouble in a guard. Unless it was built [switched off](Chaos::switched_off) it is on, and it can be switched
+/// Makes trouble in a guard. Unless it was built with [`enabled(false)`](Chaos::enabled) it is on, and it can be switched
 /// while it runs.
 #[derive(Debug)]
 pub struct Injector {
@@ -20,12 +20,12 @@ pub struct Injector {
 struct Version {
     rules: Rules,
     text: String,
-    starts_on: bool,
+    enabled: bool,
 }
 
 impl Version {
     fn new(chaos: &Chaos) -> Self {
-        Version { rules: chaos.rules(), text: chaos.to_string(), starts_on: chaos.starts_on }
+        Version { rules: chaos.rules(), text: chaos.to_string(), enabled: chaos.enabled }
     }
 }
 
@@ -34,7 +34,7 @@ impl Injector {
         Injector {
             versions: Versions::new(Version::new(chaos)),
             chance: Chance::seeded(seed),
-            on: AtomicU32::new(u32::from(chaos.starts_on)),
+            on: AtomicU32::new(u32::from(chaos.enabled)),
         }
     }
 
@@ -53,8 +53,8 @@ impl Injector {
     /// otherwise than the one before.
     pub(crate) fn reconfigure(&self, chaos: &Chaos) -> Result<(), ConfigError> {
         let published = self.versions.publish(|old| {
-            if old.starts_on != chaos.starts_on {
-                self.switch(chaos.starts_on);
+            if old.enabled != chaos.enabled {
+                self.switch(chaos.enabled);
             }
             Version::new(chaos)
         });

@@ -9,7 +9,7 @@ use crate::millis;
 /// ENG-15: each kind of trouble gets its share, and a seed tells the same story again.
 #[test]
 fn eng_15_trouble_comes_in_the_shares_that_were_asked_for() {
-    let chaos = Chaos::faults(10, Fault::io()).hangs(5).latency(20.5, millis(300));
+    let chaos = Chaos::new().fault_rate(10).hang_rate(5).slow_rate(20.5).slow_by(millis(300));
     let draw = |seed| {
         let injector = Injector::new(&chaos, seed);
         (0..100_000).map(|_| injector.draw()).collect::<Vec<_>>()
@@ -25,7 +25,7 @@ fn eng_15_trouble_comes_in_the_shares_that_were_asked_for() {
 /// ENG-15: the ends of the scale.
 #[test]
 fn eng_15_all_and_nothing_are_exact() {
-    let (all, nothing) = (Chaos::faults(100, Fault::io()).rules(), Chaos::new().rules());
+    let (all, nothing) = (Chaos::new().fault_rate(100).rules(), Chaos::new().rules());
     for random in [0, 1, u64::MAX / 2, u64::MAX] {
         assert_eq!(trouble(random, &all), Trouble::Fails(Fault::io()));
         assert_eq!(trouble(random, &nothing), Trouble::None);
@@ -35,7 +35,7 @@ fn eng_15_all_and_nothing_are_exact() {
 /// ENG-15: it can be switched off and on again.
 #[test]
 fn eng_15_it_can_be_switched() {
-    let injector = Injector::new(&Chaos::new().hangs(100), 1);
+    let injector = Injector::new(&Chaos::new().hang_rate(100), 1);
     assert_eq!((injector.is_on(), injector.draw()), (true, Trouble::Hangs));
     injector.switch(false);
     assert_eq!((injector.is_on(), injector.draw()), (false, Trouble::None));
@@ -51,6 +51,6 @@ fn eng_11_chaos_that_cannot_be_is_refused() {
         chaos.check(&mut problems);
         problems.into_result("it", ()).expect_err("it can't be").to_string()
     };
-    assert!(wrong(Chaos::faults(60, Fault::io()).hangs(60)).contains("more than all attempts together"));
-    assert!(wrong(Chaos::faults(-1, Fault::io())).contains("between 0 % and 100 %"));
+    assert!(wrong(Chaos::new().fault_rate(60).hang_rate(60)).contains("more than all attempts together"));
+    assert!(wrong(Chaos::new().fault_rate(-1)).contains("between 0 % and 100 %"));
 }

@@ -19,6 +19,7 @@ use crate::guard::{Guard, GuardBuilder};
 use crate::hedge::Hedge;
 use crate::rate::RateLimit;
 use crate::retry::Retry;
+use crate::timeout::CALL_TIMEOUT;
 
 /// Settings that need another one beside them: `(section, setting, what it needs, why)`.
 const NEEDS: &[(&str, &str, &str, &str)] = &[
@@ -64,6 +65,24 @@ fn missing(named: &Named, settings: &Settings, path: &str, needed: &str, why: &s
     let place = settings.place_of(path).unwrap_or(&named.place);
     let name = needed.rsplit('.').next().unwrap_or(needed);
     report.wrong(place, join(&named.path, path), Wrong::new(why, format!("add `{name}`")));
+}
+
+/// The longest time that the breaker can see: of an attempt, or of a call where it counts calls.
+pub(super) fn longest_counted(s: &Settings) -> Option<Duration> {
+    let call = match s.value("call_timeout") {
+        Some(Value::Time(call)) => Some(*call),
+        Some(Value::None) => None,
+        // A timeout that follows from the attempts is longer than each of them.
+        _ => s.time("attempt_timeout").is_none().then_some(CALL_TIMEOUT),
+    };
+    if s.word("breaker.scope") == "call" { call } else { s.time("attempt_timeout").or(call) }
+}
+
+/// How long an attempt may have to wait before it starts.
+pub(super) fn longest_queue(s: &Settings) -> Duration {
+    let waits = ["rate_limit", "bulkhead"].into_iter().filter(|section| s.is_on(section));
+    let waits = waits.filter_map(|section| s.time(&format!("{section}.max_wait")));
+    waits.fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// The guard that these settings describe.
@@ -264,10 +283,13 @@ fn fallback(s: &Settings) -> FallbackFilter {
 
 fn chaos(s: &Settings) -> Chaos {
     let share = |path| s.share(path).unwrap_or(Percent::from(0));
-    let chaos = Chaos::faults(share("chaos.fault_rate"), fault(s.word("chaos.fault")))
-        .hangs(share("chaos.hang_rate"))
-        .latency(share("chaos.slow_rate"), s.time("chaos.slow_by").unwrap_or_default());
-    if s.switch("chaos.enabled") { chaos } else { chaos.switched_off() }
+    Chaos::new()
+        .fault_rate(share("chaos.fault_rate"))
+        .fault(fault(s.word("chaos.fault")))
+        .hang_rate(share("chaos.hang_rate"))
+        .slow_rate(share("chaos.slow_rate"))
+        .slow_by(s.time("chaos.slow_by").unwrap_or_default())
+        .enabled(s.switch("chaos.enabled"))
 }
 
 fn class(word: &str) -> Option<Class> {

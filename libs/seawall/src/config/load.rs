@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::assume::Assumed;
 use super::book::{Bases, Book, Named, entry};
-use super::dialect::resilience4j::Resilience4j;
+use super::dialect::resilience4j::{Resilience4j, warn_of_slow_calls};
 use super::layer::{self, Layer, Report, unknown_name};
 use super::problem::sort;
 use super::resolve::{self, locate};
@@ -287,6 +287,7 @@ fn finish(book: &Book, mut report: Report) -> Result<Config, ConfigError> {
         let stack = bases.stack(guard, &mut report);
         report.problems.extend(mistakes(guard, &stack));
         let settings = resolve::settings(&stack, Assumed::Absent);
+        warn_of_slow_calls(guard, &stack, &settings, &mut report);
         let builder = build::builder(&guard.name, &settings);
         plans.push(Plan { name: guard.name.clone(), settings, builder });
     }

@@ -3,7 +3,7 @@
 use super::Origin;
 use super::assume::Assumed;
 use super::book::Named;
-use super::dialect::flat;
+use super::dialect::{flat, resilience4j};
 use super::layer::{Item, Layer, is_grouping};
 use super::preset;
 use super::schema::{CHOICES, Choice, Key, Kind, Section, TABLE};
@@ -32,6 +32,7 @@ pub(super) fn settings(stack: &[&Layer], assumed: Assumed) -> Settings {
     }
     settings.fill_in();
     settings.leave_time_for_waits();
+    resilience4j::leave_out_slow_calls(&mut settings);
     settings
 }
 
@@ -89,7 +90,7 @@ impl Settings {
         }
     }
 
-    fn take_out(&mut self, which: impl Fn(&Item) -> bool) {
+    pub(super) fn take_out(&mut self, which: impl Fn(&Item) -> bool) {
         for slot in &mut self.0 {
             if slot.as_ref().is_some_and(&which) {
                 *slot = None;
@@ -136,8 +137,10 @@ impl Settings {
         if self.get("call_timeout").is_some() || self.get("attempt_timeout").is_some() {
             return;
         }
-        let retries = self.count("retry.max_attempts").unwrap_or(1).saturating_sub(1);
-        let waits = build::backoff(self).longest_total(retries);
+        let attempts = self.count("retry.max_attempts").unwrap_or(1);
+        let between = build::backoff(self).longest_total(attempts.saturating_sub(1));
+        // Each attempt may have to wait for its turn and for its place.
+        let waits = between.saturating_add(build::longest_queue(self).saturating_mul(attempts));
         let time = Value::Time(CALL_TIMEOUT.saturating_add(waits));
         self.put(Item::new("call_timeout", time, origin, None));
     }

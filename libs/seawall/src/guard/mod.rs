@@ -15,6 +15,7 @@ mod executors;
 mod explain;
 mod extended;
 mod extras;
+mod impossible;
 mod loan;
 mod operation;
 mod progress;

@@ -96,6 +96,7 @@ impl Recipe {
         if let Some(hedge) = &self.hedge {
             hedge.check(problems);
         }
+        self.refuse_impossible(&timeouts, problems);
         timeouts
     }
 

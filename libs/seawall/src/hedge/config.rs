@@ -58,15 +58,17 @@ impl Hedge {
         self
     }
 
-    /// The delay that is known before there was any answer.
-    pub(crate) const fn first_delay(&self) -> Duration {
-        let (Delay::Fixed(delay) | Delay::Percentile { until_known: delay, .. }) = self.delay;
-        delay
+    /// The delay before anything is known about answers, with the setting that it comes from.
+    pub(crate) fn first_delay(&self) -> (&'static str, Duration) {
+        match self.delay {
+            Delay::Fixed(delay) => ("hedge.after", delay),
+            Delay::Percentile { until_known, .. } => ("hedge.until_known", until_known),
+        }
     }
 
     pub(crate) fn check(&self, problems: &mut Problems) {
-        let path = if matches!(self.delay, Delay::Fixed(_)) { "hedge.after" } else { "hedge.until_known" };
-        problems.refuse_if(self.first_delay().is_zero(), path, || {
+        let (path, delay) = self.first_delay();
+        problems.refuse_if(delay.is_zero(), path, || {
             "a delay of zero doubles every call; wait as long as most answers take".into()
         });
         problems.refuse_if(!(1..=HEDGES_MAX).contains(&self.max_hedges), "hedge.max_hedges", || {

@@ -15,7 +15,7 @@ fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) ->
 #[test]
 fn eng_15_an_injected_fault_is_like_a_real_one() {
     let hands = ManualClock::new();
-    let chaos = Chaos::faults(100, Fault::of_http(503).unwrap());
+    let chaos = Chaos::new().fault_rate(100).fault(Fault::of_http(503).unwrap());
     let guard = guard(&hands, |b| b.chaos(chaos).breaker(Breaker::consecutive_failures(3)));
     let ran = Cell::new(0);
     let operation = async |_| {
@@ -43,16 +43,16 @@ fn eng_15_hangs_and_latency_are_bounded_by_the_timeouts() {
         let result = run(&hands, guard.call(async |_| Ok::<_, Fault>(())));
         (result.map_err(|error| error.decided_by()), hands.now().since(began))
     };
-    assert_eq!(took(Chaos::new().hangs(100)), (Err(Policy::AttemptTimeout), secs(1)));
-    assert_eq!(took(Chaos::new().latency(100, millis(300))), (Ok(()), millis(300)));
-    assert_eq!(took(Chaos::new().latency(100, secs(5))), (Err(Policy::AttemptTimeout), secs(1)));
+    assert_eq!(took(Chaos::new().hang_rate(100)), (Err(Policy::AttemptTimeout), secs(1)));
+    assert_eq!(took(Chaos::new().slow_rate(100).slow_by(millis(300))), (Ok(()), millis(300)));
+    assert_eq!(took(Chaos::new().slow_rate(100).slow_by(secs(5))), (Err(Policy::AttemptTimeout), secs(1)));
 }
 
 /// ENG-15: blocking calls get their share too.
 #[test]
 fn eng_15_blocking_calls_are_troubled_too() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| b.no_retry().chaos(Chaos::faults(100, Fault::io())));
+    let guard = guard(&hands, |b| b.no_retry().chaos(Chaos::new().fault_rate(100)));
     assert_eq!(guard.run(|_| Ok::<_, Fault>(())).unwrap_err().last_fault(), Fault::io());
 }
 
@@ -62,7 +62,7 @@ fn prm_4_a_call_dropped_in_trouble_leaves_nothing() {
     drop_at_every_poll(
         || {
             let hands = ManualClock::new();
-            let chaos = Chaos::faults(40, Fault::io()).hangs(20).latency(30, millis(100));
+            let chaos = Chaos::new().fault_rate(40).hang_rate(20).slow_rate(30).slow_by(millis(100));
             let breaker = Breaker::consecutive_failures(100);
             (guard(&hands, |b| b.attempt_timeout(secs(1)).chaos(chaos).breaker(breaker.clone())), hands)
         },

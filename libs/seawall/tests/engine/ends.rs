@@ -60,7 +60,7 @@ fn guard(chance: &mut Chance, hands: &ManualClock) -> Option<Guard> {
         builder = builder.rate_limit(RateLimit::calls(1).per(millis(20)).max_wait(millis(40)));
     }
     if chance.one_in(4) {
-        builder = builder.chaos(Chaos::faults(50, Fault::io()));
+        builder = builder.chaos(Chaos::new().fault_rate(50));
     }
     builder.hedge(Hedge::after(millis(20))).build().ok()
 }

@@ -5,8 +5,8 @@ use std::pin::Pin;
 
 use seawall::breaker::State;
 use seawall::{
-    Backoff, Breaker, Bulkhead, Error, Fault, Guard, GuardBuilder, Kind, Policy, Ran, RateLimit, Retry,
-    millis, secs,
+    Backoff, Breaker, Bulkhead, Deadline, Error, Fault, Guard, GuardBuilder, Kind, Policy, Ran, RateLimit,
+    Retry, millis, secs,
 };
 use seawall_testkit::{Dropped, ManualClock, Script, Step, drop_at_every_poll, poll_once, run};
 
@@ -16,6 +16,16 @@ fn guard(hands: &ManualClock, builder: impl Fn(GuardBuilder) -> GuardBuilder) ->
 
 fn call(hands: &ManualClock, guard: &Guard, script: &Script) -> Result<(), Error<Fault>> {
     run(hands, guard.idempotent().call(|attempt| script.attempt(attempt)))
+}
+
+fn call_within(
+    hands: &ManualClock,
+    guard: &Guard,
+    script: &Script,
+    time: std::time::Duration,
+) -> Result<(), Error<Fault>> {
+    let deadline = Deadline::within_on(&hands.clock(), time);
+    run(hands, guard.idempotent().deadline(deadline).call(|attempt| script.attempt(attempt)))
 }
 
 /// A call that is under way, boxed so that it can be kept and dropped at will.
@@ -102,7 +112,7 @@ fn eng_7_time_in_a_line_is_the_calls_and_not_the_attempts() {
     let hands = ManualClock::new();
     let bulkhead = Bulkhead::max_calls(1).max_wait(secs(60)).max_waiting(5);
     let guard =
-        guard(&hands, |b| b.call_timeout(secs(10)).attempt_timeout(secs(3)).bulkhead(bulkhead).no_retry());
+        guard(&hands, |b| b.call_timeout(secs(70)).attempt_timeout(secs(3)).bulkhead(bulkhead).no_retry());
     let script = Script::new(&hands, [Step::OkAfter(secs(2)); 3]);
     let mut first = start(&guard, &script);
     let mut second = start(&guard, &script);
@@ -112,7 +122,7 @@ fn eng_7_time_in_a_line_is_the_calls_and_not_the_attempts() {
     hands.advance(secs(2));
     assert!(matches!(poll_once(second.as_mut()), std::task::Poll::Ready(Ok(()))), "two seconds of three");
     let holder = guard.bulkhead().unwrap().try_enter().unwrap();
-    let error = call(&hands, &guard, &script).unwrap_err();
+    let error = call_within(&hands, &guard, &script, secs(10)).unwrap_err();
     assert_eq!(
         (error.kind(), error.decided_by(), error.attempts()),
         (Kind::TimedOut, Policy::CallTimeout, 0)
@@ -150,11 +160,11 @@ fn eng_8_calls_above_the_limit_wait_for_their_turn() {
 fn eng_8_a_turn_after_the_deadline_is_refused_at_once() {
     let hands = ManualClock::new();
     let limit = RateLimit::calls(1).per(secs(10)).max_wait(secs(60));
-    let guard = guard(&hands, |b| b.call_timeout(secs(5)).rate_limit(limit).no_retry());
+    let guard = guard(&hands, |b| b.call_timeout(secs(70)).rate_limit(limit).no_retry());
     let script = Script::new(&hands, []);
     call(&hands, &guard, &script).unwrap();
     let began = hands.now();
-    let error = call(&hands, &guard, &script).unwrap_err();
+    let error = call_within(&hands, &guard, &script, secs(5)).unwrap_err();
     assert_eq!((error.decided_by(), error.retry_after()), (Policy::RateLimit, Some(secs(10))));
     assert_eq!(hands.now(), began, "it was said at once");
 }

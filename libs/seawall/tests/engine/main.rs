@@ -24,6 +24,7 @@ mod fallback;
 #[cfg(feature = "task")]
 mod group;
 mod hedge;
+mod impossible;
 mod limits;
 mod million;
 mod model;

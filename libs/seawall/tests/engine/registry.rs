@@ -135,8 +135,8 @@ fn rich(attempts: u32) -> GuardBuilder {
         .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
         .rate_limit(RateLimit::calls(100).per(secs(100)))
         .bulkhead(Bulkhead::max_calls(4))
-        .hedge(Hedge::after(secs(1)))
-        .chaos(Chaos::new().switched_off())
+        .hedge(Hedge::after(millis(900)))
+        .chaos(Chaos::new().enabled(false))
 }
 
 /// ENG-12. Trap "live reload that rebuilds the pipeline and forgets the breaker's state": windows, budgets and permits
@@ -211,15 +211,15 @@ fn eng_12_a_wrong_change_changes_nothing() {
 /// stays.
 #[test]
 fn eng_12_what_a_person_switched_stays() {
-    let guard = rich(3).chaos(Chaos::faults(100, Fault::io())).build().unwrap();
+    let guard = rich(3).chaos(Chaos::new().fault_rate(100)).build().unwrap();
     guard.chaos().unwrap().switch(false);
-    guard.reconfigure(rich(3).chaos(Chaos::faults(50, Fault::io()))).unwrap();
+    guard.reconfigure(rich(3).chaos(Chaos::new().fault_rate(50))).unwrap();
     assert!(!guard.chaos().unwrap().is_on());
-    guard.reconfigure(rich(3).chaos(Chaos::faults(50, Fault::io()).switched_off())).unwrap();
-    guard.reconfigure(rich(3).chaos(Chaos::faults(50, Fault::io()))).unwrap();
+    guard.reconfigure(rich(3).chaos(Chaos::new().fault_rate(50).enabled(false))).unwrap();
+    guard.reconfigure(rich(3).chaos(Chaos::new().fault_rate(50))).unwrap();
     assert!(guard.chaos().unwrap().is_on());
-    guard.reconfigure(rich(3).hedge(Hedge::after(secs(3)))).unwrap();
-    assert_eq!(guard.hedger().unwrap().delay(), secs(3));
+    guard.reconfigure(rich(3).hedge(Hedge::after(millis(300)))).unwrap();
+    assert_eq!(guard.hedger().unwrap().delay(), millis(300));
 }
 
 /// ENG-12, PRM-3, PRM-4: a thousand changes during ten million calls on two threads. No call fails because of them, permits

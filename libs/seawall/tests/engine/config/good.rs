@@ -41,7 +41,7 @@ guard `paymentService`, from outside in
   call timeout    33.1s (all attempts and waits)
   retry           3 attempts, exponential back-off from 1s times 2, at most 60s, no jitter
     budget        none: an outage is hit by every attempt
-  breaker         opens at 50 % failures or 100 % calls of 60s or more among the last 10 calls (at least 5), for 30s; \
+  breaker         opens at 50 % failures among the last 10 calls (at least 5), for 30s; \
 half-open with 3 probes judged together; counts attempts
   attempt timeout 10s
   operation       retried only as far as the call declares it safe
@@ -75,7 +75,7 @@ guard `paymentService`, from outside in
   call timeout    63.1s (all attempts and waits)
   retry           3 attempts, exponential back-off from 1s times 2, at most 60s, no jitter
     budget        none: an outage is hit by every attempt
-  breaker         opens at 60 % failures or 100 % calls of 60s or more among the last 10 calls (at least 5), for 30s; \
+  breaker         opens at 60 % failures among the last 10 calls (at least 5), for 30s; \
 half-open with 3 probes judged together; counts attempts
   bulkhead        10 calls at once, 1000000 wait up to 5s
   attempt timeout 15s
@@ -89,7 +89,8 @@ half-open with 3 probes judged together; counts attempts
     assert_eq!(value(&config, "redisCache", "retry.max_attempts"), "nothing", "it has no retry instance");
     assert_eq!(value(&config, "redisCache", "attempt_timeout"), "2s");
     assert_eq!(value(&config, "s3Storage", "bulkhead.max_calls"), "5");
-    assert_eq!(config.warnings().len(), 3, "{}", warnings(&config));
+    assert_eq!(config.warnings().len(), 4, "{}", warnings(&config));
+    assert!(warnings(&config).contains("5.6.yaml:13:9: guards.paymentService.breaker.slow_after: `slowCall"));
 }
 
 /// ENG-12: where resilience4j says nothing, its own defaults hold.
@@ -114,7 +115,7 @@ guard `a`, from outside in
   call timeout    19.1s (all attempts and waits)
   retry           3 attempts, constant back-off of 500ms, no jitter
     budget        none: an outage is hit by every attempt
-  breaker         opens at 50 % failures or 100 % calls of 60s or more among the last 100 calls (at least 100), for \
+  breaker         opens at 50 % failures among the last 100 calls (at least 100), for \
 60s; half-open with 10 probes judged together; counts attempts
   rate limit      10 calls per 1s, 10 at once, waits up to 5s
   bulkhead        25 calls at once

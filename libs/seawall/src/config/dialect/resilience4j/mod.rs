@@ -5,7 +5,10 @@
 //! one name make one guard.
 
 mod keys;
+mod slow;
 mod translate;
+
+pub(in crate::config) use slow::{leave_out_slow_calls, warn_of_slow_calls};
 
 use std::collections::HashMap;
 
