@@ -6,7 +6,7 @@ use super::nearest::{elsewhere, is_same, nearest};
 use super::schema::{self, CHOICES, Key, Kind, Section, TABLE, Way};
 use super::tree::{Content, Entry, Node, join, shortened};
 use super::value::{self, Value, Wrong};
-use super::{Origin, Place, Problem};
+use super::{Origin, Place, Problem, yaml};
 
 /// What is found while reading.
 #[derive(Debug, Default)]
@@ -205,6 +205,9 @@ pub(super) fn meant(section: &str, name: &str) -> Option<&'static Key> {
 
 /// What to say about a key that is not in the table.
 pub(super) fn unknown(section: &str, name: &str) -> Wrong {
+    if name == "<<" {
+        return yaml::no_merging();
+    }
     let siblings: Vec<&str> = schema::children(section).map(Key::name).collect();
     if is_same(name, "enabled") && !section.is_empty() {
         let remedy = format!("a section that is there is on; write `{section}: none` to switch it off");

@@ -2,42 +2,20 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::assume::Assumed;
 use super::book::{Bases, Book, Named, entry};
 use super::dialect::resilience4j::{Resilience4j, warn_of_slow_calls};
+use super::dialect::spring::{self, Variables};
 use super::layer::{self, Layer, Report, unknown_name};
+use super::nearest::nearest;
 use super::problem::sort;
 use super::resolve::{self, locate};
-use super::tree::{Content, Node, TEXT_MAX, find_duplicates, join};
+use super::source::{Format, Source, read_text};
+use super::tree::{Content, Node, join};
 use super::value::Wrong;
-use super::{Config, ConfigError, Place, Plan, Problem, build, env, json, toml, yaml};
-
-/// How a text is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Format {
-    /// YAML 1.2.
-    Yaml,
-    /// TOML 1.0.
-    Toml,
-    /// JSON as in RFC 8259.
-    Json,
-}
-
-impl Format {
-    /// The format that the name of a file says.
-    #[must_use]
-    pub fn of(path: impl AsRef<Path>) -> Option<Self> {
-        match path.as_ref().extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "yaml" | "yml" => Some(Format::Yaml),
-            "toml" => Some(Format::Toml),
-            "json" => Some(Format::Json),
-            _ => None,
-        }
-    }
-}
+use super::{Config, ConfigError, Place, Plan, Problem, build, env};
 
 /// Where a configuration comes from: files, each laid over the one before, and the environment over all of them.
 #[derive(Clone, Debug, Default)]
@@ -46,12 +24,10 @@ pub struct Loader {
     sources: Vec<Source>,
     variables: Vec<(String, Vec<(String, String)>)>,
     prefixes: Vec<String>,
-}
-
-#[derive(Clone, Debug)]
-enum Source {
-    File(PathBuf),
-    Text { name: String, text: String, format: Format },
+    /// Whether sections at the top that are not ours are left alone.
+    foreign: bool,
+    below: String,
+    profiles: Vec<String>,
 }
 
 impl Loader {
@@ -85,6 +61,35 @@ impl Loader {
         self
     }
 
+    /// The files are an application's own: what stands at their top beside `guards` and `configs` is left alone. A name that is
+    /// nearly one of these is still a mistake, and inside of a guard nothing changes.
+    ///
+    /// ```
+    /// use seawall::config::{Config, Format};
+    /// let app = "server: {port: 8080}\nguards: {payments: {call_timeout: 5s}}";
+    /// let config = Config::loader().text("app.yaml", app, Format::Yaml).foreign_sections().load()?;
+    /// assert_eq!(config.plans().len(), 1);
+    /// # Ok::<(), seawall::ConfigError>(())
+    /// ```
+    pub fn foreign_sections(mut self) -> Self {
+        self.foreign = true;
+        self
+    }
+
+    /// `guards` and `configs` stand below this path in an application's own file, like `app.resilience`. What is outside of it
+    /// is not looked at. Paths in reports begin with it; variables of the environment do not.
+    pub fn below(mut self, path: &str) -> Self {
+        self.below = path.into();
+        self
+    }
+
+    /// Chooses a profile: a document after `---` with `spring.config.activate.on-profile` counts only if its profile is chosen.
+    /// May be called more than once. Where it is not called, `spring.profiles.active` in the file decides.
+    pub fn profile(mut self, name: &str) -> Self {
+        self.profiles.push(name.into());
+        self
+    }
+
     /// What the files hold, in a number: two that differ hold something else. A file that can't be read is a number too.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -99,38 +104,56 @@ impl Loader {
     /// Reads everything, or says everything that is wrong at once.
     pub fn load(self) -> Result<Config, ConfigError> {
         let mut report = Report::default();
-        let (mut trees, sources) = (Vec::new(), self.sources.len());
+        let below = self.below.clone();
+        let config = self.load_reporting(&mut report).and_then(|book| finish(&book, report));
+        match config {
+            Ok(mut config) => {
+                config.warnings.iter_mut().for_each(|warning| warning.lies_below(&below));
+                Ok(config)
+            }
+            Err(error) => Err(error.lying_below(&below)),
+        }
+    }
+
+    fn load_reporting(self, report: &mut Report) -> Result<Book, ConfigError> {
+        let own_file = self.foreign || !self.below.is_empty();
+        let (mut documents, mut is_whole) = (Vec::new(), true);
         for (order, source) in self.sources.into_iter().enumerate() {
-            let order = u32::try_from(order).unwrap_or(u32::MAX);
-            match source {
-                Source::File(path) => {
-                    let file = Place::whole(&path.display().to_string(), order);
-                    trees.extend(read_file(&file, &path, &mut report));
-                }
-                Source::Text { name, text, format } => {
-                    trees.extend(read_text(&Place::whole(&name, order), &text, format, &mut report));
-                }
+            match source.read(order, own_file, report) {
+                Some(read) => documents.extend(read),
+                None => is_whole = false,
             }
         }
         // With half of the text missing, everything after this would be noise.
-        if trees.len() < sources {
-            return Err(ConfigError::in_files(report.problems));
+        if !is_whole {
+            return Err(ConfigError::in_files(std::mem::take(&mut report.problems)));
         }
+        let variables = spring::has_placeholders(&documents).then(|| match self.variables.as_slice() {
+            [] => env::of_process(),
+            given => given.iter().flat_map(|(_, variables)| variables.clone()).collect(),
+        });
+        let mut variables = Variables::new(variables.unwrap_or_default());
+        documents = spring::choose(documents, &self.profiles, &variables, report);
+        documents.iter().for_each(|document| variables.add(document));
+        let beginning = documents.first().map(|document| document.place.clone());
+        let mut trees: Vec<_> = documents.into_iter().filter_map(|tree| tree.below(&self.below)).collect();
+        trees.iter_mut().for_each(|tree| spring::replace(tree, &variables, report));
         let (mut book, mut foreign) = (Book::default(), Resilience4j::default());
         for tree in &trees {
-            document(tree, &mut book, &mut foreign, &mut report);
+            document(tree, self.foreign, &mut book, &mut foreign, report);
         }
-        foreign.translate(&mut book, &mut report);
-        if let Some(tree) = trees.first().filter(|_| book.guards.is_empty()) {
-            report.warn(&tree.place, "", "there is no guard in it; write one below `guards`".into());
+        foreign.translate(&mut book, report);
+        if let Some(place) = beginning.filter(|_| book.guards.is_empty()) {
+            let section = join(&self.below, "guards");
+            report.warn(&place, "", format!("there is no guard in it; write one below `{section}`"));
         }
         for prefix in self.prefixes {
-            env::lay_over(&prefix, env::of_process(), &mut book, &mut report);
+            env::lay_over(&prefix, env::of_process(), &mut book, report);
         }
         for (prefix, variables) in self.variables {
-            env::lay_over(&prefix, variables, &mut book, &mut report);
+            env::lay_over(&prefix, variables, &mut book, report);
         }
-        finish(&book, report)
+        Ok(book)
     }
 }
 
@@ -145,7 +168,8 @@ impl Loader {
 pub fn policy(name: &str, text: &str, format: Format) -> Result<Plan, ConfigError> {
     let (mut report, mut book) = (Report::default(), Book::default());
     let file = Place::whole("policy", 0);
-    let Some(tree) = read_text(&file, text, format, &mut report) else {
+    let documents = read_text(&file, text, format, false, &mut report);
+    let Some(tree) = documents.and_then(|documents| documents.into_iter().next()) else {
         return Err(ConfigError::in_files(report.problems));
     };
     let layers = vec![layer::read(&tree, "", &mut report)];
@@ -160,62 +184,14 @@ pub fn policy(name: &str, text: &str, format: Format) -> Result<Plan, ConfigErro
     Ok(config.plans.swap_remove(0))
 }
 
-fn read_file(file: &Place, path: &Path, report: &mut Report) -> Option<Node> {
-    let Some(format) = Format::of(path) else {
-        let wrong =
-            Wrong::new("its name does not say how it is written", "call it `.yaml`, `.toml` or `.json`");
-        report.wrong(file, "", wrong);
-        return None;
-    };
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            report.wrong(
-                file,
-                "",
-                Wrong::new(format!("can't be read: {error}"), "check its name and its rights"),
-            );
-            return None;
-        }
-    };
-    match String::from_utf8(bytes) {
-        Ok(text) => read_text(file, &text, format, report),
-        Err(error) => {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let wrong = Wrong::new(format!("line {line} is not UTF-8"), "save the file as UTF-8");
-            report.wrong(file, "", wrong);
-            None
-        }
-    }
-}
-
-fn read_text(file: &Place, text: &str, format: Format, report: &mut Report) -> Option<Node> {
-    if text.len() > TEXT_MAX {
-        let reason = format!("it has more than {TEXT_MAX} bytes");
-        report.wrong(file, "", Wrong::new(reason, "a configuration is smaller than that"));
-        return None;
-    }
-    let text = text.trim_start_matches('\u{feff}');
-    let tree = match format {
-        Format::Yaml => yaml::read(file, text).map_err(|problem| vec![problem]),
-        Format::Toml => toml::read(file, text),
-        Format::Json => json::read(file, text).map_err(|problem| vec![problem]),
-    };
-    match tree {
-        Ok(tree) => {
-            find_duplicates(&tree, "", &mut report.problems);
-            Some(tree)
-        }
-        Err(problems) => {
-            report.problems.extend(problems);
-            None
-        }
-    }
-}
-
 /// The top of a file.
-fn document<'a>(root: &'a Node, book: &mut Book, foreign: &mut Resilience4j<'a>, report: &mut Report) {
+fn document<'a>(
+    root: &'a Node,
+    foreign_allowed: bool,
+    book: &mut Book,
+    foreign: &mut Resilience4j<'a>,
+    report: &mut Report,
+) {
     let entries: &[_] = match &root.content {
         Content::Map(entries) => entries,
         _ if root.is_null() => &[],
@@ -232,10 +208,10 @@ fn document<'a>(root: &'a Node, book: &mut Book, foreign: &mut Resilience4j<'a>,
             "guards" => named("guards", &entry.value, &mut book.guards, report),
             "configs" => named("configs", &entry.value, &mut book.configs, report),
             key if Resilience4j::knows(key) => foreign.take(entry, report),
-            _ if is_foreign => others.push(entry),
+            key if foreign_allowed && !is_slip(key, &entry.value) => {}
+            _ if is_foreign && !foreign_allowed => others.push(entry),
             key => {
-                let mut wrong =
-                    unknown_name("section", key, ["guards", "configs", "resilience4j"].into_iter());
+                let mut wrong = unknown_name("section", key, SECTIONS.into_iter());
                 wrong.reason = "no such section".into();
                 if looks_like_a_guard(&entry.value) {
                     wrong.remedy = "write it below `guards:`, indented".into();
@@ -253,6 +229,18 @@ fn document<'a>(root: &'a Node, book: &mut Book, foreign: &mut Resilience4j<'a>,
         report.warn(&first.place, "", reason);
     }
 }
+
+/// Whether a section was probably meant to be one of ours: nearly its name, and other sections below it, or nothing.
+fn is_slip(key: &str, value: &Node) -> bool {
+    let sections = match &value.content {
+        Content::Map(entries) => entries.iter().all(|entry| matches!(entry.value.content, Content::Map(_))),
+        _ => value.is_null(),
+    };
+    sections && nearest(key, SECTIONS).is_some()
+}
+
+/// The sections at the top.
+const SECTIONS: [&str; 3] = ["guards", "configs", "resilience4j"];
 
 /// Whether somebody forgot the first line, or the indentation of the second.
 fn looks_like_a_guard(node: &Node) -> bool {

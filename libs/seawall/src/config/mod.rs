@@ -30,11 +30,15 @@ mod plan;
 mod preset;
 mod problem;
 #[cfg(feature = "config")]
+mod properties;
+#[cfg(feature = "config")]
 mod reference;
 #[cfg(feature = "config")]
 mod resolve;
 #[cfg(feature = "config")]
 mod schema;
+#[cfg(feature = "config")]
+mod source;
 #[cfg(all(test, feature = "config"))]
 mod tests;
 #[cfg(feature = "config")]
@@ -53,7 +57,7 @@ mod yaml;
 #[cfg(feature = "config")]
 pub use diff::{Change, Changes};
 #[cfg(feature = "config")]
-pub use load::{Format, Loader, policy};
+pub use load::{Loader, policy};
 pub use percent::Percent;
 pub use place::Place;
 #[cfg(feature = "config")]
@@ -62,5 +66,7 @@ pub(crate) use problem::Problems;
 pub use problem::{ConfigError, Problem};
 #[cfg(feature = "config")]
 pub use reference::reference;
+#[cfg(feature = "config")]
+pub use source::Format;
 #[cfg(feature = "config")]
 pub use time::duration;

@@ -27,7 +27,13 @@ impl Place {
         Place { line: number(line), column: number(column), ..self.clone() }
     }
 
-    /// Whether both are in the same file, given at the same place in the order of files.
+    /// The same file, in the document of this number: a later one lies over an earlier one, as a later file does.
+    #[cfg(feature = "config")]
+    pub(super) fn in_document(&self, number: u32) -> Self {
+        Place { order: self.order.saturating_add(number), ..self.clone() }
+    }
+
+    /// Whether both are in the same file, and in the same document of it.
     #[cfg(feature = "config")]
     pub(super) fn is_beside(&self, other: &Place) -> bool {
         (self.order, &self.file) == (other.order, &other.file)

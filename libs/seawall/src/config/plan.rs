@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::load::{Format, Loader};
+use super::load::Loader;
 use super::resolve::{Settings, is_shown};
+use super::source::Format;
 use super::{Changes, ConfigError, Place, Problem, diff, write};
 use crate::guard::GuardBuilder;
 
@@ -16,7 +17,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads one file: `.yaml`, `.yml`, `.toml` or `.json`.
+    /// Reads one file: `.yaml`, `.yml`, `.toml`, `.json` or `.properties`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Config::loader().file(path).load()
     }

@@ -36,6 +36,13 @@ impl ConfigError {
         sort(&mut problems);
         ConfigError { what: String::new(), problems }
     }
+
+    /// The same mistakes in a file that has the guards below this path.
+    #[cfg(feature = "config")]
+    pub(super) fn lying_below(mut self, path: &str) -> Self {
+        self.problems.iter_mut().for_each(|problem| problem.lies_below(path));
+        self
+    }
 }
 
 /// By position. The same words about the same place are said once.
@@ -66,6 +73,14 @@ impl Problem {
     pub(super) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
+    }
+
+    /// Says that the path is one below another.
+    #[cfg(feature = "config")]
+    pub(super) fn lies_below(&mut self, path: &str) {
+        if !self.path.is_empty() && !path.is_empty() {
+            self.path = format!("{path}.{}", self.path).into();
+        }
     }
 
     /// The setting, like `breaker.cooldown`, or `guards.payments.breaker.cooldown` in a file. Empty where a whole file

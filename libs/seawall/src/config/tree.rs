@@ -56,6 +56,18 @@ impl Node {
         }
     }
 
+    /// What stands below this path. The path is one of sections, joined by dots; a key may have dots in it as well.
+    pub(super) fn below(self, path: &str) -> Option<Node> {
+        if path.is_empty() {
+            return Some(self);
+        }
+        let Content::Map(entries) = self.content else { return None };
+        entries.into_iter().find_map(|entry| {
+            let rest = path.strip_prefix(&entry.key)?;
+            entry.value.below(if rest.is_empty() { rest } else { rest.strip_prefix('.')? })
+        })
+    }
+
     /// What it is, for a user who wrote something else.
     pub(super) fn noun(&self) -> String {
         match &self.content {

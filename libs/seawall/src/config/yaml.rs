@@ -4,12 +4,26 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
+use super::dialect::spring;
 use super::tree::{Content, DEPTH_MAX, Entry, NODES_MAX, Node};
+use super::value::Wrong;
 use super::{Place, Problem};
 
-/// Reads one document. An empty one is an empty map.
-pub(super) fn read(file: &Place, text: &str) -> Result<Node, Problem> {
-    let mut growing = Growing { file, nodes: 0, open: Vec::new(), anchors: HashMap::new(), root: None };
+/// A file has fewer documents than this.
+pub(super) const DOCUMENTS_MAX: u32 = 1_000;
+
+/// Reads the documents of a text. An empty text is an empty map. In an application's own file there may be tags and merges,
+/// as long as they are not in a guard.
+pub(super) fn read(file: &Place, text: &str, own_file: bool) -> Result<Vec<Node>, Problem> {
+    let mut growing = Growing {
+        file: file.clone(),
+        own_file,
+        nodes: 0,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        roots: Vec::new(),
+        begins: Vec::new(),
+    };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
@@ -19,7 +33,16 @@ pub(super) fn read(file: &Place, text: &str) -> Result<Node, Problem> {
         })?;
         growing.take(event, span)?;
     }
-    Ok(growing.root.unwrap_or_else(|| Node { place: file.at(1, 1), content: Content::Map(Vec::new()) }))
+    let Growing { mut roots, begins, .. } = growing;
+    // Several documents are a custom of Spring; elsewhere `---` is a slip.
+    if let (Some(second), false) = (begins.get(1), own_file || spring::is_spring(&roots)) {
+        let problem = Problem::new(second, "", "a second document begins here");
+        return Err(problem.with_remedy("write one document, without `---` in the middle"));
+    }
+    if roots.is_empty() {
+        roots.push(Node { place: file.at(1, 1), content: Content::Map(Vec::new()) });
+    }
+    Ok(roots)
 }
 
 fn place(file: &Place, marker: Marker) -> Place {
@@ -27,12 +50,16 @@ fn place(file: &Place, marker: Marker) -> Place {
 }
 
 /// A tree whose lists and maps are not all closed yet.
-struct Growing<'a> {
-    file: &'a Place,
+struct Growing {
+    /// The document that is being read.
+    file: Place,
+    own_file: bool,
     nodes: usize,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
-    root: Option<Node>,
+    roots: Vec<Node>,
+    /// Where each document begins.
+    begins: Vec<Place>,
 }
 
 struct Open {
@@ -42,29 +69,28 @@ struct Open {
     key: Option<(String, Place)>,
 }
 
-impl Growing<'_> {
+impl Growing {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
-        let place = place(self.file, span.start);
+        let place = place(&self.file, span.start);
         match event {
-            Event::DocumentStart(_) if self.root.is_some() => {
-                let problem = Problem::new(&place, "", "a second document begins here");
-                Err(problem.with_remedy("write one document, without `---` in the middle"))
-            }
+            Event::DocumentStart(_) => self.begin_document(place),
             Event::Scalar(_, _, _, Some(tag))
             | Event::SequenceStart(_, Some(tag))
-            | Event::MappingStart(_, Some(tag)) => {
+            | Event::MappingStart(_, Some(tag))
+                if !self.own_file =>
+            {
                 let handle = if tag.is_yaml_core_schema() { "!!" } else { &tag.handle };
                 let reason = format!("tags like `{handle}{}` are not read", tag.suffix);
                 let problem = Problem::new(&place, "", reason);
                 Err(problem.with_remedy("take it out; what a value is follows from its key"))
             }
-            Event::Scalar(text, style, anchor, None) => {
+            Event::Scalar(text, style, anchor, _) => {
                 let quoted = style != ScalarStyle::Plain;
                 let content = Content::Scalar { text: text.into_owned(), quoted };
                 self.put(Node { place, content }, anchor)
             }
-            Event::SequenceStart(anchor, None) => self.begin(place, Content::List(Vec::new()), anchor),
-            Event::MappingStart(anchor, None) => self.begin(place, Content::Map(Vec::new()), anchor),
+            Event::SequenceStart(anchor, _) => self.begin(place, Content::List(Vec::new()), anchor),
+            Event::MappingStart(anchor, _) => self.begin(place, Content::Map(Vec::new()), anchor),
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(open) => self.put(open.node, open.anchor),
                 None => Ok(()),
@@ -76,12 +102,23 @@ impl Growing<'_> {
                     Err(Problem::new(&place, "", "this alias contains itself").with_remedy("write it out"))
                 }
             },
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => Ok(()),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
         }
+    }
+
+    fn begin_document(&mut self, place: Place) -> Result<(), Problem> {
+        let number = u32::try_from(self.begins.len()).unwrap_or(u32::MAX);
+        if number >= DOCUMENTS_MAX {
+            let problem = Problem::new(&place, "", format!("there are more than {DOCUMENTS_MAX} documents"));
+            return Err(problem.with_remedy("a configuration is smaller than that"));
+        }
+        if number > 0 {
+            self.file = self.file.in_document(1);
+        }
+        // An anchor holds for its own document.
+        self.anchors.clear();
+        self.begins.push(place);
+        Ok(())
     }
 
     fn begin(&mut self, place: Place, content: Content, anchor: usize) -> Result<(), Problem> {
@@ -112,24 +149,24 @@ impl Growing<'_> {
             self.anchors.insert(anchor, node.clone());
         }
         let Some(open) = self.open.last_mut() else {
-            self.root = Some(node);
+            self.roots.push(node);
             return Ok(());
         };
         match (&mut open.node.content, open.key.take()) {
             (Content::List(items), _) => items.push(node),
             (Content::Map(entries), Some((key, place))) => entries.push(Entry { key, place, value: node }),
-            (Content::Map(_), None) => open.key = Some(key_of(node)?),
+            (Content::Map(_), None) => open.key = Some(key_of(node, self.own_file)?),
             (Content::Scalar { .. }, _) => {}
         }
         Ok(())
     }
 }
 
-fn key_of(node: Node) -> Result<(String, Place), Problem> {
+fn key_of(node: Node, own_file: bool) -> Result<(String, Place), Problem> {
     match node.content {
-        Content::Scalar { text, quoted: false } if text == "<<" => {
-            let problem = Problem::new(&node.place, "", "merging with `<<` is not read");
-            Err(problem.with_remedy("name the section under `configs` and write `extends`"))
+        Content::Scalar { text, quoted: false } if text == "<<" && !own_file => {
+            let Wrong { reason, remedy } = no_merging();
+            Err(Problem::new(&node.place, "", reason).with_remedy(remedy))
         }
         Content::Scalar { text, .. } => Ok((text, node.place)),
         Content::List(_) | Content::Map(_) => {
@@ -137,6 +174,11 @@ fn key_of(node: Node) -> Result<(String, Place), Problem> {
             Err(problem.with_remedy("write `key: value`"))
         }
     }
+}
+
+/// What to say about `<<`.
+pub(super) fn no_merging() -> Wrong {
+    Wrong::new("merging with `<<` is not read", "name the section under `configs` and write `extends`")
 }
 
 fn too_much(place: &Place, what: &str, max: usize) -> Problem {

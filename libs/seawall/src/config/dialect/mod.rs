@@ -2,3 +2,4 @@
 
 pub(super) mod flat;
 pub(super) mod resilience4j;
+pub(super) mod spring;

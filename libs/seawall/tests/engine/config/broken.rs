@@ -50,7 +50,7 @@ fn eng_12_a_file_that_cannot_be_read_is_named() {
     let report = |path: &str| Config::load(golden(path)).unwrap_err().to_string();
     assert!(report("nowhere.yaml").contains("nowhere.yaml: can't be read: "), "{}", report("nowhere.yaml"));
     assert!(report("seawall.ini").ends_with(
-        "seawall.ini: its name does not say how it is written; call it `.yaml`, `.toml` or `.json`"
+        "seawall.ini: its name does not say how it is written; call it `.yaml`, `.toml`, `.json` or `.properties`"
     ));
 }
 

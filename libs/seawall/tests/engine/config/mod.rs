@@ -3,8 +3,10 @@
 mod apply;
 mod broken;
 mod env;
+mod foreign;
 mod good;
 mod random;
+mod spring;
 mod together;
 
 use std::path::PathBuf;

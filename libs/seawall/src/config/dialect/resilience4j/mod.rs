@@ -115,11 +115,14 @@ impl<'a> Resilience4j<'a> {
         for entry in entries.iter().take(NAMES_MAX) {
             refuse_name(entry, path, report);
             let path = join(path, &entry.key);
-            let at = *self.places.entry((module.name, is_instance, &entry.key)).or_insert_with(|| {
+            // Spring writes names with dots in brackets.
+            let name =
+                entry.key.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&entry.key);
+            let at = *self.places.entry((module.name, is_instance, name)).or_insert_with(|| {
                 self.sections.push(Section {
                     module,
                     is_instance,
-                    name: &entry.key,
+                    name,
                     path: path.clone(),
                     place: entry.place.clone(),
                     settings: Vec::new(),
