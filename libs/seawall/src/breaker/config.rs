@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use super::policy::CircuitBreaker;
 use super::settings::minimum_of;
+#[cfg(feature = "tokio")]
+use super::ticket::Outcome;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Percent, Problems};
+use crate::fault::Names;
+#[cfg(feature = "tokio")]
+use crate::fault::{Fault, Listed, Verdict};
 
 /// Failures in a row that open a circuit, if nothing else is said: one or two happen to anybody.
 pub const CONSECUTIVE_FAILURES: u32 = 5;
@@ -66,6 +71,8 @@ pub struct Breaker {
     pub(super) automatic: bool,
     pub(super) abandoned_after: Option<Duration>,
     pub(crate) scope: Scope,
+    record_names: Option<Names>,
+    ignore_names: Option<Names>,
     pub(super) seed: Option<u64>,
 }
 
@@ -116,6 +123,8 @@ impl Breaker {
             automatic: false,
             abandoned_after: None,
             scope: Scope::Attempt,
+            record_names: None,
+            ignore_names: None,
             seed: None,
         }
     }
@@ -266,6 +275,36 @@ impl Breaker {
         self
     }
 
+    /// In a guard only faults with these [names](crate::Fault::named) are failures; others count as successes. Well-known
+    /// exceptions of Java stand for the faults of their kind: `IOException`, `SocketTimeoutException`.
+    #[must_use]
+    pub fn record_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.record_names = Some(Names::new(names));
+        self
+    }
+
+    /// In a guard faults with these [names](crate::Fault::named) are neither failures nor successes.
+    #[must_use]
+    pub fn ignore_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.ignore_names = Some(Names::new(names));
+        self
+    }
+
+    /// What a fault is to the circuit of a guard.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn outcome_of(&self, fault: Fault) -> Outcome {
+        let lists = |names: &Names| names.lists(fault) != Listed::No;
+        if fault.verdict() == Verdict::Rejected || self.ignore_names.as_ref().is_some_and(lists) {
+            return Outcome::Ignored;
+        }
+        match &self.record_names {
+            Some(names) if lists(names) => Outcome::Failure,
+            Some(_) => Outcome::Success,
+            None if fault.counts() => Outcome::Failure,
+            None => Outcome::Ignored,
+        }
+    }
+
     /// Fixes what is left to chance (jitter, ramp), so that a test is exact.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -325,6 +364,12 @@ impl fmt::Display for Breaker {
         }
         if !self.ramp.is_zero() {
             write!(f, "; ramps up over {:?}", self.ramp)?;
+        }
+        if let Some(names) = &self.record_names {
+            write!(f, "; counts only {names}")?;
+        }
+        if let Some(names) = &self.ignore_names {
+            write!(f, "; ignores {names}")?;
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ pub(super) fn words(words: &[&'static str]) -> Option<[Value; 2]> {
 /// A small and a large value of a kind, if it has any.
 pub(super) fn guesses(kind: Kind) -> Option<[Value; 2]> {
     Some(match kind {
-        Kind::Section(Section::Part) | Kind::Bases => return None,
+        Kind::Section(Section::Part) | Kind::Bases | Kind::Names => return None,
         Kind::Section(_) => [Value::Off, Value::On],
         Kind::Time => TIMES,
         Kind::TimeOrNone => [Value::Time(SMALL), Value::None],

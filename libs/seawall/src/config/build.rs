@@ -14,7 +14,7 @@ use crate::bulkhead::{Adapt, Bulkhead};
 use crate::chaos::Chaos;
 use crate::config::Percent;
 use crate::fallback::FallbackFilter;
-use crate::fault::{Class, Fault, StatusSet};
+use crate::fault::{Class, Fault, StatusSet, is_known_name, simple_name};
 use crate::guard::{Guard, GuardBuilder};
 use crate::hedge::Hedge;
 use crate::rate::RateLimit;
@@ -65,6 +65,22 @@ fn missing(named: &Named, settings: &Settings, path: &str, needed: &str, why: &s
     let place = settings.place_of(path).unwrap_or(&named.place);
     let name = needed.rsplit('.').next().unwrap_or(needed);
     report.wrong(place, join(&named.path, path), Wrong::new(why, format!("add `{name}`")));
+}
+
+/// Says which names of faults nothing carries.
+pub(super) fn warn_of_names(named: &Named, settings: &Settings, report: &mut Report) {
+    for item in settings.items() {
+        let Value::Names(names) = &item.value else { continue };
+        let place = item.origin.place().unwrap_or(&named.place);
+        for name in names.iter().filter(|name| !is_known_name(name)) {
+            let reason = format!(
+                "no fault is called `{}` yet, so the name matches nothing; name one with `Fault::named`, or announce it \
+                 with `Loader::fault_names`",
+                simple_name(name)
+            );
+            report.warn(place, join(&named.path, item.key.path), reason);
+        }
+    }
 }
 
 /// The longest time that the breaker can see: of an attempt, or of a call where it counts calls.
@@ -124,6 +140,12 @@ fn retry(s: &Settings) -> Retry {
     }
     if let Some(Value::Statuses(statuses)) = s.value("retry.on_status") {
         retry = retry.on_status(StatusSet::clone(statuses));
+    }
+    if let Some(names) = s.names("retry.on_names") {
+        retry = retry.on_names(names);
+    }
+    if let Some(names) = s.names("retry.ignore_names") {
+        retry = retry.ignore_names(names);
     }
     if s.switch("retry.on_rejection") {
         retry = retry.on_rejection();
@@ -230,6 +252,12 @@ fn probing(mut breaker: Breaker, s: &Settings) -> Breaker {
     }
     if let Some(threshold) = s.time("breaker.abandoned_after") {
         breaker = breaker.abandoned_after(threshold);
+    }
+    if let Some(names) = s.names("breaker.record_names") {
+        breaker = breaker.record_names(names);
+    }
+    if let Some(names) = s.names("breaker.ignore_names") {
+        breaker = breaker.ignore_names(names);
     }
     breaker.scope(if s.word("breaker.scope") == "call" { Scope::Call } else { Scope::Attempt })
 }
@@ -342,6 +370,10 @@ impl Settings {
 
     fn words(&self, path: &str) -> Option<&[&'static str]> {
         if let Some(Value::Words(words)) = self.value(path) { Some(words) } else { None }
+    }
+
+    fn names(&self, path: &str) -> Option<&[String]> {
+        if let Some(Value::Names(names)) = self.value(path) { Some(names) } else { None }
     }
 
     pub(super) fn switch(&self, path: &str) -> bool {

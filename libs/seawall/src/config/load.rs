@@ -16,6 +16,7 @@ use super::source::{Format, Source, read_text};
 use super::tree::{Content, Node, join};
 use super::value::Wrong;
 use super::{Config, ConfigError, Place, Plan, Problem, build, env};
+use crate::fault::announce;
 
 /// Where a configuration comes from: files, each laid over the one before, and the environment over all of them.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +88,13 @@ impl Loader {
     /// May be called more than once. Where it is not called, `spring.profiles.active` in the file decides.
     pub fn profile(mut self, name: &str) -> Self {
         self.profiles.push(name.into());
+        self
+    }
+
+    /// Announces the names that faults of this process may [carry](crate::Fault::named), so that rules which go by them are not
+    /// warned about before the first such fault.
+    pub fn fault_names(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        names.into_iter().for_each(announce);
         self
     }
 
@@ -276,6 +284,7 @@ fn finish(book: &Book, mut report: Report) -> Result<Config, ConfigError> {
         report.problems.extend(mistakes(guard, &stack));
         let settings = resolve::settings(&stack, Assumed::Absent);
         warn_of_slow_calls(guard, &stack, &settings, &mut report);
+        build::warn_of_names(guard, &settings, &mut report);
         let builder = build::builder(&guard.name, &settings);
         plans.push(Plan { name: guard.name.clone(), settings, builder });
     }

@@ -60,6 +60,7 @@ fn what(kind: Kind) -> String {
         Kind::Words(words) => format!("list of {}", listed(words)),
         Kind::Statuses => "statuses, or `none`".into(),
         Kind::Bases => "names".into(),
+        Kind::Names => "list of names, or `none`".into(),
     }
 }
 

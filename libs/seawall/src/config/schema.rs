@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Word(&'static [&'static str]),
     /// One or more of these.
     Words(&'static [&'static str]),
+    /// Names of faults.
+    Names,
     /// Sets of statuses like `429,500-599`, or `none`.
     Statuses,
     /// Names of bases; followed before anything else is looked at.
@@ -63,7 +65,7 @@ const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'stati
     Key { path, kind, default, range: "", doc }
 }
 
-use Kind::{Bases, Count, Number, Share, Statuses, Switch, Time, TimeOrNone, Word, Words};
+use Kind::{Bases, Count, Names, Number, Share, Statuses, Switch, Time, TimeOrNone, Word, Words};
 
 const OFF: Kind = Kind::Section(Section::Off);
 const ON: Kind = Kind::Section(Section::On);
@@ -89,6 +91,8 @@ pub(super) const TABLE: &[Key] = &[
     key("retry.backoff.throttled_base", Time, "(5 times `base`)", "The first wait after a peer asked for fewer calls without saying when."),
     key("retry.on_classes", Words(CLASSES), "(all that may pass)", "Only transient faults of these classes are tried again."),
     key("retry.on_status", Statuses, "(those that may pass)", "Of answers with a status exactly these are tried again: `429,500-599`, or `none`. What counts against the breaker stays."),
+    key("retry.on_names", Names, "", "Faults with these names are tried again, and others only as far as `on_classes` or `on_status` ask for them."),
+    key("retry.ignore_names", Names, "", "Faults with these names are never tried again."),
     key("retry.on_rejection", Switch, "false", "Also tries again after a policy refused."),
     key("retry.leave_to_outer", Switch, "false", "Does not try again where a guard further out already does."),
     key("retry.retry_after_cap", Time, "60s", "The longest wait that a peer may ask for by `Retry-After`."),
@@ -119,6 +123,8 @@ pub(super) const TABLE: &[Key] = &[
     key("breaker.automatic_half_open", Switch, "false", "Looking at an open circuit whose cooldown is over makes it half-open, without waiting for a call."),
     key("breaker.abandoned_after", Time, "(the smallest of `slow_after` and half of each timeout)", "A call that is dropped after this long counts as a failure."),
     key("breaker.scope", Word(&["attempt", "call"]), "attempt", "What it counts: each attempt, or each call with all its attempts."),
+    key("breaker.record_names", Names, "", "Only faults with these names are failures; others count as successes."),
+    key("breaker.ignore_names", Names, "", "Faults with these names are neither failures nor successes."),
 
     key("rate_limit", OFF, "", "No more calls than agreed. See [rate limit](../libs/seawall/docs/rate.md)."),
     key("rate_limit.calls", Count, "", "So many calls per period. Must be given.").within("1 or more"),

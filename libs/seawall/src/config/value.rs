@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Place;
 use super::nearest::{is_same, nearest};
 use super::schema::{Key, Kind, Section};
 use super::time::{self, Bare};
@@ -27,6 +28,8 @@ pub(super) enum Value {
     Word(&'static str),
     Words(Vec<&'static str>),
     Statuses(StatusSet),
+    /// Names of faults, as they are written.
+    Names(Vec<String>),
 }
 
 /// Why something is no value of its kind, and what to write instead.
@@ -53,6 +56,7 @@ pub(super) fn read(key: &Key, node: &Node) -> Result<Value, Wrong> {
             let texts = items.iter().map(|item| item.text().ok_or_else(|| wrong_type(key, item)));
             statuses(&texts.collect::<Result<Vec<_>, _>>()?.join(","))
         }
+        (Kind::Names, _) => names(node),
         (kind, _) => {
             let text = node.text().ok_or_else(|| wrong_type(key, node))?;
             of_text(kind, text)
@@ -77,6 +81,7 @@ pub(super) fn of_text(kind: Kind, text: &str) -> Result<Value, Wrong> {
             Ok(Value::Words(found.collect::<Result<_, _>>()?))
         }
         Kind::Statuses => statuses(text),
+        Kind::Names => names(&Node::quoted(Place::whole("", 0), text)),
         Kind::Bases => Err(Wrong::new("bases are named elsewhere", "write `extends`")),
     }
 }
@@ -175,6 +180,36 @@ fn statuses(text: &str) -> Result<Value, Wrong> {
     })
 }
 
+/// More names than this are no rule that somebody reads.
+const NAMES_MAX: usize = 100;
+
+/// Names of faults: a list, or one line with commas. `none` is no list.
+pub(super) fn names(node: &Node) -> Result<Value, Wrong> {
+    const REMEDY: &str = "write names like `CacheConnectionException`, or leave it out";
+    let missing = |node: &Node| Wrong::new(format!("{} stands here", node.noun()), REMEDY);
+    let texts: Vec<&str> = match &node.content {
+        Content::List(items) => {
+            items.iter().map(|item| item.text().ok_or_else(|| missing(item))).collect::<Result<_, _>>()?
+        }
+        _ => match node.text().ok_or_else(|| missing(node))? {
+            "none" => return Ok(Value::None),
+            text => {
+                let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+                inner.split(',').map(str::trim).collect()
+            }
+        },
+    };
+    let known = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | ':' | '-');
+    let is_name = |text: &str| !text.is_empty() && text.len() <= 200 && text.chars().all(known);
+    if let Some(wrong) = texts.iter().find(|text| !is_name(text)) {
+        return Err(Wrong::new(format!("`{}` is not a name", shortened(wrong)), REMEDY));
+    }
+    if texts.is_empty() || texts.len() > NAMES_MAX {
+        return Err(Wrong::new(format!("there are {} names and not 1 to {NAMES_MAX}", texts.len()), REMEDY));
+    }
+    Ok(Value::Names(texts.into_iter().map(str::to_owned).collect()))
+}
+
 fn wrong_type(key: &Key, node: &Node) -> Wrong {
     let wanted = match key.kind {
         Kind::Section(_) => "its settings below it, without dashes",
@@ -188,6 +223,7 @@ fn wrong_type(key: &Key, node: &Node) -> Wrong {
         }
         Kind::Statuses => "a set like `\"429,500-599\"`, or `none`",
         Kind::Bases => "the name of a base",
+        Kind::Names => "a list of names",
     };
     let reason =
         if node.is_null() { "the value is missing".into() } else { format!("{} stands here", node.noun()) };
@@ -220,6 +256,7 @@ impl fmt::Display for Value {
             Value::Word(word) => f.write_str(word),
             Value::Words(words) => write!(f, "[{}]", words.join(", ")),
             Value::Statuses(statuses) => write!(f, "{statuses}"),
+            Value::Names(names) => write!(f, "[{}]", names.join(", ")),
         }
     }
 }

@@ -34,6 +34,10 @@ fn shown(value: &Value) -> String {
     match value {
         // `429` alone would be a number, and a comma ends a value where it stands in brackets.
         Value::Statuses(statuses) => quoted(&statuses.to_string()),
+        Value::Names(names) => {
+            let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+            format!("[{}]", names.join(", "))
+        }
         value => value.to_string(),
     }
 }

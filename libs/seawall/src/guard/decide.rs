@@ -292,7 +292,7 @@ impl<'g> Run<'g> {
         self.leave_gate(Some(fault));
         if self.settings().scope == Scope::Attempt {
             if let Some(ticket) = self.ticket.take() {
-                ticket.finish_at(outcome_of(fault), self.now);
+                ticket.finish_at(self.outcome_of(fault), self.now);
             }
         } else {
             // The time of a whole call runs from its first attempt, also if that failed before it ever had to wait: else
@@ -339,7 +339,7 @@ impl<'g> Run<'g> {
             if is_rejection(from) {
                 return self.give_up_at(from, fault);
             }
-            self.settle_call(outcome_of(fault));
+            self.settle_call(self.outcome_of(fault));
             return self.end(Kind::TimedOut, Policy::CallTimeout, fault);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
@@ -381,6 +381,12 @@ impl<'g> Run<'g> {
         self.began != Tick::NEVER
     }
 
+    /// What a fault is to the circuit.
+    pub(super) fn outcome_of(&self, fault: Fault) -> Outcome {
+        let breaker = self.settings().recipe.breaker.as_ref();
+        breaker.map_or(Outcome::Ignored, |breaker| breaker.outcome_of(fault))
+    }
+
     pub(super) fn settings(&self) -> &'g Settings {
         self.settings.expect("settings are read at the first poll")
     }
@@ -403,8 +409,4 @@ impl Drop for Run<'_> {
             self.tell_dropped();
         }
     }
-}
-
-pub(super) fn outcome_of(fault: Fault) -> Outcome {
-    if fault.counts() { Outcome::Failure } else { Outcome::Ignored }
 }

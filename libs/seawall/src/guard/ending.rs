@@ -3,7 +3,7 @@
 use super::admission::is_rejection;
 use super::ambient::tell_spent;
 use super::call_builder::Role;
-use super::decide::{Next, Run, outcome_of};
+use super::decide::{Next, Run};
 use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
@@ -14,7 +14,7 @@ impl Run<'_> {
     #[cold]
     pub(super) fn too_late(&mut self) -> Next {
         let fault = self.report.map_or(Fault::timeout().ran(Ran::No), |report| report.fault);
-        self.settle_call(if self.attempts == 0 { Outcome::Ignored } else { outcome_of(fault) });
+        self.settle_call(if self.attempts == 0 { Outcome::Ignored } else { self.outcome_of(fault) });
         self.past_deadline(fault)
     }
 
@@ -28,7 +28,7 @@ impl Run<'_> {
     }
 
     pub(super) fn give_up(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
-        self.settle_call(outcome_of(fault));
+        self.settle_call(self.outcome_of(fault));
         self.end(kind, decided_by, fault)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::budget::Budget;
 use crate::config::Problems;
-use crate::fault::{Class, StatusSet};
+use crate::fault::{Class, Names, StatusSet};
 
 /// Attempts in all, the first one included.
 pub const ATTEMPTS: u32 = 3;
@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     /// Which classes are retried, if they are transient at all.
     pub(crate) classes: Option<Vec<Class>>,
     pub(crate) on_status: Option<StatusSet>,
+    pub(crate) on_names: Option<Names>,
+    pub(crate) ignore_names: Option<Names>,
     pub(crate) on_rejection: bool,
     pub(crate) leave_to_outer: bool,
 }
@@ -60,6 +62,8 @@ impl Retry {
                 retry_after_cap: RETRY_AFTER_CAP,
                 classes: None,
                 on_status: None,
+                on_names: None,
+                ignore_names: None,
                 on_rejection: false,
                 leave_to_outer: false,
             },
@@ -110,6 +114,22 @@ impl Retry {
         self
     }
 
+    /// Faults with these [names](crate::Fault::named) are retried, whatever their class, and others only as far as
+    /// [`on_classes`](Retry::on_classes) or [`on_status`](Retry::on_status) ask for them. Well-known exceptions of Java stand for
+    /// the transient faults of their kind: `IOException`, `SocketTimeoutException`.
+    #[must_use]
+    pub fn on_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.on_names = Some(Names::new(names));
+        self
+    }
+
+    /// Faults with these [names](crate::Fault::named) are never retried.
+    #[must_use]
+    pub fn ignore_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.ignore_names = Some(Names::new(names));
+        self
+    }
+
     /// Also tries again after a policy of this guard or of one further in refused. Off by default: what refuses
     /// now refuses for a while.
     #[must_use]
@@ -146,6 +166,12 @@ impl fmt::Display for Retry {
         }
         if let Some(classes) = &self.settings.classes {
             write!(f, ", on {classes:?}")?;
+        }
+        if let Some(names) = &self.settings.on_names {
+            write!(f, ", on {names}")?;
+        }
+        if let Some(names) = &self.settings.ignore_names {
+            write!(f, ", not on {names}")?;
         }
         if self.settings.on_rejection {
             f.write_str(", after rejections too")?;

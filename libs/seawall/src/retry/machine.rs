@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::config::{Safety, Settings};
-use crate::fault::{Code, Fault, Ran, Verdict};
+use crate::fault::{Code, Fault, Listed, Names, Ran, Verdict};
 use crate::stats::spread;
 
 /// What is known when an attempt has failed.
@@ -44,13 +44,27 @@ pub(crate) fn decide(situation: Situation, settings: &Settings) -> Result<(), Gi
 }
 
 fn can_help(fault: Fault, settings: &Settings) -> bool {
+    let lists = |names: &Names| names.lists(fault);
+    if settings.ignore_names.as_ref().is_some_and(|names| lists(names) != Listed::No) {
+        return false;
+    }
+    let listed = settings.on_names.as_ref().map(lists);
     if fault.verdict() == Verdict::Rejected {
-        return settings.on_rejection;
+        return settings.on_rejection || listed.is_some_and(|listed| listed != Listed::No);
+    }
+    match listed {
+        // Who names a fault knows that trying again helps.
+        Some(Listed::ByName) => return true,
+        Some(Listed::ByKind) if fault.is_transient() => return true,
+        _ => {}
     }
     if let (Code::Http(status), Some(statuses)) = (fault.protocol_code(), &settings.on_status) {
         return statuses.contains(status);
     }
-    fault.is_transient() && settings.classes.as_ref().is_none_or(|classes| classes.contains(&fault.class()))
+    match &settings.classes {
+        Some(classes) => fault.is_transient() && classes.contains(&fault.class()),
+        None => fault.is_transient() && listed.is_none(),
+    }
 }
 
 /// How long to wait before the next attempt, after `retries` retries and a wait of `previous`.

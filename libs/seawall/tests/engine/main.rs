@@ -28,6 +28,7 @@ mod impossible;
 mod limits;
 mod million;
 mod model;
+mod names;
 mod random;
 mod registry;
 mod retry;

@@ -165,7 +165,7 @@ fn eng_12_mistakes_in_properties_have_their_line() {
         "\
 application.properties:1:1: guards.a.retry.max_attempts: `many` is not a whole number; write one like `3`
 application.properties:2:3: guards.a.retry.colour: no such key; `retry` has `max_attempts`, `backoff`, `on_classes`, \
-`on_status`, `on_rejection`, `leave_to_outer`, `retry_after_cap`, `budget`"
+`on_status`, `on_names`, `ignore_names`, `on_rejection`, `leave_to_outer`, `retry_after_cap`, `budget`"
     );
     assert_eq!(
         report("guards.a=1\nguards.a.retry=on\nb[0]=x\nb=y\n.=1\nc[=1\nd=\\ud83d\ne=1\ne=2"),

@@ -2,7 +2,7 @@
 
 use super::super::super::assume;
 use super::super::super::value::Value;
-use Kind::{Base, Count, Java, Number, Share, Switch, Time, Word};
+use Kind::{Base, Count, Java, Names, Number, Share, Switch, Time, Word};
 
 #[derive(Debug)]
 pub(super) struct Module {
@@ -26,6 +26,8 @@ pub(super) enum Kind {
     Number,
     Switch,
     Word(&'static [&'static str]),
+    /// Names of exceptions.
+    Names,
     /// The name of a base.
     Base,
     /// Means something to the Java virtual machine only; says what to do here.
@@ -41,6 +43,7 @@ impl Known {
             Count => "write a whole number like `3`",
             Number => "write a number like `1.5`",
             Switch => "write `true` or `false`",
+            Names => "write names of exceptions",
             Word(_) | Base | Java(_) => "write a word",
         }
     }
@@ -56,7 +59,7 @@ impl Known {
             Number => assume::NUMBERS,
             Switch => assume::SWITCHES,
             Word(words) => return assume::words(words),
-            Base | Java(_) => return None,
+            Names | Base | Java(_) => return None,
         })
     }
 }
@@ -66,18 +69,22 @@ const fn known(name: &'static str, kind: Kind) -> Known {
 }
 
 const FAULTS: Kind =
-    Java("Java's exceptions have no meaning here; the class of a fault decides, see `Classify`");
-const RETRIED: Kind = Java(
-    "Java's exceptions have no meaning here; the class of a fault decides, see `retry.on_classes` and `Classify`",
-);
+    Java("faults are judged by their class and their name here, see `Classify` and `record_names`");
+const RETRIED: Kind =
+    Java("faults are judged by their class and their name here, see `Classify`, `on_classes` and `on_names`");
 const RESULTS: Kind = Java("a result is judged in code, see `Classify`");
 const EVENTS: Kind = Java("events have no buffer here");
 const STACKS: Kind = Java("errors have no stack trace here");
 const HEALTH_FAILS: Kind = Java("what health makes of a guard is decided where health is asked for");
 const INTERVALS: Kind = Java("waits are not computed by code here; write them as a back-off");
 
-pub(super) const EVERYWHERE: &[Known] =
-    &[known("baseConfig", Base), known("eventConsumerBufferSize", EVENTS)];
+const NO_HEALTH: Kind = Java("only a circuit breaker or a rate limiter makes a guard part of the health");
+
+pub(super) const EVERYWHERE: &[Known] = &[
+    known("baseConfig", Base),
+    known("eventConsumerBufferSize", EVENTS),
+    known("registerHealthIndicator", NO_HEALTH),
+];
 
 pub(super) const MODULES: &[Module] = &[
     Module {
@@ -104,8 +111,8 @@ pub(super) const MODULES: &[Module] = &[
             known("writableStackTraceEnabled", STACKS),
             known("initialState", Java("a circuit begins closed; restore a snapshot for another state")),
             known("transitionToStateAfterWaitDuration", Java("a circuit that was open always probes first")),
-            known("recordExceptions", FAULTS),
-            known("ignoreExceptions", FAULTS),
+            known("recordExceptions", Names),
+            known("ignoreExceptions", Names),
             known("recordFailurePredicate", FAULTS),
             known("recordExceptionPredicate", FAULTS),
             known("ignoreExceptionPredicate", FAULTS),
@@ -125,8 +132,8 @@ pub(super) const MODULES: &[Module] = &[
             known("exponentialMaxWaitDuration", Time),
             known("enableRandomizedWait", Switch),
             known("randomizedWaitFactor", Number),
-            known("retryExceptions", RETRIED),
-            known("ignoreExceptions", RETRIED),
+            known("retryExceptions", Names),
+            known("ignoreExceptions", Names),
             known("retryExceptionPredicate", RETRIED),
             known("ignoreClassBindingExceptions", RETRIED),
             known("resultPredicate", RESULTS),

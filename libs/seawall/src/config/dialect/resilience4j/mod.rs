@@ -79,6 +79,10 @@ impl<'a> Resilience4j<'a> {
                 let reason = "not read: there are no thread pools here; write a `bulkhead`";
                 return report.warn(&entry.place, path, reason.into());
             }
+            if ["micrometer", "scheduled", "metrics"].iter().any(|known| is_same(known, name)) {
+                let reason = "not read: it is about threads and meters of Spring; see `metrics` and `tracing` for ours";
+                return report.warn(&entry.place, path, reason.into());
+            }
             let names = MODULES.iter().map(|module| module.name);
             let mut wrong = unknown_name("module", name, names);
             wrong.reason = "no such module".into();
@@ -308,10 +312,14 @@ fn read(known: &Known, node: &Node) -> Result<Option<Value>, Wrong> {
     if matches!(known.kind, Kind::Java(_)) {
         return Ok(None);
     }
+    if matches!(known.kind, Kind::Names) {
+        let is_empty = matches!(&node.content, Content::List(items) if items.is_empty());
+        return if is_empty { Ok(None) } else { value::names(node).map(Some) };
+    }
     let text =
         node.text().ok_or_else(|| Wrong::new(format!("{} stands here", node.noun()), known.wanted()))?;
     match known.kind {
-        Kind::Base | Kind::Java(_) => Ok(None),
+        Kind::Base | Kind::Java(_) | Kind::Names => Ok(None),
         Kind::Time => time(text).map(Value::Time).map(Some),
         Kind::Share => value::share(text).map(Value::Share).map(Some),
         Kind::Count => value::count(text).map(Value::Count).map(Some),

@@ -95,6 +95,8 @@ impl Translation<'_> {
         let written = "automaticTransitionFromOpenToHalfOpenEnabled";
         self.put("breaker.automatic_half_open", Value::Switch(automatic), written);
         self.put("breaker.scope", Value::Word("attempt"), "");
+        self.names("breaker.record_names", "recordExceptions");
+        self.names("breaker.ignore_names", "ignoreExceptions");
         self.health();
     }
 
@@ -166,6 +168,8 @@ impl Translation<'_> {
         };
         self.put("retry.backoff.jitter", Value::Word(jitter), "enableRandomizedWait");
         self.put("retry.budget", Value::Off, "");
+        self.names("retry.on_names", "retryExceptions");
+        self.names("retry.ignore_names", "ignoreExceptions");
     }
 
     fn timelimiter(&mut self) {
@@ -211,6 +215,12 @@ impl Translation<'_> {
         self.put("rate_limit.per", Value::Time(period), "limitRefreshPeriod");
         let wait = self.take("timeoutDuration", secs(5));
         self.put("rate_limit.max_wait", Value::Time(wait), "timeoutDuration");
+    }
+
+    fn names(&mut self, path: &str, written: &str) {
+        if let Some(names) = self.written(written).map(|setting| setting.value.clone()) {
+            self.put(path, names, written);
+        }
     }
 
     fn health(&mut self) {
