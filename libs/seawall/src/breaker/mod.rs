@@ -8,6 +8,8 @@ mod counts;
 mod machine;
 mod policy;
 mod refused;
+#[cfg(feature = "serde")]
+mod serial;
 mod settings;
 mod sign;
 mod snapshot;

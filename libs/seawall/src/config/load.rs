@@ -174,22 +174,37 @@ impl Loader {
 /// # Ok::<(), seawall::ConfigError>(())
 /// ```
 pub fn policy(name: &str, text: &str, format: Format) -> Result<Plan, ConfigError> {
-    let (mut report, mut book) = (Report::default(), Book::default());
+    let mut report = Report::default();
     let file = Place::whole("policy", 0);
     let documents = read_text(&file, text, format, false, &mut report);
     let Some(tree) = documents.and_then(|documents| documents.into_iter().next()) else {
         return Err(ConfigError::in_files(report.problems));
     };
-    let layers = vec![layer::read(&tree, "", &mut report)];
+    alone(name, &tree, report)
+}
+
+/// The guard that a tree describes by itself.
+pub(super) fn alone(name: &str, tree: &Node, mut report: Report) -> Result<Plan, ConfigError> {
+    let mut book = Book::default();
+    let layers = vec![layer::read(tree, "", &mut report)];
     book.guards.push(Named {
         name: name.into(),
         path: String::new(),
-        place: tree.place,
+        place: tree.place.clone(),
         ground: None,
         layers,
     });
     let mut config = finish(&book, report)?;
     Ok(config.plans.swap_remove(0))
+}
+
+/// The configuration that a tree describes.
+#[cfg(feature = "serde")]
+pub(super) fn of_tree(tree: &Node) -> Result<Config, ConfigError> {
+    let (mut report, mut book, mut foreign) = (Report::default(), Book::default(), Resilience4j::default());
+    document(tree, false, &mut book, &mut foreign, &mut report);
+    foreign.translate(&mut book, &mut report);
+    finish(&book, report)
 }
 
 /// The top of a file.

@@ -37,6 +37,8 @@ mod reference;
 mod resolve;
 #[cfg(feature = "config")]
 mod schema;
+#[cfg(all(feature = "config", feature = "serde"))]
+mod serial;
 #[cfg(feature = "config")]
 mod source;
 #[cfg(all(test, feature = "config"))]

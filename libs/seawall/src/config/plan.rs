@@ -6,7 +6,7 @@ use std::path::Path;
 use super::load::Loader;
 use super::resolve::{Settings, is_shown};
 use super::source::Format;
-use super::{Changes, ConfigError, Place, Problem, diff, write};
+use super::{Changes, ConfigError, Place, Problem, build, diff, write};
 use crate::guard::GuardBuilder;
 
 /// The guards that files describe. Everything in it has been checked: each plan builds.
@@ -81,6 +81,14 @@ impl Plan {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same plan for a guard of another name, such as a plan that was read without one.
+    pub fn with_name(mut self, name: &str) -> Result<Self, ConfigError> {
+        self.builder = build::builder(name, &self.settings);
+        self.builder.clone().build()?;
+        self.name = name.into();
+        Ok(self)
     }
 
     /// A builder with these settings. Its [`build`](GuardBuilder::build) succeeds; a clock or a seed may be added before.

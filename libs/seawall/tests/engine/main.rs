@@ -33,6 +33,7 @@ mod random;
 mod registry;
 mod retry;
 #[cfg(all(feature = "task", feature = "test-util"))]
+mod serial;
 mod shutdown;
 #[cfg(feature = "task")]
 mod singleflight;
