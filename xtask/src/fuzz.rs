@@ -9,10 +9,11 @@ use anyhow::Context;
 
 use crate::run::{self, Step};
 
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "config_yaml",
     "config_toml",
     "config_json",
+    "config_properties",
     "hub_event",
     "hub_cloud_events",
     "hub_webhook",

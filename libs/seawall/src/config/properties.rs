@@ -189,7 +189,7 @@ impl Section {
                 entries[at].2.put(rest, &join(path, key), value, place)
             }
             (Section::List(_), _) => clash("a list"),
-            (Section::Map(..), _) | (Section::Empty, _) => clash("a section"),
+            (Section::Map(..) | Section::Empty, _) => clash("a section"),
         }
     }
 

@@ -76,6 +76,73 @@ fn guard() -> impl Strategy<Value = String> {
     (backoff, breaker, bulkhead, others).prop_map(|(a, b, c, d)| format!("{{{a}{b}{c}{}}}", d.concat()))
 }
 
+/// Pieces of files that Spring reads.
+const PARTS: &[&str] = &[
+    "resilience4j.retry.instances.a.",
+    "maxAttempts",
+    "max-attempts",
+    "guards.g.retry.",
+    "on_names",
+    "[0]",
+    "[x.y]",
+    "[",
+    "]",
+    "=",
+    ": ",
+    " ",
+    "\n",
+    "\n",
+    "\n---\n",
+    "\n#---\n",
+    "spring.config.activate.on-profile",
+    "spring.profiles",
+    "prod",
+    "!dev",
+    "${A:1}",
+    "${A",
+    "}",
+    "${A:${B:${C}}}",
+    "\\",
+    "\\\n",
+    "\\u0041",
+    "\\ud8",
+    "3",
+    "1s",
+    "{",
+    ",",
+    "\"",
+    "'",
+    "<<: ",
+    "!t ",
+    "&a ",
+    "*a",
+    "resilience4j:\n  retry:\n    instances:\n      a:\n        ",
+    "retryExceptions: [",
+    "java.io.IOException",
+];
+
+/// A text is refused with mistakes that have a place, or all its guards can be built; as a file of ours, and as one of an
+/// application.
+fn refuse_or_build(text: &str, format: Format) -> Result<(), TestCaseError> {
+    let loader = || Config::loader().text("random", text, format).env_from("S", [("S_NOT_OURS", "1")]);
+    for loader in [loader(), loader().foreign_sections().profile("prod"), loader().below("guards.g")] {
+        match loader.load() {
+            Ok(config) => {
+                for plan in config.plans() {
+                    prop_assert!(plan.builder().build().is_ok(), "{}\n{text}", plan.name());
+                }
+            }
+            Err(error) => {
+                prop_assert!(
+                    error.problems().iter().all(|problem| problem.file() == Some("random")),
+                    "{error}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -104,11 +171,18 @@ proptest! {
     /// ENG-12: no text makes a reader panic, and every mistake in it has a place.
     #[test]
     fn eng_12_no_text_makes_a_reader_panic(text in "\\PC{0,80}|[-:{}\\[\\],&*!|>'\"%@\n a-c0-9#.]{0,60}") {
-        for format in [Format::Yaml, Format::Toml, Format::Json] {
-            if let Err(error) = Config::parse("random", &text, format) {
-                prop_assert!(error.problems().iter().all(|problem| problem.file() == Some("random")));
-            }
+        for format in [Format::Yaml, Format::Toml, Format::Json, Format::Properties] {
+            refuse_or_build(&text, format)?;
         }
+    }
+
+    /// ENG-12: nor do keys, brackets, escapes, documents and placeholders in any order.
+    #[test]
+    fn eng_12_no_lines_of_spring_make_a_reader_panic(
+        parts in prop::collection::vec(prop::sample::select(PARTS), 0..40),
+        format in prop::sample::select(&[Format::Yaml, Format::Properties][..]),
+    ) {
+        refuse_or_build(&parts.concat(), format)?;
     }
 
     /// ENG-12: nor does a good file with a few characters changed.
@@ -117,7 +191,7 @@ proptest! {
         which in any::<prop::sample::Index>(),
         cuts in prop::collection::vec((any::<prop::sample::Index>(), "[-:{}\\[\\],&*\"\n\t a-c0-9]{0,3}"), 1..4),
     ) {
-        let names = ["native.yaml", "native.toml", "native.json", "seed-004-5.6.yaml", "seed-002.yaml"];
+        let names = ["native.yaml", "native.toml", "native.json", "seed-004-5.6.yaml", "seed-002.yaml", "spring.yaml", "spring.properties"];
         let path = golden("good").join(which.get(&names));
         let mut text = fs::read_to_string(&path).unwrap();
         for (at, with) in &cuts {
@@ -125,6 +199,6 @@ proptest! {
             let end = text.ceil_char_boundary((at + with.len()).min(text.len()));
             text.replace_range(at..end, with);
         }
-        let _ = Config::parse("damaged", &text, Format::of(&path).unwrap());
+        refuse_or_build(&text, Format::of(&path).unwrap())?;
     }
 }
