@@ -6,6 +6,7 @@ mod classify;
 mod grpc;
 mod http;
 mod judge;
+#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only a guard goes by names"))]
 mod names;
 mod retry_after;
 
@@ -14,7 +15,9 @@ pub use classify::{Causes, Chained, Classify, Dynamic, Nested};
 pub use grpc::Grpc;
 pub use http::{BadStatusSet, StatusSet};
 pub use judge::{Classifier, Judge, OperationError, kind};
-pub(crate) use names::{Listed, Names};
+#[cfg(feature = "tokio")]
+pub(crate) use names::Listed;
+pub(crate) use names::Names;
 #[cfg(feature = "config")]
 pub(crate) use names::{announce, is_known_name, simple_name};
 pub use retry_after::{parse_pushback, parse_retry_after};

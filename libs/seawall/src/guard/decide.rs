@@ -381,12 +381,6 @@ impl<'g> Run<'g> {
         self.began != Tick::NEVER
     }
 
-    /// What a fault is to the circuit.
-    pub(super) fn outcome_of(&self, fault: Fault) -> Outcome {
-        let breaker = self.settings().recipe.breaker.as_ref();
-        breaker.map_or(Outcome::Ignored, |breaker| breaker.outcome_of(fault))
-    }
-
     pub(super) fn settings(&self) -> &'g Settings {
         self.settings.expect("settings are read at the first poll")
     }

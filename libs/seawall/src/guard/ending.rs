@@ -32,6 +32,12 @@ impl Run<'_> {
         self.end(kind, decided_by, fault)
     }
 
+    /// What a fault is to the circuit.
+    pub(super) fn outcome_of(&self, fault: Fault) -> Outcome {
+        let breaker = self.settings().recipe.breaker.as_ref();
+        breaker.map_or(Outcome::Ignored, |breaker| breaker.outcome_of(fault))
+    }
+
     /// Where the breaker counts calls, the call's end is its outcome.
     pub(super) fn settle_call(&mut self, outcome: Outcome) {
         if let Some(ticket) = self.ticket.take() {
