@@ -21,7 +21,7 @@ fn guard() -> GuardBuilder {
 fn eng_11_a_hedge_that_comes_too_late_is_refused() {
     let timed = || guard().attempt_timeout(secs(1));
     assert_eq!(refused(timed().hedge(Hedge::after(secs(1)))), ["hedge.after"]);
-    assert_eq!(refused(timed().hedge(Hedge::percentile(95, secs(2)))), ["hedge.until_known"]);
+    assert_eq!(refused(timed().hedge(Hedge::percentile(95).until_known(secs(2)))), ["hedge.until_known"]);
     assert!(refused(timed().hedge(Hedge::after(millis(999)))).is_empty());
     assert_eq!(refused(guard().call_timeout(secs(1)).hedge(Hedge::after(secs(1)))), ["hedge.after"]);
     assert_eq!(refused(guard().hedge(Hedge::after(secs(10)))), ["hedge.after"], "10 s is the default");
