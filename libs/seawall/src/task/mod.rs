@@ -50,3 +50,14 @@ pub use shutdown::Shutdown;
 fn start(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
 }
+
+/// The same work, in the span of whoever starts it: what it logs on a task of its own belongs to that caller's trace.
+#[cfg(all(feature = "task", feature = "tracing"))]
+fn in_caller_span<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    tracing::Instrument::in_current_span(work)
+}
+
+#[cfg(all(feature = "task", not(feature = "tracing")))]
+fn in_caller_span<F: Future>(work: F) -> F {
+    work
+}

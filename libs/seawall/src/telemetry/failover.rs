@@ -7,6 +7,7 @@ use tracing::{Level, enabled, error, info, warn};
 
 use super::Log;
 use super::sampler::{Millis, Sampler};
+use super::trace::TraceIdSource;
 use crate::clock::{Clock, Tick};
 use crate::failover::Side;
 
@@ -16,6 +17,7 @@ pub(crate) struct FailoverLog {
     name: Arc<str>,
     clock: Clock,
     samplers: Arc<Samplers>,
+    trace_ids: TraceIdSource,
 }
 
 /// Each kind of line has its own allowance, so that many of one kind leave room for the others.
@@ -30,7 +32,12 @@ impl FailoverLog {
     pub(crate) fn new(name: &str, clock: Clock, log: &Log) -> Self {
         let sampler = || Sampler::new(log.lines_per_second);
         let samplers = Samplers { answers: [sampler(), sampler()], switches: sampler(), failures: sampler() };
-        FailoverLog { name: name.into(), clock, samplers: Arc::new(samplers) }
+        FailoverLog {
+            name: name.into(),
+            clock,
+            samplers: Arc::new(samplers),
+            trace_ids: log.trace_ids.clone(),
+        }
     }
 
     pub(crate) fn now(&self) -> Tick {
@@ -42,7 +49,7 @@ impl FailoverLog {
             && let Some(suppressed) = self.samplers.answers[side.index().min(1)].pass(self.clock.now())
         {
             let duration = Millis(self.now().since(began));
-            info!(target: "seawall", %duration, suppressed, "[{}][{side}] Query success.", self.name);
+            info!(target: "seawall", traceId = self.trace_ids.field(), %duration, suppressed, "[{}][{side}] Query success.", self.name);
         }
     }
 
@@ -51,7 +58,7 @@ impl FailoverLog {
             && let Some(suppressed) = self.samplers.switches.pass(self.clock.now())
         {
             let (duration, next) = (Millis(self.now().since(began)), from.next());
-            warn!(target: "seawall", %duration, %cause, suppressed, "[{}][{from}] Query failed! Asking the {next}.", self.name);
+            warn!(target: "seawall", traceId = self.trace_ids.field(), %duration, %cause, suppressed, "[{}][{from}] Query failed! Asking the {next}.", self.name);
         }
     }
 
@@ -65,7 +72,7 @@ impl FailoverLog {
                 Side::SECONDARY => "both",
                 _ => "all",
             };
-            error!(target: "seawall", %duration, %cause, suppressed, "[{}][{sides}] Query failed!", self.name);
+            error!(target: "seawall", traceId = self.trace_ids.field(), %duration, %cause, suppressed, "[{}][{sides}] Query failed!", self.name);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tracing::{Level, enabled, error, info, warn};
 
 use super::sampler::{Millis, OneLine, Sampler};
+use super::trace::TraceIdSource;
 use crate::clock::Clock;
 use crate::error::Kind;
 use crate::event::{Labels, Listener, What};
@@ -24,13 +25,14 @@ pub const LINES_PER_SECOND: u32 = 100;
 #[derive(Clone, Debug)]
 pub struct Log {
     pub(super) lines_per_second: u32,
+    pub(super) trace_ids: TraceIdSource,
     /// Of a family of guards, which is sampled as one.
     shared: Option<Arc<Samplers>>,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Log { lines_per_second: LINES_PER_SECOND, shared: None }
+        Log { lines_per_second: LINES_PER_SECOND, trace_ids: TraceIdSource::default(), shared: None }
     }
 }
 
@@ -41,6 +43,25 @@ impl Log {
     #[must_use]
     pub fn lines_per_second(mut self, lines: u32) -> Self {
         self.lines_per_second = lines;
+        self
+    }
+
+    /// Where its lines find their `traceId`: `find` is asked for each line that is written, on the thread and in the span of
+    /// the caller. An id that is not one word of letters, digits, `-`, `_`, `.` and `:` is left out.
+    ///
+    /// Without it, and where it has none, the id is the one that [`TraceIdLayer`](super::TraceIdLayer) has found in the
+    /// fields of the current span (feature `tracing-subscriber`).
+    ///
+    /// ```
+    /// use seawall::{Guard, telemetry::{Log, trace_id_of}};
+    /// # thread_local!(static TRACEPARENT: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) });
+    /// let find = || TRACEPARENT.with_borrow(|header| trace_id_of(header).map(str::to_owned));
+    /// let payments = Guard::builder("payments").log(Log::default().trace_id(find)).build()?;
+    /// # Ok::<(), seawall::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn trace_id(mut self, find: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.trace_ids = TraceIdSource::function(find);
         self
     }
 }
@@ -88,12 +109,14 @@ pub(super) struct GuardLog {
     guard: Box<str>,
     clock: Clock,
     samplers: Arc<Samplers>,
+    trace_ids: TraceIdSource,
 }
 
 impl GuardLog {
     pub(super) fn new(log: &Log, guard: &str, clock: Clock) -> Self {
         let samplers = log.shared.clone().unwrap_or_else(|| Samplers::new(log.lines_per_second));
-        GuardLog { guard: OneLine(guard).to_string().into(), clock, samplers }
+        let trace_ids = log.trace_ids.clone();
+        GuardLog { guard: OneLine(guard).to_string().into(), clock, samplers, trace_ids }
     }
 
     fn sample(&self, sampler: &Sampler) -> Option<Option<u64>> {
@@ -110,12 +133,20 @@ macro_rules! line {
         {
             $write!(
                 target: "seawall",
+                traceId = $self.trace_ids.field(),
                 key = some($labels.about),
                 $($($fields)+,)?
                 suppressed,
                 "[{}][{}] {}", $self.guard, OneLine(some($labels.operation).unwrap_or("call")), $status
             );
         }
+    };
+}
+
+/// Writes one line about the guard itself. There are few of these, and each is written.
+macro_rules! of_guard {
+    ($write:ident, $self:ident, $status:literal) => {
+        $write!(target: "seawall", traceId = $self.trace_ids.field(), concat!("[{}]", $status), $self.guard)
     };
 }
 
@@ -148,12 +179,12 @@ impl Listener for GuardLog {
             }
             What::Opened { cooldown } => {
                 let cooldown = cooldown.map(|cooldown| Millis(cooldown).to_string());
-                error!(target: "seawall", cooldown, "[{}][circuit] Open!", self.guard);
+                error!(target: "seawall", traceId = self.trace_ids.field(), cooldown, "[{}][circuit] Open!", self.guard);
             }
-            What::HalfOpened => warn!(target: "seawall", "[{}][circuit] Half-open.", self.guard),
-            What::Closed => info!(target: "seawall", "[{}][circuit] Closed.", self.guard),
-            What::Bypassed => warn!(target: "seawall", "[{}][circuit] Bypassed.", self.guard),
-            What::Reconfigured => info!(target: "seawall", "[{}][config] Changed.", self.guard),
+            What::HalfOpened => of_guard!(warn, self, "[circuit] Half-open."),
+            What::Closed => of_guard!(info, self, "[circuit] Closed."),
+            What::Bypassed => of_guard!(warn, self, "[circuit] Bypassed."),
+            What::Reconfigured => of_guard!(info, self, "[config] Changed."),
             // Attempts, timeouts, rejections and denials end in one of the lines above; the rest is for metrics.
             _ => {}
         }

@@ -10,6 +10,10 @@ mod log;
 mod metrics;
 #[cfg(feature = "tracing")]
 mod sampler;
+#[cfg(feature = "tracing")]
+mod trace;
+#[cfg(feature = "tracing-subscriber")]
+mod trace_layer;
 
 #[cfg(feature = "tracing")]
 pub(crate) use failover::FailoverLog;
@@ -21,6 +25,12 @@ pub(crate) use metrics::record_gauges;
 pub use metrics::{Measure, NAMES, describe};
 #[cfg(feature = "tracing")]
 pub use sampler::{Millis, Sampler};
+#[cfg(all(feature = "tracing", feature = "task"))]
+pub(crate) use trace::trace_id;
+#[cfg(feature = "tracing")]
+pub use trace::trace_id_of;
+#[cfg(feature = "tracing-subscriber")]
+pub use trace_layer::TraceIdLayer;
 
 use std::sync::Arc;
 

@@ -29,6 +29,8 @@ mod limits;
 mod million;
 mod model;
 mod names;
+#[cfg(feature = "tracing")]
+mod paper;
 mod random;
 mod registry;
 mod retry;
@@ -42,3 +44,5 @@ mod telemetry;
 mod threads;
 #[cfg(feature = "tower")]
 mod tower;
+#[cfg(all(feature = "tracing-subscriber", feature = "task", feature = "test-util"))]
+mod traces;

@@ -13,7 +13,7 @@ use crate::chance::{Chance, entropy, fraction};
 use crate::clock::{Clock, Tick};
 use crate::task::bounded::bounded;
 use crate::task::flight::{Flight, Waiting};
-use crate::task::{Failure, start};
+use crate::task::{Failure, in_caller_span, start};
 
 /// Answers that are kept for a while, loaded once for all who ask at the same time. A handle: clones share everything.
 ///
@@ -132,7 +132,7 @@ where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let landing = Landing { cache: self.inner.clone(), key: key.into(), lease, flight };
-        start(async move {
+        start(in_caller_span(async move {
             let inner = landing.cache.clone();
             let limit = inner.settings.load_timeout;
             let (found, left, far_lease) = match inner.look_far(&landing.key, lease.version, at_least).await {
@@ -148,7 +148,7 @@ where
             if let Some(lease) = far_lease {
                 inner.keep_far(&key, &entry, lease).await;
             }
-        });
+        }));
     }
 
     /// Its name.

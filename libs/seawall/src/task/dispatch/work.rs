@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::task::error::flatten;
 use crate::task::panic::Caught;
-use crate::task::{Panic, TaskError};
+use crate::task::{Panic, TaskError, in_caller_span};
 
 /// How a [`Dispatcher`](super::Dispatcher) works on an item of type `T`: [`InPlace`] or [`OnTasks`].
 ///
@@ -90,7 +90,7 @@ where
         // The handler is called within the task too, so that what it does before its first await runs there.
         let work = Caught::new(async move { handler(item).await });
         #[expect(clippy::disallowed_methods, reason = "whoever drops `Task` ends it, so it is not detached")]
-        Task(tokio::spawn(work))
+        Task(tokio::spawn(in_caller_span(work)))
     }
 }
 

@@ -10,7 +10,7 @@ use super::board::{Board, Joined};
 use super::{WORK_TIMEOUT, Waiting};
 use crate::clock::Clock;
 use crate::task::bounded::bounded;
-use crate::task::{Failure, start};
+use crate::task::{Failure, in_caller_span, start};
 
 /// Callers with the same key share one execution. A handle: clones share everything.
 ///
@@ -76,10 +76,10 @@ where
             Joined::Leader(landing) => {
                 let waiting = Waiting::new(landing.flight());
                 let (timeout, clock) = (self.inner.timeout, self.inner.clock.clone());
-                start(async move {
+                start(in_caller_span(async move {
                     let result = bounded(work, timeout, &clock).await.and_then(|done| done);
                     landing.land(result);
-                });
+                }));
                 waiting.await
             }
         }

@@ -12,7 +12,7 @@ use super::error::GroupError;
 use super::shared::Shared;
 use crate::task::error::flatten;
 use crate::task::panic::Caught;
-use crate::task::{Panic, TaskError};
+use crate::task::{Panic, TaskError, in_caller_span};
 
 /// A few tasks that are started and awaited together.
 ///
@@ -117,7 +117,7 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
         // Under the lock, so that a failure in this moment finds the handle of this task or keeps it from being started.
         let mut siblings = self.shared.siblings();
         if !siblings.cancelled {
-            let handle = self.running.spawn(watched);
+            let handle = self.running.spawn(in_caller_span(watched));
             self.tasks[index].id = Some(handle.id());
             siblings.push(handle);
         }

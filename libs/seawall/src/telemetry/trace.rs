@@ -1,0 +1,106 @@
+//! Which trace a line belongs to.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tracing::field::{DisplayValue, display};
+
+/// The longest trace id that is written: twice the 32 digits of W3C.
+const TRACE_ID_MAX: usize = 64;
+
+/// The trace id in a W3C `traceparent`, if it is one.
+///
+/// ```
+/// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// assert_eq!(seawall::telemetry::trace_id_of(header), Some("0af7651916cd43dd8448eb211c80319c"));
+/// ```
+#[must_use]
+pub fn trace_id_of(traceparent: &str) -> Option<&str> {
+    let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut parts = traceparent.trim().split('-');
+    let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let has_form = version.len() == 2 && trace.len() == 32 && parent.len() == 16 && flags.len() == 2;
+    let is_known = version != "ff" && (version != "00" || parts.next().is_none());
+    let is_hex = [version, trace, parent, flags].into_iter().all(is_hex);
+    (has_form && is_known && is_hex && trace.bytes().any(|byte| byte != b'0')).then_some(trace)
+}
+
+/// Where the lines of a log find the trace id of the call that they are about.
+#[derive(Clone, Default)]
+pub(super) struct TraceIdSource(Option<Arc<dyn Fn() -> Option<String> + Send + Sync>>);
+
+impl TraceIdSource {
+    pub(super) fn function(find: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        TraceIdSource(Some(Arc::new(find)))
+    }
+
+    /// The id as it stands in a line. Lines are written while the caller polls or drops its call, so the current span is
+    /// the caller's.
+    pub(super) fn field(&self) -> Option<DisplayValue<String>> {
+        // The line may be written by a call that a panic drops: a second panic would end the process.
+        let given = self.0.as_ref().and_then(|find| catch_unwind(AssertUnwindSafe(|| find())).ok().flatten());
+        given.and_then(plain).map(display).or_else(trace_id)
+    }
+}
+
+impl fmt::Debug for TraceIdSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "function" } else { "spans" })
+    }
+}
+
+/// The trace id of the current span as it stands in a line, for lines that belong to no guard.
+#[cfg(feature = "tracing-subscriber")]
+pub(crate) fn trace_id() -> Option<DisplayValue<String>> {
+    super::trace_layer::current().map(display)
+}
+
+/// Without the layer nobody can read the fields of a span.
+#[cfg(not(feature = "tracing-subscriber"))]
+pub(crate) fn trace_id() -> Option<DisplayValue<String>> {
+    None::<String>.map(display)
+}
+
+/// An id that can't be taken for anything else in a line.
+pub(super) fn plain(id: String) -> Option<String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    ((1..=TRACE_ID_MAX).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OBS-1: a `traceparent` that is none has no trace.
+    #[test]
+    fn obs_1_the_trace_id_of_a_traceparent_is_its_second_part() {
+        let id = "0af7651916cd43dd8448eb211c80319c";
+        let of = |version: &str, rest: &str| format!("{version}-{id}-{rest}");
+        assert_eq!(trace_id_of(&of("00", "b7ad6b7169203331-01")), Some(id));
+        assert_eq!(trace_id_of(&of("01", "b7ad6b7169203331-01-more")), Some(id), "of a later version");
+        for wrong in [
+            of("00", "b7ad6b7169203331-01-more"),
+            of("ff", "b7ad6b7169203331-01"),
+            of("00", "b7ad6b7169203331"),
+            of("00", "B7AD6B7169203331-01"),
+            format!("00-{}-b7ad6b7169203331-01", "0".repeat(32)),
+            "a span\n".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(trace_id_of(&wrong), None, "{wrong}");
+        }
+    }
+
+    /// OBS-1: an id from outside can't forge a line or a field.
+    #[test]
+    fn obs_1_an_id_that_is_not_one_word_is_left_out() {
+        for wrong in ["", "a b", "a\nb", "a=b", "\u{1b}[31m", &"a".repeat(65)] {
+            assert_eq!(plain(wrong.to_owned()), None, "{wrong:?}");
+        }
+        assert_eq!(
+            plain("1-5759e988-bd862e3fe1be46a9".to_owned()).as_deref(),
+            Some("1-5759e988-bd862e3fe1be46a9")
+        );
+    }
+}
