@@ -42,11 +42,13 @@ pub enum What {
     /// A call began.
     Started,
     /// An attempt starts.
+    #[non_exhaustive]
     Attempt {
         /// Counted from 1.
         number: u32,
     },
     /// An attempt failed, or ran out of time.
+    #[non_exhaustive]
     Failed {
         /// Which attempt.
         number: u32,
@@ -56,6 +58,7 @@ pub enum What {
         took: Duration,
     },
     /// The attempt will be made again.
+    #[non_exhaustive]
     Retry {
         /// Of the attempt to come.
         number: u32,
@@ -65,6 +68,7 @@ pub enum What {
         fault: Fault,
     },
     /// A policy refused the attempt, and nothing was sent.
+    #[non_exhaustive]
     Rejected {
         /// Who refused.
         by: Policy,
@@ -72,16 +76,19 @@ pub enum What {
         retry_after: Option<Duration>,
     },
     /// The attempt would have been made again, but the budget is spent.
+    #[non_exhaustive]
     BudgetDenied {
         /// Why it would have been.
         fault: Fault,
     },
     /// The attempt or the call ran out of time.
+    #[non_exhaustive]
     TimedOut {
         /// Whose time it was.
         by: Policy,
     },
     /// The call has its answer.
+    #[non_exhaustive]
     Succeeded {
         /// How many attempts it took.
         attempts: u32,
@@ -89,6 +96,7 @@ pub enum What {
         took: Duration,
     },
     /// The call ended without an answer, or with one that was judged a fault.
+    #[non_exhaustive]
     GivenUp {
         /// How.
         kind: Kind,
@@ -102,6 +110,7 @@ pub enum What {
         took: Duration,
     },
     /// The caller dropped the call before its end.
+    #[non_exhaustive]
     Abandoned {
         /// How long it had been under way.
         took: Duration,
@@ -111,15 +120,21 @@ pub enum What {
     /// The operation panicked.
     Panicked,
     /// A fallback answered in place of the call.
+    #[non_exhaustive]
     Fallback {
         /// What it stands in for.
         fault: Fault,
+        /// Where the answer came from.
+        kind: FallbackKind,
+        /// True when a dead-letter sink took what was given up before the fallback answered.
+        dead_lettered: bool,
     },
     /// A second attempt started beside the first.
     Hedged,
     /// The second attempt answered first.
     HedgeWon,
     /// The circuit opened.
+    #[non_exhaustive]
     Opened {
         /// Until it probes; never, if somebody forced it open.
         cooldown: Option<Duration>,
@@ -131,6 +146,7 @@ pub enum What {
     /// Somebody forced the circuit closed or disabled it: everything passes.
     Bypassed,
     /// A call took longer than the circuit's threshold.
+    #[non_exhaustive]
     Slow {
         /// How long.
         took: Duration,
@@ -141,9 +157,42 @@ pub enum What {
     Reconfigured,
 }
 
+/// Where the answer of a fallback came from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum FallbackKind {
+    /// A value that was given beforehand.
+    Value,
+    /// A function of the error.
+    Function,
+    /// The last good answer.
+    LastGood,
+    /// Another operation, as a rule through another guard.
+    Other,
+}
+
+impl FallbackKind {
+    /// The kind as it stands in logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FallbackKind::Value => "value",
+            FallbackKind::Function => "function",
+            FallbackKind::LastGood => "last_good",
+            FallbackKind::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for FallbackKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl What {
     /// Every name that there is.
-    pub const NAMES: [&'static str; 21] = [
+    pub const NAMES: &'static [&'static str] = &[
         "started",
         "attempt",
         "failed",
@@ -230,7 +279,7 @@ impl fmt::Display for What {
             }
             What::Abandoned { took, panicked: false } => write!(f, "abandoned by its caller after {took:?}"),
             What::Abandoned { took, panicked: true } => write!(f, "ended by a panic after {took:?}"),
-            What::Fallback { fault } => write!(f, "a fallback answered: {fault}"),
+            What::Fallback { fault, kind, .. } => write!(f, "a fallback answered ({kind}): {fault}"),
             What::Opened { cooldown: Some(cooldown) } => write!(f, "circuit opened for {cooldown:?}"),
             What::Opened { cooldown: None } => f.write_str("circuit forced open"),
             What::HalfOpened => f.write_str("circuit half-open"),

@@ -5,6 +5,7 @@ use std::future::Future;
 use super::Answer;
 use super::last_good::GoodAnswers;
 use crate::error::Error;
+use crate::event::FallbackKind;
 
 /// What a call falls back to. Sealed: made by [`CallBuilder::or_value`](crate::CallBuilder::or_value) and its sisters.
 pub trait Fallback<T, E>: sealed::Sealed {
@@ -14,8 +15,8 @@ pub trait Fallback<T, E>: sealed::Sealed {
     /// A good answer came.
     fn remember(&self, _good: &T) {}
 
-    /// The value that stands in, if there is one.
-    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<T>>;
+    /// The value that stands in and what it is, if there is one.
+    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<(T, FallbackKind)>>;
 
     /// The answer as the call returns it.
     fn output(answer: Answer<T, E>) -> Self::Output;
@@ -23,8 +24,8 @@ pub trait Fallback<T, E>: sealed::Sealed {
 
 /// A fallback that needs no runtime, for calls that block.
 pub trait BlockingFallback<T, E>: Fallback<T, E> {
-    /// The value that stands in, if there is one.
-    fn stand_in_now(self, error: &Error<E>) -> Option<T>;
+    /// The value that stands in and what it is, if there is one.
+    fn stand_in_now(self, error: &Error<E>) -> Option<(T, FallbackKind)>;
 }
 
 /// No fallback.
@@ -62,7 +63,7 @@ pub struct Then<A, B>(pub(crate) A, pub(crate) B);
 impl<T, E> Fallback<T, E> for NoFallback {
     type Output = T;
 
-    async fn stand_in(self, _: &Error<E>) -> Option<T> {
+    async fn stand_in(self, _: &Error<E>) -> Option<(T, FallbackKind)> {
         None
     }
 
@@ -72,7 +73,7 @@ impl<T, E> Fallback<T, E> for NoFallback {
 }
 
 impl<T, E> BlockingFallback<T, E> for NoFallback {
-    fn stand_in_now(self, _: &Error<E>) -> Option<T> {
+    fn stand_in_now(self, _: &Error<E>) -> Option<(T, FallbackKind)> {
         None
     }
 }
@@ -88,7 +89,7 @@ macro_rules! at_once {
                 $keep
             })?
 
-            async fn stand_in(self, error: &Error<E>) -> Option<T> {
+            async fn stand_in(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
                 self.stand_in_now(error)
             }
 
@@ -98,7 +99,7 @@ macro_rules! at_once {
         }
 
         impl<T, E, $($generics)*> BlockingFallback<T, E> for $name {
-            fn stand_in_now(self, $error: &Error<E>) -> Option<T> {
+            fn stand_in_now(self, $error: &Error<E>) -> Option<(T, FallbackKind)> {
                 let $this = self;
                 $value
             }
@@ -107,12 +108,16 @@ macro_rules! at_once {
 }
 
 at_once!([] Tracked, |_this, _error| None);
-at_once!([] Value<T>, |this, _error| Some(this.0));
-at_once!([F: FnOnce(&Error<E>) -> T] Function<F>, |this, error| Some((this.0)(error)));
-at_once!([E2, F: FnOnce(&Error<E>) -> Result<T, E2>] OtherValue<F>, |this, error| (this.0)(error).ok());
+at_once!([] Value<T>, |this, _error| Some((this.0, FallbackKind::Value)));
+at_once!([F: FnOnce(&Error<E>) -> T] Function<F>, |this, error| {
+    Some(((this.0)(error), FallbackKind::Function))
+});
+at_once!([E2, F: FnOnce(&Error<E>) -> Result<T, E2>] OtherValue<F>, |this, error| {
+    Some(((this.0)(error).ok()?, FallbackKind::Other))
+});
 at_once!(
     [L: GoodAnswers<Value = T>] LastGoodValue<L>,
-    |this, _error| this.0.recall(),
+    |this, _error| Some((this.0.recall()?, FallbackKind::LastGood)),
     remember = |this, good| this.0.keep(good)
 );
 
@@ -123,9 +128,9 @@ where
 {
     type Output = Answer<T, E>;
 
-    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<T>> {
+    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<(T, FallbackKind)>> {
         let asked = (self.0)(error);
-        async { asked.await.ok() }
+        async { Some((asked.await.ok()?, FallbackKind::Other)) }
     }
 
     fn output(answer: Answer<T, E>) -> Answer<T, E> {
@@ -141,7 +146,7 @@ impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
         self.1.remember(good);
     }
 
-    async fn stand_in(self, error: &Error<E>) -> Option<T> {
+    async fn stand_in(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
         match self.0.stand_in(error).await {
             Some(value) => Some(value),
             None => self.1.stand_in(error).await,
@@ -154,7 +159,7 @@ impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
 }
 
 impl<T, E, A: BlockingFallback<T, E>, B: BlockingFallback<T, E>> BlockingFallback<T, E> for Then<A, B> {
-    fn stand_in_now(self, error: &Error<E>) -> Option<T> {
+    fn stand_in_now(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
         self.0.stand_in_now(error).or_else(|| self.1.stand_in_now(error))
     }
 }

@@ -153,14 +153,15 @@ where
         }
         side = side.next();
     };
-    if is_given_up(&failure.error) {
+    let dead_lettered = D::KEEPS && is_given_up(&failure.error);
+    if dead_lettered {
         extras.dead_letter.take(&failure.error);
     }
     if filter.covers(&failure.error)
-        && let Some(value) = extras.fallback.stand_in(&failure.error).await
+        && let Some((value, kind)) = extras.fallback.stand_in(&failure.error).await
     {
         let fault = failure.error.last_fault();
-        route.terms.teller(route.guard).tell(What::Fallback { fault });
+        route.terms.teller(route.guard).tell(What::Fallback { fault, kind, dead_lettered });
         return Ok(F::output(Answer::fallback(value, side, failure.error)));
     }
     unaided::<T, E, F>(failure, side)
@@ -193,14 +194,15 @@ where
         }
         side = side.next();
     };
-    if is_given_up(&failure.error) {
+    let dead_lettered = D::KEEPS && is_given_up(&failure.error);
+    if dead_lettered {
         extras.dead_letter.take(&failure.error);
     }
     if filter.covers(&failure.error)
-        && let Some(value) = extras.fallback.stand_in_now(&failure.error)
+        && let Some((value, kind)) = extras.fallback.stand_in_now(&failure.error)
     {
         let fault = failure.error.last_fault();
-        route.terms.teller(route.guard).tell(What::Fallback { fault });
+        route.terms.teller(route.guard).tell(What::Fallback { fault, kind, dead_lettered });
         return Ok(F::output(Answer::fallback(value, side, failure.error)));
     }
     unaided::<T, E, F>(failure, side)

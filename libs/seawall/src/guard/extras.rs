@@ -81,10 +81,15 @@ pub(crate) mod sealed {
     }
 
     pub trait Sink<E> {
+        /// Whether anything is kept.
+        const KEEPS: bool = true;
+
         fn take(self, error: &Error<E>);
     }
 
     impl<E> Sink<E> for NoDeadLetter {
+        const KEEPS: bool = false;
+
         fn take(self, _: &Error<E>) {}
     }
 

@@ -8,7 +8,7 @@ use super::sampler::{Millis, OneLine, Sampler};
 use super::trace::TraceIdSource;
 use crate::clock::Clock;
 use crate::error::Kind;
-use crate::event::{Labels, Listener, What};
+use crate::event::{FallbackKind, Labels, Listener, What};
 use crate::fault::{Class, Code, Fault, Grpc};
 
 /// So many lines of each kind a guard writes in a second, if nothing else is said: enough to see what goes on, too few to
@@ -169,8 +169,9 @@ impl Listener for GuardLog {
                 let (attempt, wait) = (number, Millis(after));
                 line!(warn at WARN, self.retried, labels, "Retry triggered.", attempt, %wait, cause = %fault);
             }
-            What::Fallback { fault } => {
-                line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault);
+            What::Fallback { fault, kind, dead_lettered } => {
+                let (action, fallback) = (action_of(kind, dead_lettered), kind.name());
+                line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault, action, fallback);
             }
             What::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
             What::Abandoned { took, panicked: false } => {
@@ -207,6 +208,16 @@ fn needs_a_person(kind: Kind, fault: Fault) -> bool {
         _ => false,
     };
     kind != Kind::Rejected && (named || fault.class() == Class::System)
+}
+
+/// What is done about a call that a fallback answered.
+fn action_of(kind: FallbackKind, dead_lettered: bool) -> &'static str {
+    match kind {
+        _ if dead_lettered => "QueueForRetry",
+        FallbackKind::Value | FallbackKind::Function => "ServeDefault",
+        FallbackKind::LastGood => "ServeLastGood",
+        FallbackKind::Other => "AskOther",
+    }
 }
 
 fn some(label: &str) -> Option<&str> {

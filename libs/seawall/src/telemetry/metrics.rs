@@ -62,7 +62,7 @@ impl Outcome {
 
 /// Every metric: its name, what it measures, its labels beside `guard`, and what it means. The names are public and do
 /// not change.
-pub const NAMES: [(&str, Measure, &[&str], &str); 20] = [
+pub const NAMES: &[(&str, Measure, &[&str], &str)] = &[
     ("seawall.calls", Measure::Counter, &["outcome"], "calls that ended"),
     (
         "seawall.call.duration",
@@ -97,7 +97,7 @@ pub const NAMES: [(&str, Measure, &[&str], &str); 20] = [
 
 /// Tells the installed recorder what each metric means, for those that pass it on.
 pub fn describe() {
-    for (name, measure, _, meaning) in NAMES {
+    for &(name, measure, _, meaning) in NAMES {
         match measure {
             Measure::Counter => describe_counter!(name, meaning),
             Measure::Gauge => describe_gauge!(name, meaning),

@@ -252,7 +252,7 @@ fn eng_13_a_restored_circuit_tells_what_is_left_of_its_cooldown() {
     after.breaker().unwrap().restore(&snapshot);
     let opened = events.try_next().unwrap().what;
     assert!(
-        matches!(opened, What::Opened { cooldown: Some(left) } if (millis(9_900)..=millis(10_100)).contains(&left)),
+        matches!(opened, What::Opened { cooldown: Some(left), .. } if (millis(9_900)..=millis(10_100)).contains(&left)),
         "{opened:?}"
     );
 }
@@ -297,7 +297,7 @@ fn eng_13_a_retry_bears_the_number_of_its_attempt() {
     run(&hands, guard.idempotent().call(async |_| Ok::<_, Fault>(()))).unwrap();
     let numbers: Vec<u32> = std::iter::from_fn(|| events.try_next())
         .filter_map(|event| match event.what {
-            What::Retry { number, .. } | What::Attempt { number } => Some(number),
+            What::Retry { number, .. } | What::Attempt { number, .. } => Some(number),
             _ => None,
         })
         .collect();

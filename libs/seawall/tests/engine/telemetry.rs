@@ -10,6 +10,7 @@ use metrics::{
 };
 use seawall::breaker::Outcome;
 use seawall::failover::Failover;
+use seawall::fallback::LastGood;
 use seawall::fault::Grpc;
 use seawall::telemetry::{Log, Measure, NAMES, describe};
 use seawall::{
@@ -117,8 +118,38 @@ fn obs_1_the_level_says_whether_a_person_is_needed() {
         assert!(answer.unwrap().is_fallback());
         assert_eq!(
             paper.read().pop().unwrap(),
-            "WARN seawall: [payments][call] Fallback activated. key=\"A-8\" triggerCause=i/o fault"
+            "WARN seawall: [payments][call] Fallback activated. key=\"A-8\" triggerCause=i/o fault action=\"ServeDefault\" fallback=\"value\""
         );
+    });
+}
+
+/// OBS-1: a line about a fallback says what is done instead: what is served, or that it is kept to be tried again.
+#[test]
+fn obs_1_a_fallback_names_its_action() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, |b| b);
+    let last = LastGood::new();
+    last.set(1);
+    logged(tracing::Level::WARN, |paper| {
+        let read = || {
+            let line = paper.read().pop().unwrap();
+            assert!(line.contains("Fallback activated."), "{line}");
+            line.split_once("triggerCause=i/o fault ").unwrap().1.to_owned()
+        };
+        let fails = async |_| Err::<u32, _>(Fault::io());
+        run(&hands, guard.idempotent().or_else(|_| 1).call(fails)).unwrap();
+        assert_eq!(read(), "action=\"ServeDefault\" fallback=\"function\"");
+        run(&hands, guard.idempotent().or_last_good(&last).call(fails)).unwrap();
+        assert_eq!(read(), "action=\"ServeLastGood\" fallback=\"last_good\"");
+        let other = |_: &_| async { Ok::<_, Fault>(1) };
+        run(&hands, guard.idempotent().or_ask(other).call(fails)).unwrap();
+        assert_eq!(read(), "action=\"AskOther\" fallback=\"other\"");
+        let queued = guard.idempotent().or_value(1).dead_letter(|_: &seawall::Error<Fault>| {});
+        run(&hands, queued.call(fails)).unwrap();
+        assert_eq!(read(), "action=\"QueueForRetry\" fallback=\"value\"");
+        let once = guard.operation("charge").or_value(1).dead_letter(|_: &seawall::Error<Fault>| {});
+        run(&hands, once.call(fails)).unwrap();
+        assert_eq!(read(), "action=\"ServeDefault\" fallback=\"value\"", "what was not given up is not kept");
     });
 }
 
@@ -359,7 +390,7 @@ fn obs_2_names_are_documented() {
     assert_eq!(described.names().len(), NAMES.len());
 
     let page = include_str!("../../docs/telemetry.md");
-    for (name, measure, labels, meaning) in NAMES {
+    for &(name, measure, labels, meaning) in NAMES {
         let labels: Vec<_> =
             std::iter::once(&"guard").chain(labels).map(|label| format!("`{label}`")).collect();
         let kind = match measure {
