@@ -14,6 +14,8 @@ mod sampler;
 mod trace;
 #[cfg(feature = "tracing-subscriber")]
 mod trace_layer;
+#[cfg(feature = "tracing")]
+mod writer;
 
 #[cfg(feature = "tracing")]
 pub(crate) use failover::FailoverLog;
@@ -31,6 +33,8 @@ pub(crate) use trace::trace_id;
 pub use trace::trace_id_of;
 #[cfg(feature = "tracing-subscriber")]
 pub use trace_layer::TraceIdLayer;
+#[cfg(feature = "tracing")]
+pub use writer::{FLUSH_TIME, LogHandle, LogWriter, LogWriterBuilder, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
 
 use std::sync::Arc;
 

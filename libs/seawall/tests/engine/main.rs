@@ -46,3 +46,5 @@ mod threads;
 mod tower;
 #[cfg(all(feature = "tracing-subscriber", feature = "task", feature = "test-util"))]
 mod traces;
+#[cfg(feature = "tracing")]
+mod writer;
