@@ -42,7 +42,7 @@ impl CircuitBreaker {
             *held = Some(reason.into());
             self.apply_untold(event, now, version)
         };
-        self.tell_move(from, word, now, version);
+        self.tell_move(from, word, now, version, Some(reason));
     }
 
     /// The reason that was given when a person last moved the circuit.

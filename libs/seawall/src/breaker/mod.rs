@@ -25,7 +25,7 @@ pub use counts::Counts;
 pub use policy::CircuitBreaker;
 pub use refused::{Failure, Refused};
 #[cfg(feature = "tokio")]
-pub(crate) use sign::{Sign, Witness};
+pub(crate) use sign::{Move, Sign, Witness};
 pub use snapshot::{Snapshot, State};
 #[cfg(feature = "tokio")]
 pub(crate) use ticket::{OnPanic, Slot};

@@ -10,7 +10,7 @@ use super::counts::{Counters, Counts};
 use super::machine::{Effect, Event, opens_until, step};
 use super::refused::{Failure, Refused};
 use super::settings::{Defaults, Settings};
-use super::sign::{Sign, Witness};
+use super::sign::{Move, Sign, Witness};
 use super::snapshot::State;
 use super::ticket::{OnPanic, Outcome, Slot, Ticket};
 use super::window::Window;
@@ -228,7 +228,7 @@ impl CircuitBreaker {
     pub(super) fn apply(&self, event: Event, now: Unit, version: &Version) -> (Word, Effect) {
         let (from, word, effect) = self.apply_untold(event, now, version);
         if from.place() != word.place() {
-            self.tell_move(from, word, now, version);
+            self.tell_move(from, word, now, version, None);
         }
         (word, effect)
     }
@@ -258,16 +258,24 @@ impl CircuitBreaker {
     }
 
     #[inline(never)]
-    pub(super) fn tell_move(&self, from: Word, word: Word, now: Unit, version: &Version) {
+    pub(super) fn tell_move(
+        &self,
+        from: Word,
+        word: Word,
+        now: Unit,
+        version: &Version,
+        reason: Option<&str>,
+    ) {
         if let Some(witness) = &self.witness {
             // What is left of it, where a circuit is restored.
             let cooldown = || {
                 let units = opens_until(word, &version.settings.rules).saturating_sub(now);
                 millis_of_units(units)
             };
+            let moved = Move { from: from.place().into(), to: word.place().into(), reason };
             Sign::of_move(from.place(), word.place(), cooldown)
                 .into_iter()
-                .for_each(|sign| witness.tell(sign));
+                .for_each(|sign| witness.tell_move(sign, moved));
         }
     }
 
@@ -277,7 +285,8 @@ impl CircuitBreaker {
     pub(crate) fn retire(&self) {
         let (from, ..) = self.apply_untold(Event::Disable, self.now(), self.version());
         if !matches!(from.place(), Place::Closed | Place::Ramping) {
-            self.witness.iter().for_each(|witness| witness.tell(Sign::Closed));
+            let moved = Move { from: from.place().into(), to: State::Closed, reason: None };
+            self.witness.iter().for_each(|witness| witness.tell_move(Sign::Closed, moved));
         }
     }
 

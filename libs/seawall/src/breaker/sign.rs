@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::snapshot::State;
 use super::word::Place;
 
 /// Something that happened to a circuit.
@@ -40,18 +41,34 @@ impl Sign {
     }
 }
 
+/// From where to where a circuit moved.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only guards tell of it"))]
+pub(crate) struct Move<'a> {
+    pub(crate) from: State,
+    pub(crate) to: State,
+    /// The reason that a person gave, where a person moved it.
+    pub(crate) reason: Option<&'a str>,
+}
+
+type Tell = dyn Fn(Sign, Option<Move<'_>>) + Send + Sync;
+
 /// Who is told. A circuit on its own has nobody.
 #[derive(Clone)]
-pub(crate) struct Witness(Arc<dyn Fn(Sign) + Send + Sync>);
+pub(crate) struct Witness(Arc<Tell>);
 
 impl Witness {
     #[cfg(feature = "tokio")]
-    pub(crate) fn new(tell: impl Fn(Sign) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(tell: impl Fn(Sign, Option<Move<'_>>) + Send + Sync + 'static) -> Self {
         Witness(Arc::new(tell))
     }
 
     pub(super) fn tell(&self, sign: Sign) {
-        (self.0)(sign);
+        (self.0)(sign, None);
+    }
+
+    pub(super) fn tell_move(&self, sign: Sign, moved: Move<'_>) {
+        (self.0)(sign, Some(moved));
     }
 }
 

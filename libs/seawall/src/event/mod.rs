@@ -3,11 +3,14 @@
 #![doc = include_str!("../../docs/events.md")]
 
 mod channel;
+mod hooks;
 mod rejections;
 mod watch;
 
 pub use channel::Events;
 pub(crate) use channel::Subscribers;
+pub(crate) use hooks::Hooks;
+pub use hooks::{RejectionEvent, RetryEvent, TransitionEvent};
 pub use rejections::Rejection;
 pub(crate) use rejections::Rejections;
 pub(crate) use watch::{Labels, Listener, Watch};

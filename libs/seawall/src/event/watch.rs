@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::hooks::{HookSet, Hooks};
 use super::{Event, Events, Subscribers, What};
-use crate::breaker::Sign;
+use crate::breaker::{Move, Sign};
 use crate::clock::Clock;
 
 /// What a call said about itself. Empty where it said nothing.
@@ -25,6 +26,10 @@ pub(crate) struct Watch {
     clock: Clock,
     /// Log and metrics: there from the start or never.
     listeners: Box<[Box<dyn Listener>]>,
+    /// Called in place.
+    hooks: HookSet,
+    /// True when a listener or a hook wants to hear of every call.
+    hears_everything: bool,
     /// Of this guard alone: they end with it, and cost no other guard anything.
     subscribers: Subscribers,
     /// Of its whole registry, if it is part of one.
@@ -36,15 +41,20 @@ impl Watch {
         name: Arc<str>,
         clock: Clock,
         listeners: Box<[Box<dyn Listener>]>,
+        hooks: Hooks,
         of_registry: Option<Arc<Subscribers>>,
     ) -> Self {
-        Watch { name, clock, listeners, subscribers: Subscribers::default(), of_registry }
+        let hooks = HookSet::new(hooks);
+        let hears_everything = !listeners.is_empty() || hooks.want_everything();
+        let subscribers = Subscribers::default();
+        Watch { name, clock, listeners, hooks, hears_everything, subscribers, of_registry }
     }
 
-    /// Whether anybody wants to know.
+    /// Whether anybody wants to know of every call. Hooks for what is rare do not count: they are told where it happens, so
+    /// that a call without trouble costs them nothing.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        !self.listeners.is_empty()
+        self.hears_everything
             || !self.subscribers.is_empty()
             || self.of_registry.as_ref().is_some_and(|subscribers| !subscribers.is_empty())
     }
@@ -62,8 +72,8 @@ impl Watch {
         }
         let event = || Event {
             guard: self.name.clone(),
-            operation: owned(labels.operation),
-            about: owned(labels.about),
+            operation: some(labels.operation).map(Into::into),
+            about: some(labels.about).map(Into::into),
             at: self.clock.wall(),
             what,
         };
@@ -72,6 +82,26 @@ impl Watch {
                 subscribers.tell(event);
             }
         }
+        if self.hooks.want_everything() {
+            self.hooks.everything(&event());
+        }
+        self.tell_hooks(labels, what);
+    }
+
+    #[inline]
+    pub(crate) fn has_rare_hooks(&self) -> bool {
+        self.hooks.has_rare()
+    }
+
+    /// Tells the hooks for what is rare, and nobody else: for a call that nobody watches.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_hooks(&self, labels: Labels<'_>, what: What) {
+        self.hooks.rare(&self.name, labels, what);
+    }
+
+    pub(crate) fn hook_panics(&self) -> u64 {
+        self.hooks.panics()
     }
 
     /// Tells of something that no single call did.
@@ -82,7 +112,7 @@ impl Watch {
     }
 
     /// Tells what happened to the circuit.
-    pub(crate) fn circuit(&self, sign: Sign) {
+    pub(crate) fn circuit(&self, sign: Sign, moved: Option<Move<'_>>) {
         self.tell_of_guard(match sign {
             Sign::Opened { cooldown } => What::Opened { cooldown },
             Sign::HalfOpened => What::HalfOpened,
@@ -91,11 +121,15 @@ impl Watch {
             Sign::Slow { took } => What::Slow { took },
             Sign::Late => What::Late,
         });
+        if let Some(moved) = moved {
+            let cooldown = if let Sign::Opened { cooldown } = sign { cooldown } else { None };
+            self.hooks.transition(&self.name, moved, cooldown);
+        }
     }
 }
 
-fn owned(label: &str) -> Option<Box<str>> {
-    (!label.is_empty()).then(|| label.into())
+pub(super) fn some(label: &str) -> Option<&str> {
+    (!label.is_empty()).then_some(label)
 }
 
 impl fmt::Debug for Watch {

@@ -33,7 +33,7 @@ pub struct GuardBuilder {
     seed: Option<u64>,
     /// Those of a registry, if the guard is part of one.
     subscribers: Option<Arc<Subscribers>>,
-    telemetry: Telemetry,
+    pub(super) telemetry: Telemetry,
 }
 
 impl GuardBuilder {
@@ -197,10 +197,14 @@ impl GuardBuilder {
         let name: Arc<str> = self.name.into();
         let shown = Name::new(&name);
         let listeners = self.telemetry.listeners(&name, &self.clock);
-        let watch = Arc::new(Watch::new(name, self.clock.clone(), listeners, self.subscribers));
+        let watch = Watch::new(name, self.clock.clone(), listeners, self.telemetry.hooks, self.subscribers);
+        let watch = Arc::new(watch);
         let told = watch.clone();
-        let ground =
-            Ground { clock: self.clock.clone(), seed, witness: Witness::new(move |sign| told.circuit(sign)) };
+        let ground = Ground {
+            clock: self.clock.clone(),
+            seed,
+            witness: Witness::new(move |sign, moved| told.circuit(sign, moved)),
+        };
         let settings = self.recipe.at_work(timeouts, &ground, None)?;
         Ok(Guard {
             inner: Arc::new(Inner {

@@ -352,9 +352,7 @@ impl<'g> Run<'g> {
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }
         }
-        if self.is_watched() {
-            self.tell(What::Retry { number: self.attempts + 1, after: wait, fault });
-        }
+        self.tell_rare(What::Retry { number: self.attempts + 1, after: wait, fault });
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }
 

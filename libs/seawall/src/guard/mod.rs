@@ -17,6 +17,7 @@ mod extended;
 mod extras;
 mod impossible;
 mod loan;
+mod hook;
 mod operation;
 mod progress;
 mod recipe;

@@ -44,6 +44,16 @@ impl Run<'_> {
         self.guard.watch.tell(self.terms.labels, what);
     }
 
+    /// Retries and rejections are told to hooks also where nobody watches the call.
+    #[inline]
+    pub(super) fn tell_rare(&self, what: What) {
+        if self.is_watched() {
+            self.tell(what);
+        } else if self.guard.watch.has_rare_hooks() {
+            self.guard.watch.tell_hooks(self.terms.labels, what);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub(super) fn tell_success(&mut self) {
@@ -96,9 +106,7 @@ impl Run<'_> {
     pub(super) fn remember_rejection(&self, fault: Fault, by: Policy) {
         let now = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
         self.guard.rejections.remember(now, by, fault.retry_after());
-        if self.is_watched() {
-            self.tell(What::Rejected { by, retry_after: fault.retry_after() });
-        }
+        self.tell_rare(What::Rejected { by, retry_after: fault.retry_after() });
     }
 
     /// After this nothing more is told of the call.

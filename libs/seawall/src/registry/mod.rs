@@ -4,6 +4,7 @@
 
 #[cfg(feature = "config")]
 mod apply;
+mod hook;
 mod keyed;
 
 #[cfg(feature = "config")]

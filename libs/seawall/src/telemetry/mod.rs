@@ -39,7 +39,7 @@ pub use writer::{FLUSH_TIME, LogHandle, LogWriter, LogWriterBuilder, QUEUED_BYTE
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::event::Listener;
+use crate::event::{Hooks, Listener};
 
 /// What is written down about a guard. Nothing, unless somebody asks for it.
 #[derive(Clone, Default, Debug)]
@@ -50,12 +50,13 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: bool,
     /// The name of the family, for a guard that is one of many: metrics bear it instead of the guard's own.
     pub(crate) family: Option<Arc<str>>,
+    pub(crate) hooks: Hooks,
 }
 
 impl Telemetry {
     /// What a registry asks for, beside what the guard itself does.
     pub(crate) fn add(&mut self, other: &Telemetry) {
-        let _ = other; // Without log and metrics there is nothing to add.
+        self.hooks.add(&other.hooks);
         #[cfg(feature = "tracing")]
         if self.log.is_none() {
             self.log.clone_from(&other.log);

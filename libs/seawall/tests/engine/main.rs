@@ -25,6 +25,7 @@ mod fallback;
 mod group;
 mod hedge;
 mod impossible;
+mod hooks;
 mod limits;
 mod million;
 mod model;

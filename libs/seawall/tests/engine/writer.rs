@@ -1,7 +1,7 @@
 //! The writer that never blocks whoever logs.
 
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use seawall::telemetry::{Log, LogWriter};
@@ -12,14 +12,14 @@ use crate::paper::Paper;
 /// Writes to a paper as often as it is let; for ever once nobody can hold it up any more.
 struct Gated {
     gate: Receiver<()>,
-    began: Sender<()>,
+    began: SyncSender<()>,
     paper: Paper,
 }
 
 impl Gated {
     /// The writer, the hand that lets it write, and what tells that it is about to.
-    fn new(paper: &Paper) -> (Self, Sender<()>, Receiver<()>) {
-        let ((open, gate), (began, begins)) = (channel(), channel());
+    fn new(paper: &Paper) -> (Self, SyncSender<()>, Receiver<()>) {
+        let ((open, gate), (began, begins)) = (sync_channel(100), sync_channel(100));
         (Gated { gate, began, paper: paper.clone() }, open, begins)
     }
 }
