@@ -7,6 +7,7 @@
 mod dependencies;
 mod direction;
 mod imports;
+mod logs;
 mod requirements;
 mod sizes;
 mod source;
