@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::hooks::{HookSet, Hooks};
+use super::hooks::HookSet;
 use super::{Event, Events, Subscribers, What};
 use crate::breaker::{Move, Sign};
 use crate::clock::Clock;
+use crate::telemetry::{AttemptSpan, Telemetry};
 
 /// What a call said about itself. Empty where it said nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +31,8 @@ pub(crate) struct Watch {
     hooks: HookSet,
     /// True when a listener or a hook wants to hear of every call.
     hears_everything: bool,
+    /// True when each attempt has a span.
+    attempt_spans: bool,
     /// Of this guard alone: they end with it, and cost no other guard anything.
     subscribers: Subscribers,
     /// Of its whole registry, if it is part of one.
@@ -41,13 +44,13 @@ impl Watch {
         name: Arc<str>,
         clock: Clock,
         listeners: Box<[Box<dyn Listener>]>,
-        hooks: Hooks,
+        telemetry: Telemetry,
         of_registry: Option<Arc<Subscribers>>,
     ) -> Self {
-        let hooks = HookSet::new(hooks);
+        let (attempt_spans, hooks) = (telemetry.attempt_spans, HookSet::new(telemetry.hooks));
         let hears_everything = !listeners.is_empty() || hooks.want_everything();
         let subscribers = Subscribers::default();
-        Watch { name, clock, listeners, hooks, hears_everything, subscribers, of_registry }
+        Watch { name, clock, listeners, hooks, hears_everything, attempt_spans, subscribers, of_registry }
     }
 
     /// Whether anybody wants to know of every call. Hooks for what is rare do not count: they are told where it happens, so
@@ -98,6 +101,13 @@ impl Watch {
     #[inline(never)]
     pub(crate) fn tell_hooks(&self, labels: Labels<'_>, what: What) {
         self.hooks.rare(&self.name, labels, what);
+    }
+
+    /// The span of an attempt that starts, if attempts have spans.
+    #[expect(dead_code, reason = "calls do not ask for it yet")]
+    #[inline]
+    pub(crate) fn attempt_span(&self, labels: Labels<'_>, number: u32) -> AttemptSpan {
+        if self.attempt_spans { AttemptSpan::start(&self.name, labels, number) } else { AttemptSpan::NONE }
     }
 
     pub(crate) fn hook_panics(&self) -> u64 {

@@ -134,6 +134,14 @@ impl GuardBuilder {
         self
     }
 
+    /// Each attempt has a span `seawall.attempt` of `tracing`, in which its operation is polled: what the operation logs
+    /// stands below it, and a trace shows every attempt with its number and outcome.
+    #[cfg(feature = "tracing")]
+    pub fn attempt_spans(mut self) -> Self {
+        self.telemetry.attempt_spans = true;
+        self
+    }
+
     /// It records metrics. Install the recorder first: the guard registers with the one that is there when it is made.
     #[cfg(feature = "metrics")]
     pub fn metrics(mut self) -> Self {
@@ -197,7 +205,7 @@ impl GuardBuilder {
         let name: Arc<str> = self.name.into();
         let shown = Name::new(&name);
         let listeners = self.telemetry.listeners(&name, &self.clock);
-        let watch = Watch::new(name, self.clock.clone(), listeners, self.telemetry.hooks, self.subscribers);
+        let watch = Watch::new(name, self.clock.clone(), listeners, self.telemetry, self.subscribers);
         let watch = Arc::new(watch);
         let told = watch.clone();
         let ground = Ground {

@@ -70,6 +70,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// All attempts in its guards have a span; see [`GuardBuilder::attempt_spans`].
+    #[cfg(feature = "tracing")]
+    pub fn attempt_spans(mut self) -> Self {
+        self.telemetry.attempt_spans = true;
+        self
+    }
+
     /// All its guards record metrics. Install the recorder first: guards register with the one that is there when they
     /// are made.
     #[cfg(feature = "metrics")]

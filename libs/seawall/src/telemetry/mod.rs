@@ -10,6 +10,7 @@ mod log;
 mod metrics;
 #[cfg(feature = "tracing")]
 mod sampler;
+mod span;
 #[cfg(feature = "tracing")]
 mod trace;
 #[cfg(feature = "tracing-subscriber")]
@@ -27,6 +28,7 @@ pub(crate) use metrics::record_gauges;
 pub use metrics::{Measure, NAMES, describe};
 #[cfg(feature = "tracing")]
 pub use sampler::{Millis, Sampler};
+pub(crate) use span::AttemptSpan;
 #[cfg(all(feature = "tracing", feature = "task"))]
 pub(crate) use trace::trace_id;
 #[cfg(feature = "tracing")]
@@ -51,12 +53,15 @@ pub(crate) struct Telemetry {
     /// The name of the family, for a guard that is one of many: metrics bear it instead of the guard's own.
     pub(crate) family: Option<Arc<str>>,
     pub(crate) hooks: Hooks,
+    /// Each attempt has a span.
+    pub(crate) attempt_spans: bool,
 }
 
 impl Telemetry {
     /// What a registry asks for, beside what the guard itself does.
     pub(crate) fn add(&mut self, other: &Telemetry) {
         self.hooks.add(&other.hooks);
+        self.attempt_spans |= other.attempt_spans;
         #[cfg(feature = "tracing")]
         if self.log.is_none() {
             self.log.clone_from(&other.log);
