@@ -104,7 +104,6 @@ impl Watch {
     }
 
     /// The span of an attempt that starts, if attempts have spans.
-    #[expect(dead_code, reason = "calls do not ask for it yet")]
     #[inline]
     pub(crate) fn attempt_span(&self, labels: Labels<'_>, number: u32) -> AttemptSpan {
         if self.attempt_spans { AttemptSpan::start(&self.name, labels, number) } else { AttemptSpan::NONE }

@@ -71,7 +71,9 @@ where
                     last.take_if(|last| last.is_ok());
                     let attempt = run.attempt();
                     let armed = OnPanic(&mut run.ticket);
+                    let in_span = run.span.enter();
                     let result = run.within.run(run.deadline, || (self.operation)(attempt));
+                    drop(in_span);
                     let fault = self.judge.judge(&result);
                     armed.disarm();
                     match result {

@@ -15,6 +15,7 @@ use crate::error::{Kind, Policy, Report};
 use crate::event::What;
 use crate::fault::{Class, Fault, Ran};
 use crate::retry::{self, GiveUp, Safety, Situation};
+use crate::telemetry::{AttemptOutcome, AttemptSpan};
 use crate::timeout::{Expired, expired};
 
 /// The state of a call between polls.
@@ -48,6 +49,8 @@ pub(super) struct Run<'g> {
     /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
+    /// The span of the attempt under way.
+    pub(super) span: AttemptSpan,
     pub(super) ticket: Slot<'g>,
     /// The place in the bulkhead.
     pub(super) permit: Option<Permit<'g>>,
@@ -98,6 +101,7 @@ impl<'g> Run<'g> {
             has_suspended: false,
             began: Tick::NEVER,
             ran: Ran::No,
+            span: AttemptSpan::NONE,
             ticket: Slot::EMPTY,
             permit: None,
             queued: None,
@@ -151,6 +155,7 @@ impl<'g> Run<'g> {
         if self.is_watched() {
             self.tell(What::Attempt { number: self.attempts });
         }
+        self.span = self.guard.watch.attempt_span(self.terms.labels, self.attempts);
         if settings.chaos.is_some() { self.make_trouble() } else { Next::Start }
     }
 
@@ -225,6 +230,7 @@ impl<'g> Run<'g> {
 
     #[inline(always)]
     fn settle_success(&mut self) {
+        self.span.end(AttemptOutcome::Success);
         // If it was ready at once, the time at which it started is the time now.
         let known = !self.has_suspended && !self.ticket.is_timed() && self.now != Tick::NEVER;
         self.ticket.settle(Outcome::Success, known.then_some(self.now));
@@ -264,6 +270,7 @@ impl<'g> Run<'g> {
         match expired(self.call_deadline, self.attempt_deadline, at) {
             Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
             _ => {
+                self.span.end(AttemptOutcome::TimedOut);
                 self.ran = Ran::Unknown;
                 if self.is_watched() {
                     self.tell_failed(Fault::timeout(), Policy::CallTimeout);
@@ -284,6 +291,7 @@ impl<'g> Run<'g> {
     }
 
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
+        self.span.end(AttemptOutcome::of(fault, from));
         self.ran = self.ran.max(fault.ran);
         self.report = Some(self.report_of(Kind::Failed, from, fault));
         if self.is_watched() {
@@ -389,16 +397,6 @@ impl<'g> Run<'g> {
             self.guard.clock.precise()
         } else {
             self.guard.clock.now()
-        }
-    }
-}
-
-/// Whoever drops a call halfway has given it up.
-impl Drop for Run<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_watched() {
-            self.tell_dropped();
         }
     }
 }

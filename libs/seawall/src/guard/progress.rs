@@ -140,6 +140,7 @@ where
             };
 
             let armed = OnPanic(&mut run.ticket);
+            let in_span = run.span.enter();
             let polled = run.within.run(run.deadline, || {
                 if let Some(attempt) = starting {
                     let future = operation.start(attempt);
@@ -150,6 +151,7 @@ where
                 };
                 future.poll(cx)
             });
+            drop(in_span);
             let fault = match &polled {
                 Poll::Ready(result) => judge.judge(result),
                 Poll::Pending => None,
@@ -170,7 +172,9 @@ where
                     let at = run.suspended();
                     ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
                     // The attempt is dropped before anybody is told that it ran out of time.
+                    let in_span = run.span.enter();
                     this.stage.set(Stage::Over);
+                    drop(in_span);
                     run.expired(at)
                 }
             };

@@ -121,3 +121,13 @@ impl Run<'_> {
         self.guard.clock.precise().since(self.began)
     }
 }
+
+/// Whoever drops a call halfway has given it up.
+impl Drop for Run<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_watched() {
+            self.tell_dropped();
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! A span for each attempt, around whatever the operation does.
-#![expect(dead_code, reason = "calls do not enter it yet")]
 
 #[cfg(feature = "tracing")]
 use tracing::{Span, field, info_span, span::Entered};
 
+use crate::error::Policy;
 use crate::event::Labels;
 use crate::fault::Fault;
 
@@ -13,6 +13,13 @@ pub(crate) enum AttemptOutcome {
     Success,
     Failed(Fault),
     TimedOut,
+}
+
+impl AttemptOutcome {
+    /// The outcome of an attempt that a policy, or the operation itself, ended with this fault.
+    pub(crate) fn of(fault: Fault, from: Policy) -> Self {
+        if from == Policy::AttemptTimeout { AttemptOutcome::TimedOut } else { AttemptOutcome::Failed(fault) }
+    }
 }
 
 /// The span of the attempt under way, if its guard has spans. Behind a pointer, because most have none.

@@ -40,6 +40,8 @@ mod serial;
 mod shutdown;
 #[cfg(feature = "task")]
 mod singleflight;
+#[cfg(all(feature = "tracing-subscriber", feature = "test-util"))]
+mod spans;
 #[cfg(all(feature = "tracing", feature = "metrics"))]
 mod telemetry;
 mod threads;
