@@ -133,7 +133,7 @@ fn obs_1_a_failover_bears_the_trace_id() {
         Guard::builder(name).clock(hands.clock()).no_retry().breaker(Breaker::default()).build().unwrap()
     };
     let orders = Failover::new(side("one"), side("two")).unwrap().log("DataSource", &Log::default());
-    let query = orders.idempotent(|_, _| async { Ok::<_, Fault>(()) });
+    let query = orders.idempotent().call(|_| async { Ok::<_, Fault>(()) });
     run(&hands, query.instrument(info_span!("request", trace_id = ID))).unwrap();
     assert_eq!(ids(&paper), [ID]);
 }
