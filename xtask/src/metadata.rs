@@ -41,6 +41,10 @@ pub(crate) struct Dependency {
     pub(crate) kind: Kind,
     /// The folder of the crate, where it is one of ours.
     pub(crate) dir: Option<String>,
+    /// True if it is there only with a feature.
+    pub(crate) optional: bool,
+    /// The features of the crate that are asked for.
+    pub(crate) features: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +127,10 @@ impl Dependency {
             Some(other) => bail!("cargo knows a kind of dependency that we do not: `{other}`"),
         };
         let dir = dependency["path"].as_str().map(|path| below(root, Path::new(path)));
-        Ok(Self { name: text(dependency, "name")?.to_owned(), kind, dir })
+        let optional = dependency["optional"].as_bool().unwrap_or(false);
+        let features = dependency["features"].as_array().into_iter().flatten();
+        let features = features.filter_map(Value::as_str).map(Into::into).collect();
+        Ok(Self { name: text(dependency, "name")?.to_owned(), kind, dir, optional, features })
     }
 }
 
@@ -145,6 +152,14 @@ impl Workspace {
     /// A workspace that exists nowhere, for tests of what is made of it.
     pub(crate) fn made_up(target_dir: &str, krates: Vec<Krate>) -> Self {
         Self { root: PathBuf::from("nowhere"), target_dir: target_dir.into(), krates }
+    }
+}
+
+#[cfg(test)]
+impl Dependency {
+    /// A dependency on a crate that is not ours.
+    pub(crate) fn made_up(name: &str, kind: Kind) -> Self {
+        Self { name: name.into(), kind, dir: None, optional: false, features: Vec::new() }
     }
 }
 
@@ -188,8 +203,8 @@ mod tests {
             (&["seawall".into()][..], &["default".into()][..])
         );
         let expected = [
-            Dependency { name: "seawall".into(), kind: Kind::Normal, dir: Some("libs/seawall".into()) },
-            Dependency { name: "proptest".into(), kind: Kind::Dev, dir: None },
+            Dependency { dir: Some("libs/seawall".into()), ..Dependency::made_up("seawall", Kind::Normal) },
+            Dependency::made_up("proptest", Kind::Dev),
         ];
         assert_eq!(krate.dependencies, expected);
     }

@@ -45,7 +45,8 @@ const RULES: &[Rule] = &[
         check: Check::OfOursOnly(ANY, &[TESTKIT]),
     },
     Rule {
-        name: "D2: `seawall` and `seawall-dist` know no client library",
+        // What an error of a client means can be said only by who knows its type.
+        name: "D2: `seawall-dist` knows no client library, `seawall` only behind features",
         who: &[ENGINE, DIST],
         but: &[],
         check: Check::Clients(0),
@@ -179,7 +180,8 @@ impl Check {
                 .map(|path| format!("depends on {path}"))
                 .collect(),
             Self::Clients(wanted) => {
-                let is_used = |crates: &[&str]| of_kind(USED).any(|d| crates.contains(&d.name.as_str()));
+                let used = of_kind(USED).filter(|d| !switched_off(krate, d, &[])).collect::<Vec<_>>();
+                let is_used = |crates: &[&str]| used.iter().any(|d| crates.contains(&d.name.as_str()));
                 let used = CLIENTS.iter().filter(|(_, crates)| is_used(crates)).map(|(what, _)| *what);
                 let used: Vec<_> = used.collect();
                 let how = format!("uses {} client libraries ({})", used.len(), used.join(", "));
@@ -198,7 +200,9 @@ fn paths<'a>(krate: &'a Krate, krates: &'a [Krate], first: &[Kind]) -> Vec<Vec<&
     let mut paths = Vec::new();
     while let Some((at, way)) = queue.pop_front() {
         let kinds = if way.is_empty() { first } else { USED };
-        for dependency in at.dependencies.iter().filter(|dependency| kinds.contains(&dependency.kind)) {
+        let asked = way.last().map_or(&[][..], |edge: &&Dependency| &edge.features);
+        let is_used = |d: &&Dependency| kinds.contains(&d.kind) && !switched_off(at, d, asked);
+        for dependency in at.dependencies.iter().filter(is_used) {
             if !seen.insert((&dependency.name, &dependency.dir)) {
                 continue;
             }
@@ -212,6 +216,11 @@ fn paths<'a>(krate: &'a Krate, krates: &'a [Krate], first: &[Kind]) -> Vec<Vec<&
     paths
 }
 
+/// Whether this is a client of the engine that nobody has asked for. Its features are named as the clients.
+fn switched_off(krate: &Krate, dependency: &Dependency, asked: &[String]) -> bool {
+    ENGINE.holds(&krate.name, Some(&krate.dir)) && dependency.optional && !asked.contains(&dependency.name)
+}
+
 #[test]
 fn this_project_keeps_the_rules_of_direction() {
     expect_none(&problems(&Workspace::load().unwrap().krates));
@@ -221,8 +230,8 @@ fn this_project_keeps_the_rules_of_direction() {
 mod tests {
     use super::*;
 
-    /// One crate a line: its folder, `:`, then what it depends on. `dev:x` is a development dependency and
-    /// `main` a binary; `sim`, `xtask` and what has a slash are ours.
+    /// One crate a line: its folder, `:`, then what it depends on. `dev:x` is a development dependency, `opt:x` an optional
+    /// one, `x+y` asks for the feature `y`, and `main` is a binary; `sim`, `xtask` and what has a slash are ours.
     fn graph(text: &str) -> Vec<Krate> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.map(|line| line.split_once(':').unwrap()).map(|(dir, rest)| krate(dir, rest)).collect()
@@ -233,18 +242,19 @@ mod tests {
         for word in rest.split_whitespace() {
             let (kind, word) =
                 word.strip_prefix("dev:").map_or((Kind::Normal, word), |word| (Kind::Dev, word));
+            let (optional, word) = word.strip_prefix("opt:").map_or((false, word), |word| (true, word));
+            let (word, feature) = word.split_once('+').unwrap_or((word, ""));
             if word == "main" {
                 krate.binaries.push(krate.name.clone());
-            } else if word.contains('/') || ["sim", "xtask"].contains(&word) {
-                let dependency = Krate::made_up(word);
-                krate.dependencies.push(Dependency {
-                    name: dependency.name,
-                    kind,
-                    dir: Some(dependency.dir),
-                });
-            } else {
-                krate.dependencies.push(Dependency { name: word.into(), kind, dir: None });
+                continue;
             }
+            let mut dependency = Dependency { optional, ..Dependency::made_up(word, kind) };
+            dependency.features.push(feature.into());
+            if word.contains('/') || ["sim", "xtask"].contains(&word) {
+                let ours = Krate::made_up(word);
+                (dependency.name, dependency.dir) = (ours.name, Some(ours.dir));
+            }
+            krate.dependencies.push(dependency);
         }
         krate
     }
@@ -263,7 +273,10 @@ mod tests {
                 "libs/seawall: libs/seawall-dist",
             ],
         ),
-        ("D2: `seawall` and", &["libs/seawall: reqwest", "libs/seawall-dist: redis"]),
+        (
+            "D2: `seawall-dist` knows",
+            &["libs/seawall: reqwest", "libs/seawall-dist: redis", "libs/seawall-dist: opt:redis"],
+        ),
         (
             "D3: an adapter uses `seawall`",
             &[
@@ -272,7 +285,15 @@ mod tests {
             ],
         ),
         ("D3: an adapter uses exactly", &["libs/seawall-http: tokio", "libs/seawall-redis: redis sqlx"]),
-        ("D4", &["hub/core: axum", "hub/core: sqlx", "hub/core: hub/model\nhub/model: sqlx"]),
+        (
+            "D4",
+            &[
+                "hub/core: axum",
+                "hub/core: sqlx",
+                "hub/core: hub/model\nhub/model: sqlx",
+                "hub/core: libs/seawall+reqwest\nlibs/seawall: opt:reqwest",
+            ],
+        ),
         ("D5", &["hub/core: hub/api", "hub/core: hub/model\nhub/model: hub/api"]),
         (
             "D6: only `hub/server`",
@@ -308,7 +329,7 @@ mod tests {
     #[test]
     fn the_house_as_it_is_planned_keeps_every_rule() {
         let house = "
-            libs/seawall: tokio dev:libs/seawall-testkit
+            libs/seawall: tokio opt:hyper opt:reqwest dev:libs/seawall-testkit
             libs/seawall-dist: libs/seawall dev:libs/seawall-testkit
             libs/seawall-sql: libs/seawall libs/seawall-dist sqlx dev:libs/seawall-testkit
             libs/seawall-http: libs/seawall hyper hyper-util dev:axum
