@@ -31,6 +31,8 @@ pub mod bulkhead;
 mod chance;
 #[cfg(feature = "tokio")]
 pub mod chaos;
+#[cfg(feature = "http")]
+pub mod client;
 mod clock;
 #[cfg(not(feature = "config"))]
 mod config;

@@ -149,6 +149,10 @@ fn of_chain(error: &(dyn StdError + 'static)) -> Option<Fault> {
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Some(*fault);
         }
+        #[cfg(feature = "hyper")]
+        if let Some(fault) = crate::client::known(error) {
+            return Some(fault);
+        }
         let error = error.downcast_ref::<io::Error>()?;
         // An I/O error may carry the reason of a library further in; that one knows better.
         let carried = error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>());

@@ -197,9 +197,11 @@ pub enum Safety {
 
 impl Safety {
     /// What HTTP itself says of a method: all but `POST`, `PATCH`, `CONNECT` and unknown ones may be sent twice.
+    ///
+    /// The method is a text, or the `Method` of the crate `http`.
     #[must_use]
-    pub fn of_http_method(method: &str) -> Self {
-        match method {
+    pub fn of_http_method(method: impl AsRef<str>) -> Self {
+        match method.as_ref() {
             "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" => Safety::Idempotent,
             _ => Safety::Once,
         }

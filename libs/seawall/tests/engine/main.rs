@@ -9,6 +9,8 @@ mod breaker;
 #[cfg(feature = "task")]
 mod cache;
 mod chaos;
+#[cfg(feature = "reqwest")]
+mod clients;
 #[cfg(feature = "config")]
 mod config;
 mod deadlines;
