@@ -149,7 +149,7 @@ fn of_chain(error: &(dyn StdError + 'static)) -> Option<Fault> {
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Some(*fault);
         }
-        #[cfg(feature = "hyper")]
+        #[cfg(feature = "http")]
         if let Some(fault) = crate::client::known(error) {
             return Some(fault);
         }

@@ -53,3 +53,5 @@ mod tower;
 mod traces;
 #[cfg(feature = "tracing")]
 mod writer;
+#[cfg(all(feature = "http", feature = "tower"))]
+mod tower_http;

@@ -82,6 +82,22 @@ async fn eng_1_statuses_under_hyper_are_judged() {
     assert_eq!((response.status().as_u16(), server.requests()), (200, 2));
 }
 
+/// ENG-1, ENG-11: the pooled client is a tower service, and the layer fits around it.
+#[cfg(feature = "tower")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eng_11_the_layer_fits_around_the_pooled_client() {
+    use tower::{Layer, ServiceExt};
+
+    let layer = seawall::tower::GuardLayer::new(guard()).classify(ByStatus);
+    for (method, turn, sends) in [("GET", Turn::Reset, 3), ("GET", BUSY, 3), ("POST", Turn::Reset, 1)] {
+        let server = Server::start(&[turn, turn]).await;
+        let request = http::Request::builder().method(method).uri(server.url()).body(Empty::new()).unwrap();
+        let response = layer.layer(pooled()).oneshot(request).await;
+        assert_eq!(response.is_ok(), sends == 3, "{method} {turn:?}: {response:?}");
+        assert_eq!(server.requests(), sends, "{method} {turn:?}");
+    }
+}
+
 /// ENG-1, ENG-3: no connection and no name certainly did not run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_1_the_pooled_client_without_a_connection_did_not_run() {

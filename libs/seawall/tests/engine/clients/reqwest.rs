@@ -177,6 +177,23 @@ impl http_body::Body for Body {
     }
 }
 
+/// ENG-1, ENG-11: reqwest's client is a tower service, and the layer fits around it.
+#[cfg(feature = "tower")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eng_11_the_layer_fits_around_reqwest() {
+    use tower::{Layer, ServiceExt};
+
+    let layer = seawall::tower::GuardLayer::new(guard()).classify(ByStatus);
+    for (method, turn, sends) in [("PUT", Turn::Reset, 3), ("PUT", BUSY, 3), ("POST", Turn::Reset, 1)] {
+        let server = Server::start(&[turn, turn]).await;
+        let request =
+            client().request(method.parse().unwrap(), server.url()).body("order 7").build().unwrap();
+        let response = layer.layer(client()).oneshot(request).await;
+        assert_eq!(response.is_ok(), sends == 3, "{method} {turn:?}: {response:?}");
+        assert_eq!(server.requests(), sends, "{method} {turn:?}");
+    }
+}
+
 /// ENG-3: the method of a request decides whether it is safe to send it again.
 #[test]
 fn eng_3_a_method_of_the_crate_http_is_known() {
