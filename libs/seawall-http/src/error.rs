@@ -71,6 +71,8 @@ pub enum Cause {
     Credentials(BoxError),
     /// The answer's status is a fault. See [`Response::good`].
     Status(Box<Response>),
+    /// The body of the answer is not what it should be. See [`Response::json`].
+    Decode(BoxError),
 }
 
 impl HttpError {
@@ -84,6 +86,14 @@ impl HttpError {
             Ok(inner) => HttpError::new(inner.cause, fault),
             Err(inner) => HttpError { inner },
         }
+    }
+
+    /// An answer that came whole and can't be understood. Not retried, because the next one will read the same; counts against
+    /// the peer.
+    ///
+    /// For what an operation does with the body of an answer: one error type then serves the exchange and the decoding.
+    pub fn decode(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Cause::Decode(error.into()).into()
     }
 
     /// What it means: whether it may pass, and whether the request was served.
@@ -128,6 +138,7 @@ impl fmt::Display for HttpError {
             Cause::Switched => f.write_str("the peer switched protocols without being asked"),
             Cause::Credentials(error) => write!(f, "no credentials: {error}"),
             Cause::Status(response) => write!(f, "the peer answered {}", response.status()),
+            Cause::Decode(error) => write!(f, "the answer can't be decoded: {}", Chain(&**error)),
         }
     }
 }
@@ -163,6 +174,19 @@ impl StdError for HttpError {
     /// first by whoever looks for a cause.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&self.inner.fault)
+    }
+}
+
+impl From<BadRequest> for Cause {
+    fn from(bad: BadRequest) -> Self {
+        Cause::Request(bad)
+    }
+}
+
+/// So that a request can be made where it is sent: `client.exchange(&request?, attempt)`.
+impl From<BadRequest> for HttpError {
+    fn from(bad: BadRequest) -> Self {
+        Cause::Request(bad).into()
     }
 }
 

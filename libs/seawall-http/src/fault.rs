@@ -7,11 +7,12 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
 use hyper_util::client::legacy;
+use seawall::client::HttpResponse;
 use seawall::fault::{Code, parse_retry_after};
-use seawall::{Classify, Clock, Fault, Ran};
+use seawall::{Clock, Fault, Ran};
 
 use crate::body::SourceBroke;
 use crate::error::{Cause, HttpError};
@@ -34,7 +35,7 @@ impl From<Cause> for HttpError {
             Cause::Late => Fault::timeout(),
             // The peer had no part in it.
             Cause::Unwanted | Cause::Stalled => Fault::business().ran(Ran::Unknown),
-            Cause::Switched => Fault::protocol().permanent(),
+            Cause::Switched | Cause::Decode(_) => Fault::protocol().permanent(),
             Cause::Credentials(error) => of_credentials(&**error),
             Cause::Status(response) => response.fault().unwrap_or(Fault::business()),
         };
@@ -125,11 +126,7 @@ pub(crate) fn of_pool(error: legacy::Error) -> HttpError {
 }
 
 /// What a status means, with the wait that was asked for.
-pub(crate) fn of_status(
-    status: http::StatusCode,
-    wait: Option<Duration>,
-    only_success: bool,
-) -> Option<Fault> {
+pub(crate) fn of_status(status: StatusCode, wait: Option<Duration>, only_success: bool) -> Option<Fault> {
     let fault = match Fault::of_http(status.as_u16()) {
         // Redirects are not followed, so for who wants a success this is none.
         None if only_success && !status.is_success() => Fault::business().code(Code::Http(status.as_u16())),
@@ -140,23 +137,25 @@ pub(crate) fn of_status(
 }
 
 /// The wait that an answer with this status asks for.
-pub(crate) fn wait_asked(status: http::StatusCode, headers: &HeaderMap, clock: &Clock) -> Option<Duration> {
+pub(crate) fn wait_asked(status: StatusCode, headers: &HeaderMap, clock: &Clock) -> Option<Duration> {
     if !matches!(status.as_u16(), 429 | 503) {
         return None;
     }
     parse_retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, clock.wall())
 }
 
-/// Judges answers by their status and errors by what happened. What a client sends through a guard is judged by it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ByStatus;
+/// An answer knows the wait that was asked for since it came, and what the request wanted of it.
+impl HttpResponse for Response {
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
 
-impl Classify<Response, HttpError> for ByStatus {
-    fn classify(&self, result: &Result<Response, HttpError>) -> Option<Fault> {
-        match result {
-            Ok(response) => response.fault(),
-            Err(error) => Some(error.fault()),
-        }
+    fn headers(&self) -> &HeaderMap {
+        self.headers()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
     }
 
     fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {
@@ -164,12 +163,17 @@ impl Classify<Response, HttpError> for ByStatus {
     }
 }
 
-impl Classify<Opened, HttpError> for ByStatus {
-    fn classify(&self, result: &Result<Opened, HttpError>) -> Option<Fault> {
-        match result {
-            Ok(opened) => opened.fault(),
-            Err(error) => Some(error.fault()),
-        }
+impl HttpResponse for Opened {
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        self.headers()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault()
     }
 
     fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {

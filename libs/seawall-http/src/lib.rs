@@ -25,10 +25,10 @@ pub use dial::{BadTls, Tls};
 pub use dial::{Proxy, Resolve, Resolving, Socket};
 pub use egress::Egress;
 pub use error::{BadRequest, Cause, HttpError};
-pub use fault::ByStatus;
 pub use request::{Evidence, Request};
 pub use response::{BodyStream, Opened, Response, Timings};
 pub use tell::{Tell, Told};
 
 pub use bytes::Bytes;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+pub use seawall::client::ByStatus;

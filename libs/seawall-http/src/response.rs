@@ -12,6 +12,7 @@ use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use seawall::{Deadline, Fault};
+use serde::de::DeserializeOwned;
 use tokio::time::Sleep;
 
 use crate::client::{FOR_A_BODY, Wire};
@@ -127,6 +128,23 @@ impl Response {
     /// Itself if its status is no fault, else an error.
     pub fn good(self) -> Result<Self, HttpError> {
         if self.fault().is_none() { Ok(self) } else { Err(Cause::Status(Box::new(self)).into()) }
+    }
+
+    /// As [`good`](Response::good), but a 404 is no error: there is no such thing, and that is an answer. Inside of an
+    /// operation this keeps a failover and a fallback from treating it as a failure.
+    pub fn good_or_not_found(self) -> Result<Option<Self>, HttpError> {
+        if self.is_not_found() { Ok(None) } else { self.good().map(Some) }
+    }
+
+    /// True if the status is 404.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.head.status == StatusCode::NOT_FOUND
+    }
+
+    /// The body, read as JSON. What can't be read is an error that is not retried: see [`HttpError::decode`].
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
+        serde_json::from_slice(&self.body).map_err(HttpError::decode)
     }
 }
 

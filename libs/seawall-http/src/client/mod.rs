@@ -17,13 +17,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::Client;
+use seawall::client::ByStatus;
 use seawall::fault::Classifier;
 use seawall::{Attempt, Clock, Error, Guard};
 
 use crate::body::Outgoing;
 use crate::dial::{Dialer, Socket};
 use crate::error::HttpError;
-use crate::fault::ByStatus;
 use crate::request::Request;
 use crate::response::{Opened, Response};
 use exchange::Resend;

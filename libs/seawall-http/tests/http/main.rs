@@ -13,6 +13,7 @@ mod proxy;
 mod requests;
 mod server;
 mod socket;
+mod steps;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tower")]

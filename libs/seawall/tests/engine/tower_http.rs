@@ -58,7 +58,7 @@ fn request<B>(method: Method, body: B) -> Request<B> {
     Request::builder().method(method).uri("http://peer/stock").header("x-trace", "7").body(body).unwrap()
 }
 
-/// ENG-11, issue 15: a request whose body can be cloned is replayed byte for byte, as its method allows.
+/// ENG-11, ENG-16: a request whose body can be cloned is replayed byte for byte, as its method allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_a_request_of_the_crate_http_is_replayed_as_its_method_allows() {
     let seen = Seen::default();
@@ -79,7 +79,7 @@ fn copy_empty(request: &Request<Body>) -> Option<Request<Body>> {
     request.body().is_end_stream().then(|| copy_with_body(request, Body::empty()))
 }
 
-/// ENG-11, issue 15: a body that can't be cloned is copied by a function; where that says no, there is one attempt.
+/// ENG-11, ENG-16: a body that can't be cloned is copied by a function; where that says no, there is one attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_replay_with_copies_what_can_not_be_cloned() {
     let seen = Seen::default();
@@ -128,7 +128,7 @@ async fn eng_11_services_and_requests_need_not_be_sync() {
     let _: BoxError = error.into();
 }
 
-/// ENG-11, issue 15: the layer in a `ServiceBuilder`, around a buffer and inside of one, whose errors are boxed.
+/// ENG-11, ENG-16: the layer in a `ServiceBuilder`, around a buffer and inside of one, whose errors are boxed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_the_layer_fits_service_builder_and_buffer() {
     let seen = Seen::default();
@@ -147,7 +147,7 @@ async fn eng_11_the_layer_fits_service_builder_and_buffer() {
     assert_eq!((response.unwrap().status(), seen.take().len()), (StatusCode::OK, 3));
 }
 
-/// ENG-11, issue 15: the layer on a router of axum: a bulkhead that is full answers, a request that can't be copied is
+/// ENG-11, ENG-16: the layer on a router of axum: a bulkhead that is full answers, a request that can't be copied is
 /// handled once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_the_layer_fits_a_router_of_axum() {
@@ -213,7 +213,7 @@ impl Service<Request<()>> for Strict {
     }
 }
 
-/// ENG-11, issue 15: a service that fails to become ready is a fault of the attempt, and the request certainly did not run; the
+/// ENG-11, ENG-16: a service that fails to become ready is a fault of the attempt, and the request certainly did not run; the
 /// instance that became ready is the one that is called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_a_service_that_fails_to_become_ready_did_not_run() {

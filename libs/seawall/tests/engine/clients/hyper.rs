@@ -35,7 +35,7 @@ async fn direct(server: &Server) -> Result<Bytes, hyper::Error> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// ENG-1, issue 15: without a word about errors a guard retries what hyper says when a connection is reset, closed, breaks
+/// ENG-1, ENG-16: without a word about errors a guard retries what hyper says when a connection is reset, closed, breaks
 /// off or speaks no HTTP; and not where repeating is not declared safe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_1_failures_of_the_connection_under_hyper_are_retried_where_it_is_safe() {

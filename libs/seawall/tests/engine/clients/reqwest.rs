@@ -23,7 +23,7 @@ fn judge<T>(result: &Result<T, Error>) -> Fault {
     Causes.classify(result).expect("a fault")
 }
 
-/// ENG-1, issue 15: without a word about errors a guard retries what reqwest says when a connection is reset, closed, breaks
+/// ENG-1, ENG-16: without a word about errors a guard retries what reqwest says when a connection is reset, closed, breaks
 /// off, hangs or speaks no HTTP; and not where repeating is not declared safe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_1_failures_of_the_connection_under_reqwest_are_retried_where_it_is_safe() {
