@@ -17,6 +17,7 @@ pub struct Answer {
 }
 
 /// Starts a server on a free port of this machine that answers with these statuses, one after the other, and then with 200.
+/// Status 0 is no answer: the connection is closed.
 pub async fn serve(statuses: impl IntoIterator<Item = u16>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -26,6 +27,9 @@ pub async fn serve(statuses: impl IntoIterator<Item = u16>) -> io::Result<Socket
             let status = statuses.next().unwrap_or(200);
             let mut request = [0; 1024];
             let _ = socket.read(&mut request).await;
+            if status == 0 {
+                continue;
+            }
             let wait = if status == 503 { "retry-after: 0\r\n" } else { "" };
             let answer =
                 format!("HTTP/1.1 {status} so\r\n{wait}content-length: 0\r\nconnection: close\r\n\r\n");

@@ -26,6 +26,32 @@ fn http_call() {
 }
 
 #[test]
+fn reqwest_client() {
+    says(
+        env!("CARGO_BIN_EXE_reqwest_client"),
+        &[
+            "a closed connection, then a 503: 200",
+            "as an error of reqwest: 200",
+            "not declared safe to repeat: failed, and repeating it is not declared safe: i/o fault",
+            "nobody there, and so repeated: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+            "no such article: None",
+        ],
+    );
+}
+
+#[test]
+fn hyper_client() {
+    says(
+        env!("CARGO_BIN_EXE_hyper_client"),
+        &[
+            "a closed connection, then a 502: 200 OK",
+            "as a layer: 200 OK",
+            "nobody there, and so repeated: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+        ],
+    );
+}
+
+#[test]
 fn fallback() {
     says(
         env!("CARGO_BIN_EXE_fallback"),

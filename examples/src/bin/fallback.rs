@@ -8,8 +8,9 @@ use seawall::{Backoff, Error, Guard, Retry, millis};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let rates =
-        Guard::builder("rates").retry(Retry::max_attempts(2).backoff(Backoff::constant(millis(1)))).build()?;
+    let rates = Guard::builder("rates")
+        .retry(Retry::max_attempts(2).backoff(Backoff::constant(millis(1))))
+        .build()?;
     let mut events = rates.subscribe(100);
     let last = LastGood::new();
     let fetch =

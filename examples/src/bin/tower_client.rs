@@ -46,8 +46,9 @@ impl Replay for Get {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = serve([502, 500]).await?;
-    let guard =
-        Guard::builder("client").retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(5)))).build()?;
+    let guard = Guard::builder("client")
+        .retry(Retry::max_attempts(3).backoff(Backoff::constant(millis(5))))
+        .build()?;
     let by_status = |result: &io::Result<Answer>| match result {
         Ok(answer) => Fault::of_http(answer.status),
         Err(error) => Some(Fault::of_io(error.kind())),
