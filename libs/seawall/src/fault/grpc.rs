@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Class, Code, Fault, Ran, Verdict};
+use super::{Class, Code, Fault, Ran, Verdict, parse_pushback};
 
 /// The sixteen failures of gRPC, with their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -102,11 +102,10 @@ impl Fault {
             | Grpc::FailedPrecondition
             | Grpc::OutOfRange
             | Grpc::Unauthenticated => Fault::business(),
-            Grpc::DeadlineExceeded => Fault::timeout(),
             // Sent for a quota before the work, but also for an answer that is too large, after it.
             Grpc::ResourceExhausted => Fault::throttled().ran(Ran::Unknown),
-            // Servers and proxies send it before as well as after the work began.
-            Grpc::Unavailable => Fault::protocol().ran(Ran::Unknown),
+            // Servers and proxies send these before as well as after the work began.
+            Grpc::Unavailable | Grpc::DeadlineExceeded => Fault::protocol().ran(Ran::Unknown),
             Grpc::Aborted => Fault::protocol(),
             Grpc::Unimplemented => Fault::protocol().permanent().ran(Ran::No),
             Grpc::DataLoss => Fault::protocol().permanent(),
@@ -115,5 +114,16 @@ impl Fault {
             Grpc::Unknown | Grpc::Internal => Fault::system(),
         };
         fault.code(Code::Grpc(code))
+    }
+
+    /// The same fault with the value of the header `grpc-retry-pushback-ms`: a fault that may pass is throttled until then, and
+    /// permanent where the server asks for no retry. What is permanent already stays so.
+    #[must_use]
+    pub fn pushback(self, value: &str) -> Self {
+        match parse_pushback(value) {
+            _ if !self.is_transient() => self,
+            Ok(wait) => self.verdict_of(Verdict::Throttled).after(wait),
+            Err(()) => self.permanent(),
+        }
     }
 }

@@ -35,8 +35,7 @@ fn eng_1_grpc_codes_have_their_class_and_verdict() {
         let (class, transient) = match code {
             InvalidArgument | NotFound | AlreadyExists | PermissionDenied | FailedPrecondition
             | OutOfRange | Unauthenticated => (Class::Business, false),
-            DeadlineExceeded => (Class::Timeout, true),
-            Unavailable | ResourceExhausted | Aborted => (Class::Protocol, true),
+            Unavailable | DeadlineExceeded | ResourceExhausted | Aborted => (Class::Protocol, true),
             Unimplemented | DataLoss | Cancelled => (Class::Protocol, false),
             Internal | Unknown => (Class::System, false),
         };
@@ -46,9 +45,24 @@ fn eng_1_grpc_codes_have_their_class_and_verdict() {
     }
     // It may also mean that an answer was too large, after the work was done.
     assert_eq!(Fault::of_grpc(ResourceExhausted).ran, Ran::Unknown);
+    // The peer ran out of time somewhere, as a gateway does that answers 504.
+    assert_eq!(Fault::of_grpc(DeadlineExceeded).ran, Ran::Unknown);
     assert_eq!(Grpc::from_number(0), None);
     assert_eq!(Grpc::from_number(99), Some(Unknown));
     assert_eq!(Grpc::from_number(-1), Some(Unknown));
+}
+
+/// ENG-1: gRPC's pushback makes a fault throttled, or forbids the retry; it makes nothing retryable.
+#[test]
+fn eng_1_pushback_is_throttled() {
+    let pushed = |code, value| Fault::of_grpc(code).pushback(value);
+    let fault = pushed(Grpc::Unavailable, "250");
+    assert_eq!((fault.verdict, fault.retry_after()), (Verdict::Throttled, Some(Duration::from_millis(250))));
+    assert_eq!(fault.ran, Ran::Unknown);
+    for value in ["-1", "soon", ""] {
+        assert_eq!(pushed(Grpc::Unavailable, value).verdict, Verdict::Permanent, "{value:?}");
+    }
+    assert_eq!(pushed(Grpc::InvalidArgument, "250"), Fault::of_grpc(Grpc::InvalidArgument));
 }
 
 /// ENG-1: refused credentials are permanent and say what to do.
