@@ -157,10 +157,6 @@ impl HttpResponse for Response {
     fn fault(&self) -> Option<Fault> {
         self.fault()
     }
-
-    fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(error)
-    }
 }
 
 impl HttpResponse for Opened {
@@ -174,9 +170,5 @@ impl HttpResponse for Opened {
 
     fn fault(&self) -> Option<Fault> {
         self.fault()
-    }
-
-    fn source(error: &HttpError) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(error)
     }
 }

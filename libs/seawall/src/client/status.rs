@@ -1,5 +1,6 @@
 //! Responses judged by their status.
 
+use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -117,6 +118,10 @@ where
             Err(_) => Causes.classify(result),
         }
     }
+
+    fn source(error: &E) -> Option<&(dyn StdError + 'static)> {
+        <Causes as Classify<T, E>>::source(error)
+    }
 }
 
 /// [`ByStatus`] with exceptions. The first rule that names a status decides; the table of statuses decides about the others.
@@ -214,6 +219,10 @@ where
             Err(_) => self.errors.classify(result),
         }
     }
+
+    fn source(error: &E) -> Option<&(dyn StdError + 'static)> {
+        C::source(error)
+    }
 }
 
 /// A guard's call takes its classifier by value; rules that many calls share are passed by reference.
@@ -224,5 +233,9 @@ where
 {
     fn classify(&self, result: &Result<T, E>) -> Option<Fault> {
         (**self).classify(result)
+    }
+
+    fn source(error: &E) -> Option<&(dyn StdError + 'static)> {
+        C::source(error)
     }
 }

@@ -26,8 +26,8 @@ mod fallback;
 #[cfg(feature = "task")]
 mod group;
 mod hedge;
-mod impossible;
 mod hooks;
+mod impossible;
 mod limits;
 mod million;
 mod model;
@@ -49,9 +49,9 @@ mod telemetry;
 mod threads;
 #[cfg(feature = "tower")]
 mod tower;
+#[cfg(all(feature = "http", feature = "tower"))]
+mod tower_http;
 #[cfg(all(feature = "tracing-subscriber", feature = "task", feature = "test-util"))]
 mod traces;
 #[cfg(feature = "tracing")]
 mod writer;
-#[cfg(all(feature = "http", feature = "tower"))]
-mod tower_http;
