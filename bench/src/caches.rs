@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use seawall::task::cache::Cache;
-use seawall::task::flight::Singleflight;
+use seawall::task::Cache;
+use seawall::task::Singleflight;
 
 use crate::op::{Kind, op};
 use crate::row::{Group, Rows};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use seawall::task::batch::BatchClient;
+use seawall::task::BatchClient;
 use seawall::{Breaker, Error, Guard, millis, secs};
 
 #[tokio::main(flavor = "current_thread")]

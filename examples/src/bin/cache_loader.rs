@@ -4,18 +4,19 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use seawall::task::cache::{AsIs, Cache, MemoryFar, Versioned};
+use seawall::task::cache::{MemoryRemoteCache, RawCodec};
+use seawall::task::{Cache, VersionedValue};
 use seawall::{millis, secs};
 
 /// Stands for a table of orders. Counts how often it is read.
 #[derive(Clone, Default)]
 struct Orders {
-    rows: Arc<Mutex<HashMap<u32, Versioned<String>>>>,
+    rows: Arc<Mutex<HashMap<u32, VersionedValue<String>>>>,
     reads: Arc<Mutex<u32>>,
 }
 
 impl Orders {
-    async fn find(self, id: u32) -> io::Result<Option<Versioned<String>>> {
+    async fn find(self, id: u32) -> io::Result<Option<VersionedValue<String>>> {
         *self.reads.lock().expect("nobody panics") += 1;
         tokio::time::sleep(millis(5)).await;
         Ok(self.rows.lock().expect("nobody panics").get(&id).cloned())
@@ -28,7 +29,7 @@ impl Orders {
     fn write(&self, id: u32, status: &str) {
         let mut rows = self.rows.lock().expect("nobody panics");
         let version = rows.get(&id).map_or(1, |row| row.version + 1);
-        rows.insert(id, Versioned { value: status.into(), version });
+        rows.insert(id, VersionedValue { value: status.into(), version });
     }
 
     fn reads(&self) -> u32 {
@@ -40,9 +41,12 @@ impl Orders {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orders = Orders::default();
     orders.write(7, "paid");
-    let far = MemoryFar::new(1_000); // Stands for the Redis that processes share.
-    let cache =
-        Cache::builder("orders").ttl(secs(60)).not_found_ttl(secs(30)).far(far.clone(), AsIs).build()?;
+    let remote = MemoryRemoteCache::new(1_000); // Stands for the Redis that processes share.
+    let cache = Cache::builder("orders")
+        .ttl(secs(60))
+        .not_found_ttl(secs(30))
+        .remote(remote.clone(), RawCodec)
+        .build()?;
     let load = async |id: u32| {
         let orders = orders.clone();
         cache.load(&format!("order:{id}"), move || orders.status(id)).await
@@ -71,7 +75,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("after a commit: {:?}", load(7).await?);
 
     // 3. By event: a consumer in another process deletes, and this one hears of it.
-    let elsewhere = Cache::<String>::builder("orders").far(far, AsIs).build()?;
+    let elsewhere = Cache::<String>::builder("orders").remote(remote, RawCodec).build()?;
     let consumer = async {
         tokio::time::sleep(millis(10)).await;
         orders.write(7, "delivered");

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use seawall::task::shutdown::{Phase, Readiness, Shutdown, Token, Tracker};
+use seawall::task::{Phase, Readiness, Shutdown, ShutdownToken, WorkTracker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -38,7 +38,7 @@ async fn main() -> io::Result<()> {
 }
 
 /// Accepts connections until it is to stop. The listener goes with it, so whoever comes later is refused.
-async fn serve(listener: TcpListener, server: Token, requests: Tracker, readiness: Readiness) {
+async fn serve(listener: TcpListener, server: ShutdownToken, requests: WorkTracker, readiness: Readiness) {
     loop {
         tokio::select! {
             () = server.stopping() => break,
@@ -74,7 +74,7 @@ async fn answer(mut socket: TcpStream, readiness: &Readiness) -> io::Result<()> 
 }
 
 /// A loop that looks between two pieces of work whether it is to stop.
-async fn poll_the_outbox(token: Token) {
+async fn poll_the_outbox(token: ShutdownToken) {
     loop {
         tokio::select! {
             () = token.stopping() => break,
@@ -85,7 +85,7 @@ async fn poll_the_outbox(token: Token) {
 }
 
 /// A loop that does not.
-async fn export(token: Token) {
+async fn export(token: ShutdownToken) {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     drop(token);
 }

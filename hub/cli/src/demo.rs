@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use seawall::task::shutdown::{Report, Shutdown, Signals};
+use seawall::task::shutdown::{Shutdown, ShutdownReport, Signals};
 use seawall::{Clock, Tick};
 use seawall_hub_server::demo::{self, Script};
 use seawall_hub_server::log::{Format, Log};
@@ -99,7 +99,7 @@ impl Demo {
             wishes.next().await;
             asked.notify_one();
             // Somebody who asks twice is in a hurry.
-            Ok::<Report, io::Error>(shutdown.run_until(wishes.next()).await)
+            Ok::<ShutdownReport, io::Error>(shutdown.run_until(wishes.next()).await)
         };
         let overdue = async {
             asked.notified().await;

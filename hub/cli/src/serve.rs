@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use seawall::task::shutdown::Shutdown;
+use seawall::task::Shutdown;
 use seawall_hub_server::log::Log;
 use seawall_hub_server::pulse::Watchdog;
 use seawall_hub_server::{Hub, Options, http};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use seawall::task::shutdown::{Phase, Report, Shutdown};
+use seawall::task::{Phase, Shutdown, ShutdownReport};
 use seawall_hub_server::Hub;
 use seawall_hub_server::pulse::Watchdog;
 use tokio::net::TcpListener;
@@ -24,7 +24,7 @@ pub(crate) async fn stand<F>(
     watchdog: Option<Watchdog>,
 ) -> anyhow::Result<u8>
 where
-    F: Future<Output = io::Result<Report>>,
+    F: Future<Output = io::Result<ShutdownReport>>,
 {
     let mut shutdown = Shutdown::new().delay(Duration::ZERO);
     let stopping = shutdown.token(Phase::Accepting, "api");

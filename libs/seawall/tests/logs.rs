@@ -8,8 +8,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use seawall::secs;
-use seawall::task::shutdown::{Phase, Shutdown};
 use seawall::task::{Group, keep_backtraces};
+use seawall::task::{Phase, Shutdown};
 use tokio::task::yield_now;
 use tracing::subscriber::DefaultGuard;
 

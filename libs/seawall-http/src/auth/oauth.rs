@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, HeaderValue};
-use seawall::task::flight::Singleflight;
+use seawall::task::Singleflight;
 use seawall::{Fault, Tick, secs};
 
 use super::{Auth, Secret, sensitive};

@@ -1,4 +1,4 @@
-//! One question for each set of ids.
+//! A client that asks a peer for sets of ids, once per set.
 #![doc = ""]
 #![doc = include_str!("../../docs/batch.md")]
 
@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::Failure;
-use super::flight::Singleflight;
+use super::SharedWorkError;
+use super::singleflight::Singleflight;
 use crate::fault::{Causes, Classify};
 use crate::guard::Guard;
 
-/// How long a question may take, whoever waits for the answer.
+/// The default time limit of one request.
 pub const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks a peer for sets of ids, behind a guard, once for all who ask for the same set at the same time. A handle: clones
-/// share everything.
+/// Asks a peer for sets of ids through a guard, once for all callers that ask for the same set at the same time. It is a
+/// handle: clones share their state.
 pub struct BatchClient<Id, T> {
     inner: Arc<Inner<Id, T>>,
 }
 
 type Fetch<Id, T> = dyn Fn(Vec<Id>) -> Fetching<T> + Send + Sync;
-type Fetching<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+type Fetching<T> = Pin<Box<dyn Future<Output = Result<T, SharedWorkError>> + Send>>;
 
 struct Inner<Id, T> {
     flights: Singleflight<String, T>,
@@ -38,8 +38,8 @@ where
     Id: Ord + Display + Clone + Send + Sync + 'static,
     T: Clone + Send + Sync + 'static,
 {
-    /// Asks by `fetch` through this guard. `fetch` gets the ids in order, each once. Reading twice is the same as reading
-    /// once, so the guard's retries apply.
+    /// Creates a client that calls `fetch` through this guard. `fetch` gets the ids sorted and without duplicates. The client
+    /// calls it as an idempotent operation, so the guard's retries apply.
     pub fn new<F, Fut, E>(guard: Guard, fetch: F) -> Self
     where
         F: Fn(Vec<Id>) -> Fut + Send + Sync + 'static,
@@ -50,7 +50,7 @@ where
         Self::with_timeout(guard, BATCH_TIMEOUT, fetch)
     }
 
-    /// As [`new`](BatchClient::new), with a time limit of your own for each question.
+    /// Creates a client like [`new`](BatchClient::new), with this time limit for each request.
     pub fn with_timeout<F, Fut, E>(guard: Guard, timeout: Duration, fetch: F) -> Self
     where
         F: Fn(Vec<Id>) -> Fut + Send + Sync + 'static,
@@ -63,17 +63,17 @@ where
             let (guard, fetch) = (guard.clone(), fetch.clone());
             Box::pin(async move {
                 let answer = guard.idempotent().call(|_attempt| fetch(ids.clone())).await;
-                answer.map_err(Failure::of)
+                answer.map_err(SharedWorkError::of)
             })
         };
         BatchClient { inner: Arc::new(Inner { flights, fetch: Arc::new(guarded) }) }
     }
 
-    /// The answer for this set of ids, in whatever order and however often they are named. Ids are told apart by what they are
-    /// written as: two that are written alike are one.
+    /// Returns the answer for this set of ids. Order and duplicates do not matter. The client compares ids by their `Display`
+    /// text.
     ///
-    /// Whoever drops the future stops waiting; the question goes on for the others.
-    pub async fn get(&self, ids: impl IntoIterator<Item = Id>) -> Result<T, Failure> {
+    /// A caller that drops the future stops waiting; the request goes on for the other callers.
+    pub async fn get(&self, ids: impl IntoIterator<Item = Id>) -> Result<T, SharedWorkError> {
         let mut ids: Vec<Id> = ids.into_iter().collect();
         ids.sort_unstable();
         ids.dedup();
@@ -83,7 +83,7 @@ where
     }
 }
 
-/// The name of a set of ids: always as long, however many they are.
+/// Returns the key of a set of ids. Its length does not depend on the number of ids.
 fn key_of<Id: Display>(ids: &[Id]) -> String {
     // Commas stand between ids, so one within an id is marked: else `a,b` and `c` would be `a` and `b,c`. So is an id without
     // letters: else it would be no id at all.

@@ -8,13 +8,17 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use super::failure::Failure;
+use super::failure::SharedWorkError;
 use crate::clock::Clock;
 use crate::guard::Timer;
 use crate::guard::ambient::alone;
 
 /// Runs `work` until it is done, panics, or has taken longer than `limit`.
-pub(super) async fn bounded<F, Fut>(work: F, limit: Duration, clock: &Clock) -> Result<Fut::Output, Failure>
+pub(super) async fn bounded<F, Fut>(
+    work: F,
+    limit: Duration,
+    clock: &Clock,
+) -> Result<Fut::Output, SharedWorkError>
 where
     F: FnOnce() -> Fut,
     Fut: Future,
@@ -27,10 +31,10 @@ where
         // What is left behind by a panic is dropped and never polled again.
         match catch_unwind(AssertUnwindSafe(|| alone(|| work.as_mut().poll(cx)))) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
-            Err(panic) => Poll::Ready(Err(Failure::Panicked(message_of(&*panic)))),
+            Err(panic) => Poll::Ready(Err(SharedWorkError::Panicked(message_of(&*panic)))),
             Ok(Poll::Pending) => {
                 ready!(timer.as_mut().poll_until(deadline, clock, cx));
-                Poll::Ready(Err(Failure::TimedOut(limit)))
+                Poll::Ready(Err(SharedWorkError::TimedOut(limit)))
             }
         }
     })

@@ -1,23 +1,23 @@
-//! How one item or one task ended, if not well.
+//! The error of one item or one task.
 
 use std::fmt;
 
 use super::Panic;
 
-/// How one item of a [`Dispatcher`](super::Dispatcher) or one task of a [`Group`](super::Group) failed.
+/// The reason why one item of a [`Dispatcher`](super::Dispatcher) or one task of a [`Group`](super::Group) failed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TaskError<E> {
-    /// It returned this error.
+    /// The handler or task returned this error.
     Failed(E),
-    /// It panicked.
+    /// The handler or task panicked.
     Panicked(Panic),
-    /// It was cancelled before it ended: by a sibling's failure, or by the end of the runtime.
+    /// The task was cancelled before it ended, by the failure of a sibling or by the shutdown of the runtime.
     Cancelled,
 }
 
 impl<E> TaskError<E> {
-    /// The error that it returned, if it returned one.
+    /// Returns the error of the handler or task, if it returned one.
     #[must_use]
     pub fn failed(&self) -> Option<&E> {
         match self {
@@ -26,7 +26,7 @@ impl<E> TaskError<E> {
         }
     }
 
-    /// The panic, if it panicked.
+    /// Returns the panic, if there was one.
     #[must_use]
     pub fn panicked(&self) -> Option<&Panic> {
         match self {
@@ -35,14 +35,14 @@ impl<E> TaskError<E> {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Returns true if the task was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, TaskError::Cancelled)
     }
 }
 
-/// A result whose panic was caught.
+/// Turns a result with a caught panic into a result with one error type.
 pub(crate) fn flatten<T, E>(caught: Result<Result<T, E>, Panic>) -> Result<T, TaskError<E>> {
     match caught {
         Ok(result) => result.map_err(TaskError::Failed),

@@ -1,4 +1,4 @@
-//! Why shared work gave no result.
+//! The error of work that several callers share.
 
 use std::error::Error;
 use std::fmt;
@@ -7,64 +7,60 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 
-/// Why work that callers share gave no result. Every one of them gets a copy.
+/// The reason why work that several callers share gave no result. Every caller gets a copy of it.
+///
+/// [`Singleflight`](super::Singleflight), [`Cache`](super::Cache) and [`BatchClient`](super::BatchClient) return it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Failure {
-    /// The work failed. See [`cause`](Failure::cause).
+pub enum SharedWorkError {
+    /// The work returned this error. See [`cause`](SharedWorkError::cause). If it is the error of a guard inside the work, an
+    /// outer guard finds that guard's verdict in it, and does not repeat retries that were spent there.
     Failed(Arc<dyn Error + Send + Sync>),
-    /// A guard in the work gave it up. The [`cause`](Failure::cause) is that guard's error, and the fault is what it is to a
-    /// guard around: retries that were spent there are not spent again.
-    GivenUp(Arc<dyn Error + Send + Sync>, Fault),
     /// The work panicked with this message.
     Panicked(Arc<str>),
-    /// The work took longer than it may.
+    /// The work exceeded this time limit.
     TimedOut(Duration),
-    /// The runtime that the work ran on has ended.
+    /// The runtime that executed the work has shut down.
     Lost,
 }
 
-impl Failure {
-    /// To be called in the poll in which the work failed: what a guard in it decided is known only then.
+impl SharedWorkError {
+    /// Wraps an error of the work.
     #[cfg(feature = "task")]
     pub(crate) fn of(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        let error: Arc<dyn Error + Send + Sync> = Arc::from(error.into());
-        match crate::fault::inner_verdict(&*error) {
-            Some(fault) => Failure::GivenUp(error, fault),
-            None => Failure::Failed(error),
-        }
+        SharedWorkError::Failed(Arc::from(error.into()))
     }
 
-    /// The work's own error, if it failed with one of this type.
+    /// Returns the error of the work, if it has this type.
     #[must_use]
     pub fn cause<E: Error + 'static>(&self) -> Option<&E> {
         match self {
-            Failure::Failed(error) | Failure::GivenUp(error, _) => error.downcast_ref(),
+            SharedWorkError::Failed(error) => error.downcast_ref(),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SharedWorkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(_) | Failure::GivenUp(..) => f.write_str("the shared work failed"),
-            Failure::Panicked(message) => write!(f, "the shared work panicked: {message}"),
-            Failure::TimedOut(limit) => write!(f, "the shared work took longer than {limit:?}"),
-            Failure::Lost => f.write_str("the shared work was lost: its runtime has ended"),
+            SharedWorkError::Failed(_) => f.write_str("the shared work failed"),
+            SharedWorkError::Panicked(message) => write!(f, "the shared work panicked: {message}"),
+            SharedWorkError::TimedOut(limit) => write!(f, "the shared work took longer than {limit:?}"),
+            SharedWorkError::Lost => f.write_str("the shared work was lost: its runtime has ended"),
         }
     }
 }
 
-impl Error for Failure {
-    /// So that a guard around judges it by what happened.
+impl Error for SharedWorkError {
+    /// Returns the error of the work, or the fault that a guard around it should see.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         static TIMEOUT: Fault = Fault::timeout();
         static UNEXPECTED: Fault = Fault::system();
         Some(match self {
-            Failure::Failed(error) | Failure::GivenUp(error, _) => &**error,
-            Failure::TimedOut(_) => &TIMEOUT,
-            Failure::Panicked(_) | Failure::Lost => &UNEXPECTED,
+            SharedWorkError::Failed(error) => &**error,
+            SharedWorkError::TimedOut(_) => &TIMEOUT,
+            SharedWorkError::Panicked(_) | SharedWorkError::Lost => &UNEXPECTED,
         })
     }
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use super::Failure;
+use super::SharedWorkError;
 use super::cache::shard::{Answer, Entry, Look, Shard};
-use super::flight::board::{Board, Joined};
-use super::flight::{Flight, Waiting};
+use super::singleflight::registry::{Joined, Registry};
+use super::singleflight::{Flight, Waiting};
 use crate::clock::Tick;
 
 /// Wakes a thread that waits.
@@ -44,11 +44,11 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-type Flights = StdArc<Board<u8, Result<u32, Failure>>>;
+type Flights = StdArc<Registry<u8, Result<u32, SharedWorkError>>>;
 
 /// Joins, leads if nobody else does, and waits for the result.
-fn call(board: &Flights, started: &AtomicUsize) -> Result<u32, Failure> {
-    match Board::join(board, &1) {
+fn call(registry: &Flights, started: &AtomicUsize) -> Result<u32, SharedWorkError> {
+    match Registry::join(registry, &1) {
         Joined::Follower(flight) => wait(Waiting::new(flight)),
         Joined::Leader(landing) => {
             started.fetch_add(1, Ordering::Relaxed);
@@ -60,18 +60,18 @@ fn call(board: &Flights, started: &AtomicUsize) -> Result<u32, Failure> {
 }
 
 /// TSK-1. Trap "waiter registers after completion": a caller that comes while the work ends sees its result or starts
-/// anew; nobody waits for ever, and nothing is left on the board.
+/// anew; nobody waits for ever, and nothing is left on the registry.
 #[test]
 fn tsk_1_nobody_waits_for_an_end_that_was() {
     loom::model(|| {
-        let (board, started): (Flights, _) = (StdArc::default(), StdArc::new(AtomicUsize::new(0)));
+        let (registry, started): (Flights, _) = (StdArc::default(), StdArc::new(AtomicUsize::new(0)));
         let other = {
-            let (board, started) = (board.clone(), started.clone());
-            thread::spawn(move || call(&board, &started).is_ok())
+            let (registry, started) = (registry.clone(), started.clone());
+            thread::spawn(move || call(&registry, &started).is_ok())
         };
-        assert!(call(&board, &started).is_ok());
+        assert!(call(&registry, &started).is_ok());
         assert!(other.join().expect("no panic"));
-        assert_eq!(board.len(), 0);
+        assert_eq!(registry.len(), 0);
     });
 }
 
@@ -79,15 +79,19 @@ fn tsk_1_nobody_waits_for_an_end_that_was() {
 #[test]
 fn tsk_1_lost_work_is_told_to_whoever_joins() {
     loom::model(|| {
-        let board: Flights = StdArc::default();
-        let Joined::Leader(landing) = Board::join(&board, &1) else { unreachable!("nobody is before it") };
+        let registry: Flights = StdArc::default();
+        let Joined::Leader(landing) = Registry::join(&registry, &1) else {
+            unreachable!("nobody is before it")
+        };
         let losing = thread::spawn(move || drop(landing));
-        match Board::join(&board, &1) {
-            Joined::Follower(flight) => assert!(matches!(wait(Waiting::new(flight)), Err(Failure::Lost))),
+        match Registry::join(&registry, &1) {
+            Joined::Follower(flight) => {
+                assert!(matches!(wait(Waiting::new(flight)), Err(SharedWorkError::Lost)))
+            }
             Joined::Leader(landing) => landing.land(Ok(1)),
         }
         losing.join().expect("no panic");
-        assert_eq!(board.len(), 0);
+        assert_eq!(registry.len(), 0);
     });
 }
 

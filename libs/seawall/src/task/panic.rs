@@ -1,4 +1,4 @@
-//! What is known about a panic that was caught.
+//! Panics that were caught.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -12,9 +12,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-/// A panic that was caught: what it said, and where it happened if [`keep_backtraces`] was called.
+/// A panic that was caught: its message, and its place in the source if the program called [`keep_backtraces`].
 ///
-/// Where nothing can be caught, because the program is built with `panic = "abort"`, there is none of these.
+/// A program that is built with `panic = "abort"` catches no panics.
 #[derive(Clone, Debug)]
 pub struct Panic(Arc<Known>);
 
@@ -34,19 +34,19 @@ struct Trace {
 }
 
 impl Panic {
-    /// What was given to `panic!`. A panic with a value that is no text has a message that says so.
+    /// Returns the message of the panic. A panic whose value is not text has a message that says so.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// File, line and column, if [`keep_backtraces`] was called.
+    /// Returns file, line and column, if the program called [`keep_backtraces`].
     #[must_use]
     pub fn location(&self) -> Option<&str> {
         self.0.trace.as_ref()?.location.as_deref()
     }
 
-    /// How it came there, if [`keep_backtraces`] was called.
+    /// Returns the backtrace, if the program called [`keep_backtraces`].
     #[must_use]
     pub fn backtrace(&self) -> Option<&Backtrace> {
         Some(&self.0.trace.as_ref()?.backtrace)
@@ -70,15 +70,14 @@ impl fmt::Display for Panic {
 
 impl std::error::Error for Panic {}
 
-/// Lets every [`Panic`] know where it happened. For programs, once, early in `main`; a second call does nothing.
+/// Records place and backtrace in every [`Panic`]. A program calls it once, early in `main`; a second call does nothing.
 ///
-/// Whoever catches a panic comes too late for its backtrace: the stack is gone by then. Only the panic hook sees it, and
-/// there is one hook for the whole process, which is the program's and not a library's to set. So nothing here sets one
-/// unless the program asks for it with this call. The hook that was there is kept and still called, so what it prints is
-/// still printed; a hook that is set later takes the place of both.
+/// Code that catches a panic can't see its backtrace, because the stack is already unwound. Only the panic hook sees it. A
+/// process has one panic hook, and it belongs to the program, so this library sets one only on this call. The previous hook
+/// stays in force and still prints; a hook that the program sets later replaces both.
 ///
-/// A backtrace costs some microseconds when a panic happens and is written out only when it is looked at.
-/// `RUST_BACKTRACE` does not matter.
+/// A backtrace costs some microseconds per panic, and is formatted only when it is printed. `RUST_BACKTRACE` has no effect
+/// on it.
 pub fn keep_backtraces() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

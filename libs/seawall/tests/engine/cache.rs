@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use seawall::task::Failure;
-use seawall::task::batch::BatchClient;
+use seawall::task::BatchClient;
+use seawall::task::SharedWorkError;
+use seawall::task::Singleflight;
 use seawall::task::cache::{
-    AsIs, Cache, CacheBuilder, Codec, Ear, Far, FarEntry, FarError, FarFuture, FarLook, MemoryFar, Versioned,
+    Cache, CacheBuilder, Codec, InvalidationListener, MemoryRemoteCache, RawCodec, RemoteCache, RemoteEntry,
+    RemoteError, RemoteFuture, RemoteLookup, VersionedValue,
 };
-use seawall::task::flight::Singleflight;
 use seawall::{Breaker, Error, Guard, Kind, Retry, millis, secs};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -132,7 +133,7 @@ async fn tsk_2_a_bad_load_harms_only_its_waiters() {
     }
     for (key, answer) in callers.join_all().await {
         match answer {
-            Err(Failure::Panicked(message)) => assert!(key % 200 == 0 && message.contains("panics")),
+            Err(SharedWorkError::Panicked(message)) => assert!(key % 200 == 0 && message.contains("panics")),
             Err(_) => assert_eq!(key % 100, 0),
             Ok(answer) => assert!(key % 100 != 0 && answer == Some(key.to_string())),
         }
@@ -162,8 +163,8 @@ async fn tsk_2_callers_that_all_give_up_leave_a_load_that_is_kept() {
 /// is given to those who waited, never kept; and whoever comes after the invalidation sees the new value.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
-    let far = MemoryFar::new(100);
-    let (cache, db) = (cache().far(far.clone(), AsIs).build().unwrap(), Database::default());
+    let remote = MemoryRemoteCache::new(100);
+    let (cache, db) = (cache().remote(remote.clone(), RawCodec).build().unwrap(), Database::default());
     db.write(1);
     let slow = tokio::spawn({
         let (cache, db) = (cache.clone(), db.clone());
@@ -177,8 +178,8 @@ async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
     sleep(millis(10)).await;
     assert_eq!((cache.load("user:1", db.read(millis(5))).await.unwrap(), db.reads()), (text(2), 2));
     assert_eq!(cache.stats().outdated, 1);
-    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else {
-        panic!("the new value is in the far tier")
+    let RemoteLookup::Hit(entry, _) = remote.get("user:1", 0).await.unwrap() else {
+        panic!("the new value is in the remote cache")
     };
     assert_eq!(entry.value.as_deref(), Some(&b"2"[..]));
 }
@@ -186,8 +187,8 @@ async fn tsk_3_a_load_from_before_an_invalidation_is_not_kept() {
 /// TSK-3: delete after commit: on commit and not on rollback.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_keys_are_deleted_after_a_commit_and_not_after_a_rollback() {
-    let far = MemoryFar::new(100);
-    let (cache, db) = (cache().far(far.clone(), AsIs).build().unwrap(), Database::default());
+    let remote = MemoryRemoteCache::new(100);
+    let (cache, db) = (cache().remote(remote.clone(), RawCodec).build().unwrap(), Database::default());
     db.write(1);
     cache.load("user:1", db.read(millis(5))).await.unwrap();
     sleep(millis(1)).await;
@@ -202,40 +203,46 @@ async fn tsk_3_keys_are_deleted_after_a_commit_and_not_after_a_rollback() {
     assert_eq!(cache.after_commit(["user:1"], commit).await, Ok("committed"));
     assert!(cache.is_empty());
     sleep(millis(1)).await;
-    assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+    assert!(matches!(remote.get("user:1", 0).await.unwrap(), RemoteLookup::Miss(_)));
     assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
 }
 
-/// A far tier that takes its time to delete.
-struct SlowToDelete(MemoryFar);
+/// A remote cache that takes its time to delete.
+struct SlowToDelete(MemoryRemoteCache);
 
-impl Far for SlowToDelete {
-    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+impl RemoteCache for SlowToDelete {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> RemoteFuture<'a, RemoteLookup> {
         self.0.get(key, version)
     }
 
-    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+    fn set<'a>(
+        &'a self,
+        key: &'a str,
+        entry: RemoteEntry,
+        ttl: Duration,
+        lease: u64,
+    ) -> RemoteFuture<'a, bool> {
         self.0.set(key, entry, ttl, lease)
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+    fn delete<'a>(&'a self, key: &'a str) -> RemoteFuture<'a, ()> {
         Box::pin(async move {
             sleep(millis(100)).await;
             self.0.delete(key).await
         })
     }
 
-    fn listen(&self) -> Box<dyn Ear> {
+    fn listen(&self) -> Box<dyn InvalidationListener> {
         self.0.listen()
     }
 }
 
-/// TSK-3: who reads back what was just committed, or invalidated, never gets the old value from the far tier, and an old
-/// value that was found there while it was being deleted is not kept near.
+/// TSK-3: who reads back what was just committed, or invalidated, never gets the old value from the remote cache, and an old
+/// value that was found there while it was being deleted is not kept locally.
 #[tokio::test(start_paused = true)]
-async fn tsk_3_what_the_far_tier_still_had_is_not_kept_after_an_invalidation() {
-    let far = MemoryFar::new(100);
-    let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+async fn tsk_3_what_the_remote_cache_still_had_is_not_kept_after_an_invalidation() {
+    let remote = MemoryRemoteCache::new(100);
+    let cache = cache().remote(SlowToDelete(remote.clone()), RawCodec).build().unwrap();
     let db = Database::default();
     db.write(1);
     cache.load("user:1", db.read(millis(5))).await.unwrap();
@@ -260,12 +267,12 @@ async fn tsk_3_what_the_far_tier_still_had_is_not_kept_after_an_invalidation() {
     assert_eq!(cache.stats().invalidated, 2);
 }
 
-/// TSK-3: a caller that goes away during the commit or the deletion leaves no old value behind, near or far.
+/// TSK-3: a caller that goes away during the commit or the deletion leaves no old value behind, local or remote.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_a_writer_that_goes_away_leaves_no_old_value() {
     for patience in [millis(5), millis(50)] {
-        let far = MemoryFar::new(100);
-        let cache = cache().far(SlowToDelete(far.clone()), AsIs).build().unwrap();
+        let remote = MemoryRemoteCache::new(100);
+        let cache = cache().remote(SlowToDelete(remote.clone()), RawCodec).build().unwrap();
         let db = Database::default();
         db.write(1);
         cache.load("user:1", db.read(millis(5))).await.unwrap();
@@ -277,18 +284,18 @@ async fn tsk_3_a_writer_that_goes_away_leaves_no_old_value() {
         };
         assert!(timeout(patience, cache.after_commit(["user:1"], commit)).await.is_err());
         sleep(millis(200)).await;
-        assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+        assert!(matches!(remote.get("user:1", 0).await.unwrap(), RemoteLookup::Miss(_)));
         assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(2));
     }
 }
 
-/// TSK-3: event-driven: what one process deletes, the near tiers of all others forget; who has missed something forgets all.
+/// TSK-3: event-driven: what one process deletes, the local tiers of all others forget; who has missed something forgets all.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {
-    let (far, db) = (MemoryFar::new(10_000), Database::default());
+    let (remote, db) = (MemoryRemoteCache::new(10_000), Database::default());
     db.write(1);
-    let here = cache().far(far.clone(), AsIs).build().unwrap();
-    let there = cache().far(far.clone(), AsIs).build().unwrap();
+    let here = cache().remote(remote.clone(), RawCodec).build().unwrap();
+    let there = cache().remote(remote.clone(), RawCodec).build().unwrap();
     let ear = tokio::spawn({
         let there = there.clone();
         async move { there.listen().await }
@@ -298,7 +305,7 @@ async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {
         assert_eq!(process.load("user:1", db.read(millis(5))).await.unwrap(), text(1));
         sleep(millis(1)).await;
     }
-    assert_eq!((db.reads(), there.stats().far_hits), (1, 1), "the second found it in the far tier");
+    assert_eq!((db.reads(), there.stats().remote_hits), (1, 1), "the second found it in the remote cache");
     db.write(2);
     here.invalidate("user:1").await;
     sleep(millis(1)).await;
@@ -306,7 +313,7 @@ async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {
 
     there.load("other", db.read(millis(5))).await.unwrap();
     for n in 0..2_000 {
-        far.delete(&n.to_string()).await.unwrap();
+        remote.delete(&n.to_string()).await.unwrap();
     }
     sleep(millis(1)).await;
     assert!(there.is_empty(), "more was deleted than an ear could hear");
@@ -316,12 +323,12 @@ async fn tsk_3_near_tiers_of_all_processes_hear_of_an_invalidation() {
 /// TSK-3: an entry older than the database's version is a miss, and an older value never takes the place of a newer one.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_versions_only_go_up() {
-    let far = MemoryFar::new(100);
-    let cache = cache().far(far.clone(), AsIs).build().unwrap();
+    let remote = MemoryRemoteCache::new(100);
+    let cache = cache().remote(remote.clone(), RawCodec).build().unwrap();
     let at = |version: u64, time: Duration| {
         move || async move {
             sleep(time).await;
-            Ok::<_, io::Error>(Some(Versioned { value: format!("v{version}"), version }))
+            Ok::<_, io::Error>(Some(VersionedValue { value: format!("v{version}"), version }))
         }
     };
     let get = |version| {
@@ -344,27 +351,29 @@ async fn tsk_3_versions_only_go_up() {
     assert_eq!(slow.await.unwrap(), "v3");
     sleep(millis(1)).await;
     assert_eq!(get(5).await, "v5", "what came back last is older, and was not kept");
-    let FarLook::Hit(entry, _) = far.get("user:1", 0).await.unwrap() else { panic!("it is in the far tier") };
+    let RemoteLookup::Hit(entry, _) = remote.get("user:1", 0).await.unwrap() else {
+        panic!("it is in the remote cache")
+    };
     assert_eq!(entry.version, 5);
 }
 
-/// TSK-2, TSK-3: that there is nothing is remembered where versions are asked for too, near and far, and takes the place of
+/// TSK-2, TSK-3: that there is nothing is remembered where versions are asked for too, local and remote, and takes the place of
 /// what was there before it was deleted.
 #[tokio::test(start_paused = true)]
 async fn tsk_3_not_found_counts_for_the_version_that_was_asked_for() {
-    let far = MemoryFar::new(100);
+    let remote = MemoryRemoteCache::new(100);
     let reads = Arc::<AtomicUsize>::default();
     let get = async |cache: &Cache<String>, version: u64, found: Option<u64>| {
         let reads = reads.clone();
         let loader = move || async move {
             reads.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, io::Error>(found.map(|version| Versioned { value: format!("v{version}"), version }))
+            Ok::<_, io::Error>(found.map(|version| VersionedValue { value: format!("v{version}"), version }))
         };
         let answer = cache.load_version("user:1", version, loader).await.unwrap();
         sleep(millis(1)).await;
         answer
     };
-    let cache = || cache().far(far.clone(), AsIs).build().unwrap();
+    let cache = || cache().remote(remote.clone(), RawCodec).build().unwrap();
     let (here, there) = (cache(), cache());
     assert_eq!(get(&here, 3, Some(3)).await, Some("v3".into()));
     for process in [&here, &here, &there] {
@@ -385,7 +394,7 @@ async fn tsk_2_a_refresh_that_brings_nothing_better_is_paused() {
         let reads = reads.clone();
         let loader = move || async move {
             reads.fetch_add(1, Ordering::Relaxed);
-            found.map(|version| Some(Versioned { value: (), version })).map_err(io::Error::from)
+            found.map(|version| Some(VersionedValue { value: (), version })).map_err(io::Error::from)
         };
         let answer = cache.load_version("user:1", version, loader).await;
         sleep(millis(1)).await;
@@ -450,12 +459,12 @@ async fn tsk_2_refresh_ahead_spares_the_wait() {
     assert_eq!(db.reads(), 5, "at 0, 48, 96, 144 and 192 seconds or so");
 }
 
-/// TSK-2: what is copied from the far tier does not live longer near than it would have there, found or not.
+/// TSK-2: what is copied from the remote cache does not live longer locally than it would have there, found or not.
 #[tokio::test(start_paused = true)]
-async fn tsk_2_a_copy_from_the_far_tier_lives_no_longer_than_there() {
+async fn tsk_2_a_copy_from_the_remote_cache_lives_no_longer_than_there() {
     for value in [1, 0] {
-        let far = MemoryFar::new(100);
-        let builder = || cache().not_found_ttl(secs(60)).far(far.clone(), AsIs);
+        let remote = MemoryRemoteCache::new(100);
+        let builder = || cache().not_found_ttl(secs(60)).remote(remote.clone(), RawCodec);
         let (here, there) = (builder().build().unwrap(), builder().build().unwrap());
         let db = Database::default();
         db.write(value);
@@ -464,18 +473,18 @@ async fn tsk_2_a_copy_from_the_far_tier_lives_no_longer_than_there() {
         sleep(secs(59)).await;
         let old = (value > 0).then(|| value.to_string());
         assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), old);
-        assert_eq!((there.stats().far_hits, db.reads()), (1, 1));
+        assert_eq!((there.stats().remote_hits, db.reads()), (1, 1));
         sleep(secs(2)).await;
         assert_eq!(there.load("user:1", db.read(millis(5))).await.unwrap(), text(2), "its time was over");
     }
 }
 
-/// TSK-2: refresh ahead asks the loader although the far tier still has the entry that is to be refreshed, and puts what comes
+/// TSK-2: refresh ahead asks the loader although the remote cache still has the entry that is to be refreshed, and puts what comes
 /// of it there; what another process has refreshed meanwhile is taken.
 #[tokio::test(start_paused = true)]
-async fn tsk_2_refresh_ahead_does_not_take_the_same_entry_from_the_far_tier() {
-    let far = MemoryFar::new(100);
-    let builder = || cache().refresh_after(80).far(far.clone(), AsIs);
+async fn tsk_2_refresh_ahead_does_not_take_the_same_entry_from_the_remote_cache() {
+    let remote = MemoryRemoteCache::new(100);
+    let builder = || cache().refresh_after(80).remote(remote.clone(), RawCodec);
     let (here, there, db) = (builder().build().unwrap(), builder().build().unwrap(), Database::default());
     db.write(1);
     for process in [&here, &there] {
@@ -495,14 +504,14 @@ async fn tsk_2_refresh_ahead_does_not_take_the_same_entry_from_the_far_tier() {
 /// TSK-2: an entry that can't be decoded is a miss, and what is loaded takes its place.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_an_entry_that_cannot_be_decoded_is_replaced() {
-    let far = MemoryFar::new(100);
-    let FarLook::Miss(lease) = far.get("user:1", 0).await.unwrap() else { panic!("it is empty") };
-    let nonsense = FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 };
-    assert!(far.set("user:1", nonsense, secs(3_600), lease).await.unwrap());
+    let remote = MemoryRemoteCache::new(100);
+    let RemoteLookup::Miss(lease) = remote.get("user:1", 0).await.unwrap() else { panic!("it is empty") };
+    let nonsense = RemoteEntry::new(Some(vec![0xFF, 0xFE]), 0);
+    assert!(remote.set("user:1", nonsense, secs(3_600), lease).await.unwrap());
     let db = Database::default();
     db.write(7);
     for _ in 0..2 {
-        let cache = cache().far(far.clone(), AsIs).build().unwrap();
+        let cache = cache().remote(remote.clone(), RawCodec).build().unwrap();
         assert_eq!(cache.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
         sleep(millis(1)).await;
     }
@@ -531,7 +540,7 @@ async fn tsk_2_what_was_loaded_together_does_not_expire_together() {
     assert!(expired.iter().all(|&n| n < 200), "{expired:?}");
 }
 
-/// A far tier that fails, hangs or answers nonsense.
+/// A remote cache that fails, hangs or answers nonsense.
 #[derive(Clone, Copy)]
 enum Broken {
     Fails,
@@ -541,45 +550,45 @@ enum Broken {
 }
 
 impl Broken {
-    async fn now<T>(self) -> Result<T, FarError> {
+    async fn now<T>(self) -> Result<T, RemoteError> {
         match self {
             Broken::Hangs => std::future::pending().await,
             Broken::Panics => unreachable!("a bug in the client"),
-            Broken::Fails | Broken::Nonsense => Err(FarError::new("connection refused")),
+            Broken::Fails | Broken::Nonsense => Err(RemoteError::new("connection refused")),
         }
     }
 }
 
-impl Far for Broken {
-    fn get<'a>(&'a self, _: &'a str, _: u64) -> FarFuture<'a, FarLook> {
+impl RemoteCache for Broken {
+    fn get<'a>(&'a self, _: &'a str, _: u64) -> RemoteFuture<'a, RemoteLookup> {
         Box::pin(async move {
             match self {
                 Broken::Nonsense => {
-                    Ok(FarLook::Hit(FarEntry { value: Some(vec![0xFF, 0xFE]), version: 0 }, secs(60)))
+                    Ok(RemoteLookup::Hit(RemoteEntry::new(Some(vec![0xFF, 0xFE]), 0), secs(60)))
                 }
                 broken => broken.now().await,
             }
         })
     }
 
-    fn set<'a>(&'a self, _: &'a str, _: FarEntry, _: Duration, _: u64) -> FarFuture<'a, bool> {
+    fn set<'a>(&'a self, _: &'a str, _: RemoteEntry, _: Duration, _: u64) -> RemoteFuture<'a, bool> {
         Box::pin(self.now())
     }
 
-    fn delete<'a>(&'a self, _: &'a str) -> FarFuture<'a, ()> {
+    fn delete<'a>(&'a self, _: &'a str) -> RemoteFuture<'a, ()> {
         Box::pin(self.now())
     }
 
-    fn listen(&self) -> Box<dyn Ear> {
+    fn listen(&self) -> Box<dyn InvalidationListener> {
         unreachable!("nobody listens")
     }
 }
 
-/// TSK-2: trouble with the far tier is a miss, still behind singleflight, and bounded in time; so is what can't be decoded.
+/// TSK-2: trouble with the remote cache is a miss, still behind singleflight, and bounded in time; so is what can't be decoded.
 #[tokio::test(start_paused = true)]
-async fn tsk_2_trouble_with_the_far_tier_is_a_miss() {
+async fn tsk_2_trouble_with_the_remote_cache_is_a_miss() {
     for broken in [Broken::Fails, Broken::Hangs, Broken::Nonsense, Broken::Panics] {
-        let (cache, db) = (cache().far(broken, AsIs).build().unwrap(), Database::default());
+        let (cache, db) = (cache().remote(broken, RawCodec).build().unwrap(), Database::default());
         db.write(7);
         let mut callers = JoinSet::new();
         for _ in 0..50 {
@@ -589,32 +598,38 @@ async fn tsk_2_trouble_with_the_far_tier_is_a_miss() {
         let began = Instant::now();
         assert!(callers.join_all().await.iter().all(|answer| *answer == text(7)));
         assert!(began.elapsed() <= millis(505));
-        assert_eq!((db.reads(), cache.stats().far_errors > 0), (1, true));
+        assert_eq!((db.reads(), cache.stats().remote_errors > 0), (1, true));
         cache.invalidate("user:1").await;
-        assert!(cache.is_empty(), "the near tier forgets whatever the far one says");
+        assert!(cache.is_empty(), "the local tier forgets whatever the remote one says");
     }
 }
 
-/// A far tier that takes its time to write.
-struct SlowToWrite(MemoryFar);
+/// A remote cache that takes its time to write.
+struct SlowToWrite(MemoryRemoteCache);
 
-impl Far for SlowToWrite {
-    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+impl RemoteCache for SlowToWrite {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> RemoteFuture<'a, RemoteLookup> {
         self.0.get(key, version)
     }
 
-    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+    fn set<'a>(
+        &'a self,
+        key: &'a str,
+        entry: RemoteEntry,
+        ttl: Duration,
+        lease: u64,
+    ) -> RemoteFuture<'a, bool> {
         Box::pin(async move {
             sleep(millis(400)).await;
             self.0.set(key, entry, ttl, lease).await
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+    fn delete<'a>(&'a self, key: &'a str) -> RemoteFuture<'a, ()> {
         self.0.delete(key)
     }
 
-    fn listen(&self) -> Box<dyn Ear> {
+    fn listen(&self) -> Box<dyn InvalidationListener> {
         self.0.listen()
     }
 }
@@ -635,19 +650,19 @@ impl Codec<String> for NoPen {
 /// TSK-2: writing to the cache never delays or fails the answer.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_writing_never_delays_or_fails_the_answer() {
-    let far = MemoryFar::new(10);
+    let remote = MemoryRemoteCache::new(10);
     let db = Database::default();
     db.write(7);
-    let slow = cache().far(SlowToWrite(far.clone()), AsIs).build().unwrap();
+    let slow = cache().remote(SlowToWrite(remote.clone()), RawCodec).build().unwrap();
     let began = Instant::now();
     assert_eq!(slow.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
     assert_eq!(began.elapsed(), millis(5));
-    assert!(matches!(far.get("user:1", 0).await.unwrap(), FarLook::Miss(_)));
+    assert!(matches!(remote.get("user:1", 0).await.unwrap(), RemoteLookup::Miss(_)));
 
-    let mute = cache().far(MemoryFar::new(10), NoPen).build().unwrap();
+    let mute = cache().remote(MemoryRemoteCache::new(10), NoPen).build().unwrap();
     assert_eq!(mute.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
     sleep(millis(1)).await;
-    assert_eq!(mute.stats().far_errors, 1);
+    assert_eq!(mute.stats().remote_errors, 1);
 }
 
 /// A codec that panics.
@@ -663,17 +678,23 @@ impl Codec<String> for Clumsy {
     }
 }
 
-/// TSK-2: a codec that panics is trouble with the far tier, and no more.
+/// TSK-2: a codec that panics is trouble with the remote cache, and no more.
 #[tokio::test(start_paused = true)]
 async fn tsk_2_a_codec_that_panics_is_a_miss() {
-    let (far, db) = (MemoryFar::new(10), Database::default());
+    let (remote, db) = (MemoryRemoteCache::new(10), Database::default());
     db.write(7);
-    cache().far(far.clone(), AsIs).build().unwrap().load("user:1", db.read(millis(5))).await.unwrap();
+    cache()
+        .remote(remote.clone(), RawCodec)
+        .build()
+        .unwrap()
+        .load("user:1", db.read(millis(5)))
+        .await
+        .unwrap();
     sleep(millis(1)).await;
-    let clumsy = cache().far(far, Clumsy).build().unwrap();
+    let clumsy = cache().remote(remote, Clumsy).build().unwrap();
     assert_eq!(clumsy.load("user:1", db.read(millis(5))).await.unwrap(), text(7));
     sleep(millis(1)).await;
-    assert_eq!((db.reads(), clumsy.stats().far_errors, clumsy.len()), (2, 2, 1));
+    assert_eq!((db.reads(), clumsy.stats().remote_errors, clumsy.len()), (2, 2, 1));
 }
 
 /// TSK-2: it is bounded, and keeps what is asked for.
@@ -829,7 +850,7 @@ async fn adp_3_a_set_is_asked_for_once_and_behind_a_guard() {
     let slow = Guard::builder("slow").no_retry().no_call_timeout().build().unwrap();
     let hanging = BatchClient::new(slow, |_: Vec<u32>| std::future::pending::<io::Result<()>>());
     let began = Instant::now();
-    assert!(matches!(hanging.get([1]).await, Err(Failure::TimedOut(_))));
+    assert!(matches!(hanging.get([1]).await, Err(SharedWorkError::TimedOut(_))));
     assert_eq!(began.elapsed(), secs(5));
 }
 

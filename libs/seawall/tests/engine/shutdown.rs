@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use seawall::task::shutdown::{Ending, Phase, Report, Shutdown};
+use seawall::task::shutdown::{PartOutcome, Phase, Shutdown, ShutdownReport};
 use seawall::{Clock, Tick, millis, secs};
 use seawall_testkit::drop_at_every_poll;
 use tokio::task::{JoinSet, yield_now};
@@ -33,8 +33,8 @@ impl Diary {
     }
 }
 
-fn endings(report: &Report) -> Vec<String> {
-    report.parts().iter().map(|part| format!("{}: {}", part.name, part.ending)).collect()
+fn endings(report: &ShutdownReport) -> Vec<String> {
+    report.parts().iter().map(|part| format!("{}: {}", part.name, part.outcome)).collect()
 }
 
 fn at_once() -> Shutdown {
@@ -46,7 +46,7 @@ fn at_once() -> Shutdown {
 async fn tsk_6_phases_come_in_order_after_readiness_and_delay() {
     let diary = Diary::new();
     let mut shutdown = Shutdown::new();
-    for phase in Phase::ALL.into_iter().rev() {
+    for &phase in Phase::ALL.iter().rev() {
         let diary = diary.clone();
         shutdown.on(phase, format!("the {phase}"), move || async move {
             diary.write(&phase.to_string());
@@ -84,7 +84,7 @@ async fn tsk_6_phases_come_in_order_after_readiness_and_delay() {
 async fn tsk_6_a_phase_out_of_time_is_given_up_and_the_next_begins() {
     let diary = Diary::new();
     let mut shutdown = at_once().limit(Phase::Pollers, secs(2)).limit(Phase::Brokers, secs(1));
-    assert_eq!(shutdown.at_most(), secs(2 + 10 + 2 + 2 + 1 + 3));
+    assert_eq!(shutdown.max_duration(), secs(2 + 10 + 2 + 2 + 1 + 3));
     let close = |phase, name: &'static str, wait| {
         let diary = diary.clone();
         move |shutdown: &mut Shutdown| {
@@ -288,7 +288,7 @@ fn tsk_6_a_shutdown_dropped_at_any_poll_closes_nothing_more() {
         },
         |(diary, runtime)| {
             let mut shutdown = Shutdown::new();
-            for phase in Phase::ALL {
+            for &phase in Phase::ALL {
                 let diary = diary.clone();
                 shutdown.on(phase, "part", move || async move {
                     struct Under(Diary);
@@ -329,5 +329,5 @@ async fn tsk_6_endings_can_be_matched() {
     let requests = shutdown.tracker(Phase::InFlight, "requests");
     let _one = requests.enter();
     let report = shutdown.run().await;
-    assert!(matches!(report.parts()[0].ending, Ending::OutOfTime { left: Some(1) }));
+    assert!(matches!(report.parts()[0].outcome, PartOutcome::OutOfTime { left: Some(1) }));
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use seawall::task::Failure;
-use seawall::task::flight::Singleflight;
+use seawall::task::SharedWorkError;
+use seawall::task::Singleflight;
 use seawall::{Guard, Kind, Policy, Retry, millis, secs};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -49,7 +49,7 @@ async fn tsk_1_callers_with_the_same_key_share_one_execution() {
         callers.spawn(async move { flights.run(format!("key {}", n % 4), work).await.unwrap() });
     }
     assert_eq!(callers.join_all().await, [7; 100]);
-    assert_eq!((started.load(Ordering::Relaxed), flights.under_way()), (4, 0));
+    assert_eq!((started.load(Ordering::Relaxed), flights.in_progress()), (4, 0));
     assert_eq!(flights.run("key 0".into(), work(&started, millis(10), Ok(8))).await.unwrap(), 8);
 }
 
@@ -68,7 +68,7 @@ async fn tsk_1_no_caller_owns_the_work() {
         let answered = callers.join_all().await.into_iter().filter(Result::is_ok).count();
         assert_eq!(answered, 3 - give_up.count_ones() as usize, "case {give_up:03b}");
         sleep(millis(20)).await;
-        assert_eq!((started.load(Ordering::Relaxed), flights.under_way()), (1, 0), "case {give_up:03b}");
+        assert_eq!((started.load(Ordering::Relaxed), flights.in_progress()), (1, 0), "case {give_up:03b}");
     }
 }
 
@@ -85,7 +85,7 @@ async fn tsk_1_a_caller_dropped_after_any_poll_leaves_nothing() {
             }
         }
         sleep(millis(20)).await;
-        assert_eq!((started.load(Ordering::Relaxed), flights.under_way()), (usize::from(polls > 0), 0));
+        assert_eq!((started.load(Ordering::Relaxed), flights.in_progress()), (usize::from(polls > 0), 0));
     }
 }
 
@@ -108,7 +108,7 @@ async fn tsk_1_a_panic_or_an_error_reaches_those_who_waited() {
         }
         for failure in callers.join_all().await {
             match failure {
-                Failure::Panicked(message) => assert_eq!((&*message, panics), ("boom 7", true)),
+                SharedWorkError::Panicked(message) => assert_eq!((&*message, panics), ("boom 7", true)),
                 failure => {
                     assert_eq!(
                         failure.cause::<std::io::Error>().unwrap().kind(),
@@ -118,10 +118,10 @@ async fn tsk_1_a_panic_or_an_error_reaches_those_who_waited() {
             }
         }
     }
-    assert_eq!((started.load(Ordering::Relaxed), flights.under_way()), (2, 0));
+    assert_eq!((started.load(Ordering::Relaxed), flights.in_progress()), (2, 0));
     // A panic of the closure itself, before there is a future.
     let closure = || -> std::future::Ready<Result<u32, std::io::Error>> { panic!("early") };
-    assert!(matches!(flights.run("key".into(), closure).await, Err(Failure::Panicked(_))));
+    assert!(matches!(flights.run("key".into(), closure).await, Err(SharedWorkError::Panicked(_))));
     assert_eq!(
         flights.run("key".into(), work(&started, millis(1), Ok(1))).await.unwrap(),
         1,
@@ -155,7 +155,7 @@ async fn tsk_1_work_and_callers_have_deadlines_of_their_own() {
         (error.decided_by(), error.last_fault().class()),
         (Policy::Operation, seawall::Class::Timeout)
     );
-    assert_eq!((began.elapsed(), flights.under_way()), (secs(3), 0));
+    assert_eq!((began.elapsed(), flights.in_progress()), (secs(3), 0));
 }
 
 /// TSK-1. Trap "waiter registers after completion": who comes in the moment of the end sees the result or starts anew, and
@@ -178,7 +178,7 @@ fn tsk_1_nobody_waits_for_an_end_that_was() {
             });
         }
         callers.join_all().await;
-        assert_eq!(flights.under_way(), 0);
+        assert_eq!(flights.in_progress(), 0);
     });
 }
 
@@ -197,8 +197,8 @@ fn tsk_1_work_whose_runtime_ends_is_lost_and_not_waited_for() {
     let mut follower = Box::pin(follower);
     assert!(seawall_testkit::poll_once(follower.as_mut()).is_pending());
     drop(dying);
-    assert!(matches!(living.block_on(follower), Err(Failure::Lost)));
-    assert_eq!(flights.under_way(), 0);
+    assert!(matches!(living.block_on(follower), Err(SharedWorkError::Lost)));
+    assert_eq!(flights.in_progress(), 0);
 }
 
 /// Counts how often a future is polled.

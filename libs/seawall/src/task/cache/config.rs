@@ -1,56 +1,56 @@
-//! What a cache is told.
+//! The builder of a cache, its defaults and their validation.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::far::{Codec, Far};
 use super::loader::Cache;
+use super::remote::{Codec, RemoteCache};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Percent, Problems};
-use crate::task::flight::WORK_TIMEOUT;
+use crate::task::singleflight::WORK_TIMEOUT;
 
-/// How long a value is fresh: short enough that an invalidation that was lost is mended within minutes.
+/// The default lifetime of a value. It is short enough that a lost invalidation does harm for minutes only.
 pub const TTL: Duration = Duration::from_secs(300);
-/// How long it is remembered that there is nothing: enough to stop a flood of questions for what does not exist, short
-/// enough for whoever has just created it.
+/// The default lifetime of "this key does not exist". It is long enough to stop a flood of lookups for a missing key, and
+/// short enough for a user who has just created it.
 pub const NOT_FOUND_TTL: Duration = Duration::from_secs(30);
-/// So many entries are kept in the process.
+/// The default maximum number of entries in the process.
 pub const CAPACITY: usize = 10_000;
-/// How much of a lifetime is left to chance, so that what was loaded together does not expire together.
+/// The default random part of a lifetime, in per cent. It keeps entries that were loaded together from expiring together.
 pub const JITTER: u8 = 10;
-/// How long the far tier may take. A cache that is slower than this is no cache.
-pub const FAR_TIMEOUT: Duration = Duration::from_millis(500);
+/// The default time limit of the remote cache. A slower one is not worth asking.
+pub const REMOTE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A cache in the making.
-#[must_use = "a cache is made by `build`"]
+/// Configures a [`Cache`]. [`Cache::builder`] creates it.
+#[must_use = "call `build` to get the cache"]
 pub struct CacheBuilder<V> {
     pub(super) name: String,
     pub(super) settings: Settings,
-    /// The usual one, or the lifetime of what is found if that is shorter.
+    /// Without a value, [`NOT_FOUND_TTL`] or `ttl` applies, whichever is shorter.
     not_found_ttl: Option<Duration>,
     pub(super) capacity: usize,
-    pub(super) far: Option<FarTier<V>>,
+    pub(super) remote: Option<RemoteTier<V>>,
     pub(super) clock: Clock,
     pub(super) seed: Option<u64>,
 }
 
-/// Times.
+/// The times of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) ttl: Duration,
     pub(super) not_found_ttl: Duration,
     pub(super) max_stale: Duration,
-    /// From this share of its lifetime on an entry is loaded anew.
+    /// The share of its lifetime after which the cache refreshes an entry in the background.
     pub(super) refresh_ahead: Option<Percent>,
     pub(super) jitter: Percent,
     pub(super) load_timeout: Duration,
-    pub(super) far_timeout: Duration,
+    pub(super) remote_timeout: Duration,
 }
 
-/// A far tier and how values are written there.
-pub(super) struct FarTier<V> {
-    pub(super) far: Arc<dyn Far>,
+/// A remote cache and the codec for its values.
+pub(super) struct RemoteTier<V> {
+    pub(super) cache: Arc<dyn RemoteCache>,
     pub(super) codec: Arc<dyn Codec<V>>,
 }
 
@@ -66,91 +66,96 @@ where
             refresh_ahead: None,
             jitter: JITTER.into(),
             load_timeout: WORK_TIMEOUT,
-            far_timeout: FAR_TIMEOUT,
+            remote_timeout: REMOTE_TIMEOUT,
         };
         CacheBuilder {
             name,
             settings,
             not_found_ttl: None,
             capacity: CAPACITY,
-            far: None,
+            remote: None,
             clock: Clock::default(),
             seed: None,
         }
     }
 
-    /// How long a value is fresh.
+    /// Sets how long a value is fresh; [`TTL`] by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
         self
     }
 
-    /// How long it is remembered that there is nothing; otherwise [as usual](NOT_FOUND_TTL), but not longer than a value lives.
+    /// Sets how long the cache remembers that a key does not exist; by default [`NOT_FOUND_TTL`], or the lifetime of a value if
+    /// that is shorter.
     pub fn not_found_ttl(mut self, ttl: Duration) -> Self {
         self.not_found_ttl = Some(ttl);
         self
     }
 
-    /// How much of each lifetime is left to chance.
+    /// Sets the random part of each lifetime; [`JITTER`] by default.
     pub fn jitter(mut self, share: impl Into<Percent>) -> Self {
         self.settings.jitter = share.into();
         self
     }
 
-    /// Hands out what is past its time for this much longer, while it is loaded anew in the background; also if loading
-    /// fails.
+    /// Serves an expired value for this much longer while a load in the background refreshes it, also if that load fails. By
+    /// default an expired value is a miss.
     pub fn stale_for(mut self, max_stale: Duration) -> Self {
         self.settings.max_stale = max_stale;
         self
     }
 
-    /// Loads anew in the background what is asked for in the last part of its lifetime, from this share of it on.
+    /// Refreshes an entry in the background when a caller asks for it after this share of its lifetime. By default the cache
+    /// does not refresh ahead.
     pub fn refresh_after(mut self, share: impl Into<Percent>) -> Self {
         self.settings.refresh_ahead = Some(share.into());
         self
     }
 
-    /// How long a load may take, whoever waits for it.
+    /// Sets the time limit of a load; [`WORK_TIMEOUT`] by default.
     pub fn load_timeout(mut self, timeout: Duration) -> Self {
         self.settings.load_timeout = timeout;
         self
     }
 
-    /// How many entries are kept in the process.
+    /// Sets the maximum number of entries in the process; [`CAPACITY`] by default.
     pub fn capacity(mut self, entries: usize) -> Self {
         self.capacity = entries;
         self
     }
 
-    /// Also keeps entries in a far tier, which processes share.
-    pub fn far(mut self, far: impl Far, codec: impl Codec<V>) -> Self {
-        self.far = Some(FarTier { far: Arc::new(far), codec: Arc::new(codec) });
+    /// Adds a remote cache that several processes share as the second tier.
+    pub fn remote(mut self, cache: impl RemoteCache, codec: impl Codec<V>) -> Self {
+        self.remote = Some(RemoteTier { cache: Arc::new(cache), codec: Arc::new(codec) });
         self
     }
 
-    /// How long the far tier may take before it is passed over.
-    pub fn far_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.far_timeout = timeout;
+    /// Sets the time limit of the remote cache; [`REMOTE_TIMEOUT`] by default. A slower answer counts as a miss.
+    pub fn remote_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.remote_timeout = timeout;
         self
     }
 
-    /// The clock that it goes by.
+    /// Sets the clock that measures lifetimes and limits.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Fixes what is left to chance, so that a test is exact.
+    /// Sets the seed of the jitter, so that a test is deterministic.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Makes the cache, or says everything that is wrong with it at once.
+    /// Builds the cache.
+    ///
+    /// # Errors
+    /// Returns all invalid settings at once.
     pub fn build(mut self) -> Result<Cache<V>, ConfigError> {
         let mut problems = Problems::default();
         self.settings.not_found_ttl = self.not_found_ttl.unwrap_or(NOT_FOUND_TTL.min(self.settings.ttl));
-        let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, load_timeout, far_timeout } =
+        let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, load_timeout, remote_timeout } =
             self.settings;
         let year = Duration::from_secs(365 * 86_400);
         problems.refuse_if(ttl.is_zero() || ttl > year, "ttl", || {
@@ -169,8 +174,9 @@ where
             || "the share of the lifetime is not between 10 % and just below 100 %; 80 is usual".into(),
         );
         problems.refuse_if(load_timeout.is_zero(), "load_timeout", || "zero would fail every load".into());
-        problems
-            .refuse_if(far_timeout.is_zero(), "far_timeout", || "zero would pass over the far tier".into());
+        problems.refuse_if(remote_timeout.is_zero(), "remote_timeout", || {
+            "zero would pass over the remote cache".into()
+        });
         problems.refuse_if(!(1..=100_000_000).contains(&self.capacity), "capacity", || {
             format!("{} entries are not between 1 and a hundred million", self.capacity)
         });

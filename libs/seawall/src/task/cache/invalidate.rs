@@ -1,36 +1,37 @@
-//! Getting rid of old values: by hand, after a commit, and when another process says so.
+//! Invalidation: by hand, after a commit, and by messages of other processes.
 
 use std::future::Future;
 use std::sync::Arc;
 
-use super::far::Heard;
 use super::loader::{Cache, lock};
+use super::remote::Invalidation;
 use crate::task::bounded::bounded;
-use crate::task::flight::{Flight, Waiting};
+use crate::task::singleflight::{Flight, Waiting};
 use crate::task::start;
 
 impl<V> Cache<V>
 where
     V: Clone + Send + Sync + 'static,
 {
-    /// Forgets a key, here and in the far tier. Loads under way go on for those who wait for them, and are not kept.
+    /// Deletes a key from this process and from the remote cache. A load in progress still answers its callers, but the cache
+    /// does not store its result.
     ///
-    /// When it returns, whoever asks loads anew, also in the far tier if that has answered in time. The far tier is told even
-    /// if the caller goes away.
+    /// After it returns, the next caller loads the value again. The same holds for callers in other processes, if the remote
+    /// cache answered in time. The deletion in the remote cache happens even if the caller drops the future.
     ///
-    /// Delete, never update: two writers that update can do so in the wrong order, and a deletion is the same twice. Call it
+    /// Delete, never update: two writers can update in the wrong order, and a repeated deletion is harmless. Call this method
     /// after the transaction that changed the value has committed, or use [`after_commit`](Cache::after_commit).
     pub async fn invalidate(&self, key: &str) {
         self.withdraw(vec![key.to_owned()]).await;
     }
 
-    /// As [`invalidate`](Cache::invalidate), in this process only.
+    /// Deletes a key from this process only; see [`invalidate`](Cache::invalidate).
     pub fn forget(&self, key: &str) {
         let gone = self.inner.shard(key).invalidate(key);
         drop(gone);
     }
 
-    /// Forgets everything, in this process.
+    /// Deletes all entries from this process.
     pub fn clear(&self) {
         for shard in &self.inner.shards {
             let gone = lock(shard).clear();
@@ -38,11 +39,15 @@ where
         }
     }
 
-    /// Runs a commit, and invalidates these keys if it succeeds; after a rollback nothing has changed, and nothing is
-    /// forgotten. If an error does not say whether the commit went through, invalidate by hand: once too often does no harm.
+    /// Runs a commit and invalidates these keys if it succeeds. After an error it invalidates nothing. If an error leaves open
+    /// whether the commit succeeded, call [`invalidate`](Cache::invalidate) yourself: one invalidation too many does no harm.
     ///
-    /// The keys are forgotten in the same moment in which the commit is known, and in the far tier even if the caller goes
-    /// away; a caller that stays waits for that, but not longer than the far tier may take. A caller that goes away during the commit leaves it open whether it went through, so they are forgotten then too.
+    /// The cache deletes the keys from this process as soon as the commit has succeeded, and from the remote cache even if the
+    /// caller drops the future. A caller that keeps waiting waits at most for the time limit of the remote cache. A caller that
+    /// drops the future during the commit leaves its outcome open, so the cache invalidates the keys then too.
+    ///
+    /// # Errors
+    /// Returns the error of the commit.
     pub async fn after_commit<T, E>(
         &self,
         keys: impl IntoIterator<Item = impl Into<String>>,
@@ -56,18 +61,18 @@ where
         Ok(done)
     }
 
-    /// Forgets keys, near at once and far by a task of its own. The future waits for that task, but not longer than the far
-    /// tier may take: a far tier that is away must not hold up whoever has written.
+    /// Deletes keys from this process at once and from the remote cache by a task of its own. The future waits for that task,
+    /// but at most for the time limit of the remote cache: a remote cache that is down must not delay a writer.
     fn withdraw(&self, keys: Vec<String>) -> impl Future<Output = ()> + use<V> {
         keys.iter().for_each(|key| self.forget(key));
         let inner = self.inner.clone();
-        let told = inner.far.is_some().then(|| {
-            let told = Told(Flight::new());
-            let (flight, inner) = (told.0.clone(), inner.clone());
+        let notified = inner.remote.is_some().then(|| {
+            let notify = Notify(Flight::new());
+            let (flight, inner) = (notify.0.clone(), inner.clone());
             start(async move {
-                let _told = told;
+                let _notify = notify;
                 for key in &keys {
-                    inner.delete_far(key).await;
+                    inner.delete_remote(key).await;
                     // Once more: who asked in between may have found the old value there.
                     let gone = inner.shard(key).forget(key);
                     drop(gone);
@@ -76,31 +81,31 @@ where
             flight
         });
         async move {
-            if let Some(flight) = told {
+            if let Some(flight) = notified {
                 // Whoever gives up waiting has lost nothing: the task goes on.
-                let _ = bounded(|| Waiting::new(flight), inner.settings.far_timeout, &inner.clock).await;
+                let _ = bounded(|| Waiting::new(flight), inner.settings.remote_timeout, &inner.clock).await;
             }
         }
     }
 
-    /// Forgets what other processes invalidate, until the far tier is gone. Run it beside the cache; without it a near entry
-    /// lives until its time is over.
+    /// Deletes from this process what other processes invalidate, until the subscription to the remote cache ends. Run it in a
+    /// task beside the cache. Without it, an entry in this process lives until it expires.
     pub async fn listen(&self) {
-        let Some(tier) = &self.inner.far else { return };
-        let mut ear = tier.far.listen();
-        // What was deleted before the ear was there is not heard any more.
+        let Some(tier) = &self.inner.remote else { return };
+        let mut listener = tier.cache.listen();
+        // The listener does not report what was deleted before it subscribed.
         self.clear();
         loop {
-            match ear.hear().await {
-                Ok(Heard::Deleted(key)) => self.forget(&key),
-                Ok(Heard::Missed) => self.clear(),
+            match listener.next().await {
+                Ok(Invalidation::Key(key)) => self.forget(&key),
+                Ok(Invalidation::All) => self.clear(),
                 Err(_) => return self.clear(),
             }
         }
     }
 }
 
-/// Keys of a commit of which nobody knows yet whether it went through. Dropped with them it takes them for changed.
+/// The keys of a commit whose outcome is unknown. Its drop invalidates them.
 struct Doubt<'a, V>
 where
     V: Clone + Send + Sync + 'static,
@@ -118,7 +123,7 @@ where
         if keys.is_empty() {
             return;
         }
-        // It may be dropped where there is no runtime, and then the far tier can't be told.
+        // It may be dropped where there is no runtime, and then the remote cache can't be told.
         if tokio::runtime::Handle::try_current().is_ok() {
             drop(self.cache.withdraw(keys));
         } else {
@@ -127,10 +132,10 @@ where
     }
 }
 
-/// Tells who waits that the far tier was told, also if the task that does it is dropped.
-struct Told(Arc<Flight<()>>);
+/// Wakes the writer that waits for the deletion in the remote cache, also if the task that deletes is dropped.
+struct Notify(Arc<Flight<()>>);
 
-impl Drop for Told {
+impl Drop for Notify {
     fn drop(&mut self) {
         self.0.land(());
     }

@@ -1,23 +1,24 @@
-//! The cache itself: looking, loading, landing.
+//! The cache itself: lookups, loads and their completion.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::config::{CacheBuilder, FarTier, Settings};
+use super::config::{CacheBuilder, RemoteTier, Settings};
 use super::shard::{Answer, Entry, Lease, Look, Shard};
-use super::stats::Stats;
-use super::tier::FromFar;
+use super::stats::CacheStats;
+use super::tier::RemoteAnswer;
 use crate::chance::{Chance, entropy, fraction};
 use crate::clock::{Clock, Tick};
 use crate::task::bounded::bounded;
-use crate::task::flight::{Flight, Waiting};
-use crate::task::{Failure, in_caller_span, start};
+use crate::task::singleflight::{Flight, Waiting};
+use crate::task::{SharedWorkError, in_caller_span, start};
 
-/// Answers that are kept for a while, loaded once for all who ask at the same time. A handle: clones share everything.
+/// A cache that loads each missing value once for all callers that ask at the same time. It is a handle: clones share their
+/// state.
 ///
-/// See [the module](super) for how it behaves.
+/// [The module](super) describes its behaviour.
 pub struct Cache<V> {
     pub(super) inner: Arc<Inner<V>>,
 }
@@ -26,17 +27,17 @@ pub(super) struct Inner<V> {
     pub(super) name: Box<str>,
     pub(super) shards: Box<[Mutex<Shard<V>>]>,
     pub(super) settings: Settings,
-    pub(super) far: Option<FarTier<V>>,
+    pub(super) remote: Option<RemoteTier<V>>,
     pub(super) clock: Clock,
     chance: Chance,
 }
 
-/// A value with the version that it has where it comes from.
+/// A value with the version that its origin gave it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Versioned<V> {
+pub struct VersionedValue<V> {
     /// The value.
     pub value: V,
-    /// Its version. The higher, the newer.
+    /// The version of the value. A higher version is newer.
     pub version: u64,
 }
 
@@ -44,7 +45,7 @@ impl<V> Cache<V>
 where
     V: Clone + Send + Sync + 'static,
 {
-    /// Begins a cache of this name.
+    /// Starts to configure a cache with this name.
     pub fn builder(name: impl Into<String>) -> CacheBuilder<V> {
         CacheBuilder::new(name.into())
     }
@@ -57,56 +58,70 @@ where
             name: builder.name.into(),
             shards: (0..parts).map(shard).collect(),
             settings: builder.settings,
-            far: builder.far,
+            remote: builder.remote,
             clock: builder.clock,
             chance: Chance::seeded(builder.seed.unwrap_or_else(entropy)),
         };
         Cache { inner: Arc::new(inner) }
     }
 
-    /// The value of this key, or nothing if there is none: what is known, or what `loader` finds.
+    /// Returns the cached value of this key, or calls `loader` and caches what it returns. `None` means that the value does not
+    /// exist.
     ///
-    /// Of all who ask at the same time one loads, and all get what comes of it. The load belongs to none of them: whoever
-    /// drops the future stops waiting, and what is loaded is kept all the same.
+    /// Of all callers that ask at the same time, one loads and all get the result. The load belongs to none of them: a caller
+    /// that drops the future stops waiting, and the cache still stores the result.
     ///
-    /// Everything that the answer depends on belongs into the key, the tenant and the rights of the caller included; see
+    /// Put everything that the answer depends on into the key, including the tenant and the rights of the caller; see
     /// [`scoped`](Cache::scoped).
-    pub async fn load<F, Fut, E>(&self, key: &str, loader: F) -> Result<Option<V>, Failure>
+    ///
+    /// # Errors
+    /// Returns the failure of the load, if no value is cached that the cache may still serve.
+    pub async fn load<F, Fut, E>(&self, key: &str, loader: F) -> Result<Option<V>, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let load = async move || Ok::<_, E>(loader().await?.map(|value| Versioned { value, version: 0 }));
+        let load =
+            async move || Ok::<_, E>(loader().await?.map(|value| VersionedValue { value, version: 0 }));
         self.answer(key, 0, load).await
     }
 
-    /// As [`load`](Cache::load), where values have versions: what is known counts only if it is at least of `version`, and
-    /// an older value never takes the place of a newer one. That there is nothing counts for the version that was asked for.
+    /// Works like [`load`](Cache::load) for values with versions. A cached value counts only if its version is at least
+    /// `version`, and an older value never replaces a newer one. "Does not exist" counts for the version that the caller asked
+    /// for.
+    ///
+    /// # Errors
+    /// Returns the failure of the load, as [`load`](Cache::load) does.
     pub async fn load_version<F, Fut, E>(
         &self,
         key: &str,
         version: u64,
         loader: F,
-    ) -> Result<Option<V>, Failure>
+    ) -> Result<Option<V>, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        Fut: Future<Output = Result<Option<VersionedValue<V>>, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.answer(key, version, loader).await
     }
 
-    async fn answer<F, Fut, E>(&self, key: &str, version: u64, loader: F) -> Result<Option<V>, Failure>
+    async fn answer<F, Fut, E>(
+        &self,
+        key: &str,
+        version: u64,
+        loader: F,
+    ) -> Result<Option<V>, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        Fut: Future<Output = Result<Option<VersionedValue<V>>, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let flight = match self.inner.look(key, version) {
             Look::Hit(answer) => return Ok(answer),
             Look::HitAndLoad(answer, lease, flight) => {
-                // What the far tier has is taken only if it would not be due to be loaded anew itself.
+                // What the remote cache has is taken only if it would not be due to be loaded anew itself.
                 self.begin(key, self.inner.last_part(), (lease, flight), loader);
                 return Ok(answer);
             }
@@ -119,7 +134,7 @@ where
         Waiting::new(flight).await
     }
 
-    /// Starts a load, which belongs to nobody.
+    /// Starts a load that belongs to no caller.
     fn begin<F, Fut, E>(
         &self,
         key: &str,
@@ -128,57 +143,58 @@ where
         loader: F,
     ) where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Option<Versioned<V>>, E>> + Send + 'static,
+        Fut: Future<Output = Result<Option<VersionedValue<V>>, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let landing = Landing { cache: self.inner.clone(), key: key.into(), lease, flight };
         start(in_caller_span(async move {
             let inner = landing.cache.clone();
             let limit = inner.settings.load_timeout;
-            let (found, left, far_lease) = match inner.look_far(&landing.key, lease.version, at_least).await {
-                FromFar::Hit(entry, left) => (Ok(entry), left, None),
-                FromFar::Miss(lease) => {
-                    let load = async move || loader().await.map_err(Failure::of);
-                    let loaded = bounded(load, limit, &inner.clock).await;
-                    (loaded.and_then(|done| done), Duration::MAX, lease)
-                }
-            };
+            let (found, left, remote_lease) =
+                match inner.look_remote(&landing.key, lease.version, at_least).await {
+                    RemoteAnswer::Hit(entry, left) => (Ok(entry), left, None),
+                    RemoteAnswer::Miss(lease) => {
+                        let load = async move || loader().await.map_err(SharedWorkError::of);
+                        let loaded = bounded(load, limit, &inner.clock).await;
+                        (loaded.and_then(|done| done), Duration::MAX, lease)
+                    }
+                };
             let Some((key, entry)) = landing.land(found, left) else { return };
             // Those who waited have their answer; only now is it written where it takes time.
-            if let Some(lease) = far_lease {
-                inner.keep_far(&key, &entry, lease).await;
+            if let Some(lease) = remote_lease {
+                inner.keep_remote(&key, &entry, lease).await;
             }
         }));
     }
 
-    /// Its name.
+    /// Returns the name of the cache.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// How many entries it holds, those included that are past their time and have not been asked for since.
+    /// Returns the number of entries in the process, including expired entries that no caller has asked for since.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
-    /// Whether it holds nothing.
+    /// Returns true if there are no entries in the process.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many loads are under way.
+    /// Returns the number of loads in progress.
     #[must_use]
     pub fn loading(&self) -> usize {
         self.inner.shards.iter().map(|shard| lock(shard).loading()).sum()
     }
 
-    /// What happened so far.
+    /// Returns the counters of the cache.
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+    pub fn stats(&self) -> CacheStats {
+        let mut stats = CacheStats::default();
         self.inner.shards.iter().for_each(|shard| stats += lock(shard).stats);
         stats
     }
@@ -210,7 +226,7 @@ impl<V: Clone + 'static> Inner<V> {
 
     /// How long something that was found or not found just now lives, with its chance in it; at most for what is `left` to
     /// it where it comes from.
-    fn entry(&self, found: Option<Versioned<V>>, asked: u64, left: Duration, now: Tick) -> Entry<V> {
+    fn entry(&self, found: Option<VersionedValue<V>>, asked: u64, left: Duration, now: Tick) -> Entry<V> {
         let Settings { ttl, not_found_ttl, max_stale, refresh_ahead, jitter, .. } = self.settings;
         let full = if found.is_some() { ttl } else { not_found_ttl }.min(left);
         let jittered = jitter.millionths() as f64 * fraction(self.chance.next());
@@ -242,10 +258,10 @@ struct Landing<V: Clone + 'static> {
 
 impl<V: Clone + 'static> Landing<V> {
     /// Keeps what was found, if it may be kept, and tells those who wait. Kept first: who comes in between finds the one
-    /// or the other. Returns what a far tier should know too.
+    /// or the other. Returns what a remote cache should know too.
     fn land(
         self,
-        found: Result<Option<Versioned<V>>, Failure>,
+        found: Result<Option<VersionedValue<V>>, SharedWorkError>,
         left: Duration,
     ) -> Option<(Box<str>, Entry<V>)> {
         match found {
@@ -266,7 +282,7 @@ impl<V: Clone + 'static> Landing<V> {
         }
     }
 
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: SharedWorkError) {
         let now = self.cache.clock.now();
         self.cache.shard(&self.key).failed(&self.key, self.lease, now);
         self.flight.land(Err(failure));
@@ -276,7 +292,7 @@ impl<V: Clone + 'static> Landing<V> {
 impl<V: Clone + 'static> Drop for Landing<V> {
     fn drop(&mut self) {
         if !self.flight.has_landed() {
-            self.fail(Failure::Lost);
+            self.fail(SharedWorkError::Lost);
         }
     }
 }

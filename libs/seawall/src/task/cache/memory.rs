@@ -1,4 +1,4 @@
-//! A far tier in memory: for tests, and for several caches in one process.
+//! A remote cache in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-use super::far::{Ear, Far, FarEntry, FarError, FarFuture, FarLook, Heard};
+use super::remote::{
+    Invalidation, InvalidationListener, RemoteCache, RemoteEntry, RemoteError, RemoteFuture, RemoteLookup,
+};
 use crate::clock::{Clock, Tick};
 use crate::slots::Slots;
 
-/// A far tier in memory. A handle: clones share everything, as processes share a server.
+/// A [`RemoteCache`] in memory, for tests and for several caches in one process. It is a handle: clones share their entries,
+/// as processes share a server.
 #[derive(Clone)]
-pub struct MemoryFar {
+pub struct MemoryRemoteCache {
     inner: Arc<Inner>,
 }
 
@@ -25,42 +28,44 @@ struct Inner {
 }
 
 struct State {
-    entries: Slots<(FarEntry, Tick)>,
+    entries: Slots<(RemoteEntry, Tick)>,
     /// Of those who load now. A lease that nobody uses is forgotten when there are too many.
     leases: HashMap<String, u64>,
     last_lease: u64,
 }
 
-/// So many deletions can wait for a slow ear, before it hears that it has missed some.
+/// The maximum number of deletions that wait for a slow listener. After that the listener reports [`Invalidation::All`].
 const UNHEARD_MAX: usize = 1_024;
 
-impl MemoryFar {
-    /// For at most `max` entries, on the default clock.
+impl MemoryRemoteCache {
+    /// Creates a remote cache for at most `max` entries, with the default clock.
     #[must_use]
     pub fn new(max: usize) -> Self {
-        MemoryFar::with_clock(max, Clock::default())
+        MemoryRemoteCache::with_clock(max, Clock::default())
     }
 
-    /// For at most `max` entries, on this clock.
+    /// Creates a remote cache for at most `max` entries, with this clock.
     #[must_use]
     pub fn with_clock(max: usize, clock: Clock) -> Self {
         let state = State { entries: Slots::new(), leases: HashMap::new(), last_lease: 0 };
         let (deleted, _) = broadcast::channel(UNHEARD_MAX);
-        MemoryFar { inner: Arc::new(Inner { clock, max: max.max(1), state: Mutex::new(state), deleted }) }
+        MemoryRemoteCache {
+            inner: Arc::new(Inner { clock, max: max.max(1), state: Mutex::new(state), deleted }),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, key: &str, version: u64) -> FarLook {
+    fn look(&self, key: &str, version: u64) -> RemoteLookup {
         let now = self.inner.clock.now();
         let mut state = self.lock();
         if let Some((entry, until)) = state.entries.get(key)
             && now < *until
             && entry.version >= version
         {
-            return FarLook::Hit(entry.clone(), until.since(now));
+            return RemoteLookup::Hit(entry.clone(), until.since(now));
         }
         if state.leases.len() >= self.inner.max {
             state.leases.clear();
@@ -69,10 +74,10 @@ impl MemoryFar {
         let lease = state.last_lease;
         // The newest who asks may store; who asked before has been overtaken.
         state.leases.insert(key.to_owned(), lease);
-        FarLook::Miss(lease)
+        RemoteLookup::Miss(lease)
     }
 
-    fn keep(&self, key: &str, entry: FarEntry, ttl: Duration, lease: u64) -> bool {
+    fn keep(&self, key: &str, entry: RemoteEntry, ttl: Duration, lease: u64) -> bool {
         let now = self.inner.clock.now();
         let mut state = self.lock();
         let outdated =
@@ -103,43 +108,51 @@ impl MemoryFar {
     }
 }
 
-impl Far for MemoryFar {
-    fn get<'a>(&'a self, key: &'a str, version: u64) -> FarFuture<'a, FarLook> {
+impl RemoteCache for MemoryRemoteCache {
+    fn get<'a>(&'a self, key: &'a str, version: u64) -> RemoteFuture<'a, RemoteLookup> {
         Box::pin(async move { Ok(self.look(key, version)) })
     }
 
-    fn set<'a>(&'a self, key: &'a str, entry: FarEntry, ttl: Duration, lease: u64) -> FarFuture<'a, bool> {
+    fn set<'a>(
+        &'a self,
+        key: &'a str,
+        entry: RemoteEntry,
+        ttl: Duration,
+        lease: u64,
+    ) -> RemoteFuture<'a, bool> {
         Box::pin(async move { Ok(self.keep(key, entry, ttl, lease)) })
     }
 
-    fn delete<'a>(&'a self, key: &'a str) -> FarFuture<'a, ()> {
+    fn delete<'a>(&'a self, key: &'a str) -> RemoteFuture<'a, ()> {
         Box::pin(async move {
             self.forget(key);
             Ok(())
         })
     }
 
-    fn listen(&self) -> Box<dyn Ear> {
-        Box::new(MemoryEar(self.inner.deleted.subscribe()))
+    fn listen(&self) -> Box<dyn InvalidationListener> {
+        Box::new(MemoryListener(self.inner.deleted.subscribe()))
     }
 }
 
-struct MemoryEar(broadcast::Receiver<String>);
+struct MemoryListener(broadcast::Receiver<String>);
 
-impl Ear for MemoryEar {
-    fn hear(&mut self) -> FarFuture<'_, Heard> {
+impl InvalidationListener for MemoryListener {
+    fn next(&mut self) -> RemoteFuture<'_, Invalidation> {
         Box::pin(async move {
             match self.0.recv().await {
-                Ok(key) => Ok(Heard::Deleted(key)),
-                Err(broadcast::error::RecvError::Lagged(_)) => Ok(Heard::Missed),
-                Err(error @ broadcast::error::RecvError::Closed) => Err(FarError::new(error)),
+                Ok(key) => Ok(Invalidation::Key(key)),
+                Err(broadcast::error::RecvError::Lagged(_)) => Ok(Invalidation::All),
+                Err(error @ broadcast::error::RecvError::Closed) => Err(RemoteError::new(error)),
             }
         })
     }
 }
 
-impl fmt::Debug for MemoryFar {
+impl fmt::Debug for MemoryRemoteCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryFar").field("entries", &self.lock().entries.len()).finish_non_exhaustive()
+        f.debug_struct("MemoryRemoteCache")
+            .field("entries", &self.lock().entries.len())
+            .finish_non_exhaustive()
     }
 }

@@ -3,11 +3,11 @@
 use std::future::Future;
 
 use super::loader::Cache;
-use crate::task::Failure;
+use crate::task::SharedWorkError;
 
-/// A part of a cache whose keys can't be mistaken for those of another part. Made by [`Cache::scoped`].
+/// A part of a [`Cache`] with its own key space. [`Cache::scoped`] creates it.
 #[derive(Clone, Debug)]
-pub struct Scoped<V> {
+pub struct ScopedCache<V> {
     cache: Cache<V>,
     /// With its length in front, so that no choice of names makes two keys one.
     prefix: String,
@@ -17,19 +17,22 @@ impl<V> Cache<V>
 where
     V: Clone + Send + Sync + 'static,
 {
-    /// The part of this cache that belongs to `scope`: a tenant, a user, whoever may see what others may not.
+    /// Returns the part of this cache that belongs to `scope`, for instance to one tenant or one user.
     #[must_use]
-    pub fn scoped(&self, scope: &str) -> Scoped<V> {
-        Scoped { cache: self.clone(), prefix: format!("{}:{scope}:", scope.len()) }
+    pub fn scoped(&self, scope: &str) -> ScopedCache<V> {
+        ScopedCache { cache: self.clone(), prefix: format!("{}:{scope}:", scope.len()) }
     }
 }
 
-impl<V> Scoped<V>
+impl<V> ScopedCache<V>
 where
     V: Clone + Send + Sync + 'static,
 {
-    /// See [`Cache::load`].
-    pub async fn load<F, Fut, E>(&self, key: &str, loader: F) -> Result<Option<V>, Failure>
+    /// Loads a key of this scope; see [`Cache::load`].
+    ///
+    /// # Errors
+    /// Returns the failure of the load.
+    pub async fn load<F, Fut, E>(&self, key: &str, loader: F) -> Result<Option<V>, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
@@ -38,12 +41,12 @@ where
         self.cache.load(&self.key(key), loader).await
     }
 
-    /// See [`Cache::invalidate`].
+    /// Invalidates a key of this scope; see [`Cache::invalidate`].
     pub async fn invalidate(&self, key: &str) {
         self.cache.invalidate(&self.key(key)).await;
     }
 
-    /// The key in the whole cache, for [`Cache::after_commit`] and for those who listen.
+    /// Returns the full key in the underlying cache, for [`Cache::after_commit`] and for listeners.
     #[must_use]
     pub fn key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)

@@ -11,21 +11,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stats::Stats;
+use super::stats::CacheStats;
 use crate::clock::Tick;
 use crate::slots::{Room, Slots};
-use crate::task::Failure;
-use crate::task::flight::Flight;
+use crate::task::SharedWorkError;
+use crate::task::singleflight::Flight;
 
 /// What a load ends with: found or not, or why there is no answer.
-pub(crate) type Answer<V> = Result<Option<V>, Failure>;
+pub(crate) type Answer<V> = Result<Option<V>, SharedWorkError>;
 
 pub(crate) struct Shard<V> {
     entries: Slots<Entry<V>>,
     loads: HashMap<Box<str>, Load<V>>,
     max: usize,
     last_lease: u64,
-    pub(crate) stats: Stats,
+    pub(crate) stats: CacheStats,
 }
 
 /// Something that is known: a value, or that there is none.
@@ -80,7 +80,13 @@ const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 
 impl<V: Clone> Shard<V> {
     pub(crate) fn new(max: usize) -> Self {
-        Shard { entries: Slots::new(), loads: HashMap::new(), max, last_lease: 0, stats: Stats::default() }
+        Shard {
+            entries: Slots::new(),
+            loads: HashMap::new(),
+            max,
+            last_lease: 0,
+            stats: CacheStats::default(),
+        }
     }
 
     /// Looks for an answer of at least this version.

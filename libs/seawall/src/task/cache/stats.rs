@@ -1,47 +1,47 @@
-//! What happened in a cache so far.
+//! The counters of a cache.
 
 use std::ops::AddAssign;
 
-/// What happened in a cache so far.
+/// The counters of a [`Cache`](super::Cache) since it was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct Stats {
-    /// Answers that were known in this process.
+pub struct CacheStats {
+    /// Lookups that the local tier answered.
     pub hits: u64,
-    /// Of these, answers that were handed out although they were past their time.
+    /// The part of `hits` that returned a stale value.
     pub stale_hits: u64,
-    /// Answers that were not known in this process.
+    /// Lookups that the local tier could not answer.
     pub misses: u64,
-    /// Of these, callers that waited for a load of somebody else's.
+    /// The part of `misses` that waited for the load of another caller.
     pub joined: u64,
-    /// Loads that were started.
+    /// Loads that the cache started.
     pub loads: u64,
-    /// Of these, loads that the far tier answered.
-    pub far_hits: u64,
-    /// Loads that failed, panicked or ran out of time.
+    /// The part of `loads` that the remote cache answered.
+    pub remote_hits: u64,
+    /// Loads that failed, panicked or timed out.
     pub failed: u64,
-    /// What was loaded and not kept, because it was invalidated or outdated meanwhile.
+    /// Loaded values that the cache did not store, because an invalidation or a newer value came first.
     pub outdated: u64,
-    /// Entries that made room for others.
+    /// Entries that the cache removed to make room for others.
     pub evicted: u64,
-    /// Keys that were invalidated.
+    /// Keys that a caller or a remote message invalidated.
     pub invalidated: u64,
-    /// Troubles with the far tier, each of which was taken for a miss.
-    pub far_errors: u64,
+    /// Errors of the remote cache. The cache treated each of them as a miss.
+    pub remote_errors: u64,
 }
 
-impl AddAssign for Stats {
-    fn add_assign(&mut self, other: Stats) {
+impl AddAssign for CacheStats {
+    fn add_assign(&mut self, other: CacheStats) {
         self.hits += other.hits;
         self.stale_hits += other.stale_hits;
         self.misses += other.misses;
         self.joined += other.joined;
         self.loads += other.loads;
-        self.far_hits += other.far_hits;
+        self.remote_hits += other.remote_hits;
         self.failed += other.failed;
         self.outdated += other.outdated;
         self.evicted += other.evicted;
         self.invalidated += other.invalidated;
-        self.far_errors += other.far_errors;
+        self.remote_errors += other.remote_errors;
     }
 }

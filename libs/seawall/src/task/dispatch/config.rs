@@ -1,4 +1,4 @@
-//! What is said about a run before it begins.
+//! The settings of a dispatcher, and how a run begins.
 
 use std::fmt;
 use std::future::Future;
@@ -10,15 +10,15 @@ use std::thread::available_parallelism;
 use futures_core::Stream;
 
 use super::pool::Rules;
-use super::results::{Items, Results};
-use super::work::{InPlace, OnTasks, Work};
+use super::results::{ItemStream, ResultStream};
+use super::workers::{InlineWorkers, TaskWorkers, Workers};
 use crate::task::TaskError;
 
-/// So many items may wait for their worker where every key has its own, if nothing else is said: an item can't go to
-/// another worker that happens to be free, so without room to wait one busy key would hold up all.
+/// The default number of items that may wait for each worker with [`by_key`](Dispatcher::by_key). An item can't go to another
+/// worker there, so without a buffer one busy key would stop all others.
 pub const KEYED_BUFFER: usize = 8;
 
-/// The most workers that one run has; who asks for more gets so many.
+/// The maximum number of workers in one run. A higher setting is reduced to this number.
 pub const WORKERS_MAX: usize = 65_536;
 
 /// A pool of workers over a batch ([`run`](Dispatcher::run)) or a stream ([`stream`](Dispatcher::stream)) of items.
@@ -34,8 +34,9 @@ pub const WORKERS_MAX: usize = 65_536;
 /// # }
 /// ```
 ///
-/// `T` is an item, `W` says where it is worked on: [`InPlace`], or [`OnTasks`] after [`on_tasks`](Dispatcher::on_tasks).
-#[must_use = "it does nothing until it is run"]
+/// `T` is the type of an item. `W` decides where its handler runs: [`InlineWorkers`], or [`TaskWorkers`] after
+/// [`on_tasks`](Dispatcher::on_tasks).
+#[must_use = "a dispatcher does nothing until it runs"]
 pub struct Dispatcher<'a, T, W> {
     work: W,
     workers: Option<usize>,
@@ -55,16 +56,16 @@ pub(super) enum Share<'a, T> {
 /// Is told how many are done, and of how many.
 pub(super) type Progress<'a> = Box<dyn FnMut(usize, Option<usize>) + Send + 'a>;
 
-impl<'a, T, H> Dispatcher<'a, T, InPlace<H>> {
-    /// Begins one that calls this handler for each item, with as many workers as the machine has CPUs, in the task that
-    /// waits for it.
+impl<'a, T, H> Dispatcher<'a, T, InlineWorkers<H>> {
+    /// Creates a dispatcher that calls this handler for each item. By default it has one worker per CPU, and all workers run in
+    /// the task that awaits the results.
     pub fn new<F, R, E>(handler: H) -> Self
     where
         H: Fn(T) -> F,
         F: Future<Output = Result<R, E>>,
     {
         Dispatcher {
-            work: InPlace(handler),
+            work: InlineWorkers(handler),
             workers: None,
             buffer: None,
             in_order: false,
@@ -73,41 +74,41 @@ impl<'a, T, H> Dispatcher<'a, T, InPlace<H>> {
         }
     }
 
-    /// Every item is a task, so that the workers run on all threads of a runtime that has several. For handlers that
-    /// compute; those that wait for others gain nothing by it. Handler and items can't borrow then.
-    pub fn on_tasks(self) -> Dispatcher<'a, T, OnTasks<H>> {
+    /// Runs every item as a task of its own, so that the workers use all threads of the runtime. This helps handlers that
+    /// compute, and not those that wait for I/O. Handler and items must be `'static` then.
+    pub fn on_tasks(self) -> Dispatcher<'a, T, TaskWorkers<H>> {
         let Dispatcher { work, workers, buffer, in_order, share, progress } = self;
-        Dispatcher { work: OnTasks(Arc::new(work.0)), workers, buffer, in_order, share, progress }
+        Dispatcher { work: TaskWorkers(Arc::new(work.0)), workers, buffer, in_order, share, progress }
     }
 }
 
 impl<'a, T, W> Dispatcher<'a, T, W> {
-    /// So many items are worked on at once; at least one, at most [`WORKERS_MAX`].
+    /// Sets the number of workers: at least one, at most [`WORKERS_MAX`]. Each works on one item at a time.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers.clamp(1, WORKERS_MAX));
         self
     }
 
-    /// So many items may wait for each worker, beside the one that it works on; 0, or [`KEYED_BUFFER`] with
+    /// Sets how many items may wait for each worker, beside the one in work. The default is 0, or [`KEYED_BUFFER`] with
     /// [`by_key`](Dispatcher::by_key).
     ///
-    /// This is the back-pressure: at no time have more than `workers × (1 + buffer)` items been taken from the input whose
-    /// results were not yet given out.
+    /// This bound is the back-pressure: the dispatcher never holds more than `workers × (1 + buffer)` items that it has taken
+    /// from the input and whose results the caller has not taken yet.
     pub fn buffer(mut self, waiting: usize) -> Self {
         self.buffer = Some(waiting);
         self
     }
 
-    /// A stream gives its results in the order of the items. A slow item holds back the results of those after it, and
-    /// once as many as [`buffer`](Dispatcher::buffer) allows are held back, no new item is started.
+    /// Yields the results of a stream in the order of the items. A slow item delays the results of the items after it, and no
+    /// new item starts once [`buffer`](Dispatcher::buffer) results wait.
     ///
-    /// The results of [`run`](Dispatcher::run) are in order anyway.
+    /// The results of [`run`](Dispatcher::run) are always in order.
     pub fn in_order(mut self) -> Self {
         self.in_order = true;
         self
     }
 
-    /// Items of one key run one after another, in their order: every key has its worker.
+    /// Assigns every key to one worker, so that items with the same key run one after another and in their order.
     pub fn by_key<K: Hash>(mut self, key: impl Fn(&T) -> K + Send + 'a) -> Self {
         self.share = Share::ByKey(Box::new(move |item| {
             let mut hasher = DefaultHasher::new();
@@ -117,26 +118,27 @@ impl<'a, T, W> Dispatcher<'a, T, W> {
         self
     }
 
-    /// An item goes to the worker with the fewest items, instead of to the next in turn that has room. Makes a difference
-    /// only where items may wait for a worker: see [`buffer`](Dispatcher::buffer).
+    /// Assigns each item to the worker with the fewest items, instead of to the next worker in turn that has room. This makes
+    /// a difference only with a [`buffer`](Dispatcher::buffer).
     pub fn least_busy(mut self) -> Self {
         self.share = Share::LeastBusy;
         self
     }
 
-    /// Is told after each item how many are done, and of how many if that is known. Runs in the task that waits.
+    /// Calls `progress` after each item with the number of finished items and the total, if the total is known. The call
+    /// happens in the task that awaits the results.
     pub fn progress(mut self, progress: impl FnMut(usize, Option<usize>) + Send + 'a) -> Self {
         self.progress = Some(Box::new(progress));
         self
     }
 
-    /// Works on all items and gives a result for each, in the order of the items.
+    /// Runs the handler for all items and returns a result for each, in the order of the items.
     ///
-    /// Nothing happens before it is awaited. Dropped before its end, it cancels what is under way.
+    /// Nothing happens before the future is awaited. Dropping it cancels the items in progress.
     pub async fn run<I>(mut self, items: I) -> Vec<Result<W::Output, TaskError<W::Error>>>
     where
         I: IntoIterator<Item = T>,
-        W: Work<T>,
+        W: Workers<T>,
     {
         // Each result goes to its place, so holding some back for others would only cost room.
         self.in_order = false;
@@ -156,27 +158,27 @@ impl<'a, T, W> Dispatcher<'a, T, W> {
         places.into_iter().map(|result| result.expect("every item has ended")).collect()
     }
 
-    /// Works on the items as fast as the results are taken, and gives each result when it is there.
+    /// Runs the handler as fast as the caller takes results, and yields each result when it is ready.
     ///
-    /// Dropping the stream cancels what is under way.
-    pub fn stream<I>(self, items: I) -> Results<'a, Items<I::IntoIter>, T, W>
+    /// Dropping the stream cancels the items in progress.
+    pub fn stream<I>(self, items: I) -> ResultStream<'a, ItemStream<I::IntoIter>, T, W>
     where
         I: IntoIterator<Item = T>,
-        W: Work<T>,
+        W: Workers<T>,
     {
-        self.stream_of(Items(items.into_iter()))
+        self.stream_of(ItemStream(items.into_iter()))
     }
 
-    /// The same over a stream of items.
-    pub fn stream_of<S>(self, items: S) -> Results<'a, S, T, W>
+    /// Works like [`stream`](Dispatcher::stream) with a stream of items as input.
+    pub fn stream_of<S>(self, items: S) -> ResultStream<'a, S, T, W>
     where
         S: Stream<Item = T>,
-        W: Work<T>,
+        W: Workers<T>,
     {
         let by_key = matches!(self.share, Share::ByKey(_));
         let buffer = self.buffer.unwrap_or(if by_key { KEYED_BUFFER } else { 0 });
         let rules = Rules { workers: self.workers.unwrap_or_else(cpus), buffer, in_order: self.in_order };
-        Results::new(items, self.work, rules, self.share, self.progress)
+        ResultStream::new(items, self.work, rules, self.share, self.progress)
     }
 }
 

@@ -7,8 +7,8 @@ mod config;
 mod pool;
 mod results;
 mod wake;
-mod work;
+mod workers;
 
 pub use config::{Dispatcher, KEYED_BUFFER, WORKERS_MAX};
-pub use results::{Finished, Items, Results};
-pub use work::{InPlace, OnTasks, Work};
+pub use results::{ItemResult, ItemStream, ResultStream};
+pub use workers::{InlineWorkers, TaskWorkers, Workers};

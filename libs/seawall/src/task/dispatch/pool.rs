@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::bits::Bits;
 use super::config::Share;
 use super::wake::Wakeups;
-use super::work::Work;
+use super::workers::Workers;
 use crate::task::{Panic, TaskError, panic};
 
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +18,13 @@ pub(super) struct Rules {
     pub(super) in_order: bool,
 }
 
-pub(super) type Outcome<T, W> = Result<<W as Work<T>>::Output, TaskError<<W as Work<T>>::Error>>;
+pub(super) type Outcome<T, W> = Result<<W as Workers<T>>::Output, TaskError<<W as Workers<T>>::Error>>;
 
 /// An item by its number, and how it ended.
 pub(super) type Ended<T, W> = (usize, Outcome<T, W>);
 
 /// The workers of one run. They are polled in place; what runs on a task of its own is waited for in place.
-pub(super) struct Pool<'a, T, W: Work<T>> {
+pub(super) struct Pool<'a, T, W: Workers<T>> {
     work: W,
     rules: Rules,
     share: Share<'a, T>,
@@ -64,7 +64,7 @@ impl<T, F> Worker<T, F> {
     }
 }
 
-impl<'a, T, W: Work<T>> Pool<'a, T, W> {
+impl<'a, T, W: Workers<T>> Pool<'a, T, W> {
     pub(super) fn new(work: W, rules: Rules, share: Share<'a, T>) -> Self {
         Pool {
             work,
@@ -238,6 +238,6 @@ impl<'a, T, W: Work<T>> Pool<'a, T, W> {
 }
 
 #[inline]
-fn outcome<T, W: Work<T>>(polled: Poll<Result<Outcome<T, W>, Panic>>) -> Poll<Outcome<T, W>> {
+fn outcome<T, W: Workers<T>>(polled: Poll<Result<Outcome<T, W>, Panic>>) -> Poll<Outcome<T, W>> {
     polled.map(|caught| caught.unwrap_or_else(|panic| Err(TaskError::Panicked(panic))))
 }

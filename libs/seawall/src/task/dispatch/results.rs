@@ -1,4 +1,4 @@
-//! The results as a stream.
+//! The results of a dispatcher as a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,25 +9,26 @@ use tokio::task::coop;
 
 use super::config::{Progress, Share};
 use super::pool::{Pool, Rules};
-use super::work::Work;
+use super::workers::Workers;
 use crate::task::TaskError;
 
-/// One item that has ended.
+/// The result of one item in a [`ResultStream`].
 #[derive(Clone, Debug)]
-pub struct Finished<R, E> {
-    /// Which item it was: the first one that was taken from the input is 0.
+#[non_exhaustive]
+pub struct ItemResult<R, E> {
+    /// The position of the item in the input, from 0.
     pub index: usize,
-    /// How it ended.
+    /// The result of the handler.
     pub result: Result<R, TaskError<E>>,
 }
 
 pin_project! {
-    /// The results of a [`Dispatcher`](super::Dispatcher), as they come.
+    /// The results of a [`Dispatcher`](super::Dispatcher) as a [`Stream`].
     ///
-    /// It is a [`Stream`], and has [`next`](Results::next) for those who need no more. Nothing is taken from the input and
-    /// nothing goes on while nobody asks for results. Dropping it cancels what is under way.
-    #[must_use = "nothing is worked on until results are asked for"]
-    pub struct Results<'a, S, T, W: Work<T>> {
+    /// [`next`](ResultStream::next) takes results without a crate for streams. The dispatcher takes no items and makes no progress
+    /// while the caller asks for no results. Dropping the stream cancels the items in progress.
+    #[must_use = "a stream does nothing until it is polled"]
+    pub struct ResultStream<'a, S, T, W: Workers<T>> {
         #[pin]
         input: S,
         input_ended: bool,
@@ -43,10 +44,10 @@ const ROUNDS_MAX: usize = 2;
 /// as the item.
 const RESULTS_PER_TURN: usize = 16;
 
-impl<'a, S, T, W> Results<'a, S, T, W>
+impl<'a, S, T, W> ResultStream<'a, S, T, W>
 where
     S: Stream<Item = T>,
-    W: Work<T>,
+    W: Workers<T>,
 {
     pub(super) fn new(
         input: S,
@@ -55,11 +56,11 @@ where
         share: Share<'a, T>,
         progress: Option<Progress<'a>>,
     ) -> Self {
-        Results { input, input_ended: false, pool: Pool::new(work, rules, share), progress }
+        ResultStream { input, input_ended: false, pool: Pool::new(work, rules, share), progress }
     }
 
-    /// The next result; `None` after the last one.
-    pub async fn next(&mut self) -> Option<Finished<W::Output, W::Error>>
+    /// Returns the next result, or `None` after the last one.
+    pub async fn next(&mut self) -> Option<ItemResult<W::Output, W::Error>>
     where
         Self: Unpin,
     {
@@ -72,12 +73,12 @@ where
     }
 }
 
-impl<S, T, W> Stream for Results<'_, S, T, W>
+impl<S, T, W> Stream for ResultStream<'_, S, T, W>
 where
     S: Stream<Item = T>,
-    W: Work<T>,
+    W: Workers<T>,
 {
-    type Item = Finished<W::Output, W::Error>;
+    type Item = ItemResult<W::Output, W::Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
@@ -98,7 +99,7 @@ where
                 if let Some(progress) = this.progress {
                     progress(this.pool.given(), total(this.pool.taken(), *this.input_ended, &this.input));
                 }
-                return Poll::Ready(Some(Finished { index, result }));
+                return Poll::Ready(Some(ItemResult { index, result }));
             }
             if *this.input_ended && this.pool.taken() == this.pool.given() {
                 return Poll::Ready(None);
@@ -130,14 +131,14 @@ fn total(taken: usize, ended: bool, input: &impl Stream) -> Option<usize> {
     }
 }
 
-/// The items of an iterator as a stream that never waits.
+/// The items of an iterator as a stream that never waits. [`Dispatcher::stream`](super::Dispatcher::stream) uses it.
 #[derive(Clone, Debug)]
-pub struct Items<I>(pub(super) I);
+pub struct ItemStream<I>(pub(super) I);
 
 // It hands out what the iterator gives, and pins nothing.
-impl<I> Unpin for Items<I> {}
+impl<I> Unpin for ItemStream<I> {}
 
-impl<I: Iterator> Stream for Items<I> {
+impl<I: Iterator> Stream for ItemStream<I> {
     type Item = I::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<I::Item>> {

@@ -1,11 +1,11 @@
-//! What a group says when one of its tasks has failed.
+//! The error of a group.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::task::TaskError;
 
-/// The first failure of a [`Group`](super::Group): which task, and how.
+/// The first failure of a [`Group`](super::Group), with the name of its task.
 #[derive(Clone, Debug)]
 pub struct GroupError<E> {
     pub(super) task: Cow<'static, str>,
@@ -13,19 +13,19 @@ pub struct GroupError<E> {
 }
 
 impl<E> GroupError<E> {
-    /// The name of the task.
+    /// Returns the name of the task that failed.
     #[must_use]
     pub fn task(&self) -> &str {
         &self.task
     }
 
-    /// How it failed.
+    /// Returns the error of the task.
     #[must_use]
     pub fn cause(&self) -> &TaskError<E> {
         &self.cause
     }
 
-    /// How it failed, for keeps.
+    /// Returns the error of the task by value.
     #[must_use]
     pub fn into_cause(self) -> TaskError<E> {
         self.cause

@@ -1,4 +1,4 @@
-//! A few tasks that are started and awaited together.
+//! A few tasks that start together and are awaited together.
 #![doc = ""]
 #![doc = include_str!("../../../docs/group.md")]
 

@@ -14,7 +14,7 @@ use crate::task::error::flatten;
 use crate::task::panic::Caught;
 use crate::task::{Panic, TaskError, in_caller_span};
 
-/// A few tasks that are started and awaited together.
+/// A few tasks that start together and are awaited together.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -28,8 +28,8 @@ use crate::task::{Panic, TaskError, in_caller_span};
 /// # }
 /// ```
 ///
-/// The tasks are tokio's, and run from the moment they are spawned. None outlives the group: whoever drops it, or the
-/// future that waits for it, cancels them all.
+/// The tasks are tokio tasks and run from the moment they are spawned. None of them outlives the group: a caller that drops
+/// the group, or the future that waits for it, cancels all tasks.
 pub struct Group<T, E> {
     running: JoinSet<(usize, Result<T, TaskError<E>>)>,
     /// By the order of `spawn`.
@@ -53,36 +53,36 @@ impl<T, E> Default for Group<T, E> {
 }
 
 impl<T, E> Group<T, E> {
-    /// A group without tasks.
+    /// Creates a group without tasks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The first failure cancels all other tasks, at once; what is spawned after it is never started.
+    /// Lets the first failure cancel all other tasks at once. A task that is spawned after the failure never starts.
     ///
-    /// Without it all tasks run to their end, and the first failure is returned then.
+    /// By default all tasks run to their end, and the group returns the first failure then.
     #[must_use]
     pub fn cancel_on_error(self) -> Self {
         self.shared.cancel_on_error.store(true, Ordering::Release);
         self
     }
 
-    /// Is told of every panic with the name of its task, in that task and at once, for instance to call somebody. The
-    /// first one that is set stays.
+    /// Calls `callback` for every panic, with the name of the task, inside that task and at once. Only the first callback that
+    /// is set counts.
     #[must_use]
     pub fn on_panic(self, callback: impl Fn(&str, &Panic) + Send + Sync + 'static) -> Self {
         let _ = self.shared.on_panic.set(Box::new(callback));
         self
     }
 
-    /// How many tasks were spawned.
+    /// Returns the number of tasks that were spawned.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Whether none was.
+    /// Returns true if no task was spawned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
@@ -90,10 +90,10 @@ impl<T, E> Group<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
-    /// Starts a task. The name is for the error and the log.
+    /// Starts a task. Errors and log lines contain its name.
     ///
     /// # Panics
-    /// If there is no tokio runtime around.
+    /// Panics outside of a tokio runtime.
     pub fn spawn<F>(&mut self, name: impl Into<Cow<'static, str>>, task: F)
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -123,17 +123,17 @@ impl<T: Send + 'static, E: Send + 'static> Group<T, E> {
         }
     }
 
-    /// Waits for all tasks, and gives their results in the order in which they were spawned, each with its name. Those
-    /// that a failure has cancelled are [`Cancelled`](TaskError::Cancelled).
+    /// Waits for all tasks and returns the name and the result of each, in the order of `spawn`. A task that a failure has
+    /// cancelled is [`Cancelled`](TaskError::Cancelled).
     pub async fn results(mut self) -> Vec<(Cow<'static, str>, Result<T, TaskError<E>>)> {
         let (results, _) = self.join().await;
         self.tasks.into_iter().map(|task| task.name).zip(results).collect()
     }
 
-    /// Waits for all tasks, and gives their values in the order in which they were spawned, or the first failure.
+    /// Waits for all tasks and returns their values in the order of `spawn`.
     ///
     /// # Errors
-    /// The first failure, in the order of time.
+    /// Returns the failure that happened first.
     pub async fn values(mut self) -> Result<Vec<T>, GroupError<E>> {
         let (mut results, first) = self.join().await;
         match first {
@@ -178,7 +178,7 @@ impl<E: Send + 'static> Group<(), E> {
     /// Waits for all tasks.
     ///
     /// # Errors
-    /// The first failure, in the order of time.
+    /// Returns the failure that happened first.
     pub async fn wait(self) -> Result<(), GroupError<E>> {
         self.values().await.map(drop)
     }

@@ -15,16 +15,16 @@ pub(super) fn phase(phase: Phase) {
 
 #[cfg(feature = "tracing")]
 pub(super) fn part(part: &PartReport) {
-    use super::report::Ending;
+    use super::report::PartOutcome;
 
     let (name, duration) = (part.name.as_ref(), part.took);
-    match &part.ending {
-        Ending::Finished => {
+    match &part.outcome {
+        PartOutcome::Finished => {
             tracing::info!(target: "seawall", phase = %part.phase, ?duration, "[shutdown][{name}] Success.");
         }
-        ending => {
+        outcome => {
             tracing::warn!(
-                target: "seawall", phase = %part.phase, ?duration, cause = %ending, "[shutdown][{name}] Failed!"
+                target: "seawall", phase = %part.phase, ?duration, cause = %outcome, "[shutdown][{name}] Failed!"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What is stopped: closures that close something, loops that hold a token, work that is counted.
+//! The parts that a shutdown stops: closures, loops that hold a token, and work that is counted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,50 +10,59 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Notify, watch};
 
 use super::phase::{Phase, Stage};
-use super::report::Ending;
+use super::report::PartOutcome;
 use crate::task::panic::Caught;
 
-/// What a closure that closes something may return: nothing, or a result whose error goes into the report.
-pub trait Outcome {
-    /// What went wrong, in words.
+/// The return type of a closure for [`Shutdown::on`](super::Shutdown::on): `()`, or a `Result` whose error goes into the
+/// report.
+///
+/// This trait is sealed: convert other types into a `Result`.
+pub trait CloseResult: sealed::Sealed {
+    /// Returns the text of the error, if there is one.
     fn failure(self) -> Option<String>;
 }
 
-impl Outcome for () {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for () {}
+    impl<T, E: std::fmt::Display> Sealed for Result<T, E> {}
+}
+
+impl CloseResult for () {
     fn failure(self) -> Option<String> {
         None
     }
 }
 
-impl<T, E: fmt::Display> Outcome for Result<T, E> {
+impl<T, E: fmt::Display> CloseResult for Result<T, E> {
     fn failure(self) -> Option<String> {
         // Errors that know their causes tell all of them this way.
         self.err().map(|error| format!("{error:#}"))
     }
 }
 
-/// Whether the process wants new work: what a readiness probe answers. Clones show the same.
+/// The answer for a readiness probe: whether the process accepts new work. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Readiness(pub(super) watch::Receiver<Stage>);
 
 impl Readiness {
-    /// True until the shutdown begins.
+    /// Returns true until the shutdown begins.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         *self.0.borrow() == Stage::Running
     }
 
-    /// Completes when the shutdown begins.
+    /// Waits until the shutdown begins.
     pub async fn gone(&self) {
         reached(self.0.clone(), Stage::NotReady).await;
     }
 }
 
-/// Held by a part that runs by itself, such as a poller: it says when to stop, and dropping it says that it has.
+/// Tells a part that runs by itself, such as a poller, when to stop. The part drops the token when it has stopped.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// use seawall::task::shutdown::{Phase, Shutdown};
+/// use seawall::task::{Phase, Shutdown};
 ///
 /// let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);
 /// let token = shutdown.token(Phase::Pollers, "outbox poller");
@@ -70,27 +79,27 @@ impl Readiness {
 /// # async fn poll_once() { tokio::task::yield_now().await }
 /// ```
 #[derive(Debug)]
-#[must_use = "dropping it says that the part has stopped"]
-pub struct Token {
+#[must_use = "dropping the token reports that the part has stopped"]
+pub struct ShutdownToken {
     pub(super) held: Arc<Held>,
     pub(super) phase: Phase,
     pub(super) stage: watch::Receiver<Stage>,
 }
 
-impl Token {
-    /// Completes when this part is to stop. May be asked again and again.
+impl ShutdownToken {
+    /// Waits until this part must stop. It may be called any number of times.
     pub async fn stopping(&self) {
         reached(self.stage.clone(), Stage::Stopping(self.phase)).await;
     }
 
-    /// Whether this part is to stop.
+    /// Returns true if this part must stop.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         *self.stage.borrow() >= Stage::Stopping(self.phase)
     }
 }
 
-impl Drop for Token {
+impl Drop for ShutdownToken {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.held.panicked.store(true, Ordering::Release);
@@ -99,45 +108,45 @@ impl Drop for Token {
     }
 }
 
-/// Counts work that is under way, such as requests. Clones count together.
+/// Counts work in progress, such as requests. Clones share one count.
 #[derive(Clone, Debug)]
-pub struct Tracker {
+pub struct WorkTracker {
     pub(super) held: Arc<Held>,
     pub(super) phase: Phase,
     pub(super) stage: watch::Receiver<Stage>,
 }
 
-impl Tracker {
-    /// One more is under way, until what this returns is dropped.
-    pub fn enter(&self) -> InFlight {
+impl WorkTracker {
+    /// Counts one more piece of work, until the returned value is dropped.
+    pub fn enter(&self) -> TrackedWork {
         self.held.count.fetch_add(1, Ordering::AcqRel);
-        InFlight(Arc::clone(&self.held))
+        TrackedWork(Arc::clone(&self.held))
     }
 
-    /// How many are under way.
+    /// Returns the number of pieces of work in progress.
     #[must_use]
     pub fn count(&self) -> usize {
         self.held.count()
     }
 
-    /// Completes when the shutdown begins to wait for what is under way: a connection that is kept open may close.
+    /// Waits until the shutdown starts to wait for work in progress. A server may close idle connections then.
     pub async fn stopping(&self) {
         reached(self.stage.clone(), Stage::Stopping(self.phase)).await;
     }
 
-    /// Whether it waits for what is under way.
+    /// Returns true if the shutdown waits for work in progress.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         *self.stage.borrow() >= Stage::Stopping(self.phase)
     }
 }
 
-/// One piece of work that is under way; see [`Tracker::enter`].
+/// One piece of work in progress; [`WorkTracker::enter`] creates it.
 #[derive(Debug)]
-#[must_use = "dropping it says that the work is done"]
-pub struct InFlight(Arc<Held>);
+#[must_use = "dropping it reports that the work is done"]
+pub struct TrackedWork(Arc<Held>);
 
-impl Drop for InFlight {
+impl Drop for TrackedWork {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -202,22 +211,22 @@ pub(super) type Close = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Option<S
 
 impl Kind {
     /// Completes when the part has stopped.
-    pub(super) async fn stop(self) -> Ending {
+    pub(super) async fn stop(self) -> PartOutcome {
         match self {
             // Called within the future, so that a panic of the closure itself is caught too.
             Kind::Close(close) => match Caught::new(async { close().await }).await {
-                Ok(None) => Ending::Finished,
-                Ok(Some(error)) => Ending::Failed(error),
-                Err(panic) => Ending::Panicked(Some(panic)),
+                Ok(None) => PartOutcome::Finished,
+                Ok(Some(error)) => PartOutcome::Failed(error),
+                Err(panic) => PartOutcome::Panicked(Some(panic)),
             },
             Kind::Token(held) => {
                 held.until_empty().await;
                 let panicked = held.panicked.load(Ordering::Acquire);
-                if panicked { Ending::Panicked(None) } else { Ending::Finished }
+                if panicked { PartOutcome::Panicked(None) } else { PartOutcome::Finished }
             }
             Kind::Tracker(held) => {
                 held.until_empty().await;
-                Ending::Finished
+                PartOutcome::Finished
             }
         }
     }

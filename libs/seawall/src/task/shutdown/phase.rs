@@ -5,33 +5,34 @@ use std::time::Duration;
 
 use crate::clock::secs;
 
-/// How long a process that says "not ready" goes on as before, if nothing else is said: so long load balancers may take
-/// to hear of it and to send nothing more.
+/// The default time between "not ready" and the first phase. Load balancers need it to notice the change and to send no more
+/// requests.
 pub const DELAY: Duration = secs(5);
 
-/// The phases of a shutdown, in their order: what needs others stops before them.
+/// A phase of a shutdown. The phases run in this order, so that a part stops before the parts that it needs.
 ///
-/// Delay and limits come to 29 seconds in all, so that the report is written before Kubernetes, which waits for 30 unless
-/// told otherwise, ends the process.
+/// The default delay and limits add up to 29 seconds, so that the report is written before Kubernetes kills the process,
+/// which it does after 30 seconds by default.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Phase {
-    /// Listeners: no new work comes in. 2 s.
+    /// Listeners stop, so that no new work comes in. The default limit is 2 s.
     Accepting,
-    /// Work that came in before is finished. 10 s.
+    /// Work in progress finishes. The default limit is 10 s.
     InFlight,
-    /// Loops that fetch work: outbox pollers, consumers, schedulers. 4 s.
+    /// Loops that fetch work stop: outbox pollers, consumers, schedulers. The default limit is 4 s.
     Pollers,
-    /// Loops that watch: timeouts of sagas, leases, health. 2 s.
+    /// Loops that watch stop: saga timeouts, leases, health checks. The default limit is 2 s.
     Monitors,
-    /// Connections to message brokers. 3 s.
+    /// Connections to message brokers close. The default limit is 3 s.
     Brokers,
-    /// Connections to databases and caches. 3 s.
+    /// Connections to databases and caches close. The default limit is 3 s.
     Databases,
 }
 
 impl Phase {
-    /// All of them, in their order.
-    pub const ALL: [Phase; 6] = [
+    /// All phases in their order.
+    pub const ALL: &'static [Phase] = &[
         Phase::Accepting,
         Phase::InFlight,
         Phase::Pollers,
@@ -40,7 +41,7 @@ impl Phase {
         Phase::Databases,
     ];
 
-    /// How long it may take, if nothing else is said.
+    /// Returns the default time limit of the phase.
     #[must_use]
     pub const fn limit(self) -> Duration {
         match self {
@@ -81,7 +82,7 @@ mod tests {
     /// TSK-6: what the defaults come to is known, and less than what orchestrators wait.
     #[test]
     fn tsk_6_the_defaults_end_before_kubernetes_ends_the_process() {
-        assert!(DELAY + Phase::ALL.map(Phase::limit).iter().sum::<Duration>() < secs(30));
+        assert!(DELAY + Phase::ALL.iter().map(|phase| phase.limit()).sum::<Duration>() < secs(30));
         assert!(Phase::ALL.is_sorted());
         assert!(Stage::Running < Stage::NotReady && Stage::NotReady < Stage::Stopping(Phase::Accepting));
         assert!(Stage::Stopping(Phase::Pollers) < Stage::Stopping(Phase::Monitors));

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::log;
-use super::part::{Held, Kind, Outcome, Part, Readiness, Token, Tracker};
+use super::part::{CloseResult, Held, Kind, Part, Readiness, ShutdownToken, WorkTracker};
 use super::phase::{DELAY, Phase, Stage};
-use super::report::{Ending, PartReport, Report};
+use super::report::{PartOutcome, PartReport, ShutdownReport};
 use crate::clock::{Clock, Tick};
 use crate::guard::Timer;
 
@@ -22,7 +22,7 @@ use crate::guard::Timer;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// use seawall::secs;
-/// use seawall::task::shutdown::{Phase, Shutdown};
+/// use seawall::task::{Phase, Shutdown};
 ///
 /// let mut shutdown = Shutdown::new().delay(secs(0)).limit(Phase::InFlight, secs(20));
 /// let requests = shutdown.tracker(Phase::InFlight, "requests");
@@ -33,11 +33,11 @@ use crate::guard::Timer;
 ///
 /// let report = shutdown.run().await;
 /// assert_eq!(report.exit_code(), 1);
-/// assert_eq!(report.unfinished().next().unwrap().ending.to_string(), "failed (connection lost)");
+/// assert_eq!(report.unfinished().next().unwrap().outcome.to_string(), "failed (connection lost)");
 /// # }
 /// # async fn close_pool() -> Result<(), &'static str> { Err("connection lost") }
 /// ```
-#[must_use = "nothing stops until it is run"]
+#[must_use = "nothing stops until the shutdown runs"]
 pub struct Shutdown {
     delay: Duration,
     limits: [Duration; Phase::ALL.len()],
@@ -50,7 +50,7 @@ impl Default for Shutdown {
     fn default() -> Self {
         Shutdown {
             delay: DELAY,
-            limits: Phase::ALL.map(Phase::limit),
+            limits: std::array::from_fn(|index| Phase::ALL[index].limit()),
             clock: Clock::default(),
             parts: Vec::new(),
             stage: watch::Sender::new(Stage::Running),
@@ -59,48 +59,48 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// One with the default limits and without parts.
+    /// Creates a shutdown with the default limits and without parts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How long to go on as before after readiness is gone, for load balancers; [`DELAY`] by default. Zero where there are
-    /// none.
+    /// Sets the time between "not ready" and the first phase; [`DELAY`] by default. Use zero where there is no load balancer.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// How long a phase may take; [`Phase::limit`] by default. What has not finished by then is given up.
+    /// Sets the time limit of a phase; [`Phase::limit`] by default. The shutdown gives up parts that have not finished by then.
     pub fn limit(mut self, phase: Phase, limit: Duration) -> Self {
         self.limits[phase as usize] = limit;
         self
     }
 
-    /// The clock that limits are measured by.
+    /// Sets the clock that measures the limits.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How long a shutdown takes at most: the delay and all limits. Give the orchestrator a second more.
+    /// Returns the maximum duration of the shutdown: the delay and all limits. Configure the orchestrator to wait one second
+    /// longer.
     #[must_use]
-    pub fn at_most(&self) -> Duration {
+    pub fn max_duration(&self) -> Duration {
         self.limits.iter().fold(self.delay, |sum, limit| sum.saturating_add(*limit))
     }
 
-    /// What a readiness probe asks.
+    /// Returns the state for a readiness probe.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         Readiness(self.stage.subscribe())
     }
 
-    /// Adds a part that is closed in this phase. All parts of a phase are closed at the same time, each in a task of its
-    /// own; one that has not finished in time is dropped.
+    /// Adds a closure that closes a part in this phase. The parts of a phase close at the same time, each in a task of its own.
+    /// The shutdown drops a closure that does not finish in time.
     pub fn on<C, F>(&mut self, phase: Phase, name: impl Into<Cow<'static, str>>, close: C)
     where
         C: FnOnce() -> F + Send + 'static,
-        F: Future<Output: Outcome> + Send + 'static,
+        F: Future<Output: CloseResult> + Send + 'static,
     {
         let close = move || -> Pin<Box<dyn Future<Output = Option<String>> + Send>> {
             let closing = close();
@@ -109,51 +109,52 @@ impl Shutdown {
         self.parts.push(Part { phase, name: name.into(), kind: Kind::Close(Box::new(close)) });
     }
 
-    /// Adds a part that runs by itself, such as a poller: it is told to stop in this phase through the token, and has
-    /// stopped when the token is dropped.
-    pub fn token(&mut self, phase: Phase, name: impl Into<Cow<'static, str>>) -> Token {
+    /// Adds a part that runs by itself, such as a poller. The token tells it to stop in this phase. The part has stopped when
+    /// it drops the token.
+    pub fn token(&mut self, phase: Phase, name: impl Into<Cow<'static, str>>) -> ShutdownToken {
         let held = Held::by(1);
         self.parts.push(Part { phase, name: name.into(), kind: Kind::Token(held.clone()) });
-        Token { held, phase, stage: self.stage.subscribe() }
+        ShutdownToken { held, phase, stage: self.stage.subscribe() }
     }
 
-    /// Adds a count of what is under way, such as requests; this phase, mostly [`Phase::InFlight`], waits until it is zero.
-    pub fn tracker(&mut self, phase: Phase, name: impl Into<Cow<'static, str>>) -> Tracker {
+    /// Adds a counter of work in progress, such as requests. This phase, usually [`Phase::InFlight`], waits until the count is
+    /// zero.
+    pub fn tracker(&mut self, phase: Phase, name: impl Into<Cow<'static, str>>) -> WorkTracker {
         let held = Held::by(0);
         self.parts.push(Part { phase, name: name.into(), kind: Kind::Tracker(held.clone()) });
-        Tracker { held, phase, stage: self.stage.subscribe() }
+        WorkTracker { held, phase, stage: self.stage.subscribe() }
     }
 
-    /// Waits for SIGTERM or SIGINT (Ctrl-C), and then stops everything. A second signal ends it at once.
+    /// Waits for SIGTERM or SIGINT (Ctrl-C) and then stops all parts. A second signal ends the shutdown at once.
     ///
-    /// It listens from its first poll on. A signal that comes earlier ends the process, as it would without this.
+    /// It listens from its first poll on. A signal before that kills the process, as it would without this call.
     ///
-    /// Afterwards the process still takes no notice of these signals, so end it:
-    /// `std::process::exit(report.exit_code().into())`. That waits for nobody, while returning from `main` waits for
-    /// blocking code that still runs.
+    /// Afterwards the process still ignores these signals, so end it with
+    /// `std::process::exit(report.exit_code().into())`. That call does not wait for blocking code, while returning from `main`
+    /// does.
     ///
     /// # Errors
-    /// If the operating system does not let us listen for signals; nothing was stopped then.
+    /// Fails if the operating system refuses to listen for signals. No part was stopped then.
     #[cfg(feature = "signal")]
-    pub async fn until_signal(self) -> std::io::Result<Report> {
+    pub async fn until_signal(self) -> std::io::Result<ShutdownReport> {
         let mut signals = super::Signals::listen()?;
         signals.next().await;
         Ok(self.run_until(async { _ = signals.next().await }).await)
     }
 
-    /// Stops everything, now.
-    pub async fn run(self) -> Report {
+    /// Stops all parts, starting now.
+    pub async fn run(self) -> ShutdownReport {
         self.run_until(pending()).await
     }
 
-    /// Stops everything, now, and ends at once when `force` completes: what is under way is dropped, what has not begun
-    /// never does, and the report says so.
+    /// Stops all parts, starting now, and ends at once when `force` completes. It then drops the parts in progress, never starts
+    /// the others, and the report names both.
     ///
-    /// Dropped halfway, it drops what is being closed, and the phases to come never begin.
+    /// Dropping the future drops the parts that are closing, and the phases after the current one never begin.
     ///
     /// # Panics
-    /// If there is no tokio runtime around.
-    pub async fn run_until(self, force: impl Future<Output = ()>) -> Report {
+    /// Panics outside of a tokio runtime.
+    pub async fn run_until(self, force: impl Future<Output = ()>) -> ShutdownReport {
         let Shutdown { delay, limits, clock, mut parts, stage } = self;
         let mut force = pin!(force);
         let began = clock.precise();
@@ -162,7 +163,7 @@ impl Shutdown {
         let mut forced = wait(&clock, began + delay, force.as_mut(), |_| Poll::Pending).await == Wait::Forced;
 
         let mut reports = Vec::with_capacity(parts.len());
-        for (phase, limit) in Phase::ALL.into_iter().zip(limits) {
+        for (&phase, limit) in Phase::ALL.iter().zip(limits) {
             let here: Vec<_> = parts.extract_if(.., |part| part.phase == phase).collect();
             let from = reports.len();
             if forced {
@@ -175,7 +176,7 @@ impl Shutdown {
             reports[from..].iter().for_each(log::part);
         }
         stage.send_replace(Stage::Over);
-        Report { parts: reports, took: clock.precise().since(began), forced }
+        ShutdownReport { parts: reports, took: clock.precise().since(began), forced }
     }
 }
 
@@ -195,7 +196,7 @@ async fn stop(
     let mut tasks = JoinSet::new();
     for (index, Part { name, kind, .. }) in parts.into_iter().enumerate() {
         counts.push(kind.counted());
-        reports.push(PartReport { phase, name, ending: Ending::CutShort, took: Duration::ZERO });
+        reports.push(PartReport { phase, name, outcome: PartOutcome::CutShort, took: Duration::ZERO });
         tasks.spawn(async move { (index, kind.stop().await) });
     }
     let mut open = vec![true; counts.len()];
@@ -203,10 +204,10 @@ async fn stop(
         while let Poll::Ready(joined) = tasks.poll_join_next(cx) {
             let Some(joined) = joined else { return Poll::Ready(()) };
             // A task that was cancelled, because the runtime ends, leaves its part cut short.
-            if let Ok((index, ending)) = joined {
+            if let Ok((index, outcome)) = joined {
                 open[index] = false;
                 let report = &mut reports[from + index];
-                (report.ending, report.took) = (ending, clock.precise().since(began));
+                (report.outcome, report.took) = (outcome, clock.precise().since(began));
             }
         }
         Poll::Pending
@@ -216,7 +217,8 @@ async fn stop(
         for (index, report) in reports[from..].iter_mut().enumerate().filter(|(index, _)| open[*index]) {
             report.took = clock.precise().since(began);
             if ended == Wait::OutOfTime {
-                report.ending = Ending::OutOfTime { left: counts[index].as_ref().map(|held| held.count()) };
+                report.outcome =
+                    PartOutcome::OutOfTime { left: counts[index].as_ref().map(|held| held.count()) };
             }
         }
     }
@@ -224,7 +226,7 @@ async fn stop(
 }
 
 fn not_started(phase: Phase, part: Part) -> PartReport {
-    PartReport { phase, name: part.name, ending: Ending::NotStarted, took: Duration::ZERO }
+    PartReport { phase, name: part.name, outcome: PartOutcome::NotStarted, took: Duration::ZERO }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! What a shutdown has to say at its end.
+//! The report of a shutdown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,87 +7,88 @@ use std::time::Duration;
 use super::phase::Phase;
 use crate::task::Panic;
 
-/// The exit code where every part has finished.
+/// The exit code if every part has finished.
 pub const EXIT_CLEAN: u8 = 0;
-/// The exit code where some part has failed, panicked or not finished in time.
+/// The exit code if a part has failed, panicked or not finished in time.
 pub const EXIT_UNFINISHED: u8 = 1;
-/// The exit code where a second signal has cut the shutdown short.
+/// The exit code if a second signal has cut the shutdown short.
 pub const EXIT_FORCED: u8 = 2;
 
-/// Which parts have stopped, how long each took, and which have not.
+/// The outcome of a shutdown: which parts have stopped, which have not, and how long each took.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ShutdownReport {
     pub(super) parts: Vec<PartReport>,
     pub(super) took: Duration,
     pub(super) forced: bool,
 }
 
-/// How one part has ended.
+/// The outcome of one part in a [`ShutdownReport`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PartReport {
-    /// When it was to stop.
+    /// The phase of the part.
     pub phase: Phase,
-    /// Which part it is.
+    /// The name of the part.
     pub name: Cow<'static, str>,
-    /// How it ended.
-    pub ending: Ending,
-    /// How long it took, from the beginning of its phase.
+    /// The outcome of the part.
+    pub outcome: PartOutcome,
+    /// The time from the beginning of the phase until the part ended.
     pub took: Duration,
 }
 
-/// How a part has ended.
+/// How a part of a shutdown ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Ending {
-    /// It has stopped.
+pub enum PartOutcome {
+    /// The part has stopped.
     Finished,
-    /// It has stopped with this error.
+    /// The part has stopped with this error.
     Failed(String),
-    /// It has panicked: while it was closed, which says with what, or earlier, in a task that held its token.
+    /// The part has panicked. The panic is known if it happened while the part closed, and unknown if it happened in a task that
+    /// held a token.
     Panicked(Option<Panic>),
-    /// The phase was over before it.
+    /// The part did not stop within the time limit of its phase.
     OutOfTime {
-        /// How many pieces of work were still under way, where they are counted.
+        /// The number of pieces of work that were still in progress, if the part counts them.
         left: Option<usize>,
     },
-    /// A second signal came before it had stopped.
+    /// A second signal came before the part had stopped.
     CutShort,
-    /// A second signal came before its phase.
+    /// A second signal came before the phase of the part.
     NotStarted,
 }
 
-impl Report {
-    /// All parts, in the order in which they were to stop.
+impl ShutdownReport {
+    /// Returns all parts in the order of their phases.
     #[must_use]
     pub fn parts(&self) -> &[PartReport] {
         &self.parts
     }
 
-    /// Those that have not stopped as they should.
+    /// Returns the parts that have failed, panicked or not stopped.
     pub fn unfinished(&self) -> impl Iterator<Item = &PartReport> {
-        self.parts.iter().filter(|part| !matches!(part.ending, Ending::Finished))
+        self.parts.iter().filter(|part| !matches!(part.outcome, PartOutcome::Finished))
     }
 
-    /// How long it took, from "not ready" to the end.
+    /// Returns the duration of the shutdown, from "not ready" to the end.
     #[must_use]
     pub fn took(&self) -> Duration {
         self.took
     }
 
-    /// Whether a second signal has cut it short.
+    /// Returns true if a second signal has cut the shutdown short.
     #[must_use]
     pub fn is_forced(&self) -> bool {
         self.forced
     }
 
-    /// Whether every part has finished.
+    /// Returns true if every part has finished.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         !self.forced && self.unfinished().next().is_none()
     }
 
-    /// What to give to [`std::process::exit`]: [`EXIT_CLEAN`], [`EXIT_UNFINISHED`] or [`EXIT_FORCED`].
+    /// Returns the exit code for [`std::process::exit`]: [`EXIT_CLEAN`], [`EXIT_UNFINISHED`] or [`EXIT_FORCED`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match (self.forced, self.is_clean()) {
@@ -98,16 +99,16 @@ impl Report {
     }
 }
 
-/// A line for the whole, and one for each part.
-impl fmt::Display for Report {
+/// Writes one line for the whole shutdown and one for each part.
+impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let finished = self.parts.len() - self.unfinished().count();
         let how = if self.forced { ", cut short by a second signal" } else { "" };
         write!(f, "shutdown: {finished} of {} parts finished in {:?}{how}", self.parts.len(), self.took)?;
         let width = self.parts.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
-        for PartReport { phase, name, ending, took } in &self.parts {
-            write!(f, "\n  {phase:9}  {name:width$}  {ending}")?;
-            if !matches!(ending, Ending::NotStarted) {
+        for PartReport { phase, name, outcome, took } in &self.parts {
+            write!(f, "\n  {phase:9}  {name:width$}  {outcome}")?;
+            if !matches!(outcome, PartOutcome::NotStarted) {
                 write!(f, " after {took:?}")?;
             }
         }
@@ -115,17 +116,17 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for PartOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ending::Finished => f.write_str("finished"),
-            Ending::Failed(error) => write!(f, "failed ({error})"),
-            Ending::Panicked(Some(panic)) => panic.fmt(f),
-            Ending::Panicked(None) => f.write_str("panicked"),
-            Ending::OutOfTime { left: Some(left) } => write!(f, "out of time, {left} under way,"),
-            Ending::OutOfTime { left: None } => f.write_str("out of time"),
-            Ending::CutShort => f.write_str("cut short"),
-            Ending::NotStarted => f.write_str("not started"),
+            PartOutcome::Finished => f.write_str("finished"),
+            PartOutcome::Failed(error) => write!(f, "failed ({error})"),
+            PartOutcome::Panicked(Some(panic)) => panic.fmt(f),
+            PartOutcome::Panicked(None) => f.write_str("panicked"),
+            PartOutcome::OutOfTime { left: Some(left) } => write!(f, "out of time, {left} under way,"),
+            PartOutcome::OutOfTime { left: None } => f.write_str("out of time"),
+            PartOutcome::CutShort => f.write_str("cut short"),
+            PartOutcome::NotStarted => f.write_str("not started"),
         }
     }
 }

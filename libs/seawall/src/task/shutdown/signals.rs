@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io;
 
-/// A signal that asks the process to end.
+/// A signal that asks the process to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Signal {
-    /// SIGTERM: from an orchestrator, or `kill`.
+    /// SIGTERM, which an orchestrator or `kill` sends.
     Terminate,
-    /// SIGINT: Ctrl-C.
+    /// SIGINT, which Ctrl-C sends.
     Interrupt,
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Listens for the signals that ask the process to end.
+/// Listens for the signals that ask the process to stop.
 ///
-/// From the first time on that anybody listens, these signals no longer end the process by themselves, also if nobody
-/// listens any more: that is how the operating system has it. So whoever listens has to end the process.
+/// Once a process has listened for these signals, they no longer kill it, even after the listener is dropped. The program must
+/// therefore end the process itself.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]
@@ -36,13 +36,13 @@ pub struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// If the operating system does not let us.
+    /// Fails if the operating system refuses.
     ///
     /// # Panics
-    /// If there is no tokio runtime around, or one without I/O.
+    /// Panics outside of a tokio runtime, or in one without I/O.
     pub fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
@@ -51,7 +51,7 @@ impl Signals {
         })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Signal {
         use std::task::Poll;
         std::future::poll_fn(|cx| {
@@ -66,15 +66,15 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// If the operating system does not let us.
+    /// Fails if the operating system refuses.
     pub fn listen() -> io::Result<Self> {
         Ok(Signals {})
     }
 
-    /// The next signal. Where there is no SIGTERM, this is Ctrl-C.
+    /// Waits for the next signal. On a system without SIGTERM, this is Ctrl-C.
     pub async fn next(&mut self) -> Signal {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

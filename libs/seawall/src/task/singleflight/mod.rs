@@ -1,17 +1,17 @@
-//! Callers with the same key share one execution.
+//! Callers with the same key share one execution of their work.
 #![doc = ""]
 #![doc = include_str!("../../../docs/singleflight.md")]
 
-pub(super) mod board;
-mod seat;
+mod flight;
+pub(super) mod registry;
 #[cfg(feature = "task")]
 mod shared;
 
-pub(crate) use seat::{Flight, Waiting};
+pub(crate) use flight::{Flight, Waiting};
 #[cfg(feature = "task")]
 pub use shared::Singleflight;
 
 use std::time::Duration;
 
-/// How long shared work may take, whoever waits for it.
+/// The default time limit of shared work.
 pub const WORK_TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! Where the work on an item is done: in the caller's own task, or in a task for each item.
+//! Where the handler of an item runs: in the caller's own task, or in a task per item.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,15 +12,16 @@ use crate::task::error::flatten;
 use crate::task::panic::Caught;
 use crate::task::{Panic, TaskError, in_caller_span};
 
-/// How a [`Dispatcher`](super::Dispatcher) works on an item of type `T`: [`InPlace`] or [`OnTasks`].
+/// Decides where a [`Dispatcher`](super::Dispatcher) runs the handler of an item of type `T`: [`InlineWorkers`] or
+/// [`TaskWorkers`].
 ///
-/// Not for others to implement; it is public so that functions can name what they return.
-pub trait Work<T>: sealed::Sealed {
-    /// What the handler gives.
+/// This trait is sealed. It is public so that a function can name the dispatcher that it returns.
+pub trait Workers<T>: sealed::Sealed {
+    /// The value that the handler returns.
     type Output;
-    /// How the handler fails.
+    /// The error that the handler returns.
     type Error;
-    /// One item under way. Dropping it cancels it.
+    /// The future of one item. Dropping it cancels the item.
     #[doc(hidden)]
     type Future: Future<Output = Result<Self::Output, TaskError<Self::Error>>>;
 
@@ -28,21 +29,21 @@ pub trait Work<T>: sealed::Sealed {
     fn start(&self, item: T) -> Self::Future;
 }
 
-/// The workers are part of the task that waits for them: they may borrow from it, and nothing is spawned.
+/// Workers that run inside the task that awaits the results. They may borrow from it, and the dispatcher spawns nothing.
 #[derive(Clone, Debug)]
-pub struct InPlace<H>(pub(super) H);
+pub struct InlineWorkers<H>(pub(super) H);
 
-/// Every item is a task, so that the workers run on all threads of the runtime.
+/// Workers that run every item as a task of its own, on all threads of the runtime.
 #[derive(Debug)]
-pub struct OnTasks<H>(pub(super) Arc<H>);
+pub struct TaskWorkers<H>(pub(super) Arc<H>);
 
 mod sealed {
     pub trait Sealed {}
-    impl<H> Sealed for super::InPlace<H> {}
-    impl<H> Sealed for super::OnTasks<H> {}
+    impl<H> Sealed for super::InlineWorkers<H> {}
+    impl<H> Sealed for super::TaskWorkers<H> {}
 }
 
-impl<T, H, F, R, E> Work<T> for InPlace<H>
+impl<T, H, F, R, E> Workers<T> for InlineWorkers<H>
 where
     H: Fn(T) -> F,
     F: Future<Output = Result<R, E>>,
@@ -73,7 +74,7 @@ impl<F: Future<Output = Result<R, E>>, R, E> Future for Here<F> {
     }
 }
 
-impl<T, H, F, R, E> Work<T> for OnTasks<H>
+impl<T, H, F, R, E> Workers<T> for TaskWorkers<H>
 where
     H: Fn(T) -> F + Send + Sync + 'static,
     F: Future<Output = Result<R, E>> + Send,

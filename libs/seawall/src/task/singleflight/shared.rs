@@ -1,4 +1,4 @@
-//! The handle that callers hold.
+//! The handle that callers use.
 
 use std::fmt;
 use std::future::Future;
@@ -6,22 +6,22 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::board::{Board, Joined};
+use super::registry::{Joined, Registry};
 use super::{WORK_TIMEOUT, Waiting};
 use crate::clock::Clock;
 use crate::task::bounded::bounded;
-use crate::task::{Failure, in_caller_span, start};
+use crate::task::{SharedWorkError, in_caller_span, start};
 
-/// Callers with the same key share one execution. A handle: clones share everything.
+/// Lets callers with the same key share one execution. It is a handle: clones share their state.
 ///
-/// The work belongs to no caller: it runs as a task of its own under its own time limit, and ends whether anybody still
-/// waits for it or not.
+/// The work belongs to no caller. It runs as a task of its own under its own time limit, and it ends whether or not a caller
+/// still waits for it.
 pub struct Singleflight<K, T> {
     inner: Arc<Inner<K, T>>,
 }
 
 struct Inner<K, T> {
-    board: Arc<Board<K, Result<T, Failure>>>,
+    registry: Arc<Registry<K, Result<T, SharedWorkError>>>,
     timeout: Duration,
     clock: Clock,
 }
@@ -31,47 +31,50 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     T: Clone + Send + Sync + 'static,
 {
-    /// With the usual time limit of [three seconds](WORK_TIMEOUT).
+    /// Creates a handle with the default time limit, [`WORK_TIMEOUT`].
     #[must_use]
     pub fn new() -> Self {
         Self::with(WORK_TIMEOUT, Clock::default())
     }
 
-    /// With a time limit of your own.
+    /// Creates a handle with this time limit.
     #[must_use]
     pub fn with_timeout(timeout: Duration) -> Self {
         Self::with(timeout, Clock::default())
     }
 
-    /// With a time limit on a clock of your own.
+    /// Creates a handle with this time limit, measured by this clock.
     #[must_use]
     pub fn with(timeout: Duration, clock: Clock) -> Self {
-        Singleflight { inner: Arc::new(Inner { board: Arc::default(), timeout, clock }) }
+        Singleflight { inner: Arc::new(Inner { registry: Arc::default(), timeout, clock }) }
     }
 
-    /// The result of the work that is under way for this key, or of `work` if there is none.
+    /// Returns the result of the work in progress for this key, or starts `work` if there is none.
     ///
-    /// Whoever drops the future stops waiting, and that is all: the work goes on, and the others get their result. An error
-    /// or a panic reaches all who waited, and nobody who comes later.
+    /// A caller that drops the future stops waiting; the work goes on for the other callers. An error or a panic reaches every
+    /// caller that waits, and no later one.
     ///
-    /// Everything that the result depends on belongs into the key, the tenant and the credentials of the caller included:
-    /// whoever has the same key gets the same answer.
-    pub async fn run<F, Fut, E>(&self, key: K, work: F) -> Result<T, Failure>
+    /// Put everything that the result depends on into the key, including the tenant and the credentials of the caller: callers
+    /// with the same key get the same answer.
+    ///
+    /// # Errors
+    /// Returns the failure of the work: its error, its panic or its timeout.
+    pub async fn run<F, Fut, E>(&self, key: K, work: F) -> Result<T, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.share(key, async move || work().await.map_err(Failure::of)).await
+        self.share(key, async move || work().await.map_err(SharedWorkError::of)).await
     }
 
-    /// As [`run`](Singleflight::run), for work that says itself how it failed.
-    pub(crate) async fn share<F, Fut>(&self, key: K, work: F) -> Result<T, Failure>
+    /// Works like [`run`](Singleflight::run) for work that returns a [`SharedWorkError`] itself.
+    pub(crate) async fn share<F, Fut>(&self, key: K, work: F) -> Result<T, SharedWorkError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<T, SharedWorkError>> + Send + 'static,
     {
-        match Board::join(&self.inner.board, &key) {
+        match Registry::join(&self.inner.registry, &key) {
             Joined::Follower(flight) => Waiting::new(flight).await,
             Joined::Leader(landing) => {
                 let waiting = Waiting::new(landing.flight());
@@ -85,10 +88,10 @@ where
         }
     }
 
-    /// How many executions are under way.
+    /// Returns the number of executions in progress.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.inner.board.len()
+    pub fn in_progress(&self) -> usize {
+        self.inner.registry.len()
     }
 }
 
