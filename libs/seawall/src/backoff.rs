@@ -45,6 +45,7 @@ enum Shape {
 
 /// How much of a wait is left to chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Jitter {
     /// Nothing. Callers that failed together come back together.
     None,

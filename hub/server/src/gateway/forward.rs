@@ -42,7 +42,10 @@ pub(super) fn split(uri: &Uri) -> (&str, Cow<'_, str>) {
 
 /// What the caller has said about its own time and retries.
 pub(super) fn bounds(headers: &HeaderMap) -> Bounds {
-    Bounds { deadline: time_left(headers).map(Deadline::within), retries_above: retry_depth(headers) }
+    let mut bounds = Bounds::default();
+    bounds.deadline = time_left(headers).map(Deadline::within);
+    bounds.retries_above = retry_depth(headers);
+    bounds
 }
 
 /// What is not passed on at all.

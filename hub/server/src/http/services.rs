@@ -232,6 +232,8 @@ pub(super) fn state_word(state: GuardState) -> &'static str {
         GuardState::HalfOpen => "halfOpen",
         GuardState::ForcedOpen => "forcedOpen",
         GuardState::ForcedClosed | GuardState::Disabled => "forcedClosed",
+        // The library may get more states; the hub shows one that it does not know as `state_of` does.
+        _ => "closed",
     }
 }
 

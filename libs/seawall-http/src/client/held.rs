@@ -32,6 +32,7 @@ const FAULTY_BYTES: usize = 64 * 1024;
 
 /// What somebody further out has said about a call.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Bounds {
     /// When it must be over.
     pub deadline: Option<Deadline>,

@@ -35,6 +35,7 @@ pub const ABANDONED_AFTER: Duration = Duration::from_secs(1);
 
 /// Which calls a rate is taken of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Window {
     /// The last so many calls.
     Calls(u32),
@@ -44,6 +45,7 @@ pub enum Window {
 
 /// What the breaker of a guard counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Scope {
     /// Each attempt: the circuit opens as soon as the peer has failed often enough.
     #[default]

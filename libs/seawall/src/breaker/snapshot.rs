@@ -8,6 +8,7 @@ use super::word::Place;
 
 /// Where a circuit stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum State {
     /// All calls pass.
     Closed,
@@ -55,6 +56,7 @@ impl fmt::Display for State {
 
 /// What a restart should not forget of a circuit. Plain data, to be stored in whatever way one stores things.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Where it stood.
     pub state: State,
@@ -64,4 +66,12 @@ pub struct Snapshot {
     pub trips: u32,
     /// Why a person last moved it.
     pub reason: Option<Arc<str>>,
+}
+
+impl Snapshot {
+    /// Creates the snapshot of a circuit in this state that never opened. Set the fields to restore the rest.
+    #[must_use]
+    pub fn new(state: State) -> Self {
+        Snapshot { state, until: None, trips: 0, reason: None }
+    }
 }

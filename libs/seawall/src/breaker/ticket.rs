@@ -12,6 +12,7 @@ use crate::stats::Mark;
 
 /// What became of a call, as far as its circuit is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Outcome {
     /// It worked. Slow calls are found by the ticket's own time.
     Success,

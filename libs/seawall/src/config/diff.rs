@@ -7,6 +7,7 @@ use super::{Config, Plan, Problem};
 
 /// The difference between two configurations, setting by setting as they are in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Changes {
     /// Guards that come.
     pub added: Vec<String>,
@@ -20,6 +21,7 @@ pub struct Changes {
 
 /// One setting that changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Change {
     /// The guard.
     pub guard: String,

@@ -30,6 +30,7 @@ use names::NameId;
 
 /// The kind of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Class {
     /// The peer understood and said no.
     Business,
@@ -47,6 +48,7 @@ pub enum Class {
 ///
 /// Ordered by how careful one must be: of two attempts the more doubtful one decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Ran {
     /// It certainly did not: refused, name not found, rejected by a policy.
     No,
@@ -58,6 +60,7 @@ pub enum Ran {
 
 /// Whether trying again can help.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Trying again may help.
     Transient,

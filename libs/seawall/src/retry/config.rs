@@ -185,6 +185,7 @@ impl fmt::Display for Retry {
 
 /// Whether it is safe to run the operation again after it may have run already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Safety {
     /// Running it twice is not the same as running it once. Retried only when it certainly did not run.
     #[default]

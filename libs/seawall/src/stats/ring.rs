@@ -17,6 +17,7 @@ impl Mark {
 
 /// What a window of calls holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Tally {
     /// All calls.
     pub calls: u64,

@@ -33,6 +33,8 @@ pub(in crate::service) fn state_of(breaker: &CircuitBreaker) -> CircuitState {
         GuardState::HalfOpen => CircuitState::HalfOpen,
         GuardState::ForcedOpen => CircuitState::ForcedOpen,
         GuardState::ForcedClosed | GuardState::Disabled => CircuitState::ForcedClosed,
+        // The library may get more states. Until the hub knows one, it shows the circuit as one that lets calls pass.
+        _ => CircuitState::Closed,
     }
 }
 
@@ -69,16 +71,15 @@ impl Seen {
 /// As the breaker takes up what was kept.
 pub(super) fn snapshot(circuit: &Circuit) -> Snapshot {
     let time = |millis: Millis| UNIX_EPOCH + Duration::from_millis(u64::try_from(millis.0).unwrap_or(0));
-    Snapshot {
-        state: match circuit.state {
-            CircuitState::Closed => GuardState::Closed,
-            CircuitState::Open => GuardState::Open,
-            CircuitState::HalfOpen => GuardState::HalfOpen,
-            CircuitState::ForcedOpen => GuardState::ForcedOpen,
-            CircuitState::ForcedClosed => GuardState::ForcedClosed,
-        },
-        until: circuit.until.map(time),
-        trips: circuit.trips,
-        reason: circuit.reason.as_deref().map(Arc::from),
-    }
+    let mut snapshot = Snapshot::new(match circuit.state {
+        CircuitState::Closed => GuardState::Closed,
+        CircuitState::Open => GuardState::Open,
+        CircuitState::HalfOpen => GuardState::HalfOpen,
+        CircuitState::ForcedOpen => GuardState::ForcedOpen,
+        CircuitState::ForcedClosed => GuardState::ForcedClosed,
+    });
+    snapshot.until = circuit.until.map(time);
+    snapshot.trips = circuit.trips;
+    snapshot.reason = circuit.reason.as_deref().map(Arc::from);
+    snapshot
 }
