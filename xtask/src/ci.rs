@@ -28,6 +28,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     }
     let documentation = Step::cargo("documentation", "doc --workspace --no-deps --all-features");
     steps.push(documentation.flags("RUSTDOCFLAGS", "-D warnings"));
+    steps.push(Step::cargo("public API", "run -q -p xtask -- public-api --check"));
     steps.extend(
         workspace.krates.iter().filter(|krate| krate.is_published_lib()).flat_map(each_feature_alone),
     );
@@ -67,6 +68,12 @@ mod tests {
                 "cargo check --no-default-features -p seawall --features tokio",
             ]
         );
+    }
+
+    /// API-2: a change of the public API does not go in unseen.
+    #[test]
+    fn api_2_the_public_api_is_held_against_its_files() {
+        assert!(lines(Vec::new()).iter().any(|line| line.ends_with("xtask -- public-api --check")));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`, `reference`,
-//! `screenshots`.
+//! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`,
+//! `public-api`, `reference`, `screenshots`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -14,6 +14,7 @@ mod fuzz;
 mod metadata;
 mod mutants;
 mod needs;
+mod public_api;
 mod reference;
 mod run;
 mod screenshots;
@@ -45,6 +46,8 @@ usage: cargo xtask COMMAND
                         N (20) minutes in all; installs cargo-fuzz first, and needs a nightly compiler
   soak [--minutes N]    the judges of the hub, again and again with fresh seeds, for N (30) minutes: kills, power cuts, full
                         disks, failing fsync; needs root and loop devices, see docs/judges.md
+  public-api [--check]  writes the public API of the published crates to docs/public-api, one item per line, and prints what
+                        changed; --check writes nothing and fails if a file is stale
   reference             writes docs/configuration-reference.md, docs/openapi.json, the lists in docs/api.md and the reports of
                         the broken files anew
   screenshots [--out DIR]
@@ -80,6 +83,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "mutants" => mutants::run(rest),
         "fuzz" => fuzz::run(rest),
         "soak" => soak::run(rest),
+        "public-api" => public_api::run(rest),
         "reference" => reference::run(rest),
         "screenshots" => screenshots::run(rest),
         "help" | "--help" | "-h" => {
@@ -108,5 +112,6 @@ mod tests {
         assert_eq!(refusal(&["test", "--quik"]), "`test` does not know `--quik`");
         assert_eq!(refusal(&["ci", "--quick"]), "`ci` does not know `--quick`");
         assert_eq!(refusal(&["loom", "x"]), "`loom` does not know `x`");
+        assert_eq!(refusal(&["public-api", "x"]), "`public-api` does not know `x`");
     }
 }
