@@ -13,7 +13,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
 fn steps(workspace: &Workspace) -> Vec<Step> {
     let mut steps = vec![Step::cargo("format", "fmt --all --check")];
     // The benchmarks are only looked at: compiling them would compile every peer that they measure.
-    for apart in ["bench", "examples", "fuzz"] {
+    for apart in ["bench", "examples", "fuzz", "models"] {
         let manifest = format!("{apart}/Cargo.toml");
         if workspace.has(&manifest) {
             steps.push(

@@ -6,6 +6,7 @@
 
 mod dependencies;
 mod direction;
+mod footprint;
 mod imports;
 mod logs;
 mod requirements;

@@ -210,7 +210,6 @@ impl Gate {
 
 /// Inside, or in the line.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Entry<'a> {
     /// There was a place.
     Inside(Permit<'a>),

@@ -12,7 +12,10 @@
 //! This module re-exports every type that a caller names often. The modules below hold the documentation of each tool, its
 //! default values and the types that only an extension needs.
 
-#![cfg_attr(seawall_loom, allow(dead_code, reason = "the models need the rules, not what waits for them"))]
+#![cfg_attr(
+    seawall_loom,
+    allow(dead_code, unused_imports, reason = "the models need the rules, not what waits for them")
+)]
 
 #[cfg(feature = "task")]
 pub mod batch;
