@@ -1,6 +1,7 @@
 //! An HTTP client behind Seawall's guards.
 #![doc = ""]
 #![doc = include_str!("../docs/http.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod auth;
 mod base;

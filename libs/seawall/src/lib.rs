@@ -23,6 +23,9 @@
 //!
 //! Where to look: [`guard`] for calls, [`fault`] for what counts as a failure, [`retry`], [`budget`],
 //! [`backoff`], [`breaker`] and [`timeout`] for each policy.
+#![doc = ""]
+#![doc = include_str!("../docs/features.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod backoff;
 pub mod breaker;
@@ -96,10 +99,10 @@ pub use retry::{Retry, Safety};
 
 /// The first guard of the README, compiled and run with the other examples.
 #[cfg(all(doctest, feature = "tokio"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
 
 /// How a file of resilience4j is brought over, compiled with the other examples.
 #[cfg(all(doctest, feature = "config"))]
-#[doc = include_str!("../../../docs/resilience4j.md")]
+#[doc = include_str!("../docs/resilience4j.md")]
 struct BringingOver;

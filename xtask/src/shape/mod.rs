@@ -9,6 +9,7 @@ mod direction;
 mod footprint;
 mod imports;
 mod logs;
+mod packages;
 mod requirements;
 mod sizes;
 mod source;
