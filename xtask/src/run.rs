@@ -144,8 +144,14 @@ fn table(times: &[(&str, Duration)], planned: usize) -> String {
     let last = if not_run == 0 { "total".to_owned() } else { format!("total, {not_run} not run") };
     let rows: Vec<(&str, Duration)> = times.iter().copied().chain([(last.as_str(), total)]).collect();
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let lines = rows.iter().map(|(name, time)| format!("{name:<width$}  {:>7.1} s", time.as_secs_f64()));
+    let lines = rows.iter().map(|(name, time)| format!("{name:<width$}  {:>9} min", minutes_of(*time)));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Minutes, seconds and tenths: `1:01.0`.
+fn minutes_of(time: Duration) -> String {
+    let tenths = time.as_millis().div_ceil(100);
+    format!("{}:{:02}.{}", tenths / 600, tenths / 10 % 60, tenths % 10)
 }
 
 #[cfg(test)]
@@ -157,9 +163,9 @@ mod tests {
         let times = [("format", Duration::from_millis(1_240)), ("documentation", Duration::from_secs(61))];
         assert_eq!(
             table(&times, 4),
-            "format                1.2 s\ndocumentation        61.0 s\ntotal, 2 not run     62.2 s"
+            "format               0:01.3 min\ndocumentation        1:01.0 min\ntotal, 2 not run     1:02.3 min"
         );
-        assert!(table(&times, 2).ends_with("total             62.2 s"));
+        assert!(table(&times, 2).ends_with("total             1:02.3 min"));
     }
 
     #[test]
