@@ -13,22 +13,22 @@ mod error;
 mod fault;
 pub mod header;
 mod host;
+mod observe;
 mod request;
 mod response;
-mod tell;
 
 pub use auth::{Auth, Secret};
 pub use base::Base;
 pub use body::Body;
-pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, IntoCall};
+pub use client::{BadClient, Bounds, Held, HeldBody, HttpClient, HttpClientBuilder, RequestGuard};
 #[cfg(feature = "tls")]
 pub use dial::{BadTls, Tls};
 pub use dial::{Proxy, Resolve, Resolving, Socket};
 pub use egress::Egress;
 pub use error::{BadRequest, Cause, HttpError};
+pub use observe::{AttemptObserver, ObservedAttempt};
 pub use request::{Evidence, Request};
 pub use response::{BodyStream, Opened, Response, Timings};
-pub use tell::{Tell, Told};
 
 pub use bytes::Bytes;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};

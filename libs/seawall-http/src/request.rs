@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::error::BadRequest;
 use crate::header::{self, IDEMPOTENCY_KEY};
 use crate::host::Host;
-use crate::tell::Tell;
+use crate::observe::AttemptObserver;
 
 /// A request. Cheap to make and to keep: a body of bytes is shared by all its attempts.
 ///
@@ -42,7 +42,7 @@ pub struct Request {
     pub(crate) limit: Option<u64>,
     pub(crate) announced: bool,
     pub(crate) only_success: bool,
-    pub(crate) tell: Option<Arc<dyn Tell>>,
+    pub(crate) observer: Option<Arc<dyn AttemptObserver>>,
 }
 
 impl Request {
@@ -67,7 +67,7 @@ impl Request {
             limit: None,
             announced: true,
             only_success: false,
-            tell: None,
+            observer: None,
         })
     }
 
@@ -188,10 +188,10 @@ impl Request {
         self
     }
 
-    /// Tells this one of its attempts, if it is [held](crate::HttpClient::hold).
+    /// Reports every attempt to this observer, if the request is [held](crate::HttpClient::hold).
     #[must_use]
-    pub fn told_to(mut self, tell: Arc<dyn Tell>) -> Self {
-        self.tell = Some(tell);
+    pub fn observed_by(mut self, observer: Arc<dyn AttemptObserver>) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -236,8 +236,8 @@ impl Request {
         let body = Body::from(self.body.bytes()?.clone());
         let (method, uri, headers) = (self.method.clone(), self.uri.clone(), self.headers.clone());
         let Request { safety, limit, announced, only_success, .. } = *self;
-        let (auth, tell) = (self.auth.clone(), self.tell.clone());
-        Some(Request { method, uri, headers, body, auth, safety, limit, announced, only_success, tell })
+        let (auth, observer) = (self.auth.clone(), self.observer.clone());
+        Some(Request { method, uri, headers, body, auth, safety, limit, announced, only_success, observer })
     }
 }
 

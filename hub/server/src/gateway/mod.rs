@@ -20,7 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use seawall::Error;
-use seawall_http::{Cause, Held, HttpError, Tell, header};
+use seawall_http::{AttemptObserver, Cause, Held, HttpError, header};
 use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::service::Target;
 use tokio::sync::Notify;
@@ -119,14 +119,14 @@ impl Gateway {
         body: Incoming,
         path: &str,
         target: &Target,
-        teller: Option<Arc<dyn Tell>>,
+        teller: Option<Arc<dyn AttemptObserver>>,
         line: &Line,
     ) -> Result<Held, Box<Refusal>> {
         let (bounds, transport) = (forward::bounds(&parts.headers), self.hub.transport());
         forward::checked(parts, path)?;
         let mut made = forward::outgoing(parts, body, path, &target.service, transport, line).await?;
         if let Some(teller) = teller {
-            made = made.told_to(teller);
+            made = made.observed_by(teller);
         }
         transport.client().hold(&target.guard, made, bounds).await.map_err(|error| {
             if target.may_have_moved(true) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use seawall::Attempt;
-use seawall_http::{HttpError, Tell, Told};
+use seawall_http::{AttemptObserver, HttpError, ObservedAttempt};
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{NoAnswer, Whole};
@@ -111,7 +111,12 @@ impl Passage {
     }
 
     /// Who tells of its attempts.
-    pub(crate) fn teller(&self, spans: &Spans, method: &str, service: &Arc<Service>) -> Arc<dyn Tell> {
+    pub(crate) fn teller(
+        &self,
+        spans: &Spans,
+        method: &str,
+        service: &Arc<Service>,
+    ) -> Arc<dyn AttemptObserver> {
         let (spans, method, service) = (spans.clone(), method.to_owned(), service.clone());
         Arc::new(Tries { spans, context: self.context, method, service })
     }
@@ -162,13 +167,13 @@ struct Tries {
     service: Arc<Service>,
 }
 
-impl Tell for Tries {
-    fn begins(&self, attempt: Attempt) -> Box<dyn Told> {
+impl AttemptObserver for Tries {
+    fn start(&self, attempt: Attempt) -> Box<dyn ObservedAttempt> {
         let open = self.spans.begin(|| Some(trying(self.context, &self.method, &self.service, attempt)));
         Box::new(Trying { open, status: None })
     }
 
-    fn mark(&self, attempt: Attempt, headers: &mut HeaderMap) {
+    fn add_headers(&self, attempt: Attempt, headers: &mut HeaderMap) {
         if let Ok(told) = HeaderValue::try_from(self.context.attempt(attempt.number()).text()) {
             headers.insert(TRACEPARENT, told);
         }
@@ -180,7 +185,7 @@ struct Trying {
     status: Option<StatusCode>,
 }
 
-impl Told for Trying {
+impl ObservedAttempt for Trying {
     fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
         if let Some(span) = self.open.as_mut().and_then(|open| open.span.as_mut()) {

@@ -159,8 +159,8 @@ impl HttpClient {
         if request.announced {
             self.announce(&mut headers, attempt);
         }
-        if let (Some(tell), Some(attempt)) = (&request.tell, attempt) {
-            tell.mark(attempt, &mut headers);
+        if let (Some(tell), Some(attempt)) = (&request.observer, attempt) {
+            tell.add_headers(attempt, &mut headers);
         }
         if let Some(attempt) = attempt
             && request.safety == Safety::Keyed

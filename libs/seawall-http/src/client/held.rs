@@ -22,9 +22,9 @@ use super::wire::{FOR_A_BODY, Wire};
 use super::{HttpClient, terms};
 use crate::error::{Cause, HttpError};
 use crate::header;
+use crate::observe::ObservedAttempt;
 use crate::request::Request;
 use crate::response::{BodyStream, Head, time_left};
-use crate::tell::Told;
 
 /// An answer that is a fault may be tried again, so nobody sees it before that is decided. So much of its body is read within
 /// the call; the rest of a longer one comes after it.
@@ -92,7 +92,7 @@ impl HttpClient {
 
     /// One attempt, told to whoever wants to know.
     async fn piped(&self, request: &Request, attempt: Attempt, pipe: &Pipe) -> Result<Ended, HttpError> {
-        let mut told = request.tell.as_ref().map(|tell| tell.begins(attempt));
+        let mut told = request.observer.as_ref().map(|observer| observer.start(attempt));
         let ended = self.pass(request, attempt, pipe, &mut told).await;
         if let Some(told) = told {
             told.ended(ended.as_ref().err());
@@ -106,7 +106,7 @@ impl HttpClient {
         request: &Request,
         attempt: Attempt,
         pipe: &Pipe,
-        told: &mut Option<Box<dyn Told>>,
+        told: &mut Option<Box<dyn ObservedAttempt>>,
     ) -> Result<Ended, HttpError> {
         let (began, deadline) = (self.inner.clock.precise(), attempt.deadline());
         // With HTTP/2 many share one connection, and none of them can drive it.

@@ -73,7 +73,7 @@ impl HttpClient {
     /// that, and is the result if it was the last: see [`Response::good`].
     pub async fn send<'g>(
         &self,
-        through: impl IntoCall<'g>,
+        through: impl RequestGuard<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
@@ -84,7 +84,7 @@ impl HttpClient {
     /// Sends a request once: one attempt, and one send on the wire. For those who have a schedule of their own.
     pub async fn attempt<'g>(
         &self,
-        through: impl IntoCall<'g>,
+        through: impl RequestGuard<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Response, Error<HttpError>> {
         let request = request.borrow();
@@ -96,7 +96,7 @@ impl HttpClient {
     /// and so is its place in a bulkhead; the attempt's deadline goes on.
     pub async fn open<'g>(
         &self,
-        through: impl IntoCall<'g>,
+        through: impl RequestGuard<'g>,
         request: impl Borrow<Request>,
     ) -> Result<Opened, Error<HttpError>> {
         let request = request.borrow();
@@ -136,28 +136,34 @@ impl HttpClient {
     }
 }
 
-fn terms<'g>(
-    through: impl IntoCall<'g>,
-    request: &Request,
-) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
+fn terms<'g>(through: impl RequestGuard<'g>, request: &Request) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
     let terms = through.by_status().safety(request.safety);
     // A body that can't be sent again is sent once.
     if request.is_replayable() { terms } else { terms.single_attempt() }
 }
 
-/// What a request is sent through: a guard, or a call to one in the making.
-pub trait IntoCall<'g> {
-    /// The call, judged by status.
+/// The guard that protects a request: a [`Guard`], or a call of one with its own terms.
+///
+/// This trait is sealed.
+pub trait RequestGuard<'g>: sealed::Sealed {
+    /// Returns the call, which judges a response by its status.
+    #[doc(hidden)]
     fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>>;
 }
 
-impl<'g> IntoCall<'g> for &'g Guard {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for &super::Guard {}
+    impl<C> Sealed for seawall::CallBuilder<'_, C> {}
+}
+
+impl<'g> RequestGuard<'g> for &'g Guard {
     fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
         self.classify(ByStatus)
     }
 }
 
-impl<'g, C> IntoCall<'g> for seawall::CallBuilder<'g, C> {
+impl<'g, C> RequestGuard<'g> for seawall::CallBuilder<'g, C> {
     fn by_status(self) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
         self.classify(ByStatus)
     }
