@@ -136,7 +136,10 @@ impl HttpClient {
     }
 }
 
-fn terms<'g>(through: impl RequestGuard<'g>, request: &Request) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
+fn terms<'g>(
+    through: impl RequestGuard<'g>,
+    request: &Request,
+) -> seawall::CallBuilder<'g, Classifier<ByStatus>> {
     let terms = through.by_status().safety(request.safety);
     // A body that can't be sent again is sent once.
     if request.is_replayable() { terms } else { terms.single_attempt() }

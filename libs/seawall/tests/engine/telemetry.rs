@@ -392,7 +392,7 @@ fn obs_2_names_are_documented() {
     let page = include_str!("../../docs/telemetry.md");
     for &(name, measure, labels, meaning) in NAMES {
         let labels: Vec<_> =
-            std::iter::once(&"guard").chain(*labels).map(|label| format!("`{label}`")).collect();
+            std::iter::once(&"guard").chain(labels.iter()).map(|label| format!("`{label}`")).collect();
         let kind = match measure {
             Measure::Counter => "counter",
             Measure::Gauge => "gauge",

@@ -2,7 +2,7 @@
 
 use seawall::failover::Failover;
 use seawall::task::Dispatcher;
-use seawall::task::flight::Singleflight;
+use seawall::task::Singleflight;
 use seawall::task::{Group, cache::Cache};
 use seawall::telemetry::{Log, TraceIdLayer};
 use seawall::{Breaker, Fault, Guard, Retry, secs};
