@@ -261,9 +261,12 @@ impl Breaker {
         self
     }
 
-    /// A call that is dropped after it ran for this long counts as a failure, a shorter one as nothing. By
-    /// default the smallest of the slow threshold, half of the attempt timeout and half of the call timeout,
-    /// or one second if there is none of them.
+    /// A call that is dropped after it ran for longer than this counts as a failure. By default the smallest of the slow
+    /// threshold, half of the attempt timeout and half of the call timeout, or one second if there is none of them.
+    ///
+    /// A call that is dropped earlier counts as nothing while most calls are answered. Where calls that were dropped early
+    /// outnumber the answers of late, the peer is suspected to hang, and each call that starts from then on and is dropped
+    /// early counts as a failure too.
     #[must_use]
     pub fn abandoned_after(mut self, threshold: Duration) -> Self {
         self.abandoned_after = Some(threshold);

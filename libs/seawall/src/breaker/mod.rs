@@ -2,6 +2,7 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/breaker.md")]
 
+mod abandonment;
 mod config;
 mod control;
 mod counts;

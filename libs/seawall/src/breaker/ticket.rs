@@ -18,15 +18,15 @@ pub enum Outcome {
     Success,
     /// It failed in a way that counts.
     Failure,
-    /// It says nothing about the peer: a business fault, a rejection further in. Frees the probe.
+    /// It neither heals nor harms: a business fault, a rejection further in. Frees the probe.
     Ignored,
 }
 
 /// The right to make one call through a [`CircuitBreaker`], and the duty to say what became of it.
 ///
 /// Dropping it is an answer too, because futures are dropped: a call that was abandoned after it had run for
-/// longer than the circuit's threshold counts as a failure, a shorter one as nothing, a panic as a failure.
-/// Either way a probe's place is free again.
+/// longer than the circuit's threshold counts as a failure, a shorter one as nothing unless most calls end that way, a panic
+/// as a failure. Either way a probe's place is free again.
 #[must_use = "a ticket that is dropped is an abandoned call; finish it with its outcome"]
 pub struct Ticket<'a> {
     breaker: &'a CircuitBreaker,
@@ -111,6 +111,7 @@ impl<'a> Ticket<'a> {
         let changes_nothing = outcome == Outcome::Success
             && word.place() == Place::Closed
             && word.stamp() == self.word.stamp()
+            && !self.breaker.has_abandoned()
             && self.version().settings.slow_after.is_none()
             && match &*self.version().window {
                 Window::None => word.streak() == 0,
@@ -193,8 +194,38 @@ impl<'a> Ticket<'a> {
         let now = self.breaker.tick(&self.version().settings);
         let long = now.since(self.started) > self.version().settings.abandoned_after;
         self.breaker.count_abandoned(panicked);
-        self.settle(if panicked || long { Outcome::Failure } else { Outcome::Ignored }, Some(now));
+        let failed = panicked || long || self.is_blamed_on_the_peer(now);
+        self.record(if failed { Outcome::Failure } else { Outcome::Ignored }, Some(now));
     }
+
+    /// Whether a call that was abandoned early counts nevertheless. One that never started can't.
+    fn is_blamed_on_the_peer(&self, now: Tick) -> bool {
+        let word = self.breaker.word();
+        let current = word.stamp() == self.word.stamp() && looks(word.place());
+        current && self.started != Tick::NEVER && {
+            let started = self.breaker.unit(self.started);
+            self.breaker.is_to_blame(word.place(), started, self.breaker.unit(now))
+        }
+    }
+
+    /// What an outcome does to the circuit, wherever it stands.
+    fn record(&self, outcome: Outcome, now: Option<Tick>) {
+        let word = self.breaker.word();
+        if word.stamp() != self.word.stamp() {
+            return self.breaker.count_late();
+        }
+        match word.place() {
+            Place::HalfOpen => self.settle_probe(outcome, now),
+            place if looks(place) => self.settle_closed(word, outcome, now),
+            _ => {}
+        }
+    }
+}
+
+/// Whether outcomes are looked at there. Forced closed they are counted, so that a person sees what comes back, but nothing
+/// opens the circuit.
+fn looks(place: Place) -> bool {
+    matches!(place, Place::Closed | Place::Ramping | Place::ForcedClosed | Place::HalfOpen)
 }
 
 /// The whole of it.
@@ -202,16 +233,11 @@ impl<'a> Ticket<'a> {
 fn settle(breaker: &CircuitBreaker, word: Word, started: Tick, outcome: Outcome, now: Tick) {
     let ticket = ManuallyDrop::new(Ticket::new(breaker, word, started));
     let now = (now != Tick::NEVER).then_some(now);
-    let word = ticket.breaker.word();
-    if word.stamp() != ticket.word.stamp() {
-        return ticket.breaker.count_late();
+    // What is ignored is an answer too, a business fault, unless the operation has never started.
+    if breaker.word().stamp() == word.stamp() && (outcome != Outcome::Ignored || started != Tick::NEVER) {
+        breaker.heard();
     }
-    match word.place() {
-        // Forced closed it is counted, so that a person sees what comes back, but nothing opens it.
-        Place::Closed | Place::Ramping | Place::ForcedClosed => ticket.settle_closed(word, outcome, now),
-        Place::HalfOpen => ticket.settle_probe(outcome, now),
-        _ => {}
-    }
+    ticket.record(outcome, now);
 }
 
 /// A place for a ticket, in a future that is under way.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod abandonment;
 mod allocations;
 mod amplification;
 mod blocking;

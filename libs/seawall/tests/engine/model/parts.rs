@@ -49,6 +49,11 @@ pub(super) struct Circuit {
     good_probes: u32,
     /// When half-open ends by itself.
     lease_ends: u64,
+    /// Calls that were abandoned early, and answers, of late.
+    abandoned: u32,
+    answers: u32,
+    /// Since when the abandoned ones outnumber the answers.
+    suspected: Option<u64>,
 }
 
 impl Circuit {
@@ -61,6 +66,9 @@ impl Circuit {
             trips: 0,
             good_probes: 0,
             lease_ends: 0,
+            abandoned: 0,
+            answers: 0,
+            suspected: None,
         }
     }
 
@@ -118,6 +126,41 @@ impl Circuit {
         }
     }
 
+    /// The peer has answered.
+    pub(super) fn answered(&mut self) {
+        if self.place != Place::Open && self.abandoned > 0 {
+            self.answers += 1;
+            self.weigh();
+        }
+    }
+
+    /// A call that started then was abandoned early. Says what it was.
+    pub(super) fn abandoned(&mut self, started: u64, now: u64) -> Was {
+        if self.place == Place::Open {
+            return Was::Nothing;
+        }
+        self.abandoned += 1;
+        let enough = if self.place == Place::HalfOpen { 2 } else { 16 };
+        if self.suspected.is_none() && self.abandoned + self.answers >= enough {
+            self.suspected = Some(now);
+        }
+        self.weigh();
+        if self.suspected.is_some_and(|since| started >= since) { Was::Bad } else { Was::Nothing }
+    }
+
+    fn weigh(&mut self) {
+        if self.abandoned + self.answers >= 32 {
+            self.abandoned /= 2;
+            self.answers /= 2;
+        }
+        if self.abandoned == 0 {
+            self.answers = 0;
+        }
+        if self.abandoned <= self.answers {
+            self.suspected = None;
+        }
+    }
+
     fn is_enough(&self) -> bool {
         match self.settings.trip {
             Trip::Row(failures) => self.bad.iter().rev().take_while(|bad| **bad).count() >= failures as usize,
@@ -148,6 +191,9 @@ impl Circuit {
         self.place = place;
         self.since = now.max(self.since + 1);
         self.bad.clear();
+        if place == Place::Closed || place == Place::Open && self.suspected.is_none() {
+            (self.abandoned, self.answers, self.suspected) = (0, 0, None);
+        }
         if place == Place::Closed {
             self.good_probes = 0;
         }

@@ -88,6 +88,8 @@ struct Under {
     ticket_since: Option<u64>,
     /// Whether a retry has been taken that has not started.
     token: bool,
+    /// Whether the last attempt took time.
+    took_time: bool,
 }
 
 /// How one attempt came out.
@@ -127,6 +129,7 @@ impl Plain {
             ticket: false,
             ticket_since: None,
             token: false,
+            took_time: false,
         };
         let how = self.run(&mut call, script);
         if call.token
@@ -143,7 +146,8 @@ impl Plain {
                 Err((fault, by)) => {
                     call.tries += 1;
                     if self.per_attempt() || !self.retries() || !self.parts.on_rejection {
-                        self.settle(call, Was::Nothing);
+                        let has_run = call.ticket_since.is_some();
+                        self.answered(call, Was::Nothing, has_run);
                     }
                     (fault, by)
                 }
@@ -152,7 +156,7 @@ impl Plain {
                         script.attempts.get(call.attempts as usize).copied().unwrap_or(Does::Answer(0));
                     match self.attempt(call, does) {
                         Came::Well => {
-                            self.settle(call, Was::Good);
+                            self.answered(call, Was::Good, true);
                             if let Some(budget) = &mut self.budget {
                                 budget.succeeded(call.attempts == 1);
                             }
@@ -161,7 +165,7 @@ impl Plain {
                         Came::Badly(fault, from) => {
                             call.ran = call.ran.max(fault.did_run());
                             if self.per_attempt() {
-                                self.settle(call, was(fault));
+                                self.answered(call, was(fault), call.took_time);
                             }
                             if let Some(budget) = self.budget.as_mut().filter(|_| fault.is_transient()) {
                                 budget.failed();
@@ -181,7 +185,8 @@ impl Plain {
                 }
             };
             if let Some((kind, by)) = self.gives_up(call, fault, from) {
-                self.settle(call, was(fault));
+                let has_run = call.ticket_since.is_some();
+                self.answered(call, was(fault), has_run);
                 return badly(kind, by, call, fault);
             }
             let resumes = self.now + self.wait(call, fault);
@@ -230,6 +235,7 @@ impl Plain {
             self.now = call.dropped_at;
             return Came::Dropped;
         }
+        call.took_time = ends > self.now;
         self.now = ends;
         match does {
             Does::Answer(_) if ends == answers => Came::Well,
@@ -298,8 +304,23 @@ impl Plain {
             (attempt, call) => attempt.or(call),
         };
         let threshold = timeout.map_or(ABANDONED_AFTER, |timeout| timeout as f64 / 2.0);
-        let ran_for = call.ticket_since.map_or(0, |since| self.now - since);
-        self.settle(call, if ran_for as f64 > threshold { Was::Bad } else { Was::Nothing });
+        let Some(since) = call.ticket_since else { return self.settle(call, Was::Nothing) };
+        let was = match &mut self.circuit {
+            _ if (self.now - since) as f64 > threshold => Was::Bad,
+            Some(circuit) if call.ticket => circuit.abandoned(since, self.now),
+            _ => Was::Nothing,
+        };
+        self.settle(call, was);
+    }
+
+    /// The peer has answered, or its time was up. An answer that counts for nothing is one to the circuit only if it took
+    /// time.
+    fn answered(&mut self, call: &mut Under, was: Was, took_time: bool) {
+        if let (Some(circuit), true) = (&mut self.circuit, call.ticket && (was != Was::Nothing || took_time))
+        {
+            circuit.answered();
+        }
+        self.settle(call, was);
     }
 
     fn retries(&self) -> bool {
