@@ -53,7 +53,7 @@ pub enum Jitter {
     Full,
     /// Half of it: evenly between half of the bound and the bound.
     Equal,
-    /// Evenly between the base and three times the wait before, up to the cap.
+    /// Evenly between the base and three times the wait before, or three times the base for the first wait, up to the cap.
     Decorrelated,
 }
 
@@ -159,8 +159,8 @@ impl Backoff {
             Jitter::Full => scale(bound, chance),
             Jitter::Equal => bound / 2 + scale(bound / 2, chance),
             Jitter::Decorrelated => {
-                let top = previous.saturating_mul(3).max(base);
-                (base + scale(top - base, chance)).min(self.cap)
+                let (base, top) = (base.min(self.cap), previous.max(base).saturating_mul(3).min(self.cap));
+                base + scale(top - base, chance)
             }
         }
     }
@@ -303,10 +303,28 @@ mod tests {
             let wait = equal.wait(1, Duration::ZERO, false, chance.next());
             assert!((secs(1)..=secs(2)).contains(&wait));
             let next = decorrelated.wait(1, previous, false, chance.next());
-            assert!(next >= secs(1) && next <= (previous * 3).max(secs(1)).min(CAP));
+            assert!(next >= secs(1) && next <= (previous.max(secs(1)) * 3).min(CAP));
             previous = next;
         }
         assert!(previous > secs(1), "it grows from its own waits");
+    }
+
+    /// ENG-2. Trap "with decorrelated jitter the first retries of 1 000 callers are spread": evenly between the base and three
+    /// times the base, or the cap if that is lower.
+    #[test]
+    fn eng_2_decorrelated_jitter_spreads_the_first_retry() {
+        for (cap, top) in [(CAP, secs(3)), (secs(2), secs(2))] {
+            let backoff = Backoff::exponential(secs(1)).jitter(Jitter::Decorrelated).cap(cap);
+            let chance = Chance::seeded(7);
+            let mut tenths = [0; 10];
+            for _ in 0..1_000 {
+                let wait = backoff.wait(0, Duration::ZERO, false, chance.next());
+                assert!((secs(1)..=top).contains(&wait), "{wait:?}");
+                let place = (wait - secs(1)).as_secs_f64() / (top - secs(1)).as_secs_f64();
+                tenths[((place * 10.0) as usize).min(9)] += 1;
+            }
+            assert!(tenths.iter().all(|callers| (60..150).contains(callers)), "{tenths:?}");
+        }
     }
 
     /// ENG-1: throttled without a hint starts from a larger base: 500 ms where others start at 100 ms.
