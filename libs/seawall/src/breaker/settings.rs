@@ -72,7 +72,7 @@ impl Breaker {
                 )
             },
         );
-        problems.refuse_if(!self.jitter.is_share(), "breaker.cooldown_jitter", || {
+        self.jitter.check("breaker.cooldown_jitter", problems, Percent::is_share, || {
             format!("{} is not between 0 % and 100 %; 10 is usual", self.jitter)
         });
         let Judged::Each { successes } = self.judged else { return self.check_probes(problems) };
@@ -149,7 +149,8 @@ pub(super) fn minimum_of(window: Window, minimum: Option<u32>) -> u32 {
 }
 
 fn check_rate(share: Percent, path: &'static str, problems: &mut Problems) {
-    problems.refuse_if(!share.is_share() || share.millionths() == 0, path, || {
+    let is_rate = |share: Percent| share.is_share() && share.millionths() > 0;
+    share.check(path, problems, is_rate, || {
         format!("{share} is not above 0 % and at most 100 %; 50 is usual")
     });
 }

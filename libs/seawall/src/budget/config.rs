@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::machine::{Bucket, Rules, Share};
+use super::machine::{Bucket, FLOOR_BELOW_CALLS, Floor, Rules, Share};
 use super::policy::RetryBudget;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Percent, Problems};
@@ -13,7 +13,8 @@ use crate::stats::Slicing;
 pub const SHARE: u8 = 10;
 /// Calls and retries are counted over this while.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// And so many retries a second are always allowed, for those who call seldom.
+/// While the window holds fewer than 100 calls, so many retries a second are allowed nevertheless: a share of few calls would
+/// be none.
 pub const FLOOR_PER_SECOND: f64 = 3.0;
 
 /// The bucket of gRPC's form, as its examples have it.
@@ -46,7 +47,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Retries may be this share of the calls in the window, plus the floor.
+    /// Retries may be this share of the calls in the window. Where those are few, there is a
+    /// [floor](Budget::floor_per_second).
     #[must_use]
     pub fn share_of_calls(share: impl Into<Percent>) -> Self {
         Budget(Form::Share { share: share.into(), window: WINDOW, floor_per_second: FLOOR_PER_SECOND })
@@ -74,7 +76,8 @@ impl Budget {
         Budget(Form::Share { share, window, floor_per_second })
     }
 
-    /// So many retries a second are always allowed. As for [`window`](Budget::window).
+    /// So many retries a second are allowed while the window holds fewer than 100 first attempts, if the share does not allow
+    /// them: 3 by default, 0 for none. As for [`window`](Budget::window).
     #[must_use]
     pub fn floor_per_second(self, floor_per_second: f64) -> Self {
         let (share, _) = self.share();
@@ -105,7 +108,7 @@ impl Budget {
     pub(crate) fn check(&self, problems: &mut Problems) {
         match self.0 {
             Form::Share { share, window, floor_per_second } => {
-                problems.refuse_if(!share.is_share(), "retry.budget.share_of_calls", || {
+                share.check("retry.budget.share_of_calls", problems, Percent::is_share, || {
                     format!("{share} is not between 0 % and 100 %; 10 is usual")
                 });
                 problems.refuse_if(
@@ -118,9 +121,7 @@ impl Budget {
                     "retry.budget.floor_per_second",
                     || format!("{floor_per_second} is not between 0 and a million"),
                 );
-                // As it will be counted: over the slices that the window really has.
-                let seen = Slicing::of(window).covered().as_secs_f64();
-                let never = share.millionths() == 0 && floor_per_second * seen < 1.0;
+                let never = share.millionths() == 0 && floor_per_second == 0.0;
                 problems.refuse_if(never, "retry.budget", || {
                     "it never allows a single retry; raise the share or the floor, or take retry out of the guard"
                         .into()
@@ -141,8 +142,12 @@ impl Budget {
         match self.0 {
             Form::Share { share, window, floor_per_second } => {
                 let slicing = Slicing::of(window);
-                let floor = floor_per_second * slicing.covered().as_secs_f64();
-                Rules::Share(Share { slicing, share: share.millionths(), floor: (floor * 1e6) as u64 })
+                Rules::Share(Share {
+                    slicing,
+                    retry_slicing: slicing.at_least(),
+                    share: share.millionths(),
+                    floor: Floor::new(floor_per_second),
+                })
             }
             Form::Tokens { max, ratio } => {
                 Rules::Bucket(Bucket { max: (max * 1e3) as u64, ratio: (ratio * 1e3) as u64 })
@@ -155,7 +160,14 @@ impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Form::Share { share, window, floor_per_second } => {
-                write!(f, "{share} of the calls of the last {window:?}, plus {floor_per_second} a second")
+                write!(f, "{share} of the calls of the last {window:?}")?;
+                if floor_per_second > 0.0 {
+                    write!(
+                        f,
+                        "; while those are fewer than {FLOOR_BELOW_CALLS} calls also {floor_per_second} a second"
+                    )?;
+                }
+                Ok(())
             }
             Form::Tokens { max, ratio } => {
                 write!(f, "{max} tokens, {ratio} back for each first attempt that succeeds")

@@ -87,9 +87,11 @@ impl Chaos {
 
     pub(crate) fn check(&self, problems: &mut Problems) {
         let shares = [self.fault_rate, self.hang_rate, self.slow_rate];
-        problems.refuse_if(!shares.iter().all(|share| share.is_share()), "chaos", || {
-            "each share is between 0 % and 100 %".into()
-        });
+        for share in shares {
+            share.check("chaos", problems, Percent::is_share, || {
+                format!("{share} is not between 0 % and 100 %; lower it")
+            });
+        }
         let sum: u64 = shares.iter().map(|share| share.millionths()).sum();
         problems.refuse_if(sum > 1_000_000, "chaos", || {
             "the shares of faults, hangs and slow attempts are more than all attempts together; lower them".into()

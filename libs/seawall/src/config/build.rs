@@ -353,7 +353,7 @@ impl Settings {
     }
 
     fn share(&self, path: &str) -> Option<Percent> {
-        if let Some(Value::Share(share)) = self.value(path) { Some(Percent::from(*share)) } else { None }
+        if let Some(Value::Share(share)) = self.value(path) { Some(Percent::exact(*share)) } else { None }
     }
 
     pub(super) fn count(&self, path: &str) -> Option<u32> {

@@ -75,9 +75,10 @@ impl Hedge {
             format!("{} is not between 1 and {HEDGES_MAX}; 1 is usual", self.max_hedges)
         });
         if let Delay::Percentile { share, .. } = self.delay {
-            problems.refuse_if(
-                !(500_000..1_000_000).contains(&share.millionths()),
+            share.check(
                 "hedge.percentile",
+                problems,
+                |share| (500_000..1_000_000).contains(&share.millionths()),
                 || format!("{share} is not between 50 % and just below 100 %; 95 hedges one call in twenty"),
             );
         }

@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::clock::{Unit, from_units, units};
+#[cfg(test)]
+use crate::clock::from_units;
+use crate::clock::{Unit, units};
 use crate::sync::{AtomicU64, Ordering};
 
 /// How many slices there is room for; a power of two, so that a slice finds its place by a mask.
-pub(super) const PLACES: usize = 16;
+const PLACES: usize = 16;
 
 /// How a while is cut into slices: 8 to 15 of them, each a power of two of units long, so that no division is
 /// needed to find the present one.
@@ -38,7 +40,16 @@ impl Slicing {
         self.slice(at).saturating_sub(self.slices - 1)
     }
 
+    /// With as many slices more as make it see the whole while at any time, and up to two slices beyond. For [`Spent`] only:
+    /// counts have no room for them.
+    ///
+    /// [`Spent`]: super::Spent
+    pub(crate) fn at_least(self) -> Self {
+        Slicing { slices: self.slices + 2, ..self }
+    }
+
     /// The time that all slices together cover.
+    #[cfg(test)]
     pub(crate) fn covered(self) -> Duration {
         from_units(self.slices << self.shift)
     }

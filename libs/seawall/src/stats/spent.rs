@@ -1,8 +1,11 @@
 //! What was taken lately, decided by one word.
 
-use super::slices::{PLACES, Slicing};
+use super::slices::Slicing;
 use crate::clock::Unit;
 use crate::sync::{AtomicU64, Ordering};
+
+/// How many slices there is room for: the most that a window is cut into, and two more.
+const PLACES: usize = 32;
 
 /// A running total, and what it was when each slice of time began.
 ///
@@ -41,6 +44,11 @@ impl Spent {
                 return true;
             }
         }
+    }
+
+    /// Takes one, whatever was taken before.
+    pub(crate) fn take(&self, slicing: Slicing, at: Unit) {
+        self.try_take(slicing, at, |_| true);
     }
 
     /// Gives one back at `now` that was taken at `taken`. What was taken so long ago that it counts no more is not given

@@ -38,6 +38,7 @@ mod paper;
 mod random;
 mod registry;
 mod retry;
+mod shares;
 #[cfg(all(feature = "task", feature = "test-util"))]
 mod serial;
 mod shutdown;

@@ -165,12 +165,14 @@ where
             format!("{not_found_ttl:?} is longer than what is found lives ({ttl:?}); 30 s is usual")
         });
         problems.refuse_if(max_stale > year, "stale_for", || format!("{max_stale:?} is longer than a year"));
-        problems.refuse_if(!jitter.is_share() || jitter.millionths() > 500_000, "jitter", || {
+        let at_most_half = |share: Percent| share.is_share() && share.millionths() <= 500_000;
+        jitter.check("jitter", &mut problems, at_most_half, || {
             format!("{jitter} is not between 0 % and 50 %; 10 is usual")
         });
-        problems.refuse_if(
-            refresh_ahead.is_some_and(|share| !(100_000..1_000_000).contains(&share.millionths())),
+        refresh_ahead.unwrap_or(80.into()).check(
             "refresh_after",
+            &mut problems,
+            |share| (100_000..1_000_000).contains(&share.millionths()),
             || "the share of the lifetime is not between 10 % and just below 100 %; 80 is usual".into(),
         );
         problems.refuse_if(load_timeout.is_zero(), "load_timeout", || "zero would fail every load".into());

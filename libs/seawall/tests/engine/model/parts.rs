@@ -222,6 +222,10 @@ pub(super) struct Allowance {
     retries: Vec<u64>,
     /// In thousandths.
     tokens: u64,
+    /// When the floor will be full again, in nanoseconds.
+    floor_due: u64,
+    /// What paid for the retry that was taken last: the floor's due time then, if it was the floor.
+    paid: Option<u64>,
 }
 
 /// The window of a budget: eight slices of so many units. The oldest one is dropped as a whole.
@@ -234,7 +238,7 @@ impl Allowance {
             BudgetSettings::Tokens { max, .. } => u64::from(max) * 1_000,
             BudgetSettings::Share { .. } => 0,
         };
-        Allowance { settings, calls: Vec::new(), retries: Vec::new(), tokens }
+        Allowance { settings, calls: Vec::new(), retries: Vec::new(), tokens, floor_due: 0, paid: None }
     }
 
     pub(super) fn first_attempt(&mut self, now: u64) {
@@ -245,26 +249,48 @@ impl Allowance {
 
     pub(super) fn allows(&self, now: u64) -> bool {
         match self.settings {
-            BudgetSettings::Share { percent, floor } => {
-                let (calls, retries) = self.in_window(now);
-                let seconds = (WINDOW << 20) as f64 / 1e9;
-                let always = (f64::from(floor) * seconds * 1e6) as u64;
-                (retries + 1) * 1_000_000 <= calls * u64::from(percent) * 10_000 + always
-            }
+            BudgetSettings::Share { .. } => self.share_allows(now) || self.floor_then(now).is_some(),
             BudgetSettings::Tokens { max, .. } => self.tokens * 2 > u64::from(max) * 1_000,
         }
+    }
+
+    fn share_allows(&self, now: u64) -> bool {
+        let BudgetSettings::Share { percent, .. } = self.settings else { return false };
+        let (calls, retries) = self.in_window(now);
+        (retries + 1) * 100 <= calls * u64::from(percent)
+    }
+
+    /// When the floor would be full again after one more retry, if it has one.
+    fn floor_then(&self, now: u64) -> Option<u64> {
+        let BudgetSettings::Share { floor: floor @ 1.., .. } = self.settings else { return None };
+        let (interval, now_nanos) = (self.floor_interval(), now << 20);
+        let then = self.floor_due.max(now_nanos) + interval;
+        (self.in_window(now).0 < 100 && then - now_nanos <= interval * u64::from(floor)).then_some(then)
+    }
+
+    fn floor_interval(&self) -> u64 {
+        let BudgetSettings::Share { floor, .. } = self.settings else { return 0 };
+        1_000_000_000_u64.div_ceil(u64::from(floor))
     }
 
     /// A retry is taken now, for an attempt that starts later or never.
     pub(super) fn take(&mut self, now: u64) {
         if let BudgetSettings::Share { .. } = self.settings {
+            self.paid = None;
+            if !self.share_allows(now) {
+                self.paid = self.floor_then(now);
+                self.floor_due = self.paid.unwrap_or(self.floor_due);
+            }
             self.retries.push(now);
         }
     }
 
     /// The retry that was taken last never started.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn give_back(&mut self, now: u64) {
         self.retries.pop();
+        if self.paid.is_some_and(|due| now << 20 < due) {
+            self.floor_due -= self.floor_interval();
+        }
     }
 
     pub(super) fn succeeded(&mut self, first_attempt: bool) {
@@ -278,9 +304,12 @@ impl Allowance {
     }
 
     pub(super) fn in_window(&self, now: u64) -> (u64, u64) {
-        let oldest = (now / SLICE).saturating_sub(7);
-        let count = |times: &[u64]| times.iter().filter(|at| **at / SLICE >= oldest).count() as u64;
-        (count(&self.calls), count(&self.retries))
+        let count = |times: &[u64], slices: u64| {
+            let oldest = (now / SLICE).saturating_sub(slices - 1);
+            times.iter().filter(|at| **at / SLICE >= oldest).count() as u64
+        };
+        // Retries are remembered for two slices more, so that none is forgotten within the window.
+        (count(&self.calls, 8), count(&self.retries, 10))
     }
 }
 

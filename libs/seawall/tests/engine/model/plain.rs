@@ -135,7 +135,7 @@ impl Plain {
         if call.token
             && let Some(budget) = &mut self.budget
         {
-            budget.give_back();
+            budget.give_back(self.now);
         }
         Ended { how, attempts: call.attempts, took: self.now - call.began }
     }
