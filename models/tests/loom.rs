@@ -347,3 +347,74 @@ fn eng_6_a_limit_raised_beside_a_waiter_lets_it_in() {
         assert!(place.is_empty());
     });
 }
+
+/// ENG-6: a heavy one waits beside two that leave at once: it is let in when both have left, whoever of them was last.
+#[test]
+fn eng_6_a_heavy_waiter_is_let_in_by_the_last_who_leaves() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(4);
+    model.check(|| {
+        let clock = Clock::custom(StdArc::new(Still::default()));
+        let gate = Bulkhead::max_calls(2).max_wait(secs(1)).max_waiting(2).build_with(clock).expect("sound");
+        let gate = StdArc::new(gate);
+        let leaving = [0, 1].map(|_| {
+            let permit = gate.try_enter_owned().expect("a place");
+            thread::spawn(move || drop(permit))
+        });
+        let permit = match gate.enter_many(2).expect("there is room in the line") {
+            Entry::Inside(permit) => permit,
+            Entry::Waiting(mut waiter) => {
+                let bell = StdArc::new(Bell::default());
+                let waker = Waker::from(bell.clone());
+                loop {
+                    match waiter.poll_enter(&Context::from_waker(&waker)) {
+                        Poll::Ready(permit) => break permit,
+                        Poll::Pending => bell.wait(),
+                    }
+                }
+            }
+        };
+        assert_eq!((permit.weight(), gate.inside(), gate.waiting()), (2, 2, 0));
+        drop(permit);
+        leaving.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert!(gate.try_enter_many(2).is_ok());
+    });
+}
+
+/// ENG-6: when a heavy one at the head gives up beside somebody who leaves, the light one behind it is let in.
+#[test]
+fn eng_6_a_heavy_waiter_that_gives_up_lets_the_next_one_in() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let clock = Clock::custom(StdArc::new(Still::default()));
+        let gate = Bulkhead::max_calls(2).max_wait(secs(1)).max_waiting(2).build_with(clock).expect("sound");
+        let place = Arc::new(Place { gate, inside: AtomicU32::new(0) });
+        let held = [0, 1].map(|_| place.gate.try_enter().expect("a place"));
+        let heavy = place.gate.enter_many(2).expect("there is room in the line");
+        let light = {
+            let place = place.clone();
+            thread::spawn(move || place.pass())
+        };
+        let [one, other] = held;
+        drop(one);
+        drop(heavy);
+        light.join().expect("no panic");
+        drop(other);
+        assert!(place.is_empty());
+    });
+}
+
+/// ENG-5: an answer and a caller who leaves early, at once: neither is lost, and no state is torn.
+#[test]
+fn eng_5_an_abandoned_probe_beside_an_answer_is_weighed() {
+    loom::model(|| {
+        let circuit = Arc::new(Circuit::due(Breaker::consecutive_failures(1).probes(2).close_after(2)));
+        let abandon = |circuit: &Circuit| drop(circuit.breaker.admit());
+        let answer =
+            |circuit: &Circuit| circuit.breaker.admit().map_or((), |ticket| ticket.finish(Outcome::Success));
+        both(&circuit, abandon, answer);
+        assert_eq!((circuit.breaker.state(), circuit.breaker.probes_under_way()), (State::HalfOpen, 0));
+        assert!(circuit.breaker.admit().is_ok());
+    });
+}

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::breaker::{CircuitBreaker, State};
+use seawall::breaker::State;
 use seawall::{Clock, Tick};
 use seawall_hub_core::domain::letter::{Group, GroupFilter, GroupState, LetterFilter, Standing};
 use seawall_hub_core::domain::operation::{Mode, Operation, Plan, Run, Task};
@@ -145,7 +145,7 @@ impl<T: Fn(String)> Story<'_, T> {
     }
 
     fn circuit(&self, service: &Slug) -> Option<State> {
-        self.hub.guard(service)?.breaker().map(CircuitBreaker::state)
+        self.hub.guard(service)?.breaker().map(|circuit| circuit.state())
     }
 
     async fn groups(&self, service: &Slug) -> Vec<Group> {

@@ -7,6 +7,7 @@ mod config;
 mod control;
 mod counts;
 mod machine;
+mod owned;
 mod policy;
 mod refused;
 #[cfg(feature = "serde")]
@@ -23,6 +24,7 @@ pub use config::{
     PROBES, SLOW_RATE, SUCCESSES, Scope, Window,
 };
 pub use counts::Counts;
+pub use owned::OwnedTicket;
 pub use policy::CircuitBreaker;
 pub use refused::{Failure, Refused};
 #[cfg(feature = "tokio")]

@@ -289,6 +289,7 @@ impl CircuitBreaker {
         self.weigh(|held| if to == Place::Open && held.is_suspected() { held } else { Abandonment::NONE });
     }
 
+    /// Takes a step, and says what was held before.
     fn weigh(&self, step: impl Fn(Abandonment) -> Abandonment) -> Abandonment {
         // The word stands alone: nobody reads anything else because of what is in it.
         let mut held = self.abandonment.load(Ordering::Relaxed);
@@ -300,7 +301,7 @@ impl CircuitBreaker {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return next,
+                Ok(before) => return Abandonment::from_bits(before),
                 Err(other) => held = other,
             }
         }

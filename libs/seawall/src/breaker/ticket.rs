@@ -42,6 +42,13 @@ impl<'a> Ticket<'a> {
         Ticket { breaker, word, started }
     }
 
+    /// What it is made of; whoever takes them has the duty to say what became of the call.
+    pub(super) fn into_parts(self) -> (Word, Tick) {
+        let parts = (self.word, self.started);
+        std::mem::forget(self);
+        parts
+    }
+
     /// The operation starts now, not when the ticket was handed out.
     #[inline]
     pub fn start(&mut self) {

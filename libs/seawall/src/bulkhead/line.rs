@@ -17,8 +17,11 @@ pub(super) struct Line(Mutex<Queue>);
 pub(super) struct Queue(VecDeque<Arc<Seat>>);
 
 /// A place in the line.
-#[derive(Debug, Default)]
-pub(super) struct Seat(Mutex<Called>);
+#[derive(Debug)]
+pub(super) struct Seat {
+    weight: u32,
+    called: Mutex<Called>,
+}
 
 #[derive(Debug, Default)]
 struct Called {
@@ -42,8 +45,13 @@ impl Queue {
         self.0.len()
     }
 
-    pub(super) fn join(&mut self) -> Arc<Seat> {
-        let seat = Arc::<Seat>::default();
+    /// How many places the first one wants.
+    pub(super) fn first_weight(&self) -> Option<u32> {
+        self.0.front().map(|seat| seat.weight)
+    }
+
+    pub(super) fn join(&mut self, weight: u32) -> Arc<Seat> {
+        let seat = Arc::new(Seat { weight, called: Mutex::default() });
         self.0.push_back(seat.clone());
         seat
     }
@@ -63,7 +71,7 @@ impl Queue {
 
 impl Seat {
     fn called(&self) -> MutexGuard<'_, Called> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,7 +113,7 @@ impl<'a> Waiter<'a> {
         let mut called = self.seat.called();
         if called.granted {
             self.over = true;
-            return Poll::Ready(Permit::new(self.gate));
+            return Poll::Ready(Permit::new(self.gate, self.seat.weight));
         }
         match &mut called.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -117,7 +125,8 @@ impl<'a> Waiter<'a> {
     /// Walks away, unless a place was passed on to it in this very moment.
     pub fn give_up(mut self) -> Result<Permit<'a>, Full> {
         self.over = true;
-        if self.walk_away() { Err(self.gate.gave_up_waiting()) } else { Ok(Permit::new(self.gate)) }
+        let weight = self.seat.weight;
+        if self.walk_away() { Err(self.gate.refuse(weight)) } else { Ok(Permit::new(self.gate, weight)) }
     }
 
     /// False if a place was passed on to it.
@@ -129,7 +138,11 @@ impl<'a> Waiter<'a> {
         line.leave(&self.seat);
         if line.len() == 0 {
             self.gate.line_ended();
+            return true;
         }
+        drop(line);
+        // A lighter one behind it may fit.
+        self.gate.admit_more();
         true
     }
 }
@@ -137,7 +150,7 @@ impl<'a> Waiter<'a> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         if !self.over && !self.walk_away() {
-            drop(Permit::new(self.gate));
+            drop(Permit::new(self.gate, self.seat.weight));
         }
     }
 }

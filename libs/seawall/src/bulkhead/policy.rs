@@ -1,6 +1,7 @@
 //! The gate itself.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::Bulkhead;
@@ -51,43 +52,63 @@ impl Gate {
     /// Enters if there is a place now, and nobody waits for it.
     #[inline]
     pub fn try_enter(&self) -> Result<Permit<'_>, Full> {
-        match self.apply(Event::Enter) {
-            Effect::Entered => Ok(Permit::new(self)),
-            _ => Err(self.refuse()),
+        self.try_enter_many(1)
+    }
+
+    /// Enters with a weight: takes so many places, if they are free now and nobody waits for them. A weight of 0, or above the
+    /// limit, is refused.
+    #[inline]
+    pub fn try_enter_many(&self, weight: u32) -> Result<Permit<'_>, Full> {
+        match self.apply(Event::Enter { weight }) {
+            Effect::Entered if weight > 0 => Ok(Permit::new(self, weight)),
+            _ => Err(self.refuse(weight)),
         }
+    }
+
+    /// As [`try_enter`](Gate::try_enter), with a permit that keeps the gate alive and can go into a task.
+    pub fn try_enter_owned(self: &Arc<Self>) -> Result<OwnedPermit, Full> {
+        self.try_enter().map(|permit| OwnedPermit::new(self, permit))
     }
 
     /// Enters, or stands in the line if there is one and it has room.
     #[inline]
     pub fn enter(&self) -> Result<Entry<'_>, Full> {
-        match self.apply(Event::Enter) {
-            Effect::Entered => Ok(Entry::Inside(Permit::new(self))),
-            _ => self.stand_in_line(),
+        self.enter_many(1)
+    }
+
+    /// As [`enter`](Gate::enter), with a weight. Nobody overtakes a heavy one that waits: those behind it wait with it.
+    #[inline]
+    pub fn enter_many(&self, weight: u32) -> Result<Entry<'_>, Full> {
+        match self.apply(Event::Enter { weight }) {
+            Effect::Entered if weight > 0 => Ok(Entry::Inside(Permit::new(self, weight))),
+            _ => self.stand_in_line(weight),
         }
     }
 
     #[cold]
-    fn stand_in_line(&self) -> Result<Entry<'_>, Full> {
+    fn stand_in_line(&self, weight: u32) -> Result<Entry<'_>, Full> {
         let version = self.versions.newest();
-        if version.waiting == 0 {
-            return Err(self.refuse());
+        if version.waiting == 0 || weight == 0 || weight > self.limit() {
+            return Err(self.refuse(weight));
         }
         let mut line = self.line.lock();
         if line.len() >= version.waiting as usize {
-            return Err(self.refuse());
+            return Err(self.refuse(weight));
         }
-        match self.apply(Event::Queue) {
-            Effect::Entered => Ok(Entry::Inside(Permit::new(self))),
-            _ => Ok(Entry::Waiting(Waiter::new(self, line.join(), self.clock.precise() + version.max_wait))),
+        if self.apply(Event::Queue { weight }) == Effect::Entered {
+            return Ok(Entry::Inside(Permit::new(self, weight)));
         }
+        let until = self.clock.precise() + version.max_wait;
+        Ok(Entry::Waiting(Waiter::new(self, line.join(weight), until)))
     }
 
-    fn refuse(&self) -> Full {
+    #[cold]
+    pub(super) fn refuse(&self, weight: u32) -> Full {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Full { inside: self.inside() }
+        Full { inside: self.inside(), weight, limit: self.limit() }
     }
 
-    /// How many are inside.
+    /// How many places are taken.
     #[must_use]
     pub fn inside(&self) -> u32 {
         Word::from_bits(self.word.load(Ordering::Acquire)).inside
@@ -130,18 +151,16 @@ impl Gate {
         Ok(())
     }
 
-    /// Lets in those who wait, as far as there are places: after the limit was raised.
+    /// Lets in those who wait, in their order, as far as there are places: after somebody has left, the first one has given
+    /// up, or the limit was raised.
+    #[cold]
     pub(super) fn admit_more(&self) {
         loop {
             let mut line = self.line.lock();
-            let limit = self.limit.now();
-            let word = Word::from_bits(self.word.load(Ordering::Acquire));
-            if line.len() == 0 || word.inside >= limit {
+            let Some(weight) = line.first_weight() else { return };
+            if self.apply(Event::Admit { weight, line_ends: line.len() == 1 }) != Effect::Entered {
                 return;
             }
-            // While there is a line nobody else changes the word without its lock.
-            let ends = line.len() == 1;
-            self.word.store(Word { inside: word.inside + 1, line: !ends }.bits(), Ordering::Release);
             let next = line.pass_on();
             drop(line);
             next.wake();
@@ -166,30 +185,18 @@ impl Gate {
     }
 
     #[inline]
-    fn leave(&self) {
-        if self.apply(Event::Leave) == Effect::AskTheLine {
-            self.leave_to_the_line();
-        }
-    }
-
-    #[cold]
-    pub(super) fn leave_to_the_line(&self) {
-        let mut line = self.line.lock();
-        let event = Event::PassOn { line_is_empty: line.len() == 0, line_ends: line.len() == 1 };
-        if self.apply(event) == Effect::Passed {
-            let next = line.pass_on();
-            drop(line);
-            next.wake();
+    fn leave(&self, weight: u32) {
+        // Whoever comes to stand in line does so by a step on the same word: it has seen that these places are free, or we see
+        // that there is a line.
+        let before = self.word.fetch_sub(Word::taken(weight), Ordering::AcqRel);
+        if Word::from_bits(before).line {
+            self.admit_more();
         }
     }
 
     /// The line is empty, and whoever holds its lock says so.
     pub(super) fn line_ended(&self) {
         self.word.fetch_and(!1, Ordering::AcqRel);
-    }
-
-    pub(super) fn gave_up_waiting(&self) -> Full {
-        self.refuse()
     }
 
     /// Tells a limit that finds itself what an answer took, and whether the peer had too much to do (a timeout, a
@@ -217,29 +224,70 @@ pub enum Entry<'a> {
     Waiting(Waiter<'a>),
 }
 
-/// A place inside. Dropping it is leaving.
+/// A place inside, or several. Dropping it is leaving.
 #[must_use = "dropping a permit is leaving"]
 pub struct Permit<'a> {
     gate: &'a Gate,
+    weight: u32,
 }
 
 impl<'a> Permit<'a> {
     #[inline]
-    pub(super) fn new(gate: &'a Gate) -> Self {
-        Permit { gate }
+    pub(super) fn new(gate: &'a Gate, weight: u32) -> Self {
+        Permit { gate, weight }
+    }
+
+    /// How many places it takes.
+    #[must_use]
+    pub fn weight(&self) -> u32 {
+        self.weight
     }
 }
 
 impl Drop for Permit<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.gate.leave();
+        self.gate.leave(self.weight);
     }
 }
 
 impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Permit")
+        f.debug_struct("Permit").field("weight", &self.weight).finish_non_exhaustive()
+    }
+}
+
+/// A [`Permit`] that keeps its gate alive, so that it can go into a task. Dropping it is leaving.
+#[must_use = "dropping a permit is leaving"]
+pub struct OwnedPermit {
+    gate: Arc<Gate>,
+    weight: u32,
+}
+
+impl OwnedPermit {
+    pub(super) fn new(gate: &Arc<Gate>, permit: Permit<'_>) -> Self {
+        let owned = OwnedPermit { gate: gate.clone(), weight: permit.weight };
+        // The places are the owned one's now.
+        std::mem::forget(permit);
+        owned
+    }
+
+    /// How many places it takes.
+    #[must_use]
+    pub fn weight(&self) -> u32 {
+        self.weight
+    }
+}
+
+impl Drop for OwnedPermit {
+    fn drop(&mut self) {
+        self.gate.leave(self.weight);
+    }
+}
+
+impl fmt::Debug for OwnedPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedPermit").field("weight", &self.weight).finish_non_exhaustive()
     }
 }
 
@@ -247,18 +295,33 @@ impl fmt::Debug for Permit<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full {
     inside: u32,
+    weight: u32,
+    limit: u32,
 }
 
 impl Full {
-    /// How many were inside.
+    /// How many places were taken.
     #[must_use]
     pub fn inside(&self) -> u32 {
         self.inside
+    }
+
+    /// Whether asking again is of no use, because the weight is 0 or above the limit.
+    #[must_use]
+    pub fn never_fits(&self) -> bool {
+        self.weight == 0 || self.weight > self.limit
     }
 }
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Full { weight, limit, .. } = self;
+        if *weight == 0 {
+            return f.write_str("a weight of 0 takes no place in the bulkhead; ask for at least 1");
+        }
+        if weight > limit {
+            return write!(f, "a weight of {weight} is above the bulkhead's limit of {limit}; ask for less");
+        }
         write!(f, "the bulkhead is full with {} calls", self.inside)
     }
 }

@@ -127,34 +127,45 @@ fn eng_6_the_limit_can_change_under_load() {
 }
 
 proptest! {
-    /// ENG-6: the machine never lets more in than the limit says, and what leaves is always counted.
+    /// ENG-6: the machine never lets more in than the limit says, what leaves is always counted, and the line is served in
+    /// its order, whatever the weights.
     #[test]
-    fn eng_6_the_machine_keeps_the_limit(limit in 1u32..10, script in prop::collection::vec(0u8..4, 0..200)) {
-        let (mut word, mut inside, mut line) = (Word::default(), 0_u32, 0_usize);
-        for act in script {
-            let event = match act {
-                0 | 1 => Event::Enter,
-                2 if inside > 0 => Event::Leave,
-                _ if line < 5 => Event::Queue,
-                _ => continue,
-            };
-            let (next, effect) = step(word, event, limit);
-            word = next;
-            match (event, effect) {
-                (Event::Leave, Effect::AskTheLine) => {
-                    prop_assert!(line > 0);
-                    let event = Event::PassOn { line_is_empty: line == 0, line_ends: line == 1 };
-                    let (next, effect) = step(word, event, limit);
-                    prop_assert_eq!(effect, Effect::Passed);
-                    (word, line) = (next, line - 1);
+    fn eng_6_the_machine_keeps_the_limit(
+        limit in 3u32..10,
+        script in prop::collection::vec((0u8..4, 1u32..4), 0..200),
+    ) {
+        let (mut word, mut inside, mut line) = (Word::default(), Vec::new(), Vec::new());
+        for (act, weight) in script {
+            match act {
+                0 | 1 => {
+                    let (next, effect) = step(word, Event::Enter { weight }, limit);
+                    prop_assert!(line.is_empty() || effect == Effect::AskTheLine);
+                    word = next;
+                    inside.extend((effect == Effect::Entered).then_some(weight));
                 }
-                (_, Effect::Entered) => inside += 1,
-                (_, Effect::Left) => inside -= 1,
-                (_, Effect::Queued) => line += 1,
-                _ => {}
+                2 => {
+                    let Some(weight) = inside.pop() else { continue };
+                    let (next, effect) = step(word, Event::Leave { weight }, limit);
+                    prop_assert_eq!(effect, if line.is_empty() { Effect::Left } else { Effect::AskTheLine });
+                    word = next;
+                    while let Some(weight) = line.first().copied() {
+                        let (next, effect) = step(word, Event::Admit { weight, line_ends: line.len() == 1 }, limit);
+                        if effect == Effect::Full {
+                            break;
+                        }
+                        word = next;
+                        inside.push(line.remove(0));
+                    }
+                }
+                _ => {
+                    let (next, effect) = step(word, Event::Queue { weight }, limit);
+                    word = next;
+                    if effect == Effect::Entered { inside.push(weight) } else { line.push(weight) }
+                }
             }
-            prop_assert_eq!((word.inside, word.line), (inside, line > 0));
-            prop_assert!(inside <= limit);
+            prop_assert_eq!((word.inside, word.line), (inside.iter().sum(), !line.is_empty()));
+            prop_assert!(word.inside <= limit);
+            prop_assert!(line.first().is_none_or(|weight| word.inside + weight > limit), "it would fit");
         }
     }
 }
@@ -282,20 +293,72 @@ fn eng_6_the_edges_of_the_machine() {
     let check = |before, event, limit, after, effect| {
         assert_eq!(step(before, event, limit), (after, effect), "{event:?}");
     };
+    let (enter, queue) = (Event::Enter { weight: 1 }, Event::Queue { weight: 1 });
     // The limit was raised, and those who wait are not in yet: nobody overtakes them.
-    check(word(1, true), Event::Enter, 5, word(1, true), Effect::AskTheLine);
-    check(word(1, true), Event::Leave, 5, word(1, true), Effect::AskTheLine);
+    check(word(1, true), enter, 5, word(1, true), Effect::AskTheLine);
+    check(word(1, true), Event::Leave { weight: 1 }, 5, word(0, true), Effect::AskTheLine);
     // Somebody has left between "it is full" and "I stand in line".
-    check(word(0, false), Event::Queue, 1, word(1, false), Effect::Entered);
-    check(word(1, false), Event::Queue, 1, word(1, true), Effect::Queued);
-    check(word(0, true), Event::Queue, 1, word(0, true), Effect::Queued);
-    // A place is passed on, unless it is not there any more or nobody waits for it.
-    let pass_on = |line_is_empty, line_ends| Event::PassOn { line_is_empty, line_ends };
-    check(word(2, true), pass_on(false, false), 2, word(2, true), Effect::Passed);
-    check(word(2, true), pass_on(false, true), 2, word(2, false), Effect::Passed);
-    check(word(3, true), pass_on(false, true), 2, word(2, true), Effect::Left);
-    check(word(2, true), pass_on(true, false), 2, word(1, false), Effect::Left);
+    check(word(0, false), queue, 1, word(1, false), Effect::Entered);
+    check(word(1, false), queue, 1, word(1, true), Effect::Queued);
+    check(word(0, true), queue, 1, word(0, true), Effect::Queued);
+    // The first of the line is let in, unless its places are not there any more.
+    let admit = |weight, line_ends| Event::Admit { weight, line_ends };
+    check(word(1, true), admit(1, false), 2, word(2, true), Effect::Entered);
+    check(word(1, true), admit(1, true), 2, word(2, false), Effect::Entered);
+    check(word(3, true), admit(1, true), 2, word(3, true), Effect::Full);
+    check(word(1, true), admit(2, true), 2, word(1, true), Effect::Full);
     for bits in [0, 1, 2, 3, 40, 41] {
         assert_eq!(Word::from_bits(bits).bits(), bits);
     }
+}
+
+/// ENG-6: a permit with a weight takes so many places; a weight that can never fit is refused with a text that says so.
+#[test]
+fn eng_6_a_weight_takes_so_many_places() {
+    let (_, gate) = gate(Bulkhead::max_calls(5).max_wait(secs(5)));
+    let heavy = gate.try_enter_many(4).expect("room for it");
+    assert_eq!((gate.inside(), heavy.weight()), (4, 4));
+    let full = gate.try_enter_many(2).expect_err("only one is left");
+    assert!(!full.never_fits());
+    let light = gate.try_enter_many(1).expect("the last one");
+    drop((heavy, light));
+    assert_eq!(gate.inside(), 0);
+    for (weight, text) in
+        [(0, "a weight of 0 takes no place"), (6, "a weight of 6 is above the bulkhead's limit of 5")]
+    {
+        for full in [gate.try_enter_many(weight).map(drop), gate.enter_many(weight).map(drop)] {
+            let full = full.expect_err("it never fits");
+            assert!(full.never_fits() && full.to_string().contains(text), "{full}");
+        }
+    }
+    assert_eq!((gate.inside(), gate.waiting()), (0, 0));
+}
+
+/// ENG-6: a heavy one at the head of the line is not overtaken; when it gives up, those behind it are let in.
+#[test]
+fn eng_6_a_heavy_waiter_is_not_overtaken() {
+    let (_, gate) = gate(Bulkhead::max_calls(3).max_wait(secs(5)));
+    let waiting = |weight| match gate.enter_many(weight).expect("there is room in the line") {
+        Entry::Waiting(waiter) => waiter,
+        Entry::Inside(_) => unreachable!("it does not fit, or somebody waits"),
+    };
+    let inside: Vec<_> = (0..3).map(|_| gate.try_enter().expect("a place")).collect();
+    let (mut heavy, mut light) = (waiting(3), waiting(1));
+    let mut inside = inside.into_iter();
+    drop(inside.next());
+    assert!(poll(&mut heavy).is_none() && poll(&mut light).is_none() && gate.try_enter().is_err());
+    drop(inside.next());
+    drop(inside.next());
+    let permit = poll(&mut heavy).expect("its turn");
+    assert!(poll(&mut light).is_none());
+    drop(permit);
+    let first = poll(&mut light).expect("its turn");
+
+    let (heavy, mut light) = (waiting(3), waiting(1));
+    assert!(poll(&mut light).is_none());
+    drop(heavy);
+    let second = poll(&mut light).expect("nobody is before it any more");
+    assert_eq!((gate.inside(), gate.waiting()), (2, 0));
+    drop((first, second));
+    assert_eq!(gate.inside(), 0);
 }

@@ -223,20 +223,20 @@ impl Guard {
 
     /// Its circuit, if it has a breaker.
     #[must_use]
-    pub fn breaker(&self) -> Option<&CircuitBreaker> {
-        self.settings().breaker.as_deref()
+    pub fn breaker(&self) -> Option<&Arc<CircuitBreaker>> {
+        self.settings().breaker.as_ref()
     }
 
     /// Its rate limiter, if it has one.
     #[must_use]
-    pub fn rate_limiter(&self) -> Option<&RateLimiter> {
-        self.settings().limiter.as_deref()
+    pub fn rate_limiter(&self) -> Option<&Arc<RateLimiter>> {
+        self.settings().limiter.as_ref()
     }
 
     /// Its bulkhead, if it has one.
     #[must_use]
-    pub fn bulkhead(&self) -> Option<&Gate> {
-        self.settings().gate.as_deref()
+    pub fn bulkhead(&self) -> Option<&Arc<Gate>> {
+        self.settings().gate.as_ref()
     }
 
     /// When its second attempts start, if it has them.
@@ -253,8 +253,8 @@ impl Guard {
 
     /// Its retry budget, if it has one.
     #[must_use]
-    pub fn budget(&self) -> Option<&RetryBudget> {
-        self.settings().budget.as_deref()
+    pub fn budget(&self) -> Option<&Arc<RetryBudget>> {
+        self.settings().budget.as_ref()
     }
 
     /// Changes what is in it while it runs, to what `builder` asks for; or says everything that is wrong with that, and

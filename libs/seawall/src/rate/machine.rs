@@ -28,6 +28,11 @@ impl Rules {
         Rules { interval: word(interval).min(1 << 61), burst: word(burst).min(1 << 61) }
     }
 
+    /// How many calls may come at once after a pause.
+    pub(crate) fn burst_calls(&self) -> u32 {
+        u32::try_from(self.burst / self.interval.max(1)).unwrap_or(u32::MAX)
+    }
+
     /// Between two calls, in nanoseconds.
     #[cfg(test)]
     pub(crate) fn interval_nanos(&self) -> u64 {
@@ -44,13 +49,13 @@ pub(crate) enum Turn {
     After(u64),
 }
 
-/// The due time after one more call at `now` (in nanoseconds), and when that call may pass.
+/// The due time after so many more calls at `now` (in nanoseconds), and when they may pass. They are no more than the burst.
 #[inline]
-pub(crate) fn take(due: u64, now: u64, rules: &Rules) -> (u64, Turn) {
+pub(crate) fn take(due: u64, now: u64, calls: u32, rules: &Rules) -> (u64, Turn) {
     let now = now << SUB_BITS;
     // Neither comes round: the present is below 2⁶³ for eighteen years, and the due time ahead of it by the burst and a wait.
     // Saying so saves a step between the clock and the swap, and the swap is what a caller waits for.
-    let next = due.max(now).wrapping_add(rules.interval);
+    let next = due.max(now).wrapping_add(rules.interval * u64::from(calls));
     let ahead = next.wrapping_sub(now);
     let turn = if ahead <= rules.burst {
         Turn::Now
@@ -75,7 +80,7 @@ pub(crate) fn convert(due: u64, now: u64, old: &Rules, new: &Rules) -> u64 {
     now + spent + waiting
 }
 
-/// The due time after a call that was taken is given back.
-pub(crate) fn give_back(due: u64, rules: &Rules) -> u64 {
-    due.saturating_sub(rules.interval)
+/// The due time after calls that were taken are given back.
+pub(crate) fn give_back(due: u64, calls: u32, rules: &Rules) -> u64 {
+    due.saturating_sub(rules.interval.saturating_mul(u64::from(calls)))
 }

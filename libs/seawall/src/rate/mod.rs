@@ -2,6 +2,8 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/rate.md")]
 
+#[cfg(feature = "tokio")]
+mod acquire;
 mod config;
 mod machine;
 mod policy;

@@ -15,7 +15,7 @@ use crate::versions::Versions;
 pub struct RateLimiter {
     due: AtomicU64,
     versions: Versions<Version>,
-    clock: Clock,
+    pub(super) clock: Clock,
     /// When it was made. Where the clock may begin anywhere, due times count from here.
     made: Tick,
     limited: AtomicU64,
@@ -48,31 +48,57 @@ impl RateLimiter {
     /// Takes one call if it may pass now. Never waits.
     #[inline]
     pub fn try_acquire(&self) -> Result<(), Limited> {
-        self.acquire_within(Duration::ZERO).map(|_| ())
+        self.acquire_within(1, Duration::ZERO).map(|_| ())
+    }
+
+    /// Takes so many calls if all of them may pass now. Never waits. No call, or more of them than the burst, are refused.
+    pub fn try_acquire_many(&self, calls: u32) -> Result<(), Limited> {
+        self.check_fits(calls)?;
+        self.acquire_within(calls, Duration::ZERO).map(|_| ())
     }
 
     /// Takes one call, now or in its turn, if that comes within the configured wait.
     ///
     /// Whoever gets a turn in the future waits until [`Reservation::at`]; dropped before that, the call is given back.
     pub fn reserve(&self) -> Result<Reservation<'_>, Limited> {
-        let wait = self.acquire_within(self.versions.newest().max_wait)?;
-        // The stopwatch has a scale of its own, so a turn in the future is told by the clock that is waited by. It is read
-        // after the stopwatch: a turn may be told a moment late, never early.
-        Ok(Reservation { limiter: self, at: wait.map(|wait| self.clock.precise() + wait) })
+        self.reserve_unchecked(1)
     }
 
-    /// How long the call has to wait, if it has to.
+    /// As [`reserve`](RateLimiter::reserve), for so many calls at once. No call, or more of them than the burst, are refused.
+    pub fn reserve_many(&self, calls: u32) -> Result<Reservation<'_>, Limited> {
+        self.check_fits(calls)?;
+        self.reserve_unchecked(calls)
+    }
+
+    fn check_fits(&self, calls: u32) -> Result<(), Limited> {
+        let burst = self.versions.newest().rules.burst_calls();
+        if (1..=burst).contains(&calls) {
+            return Ok(());
+        }
+        self.limited.fetch_add(1, Ordering::Relaxed);
+        Err(Limited { retry_after: Duration::MAX, calls, burst })
+    }
+
     #[inline]
-    fn acquire_within(&self, max_wait: Duration) -> Result<Option<Duration>, Limited> {
+    fn reserve_unchecked(&self, calls: u32) -> Result<Reservation<'_>, Limited> {
+        let wait = self.acquire_within(calls, self.versions.newest().max_wait)?;
+        // The stopwatch has a scale of its own, so a turn in the future is told by the clock that is waited by. It is read
+        // after the stopwatch: a turn may be told a moment late, never early.
+        Ok(Reservation { limiter: self, calls, at: wait.map(|wait| self.clock.precise() + wait) })
+    }
+
+    /// How long the calls have to wait, if they have to.
+    #[inline]
+    fn acquire_within(&self, calls: u32, max_wait: Duration) -> Result<Option<Duration>, Limited> {
         // Read first, because the clock of another kind is a function that all registers in use are saved for.
         let now = self.clock.stopwatch(self.made);
         let rules = &self.versions.newest().rules;
         let mut due = self.due.load(Ordering::Acquire);
         loop {
-            let (next, turn) = take(due, now, rules);
+            let (next, turn) = take(due, now, calls, rules);
             let wait = match turn {
                 Turn::Now => None,
-                Turn::After(nanos) => Some(self.wait(nanos, max_wait)?),
+                Turn::After(nanos) => Some(self.wait(nanos, calls, max_wait)?),
             };
             match self.due.compare_exchange_weak(due, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(wait),
@@ -84,13 +110,13 @@ impl RateLimiter {
     /// The wait, if it is not too long. Out of line, so that what passes at once is short.
     #[cold]
     #[inline(never)]
-    fn wait(&self, nanos: u64, max_wait: Duration) -> Result<Duration, Limited> {
+    fn wait(&self, nanos: u64, calls: u32, max_wait: Duration) -> Result<Duration, Limited> {
         let wait = Duration::from_nanos(nanos);
         if wait <= max_wait {
             return Ok(wait);
         }
         self.limited.fetch_add(1, Ordering::Relaxed);
-        Err(Limited { retry_after: wait })
+        Err(Limited { retry_after: wait, calls, burst: u32::MAX })
     }
 
     /// How many calls were refused.
@@ -126,6 +152,7 @@ impl RateLimiter {
 #[must_use = "dropping a turn that has not come gives it back"]
 pub struct Reservation<'a> {
     limiter: &'a RateLimiter,
+    calls: u32,
     at: Option<Tick>,
 }
 
@@ -146,10 +173,9 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.at.is_some() {
             let rules = &self.limiter.versions.newest().rules;
-            let _ = self
-                .limiter
-                .due
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |due| Some(give_back(due, rules)));
+            let _ = self.limiter.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, |due| {
+                Some(give_back(due, self.calls, rules))
+            });
         }
     }
 }
@@ -164,18 +190,34 @@ impl fmt::Debug for Reservation<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limited {
     retry_after: Duration,
+    calls: u32,
+    /// Known only where it is exceeded.
+    burst: u32,
 }
 
 impl Limited {
-    /// When to come back.
+    /// When to come back. The longest duration there is, if that is [never](Limited::never_fits).
     #[must_use]
     pub fn retry_after(&self) -> Duration {
         self.retry_after
+    }
+
+    /// Whether asking again is of no use, because no call was asked for, or more than the burst.
+    #[must_use]
+    pub fn never_fits(&self) -> bool {
+        self.calls == 0 || self.calls > self.burst
     }
 }
 
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limited { calls, burst, .. } = self;
+        if *calls == 0 {
+            return f.write_str("0 calls take nothing of the rate limit; ask for at least 1");
+        }
+        if calls > burst {
+            return write!(f, "{calls} calls at once are above the burst of {burst}; ask for fewer");
+        }
         write!(f, "above the rate limit, try again in {:?}", self.retry_after)
     }
 }

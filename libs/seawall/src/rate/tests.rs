@@ -80,15 +80,15 @@ proptest! {
         for (pause, tries) in script {
             now += pause;
             for _ in 0..tries {
-                match take(due, now, &rules) {
+                match take(due, now, 1, &rules) {
                     (next, Turn::Now) => {
                         due = next;
                         passed.push(now);
                     }
                     (_, Turn::After(wait)) => {
                         prop_assert!(wait > 0);
-                        prop_assert_eq!(take(due, now + wait, &rules).1, Turn::Now);
-                        prop_assert!(take(due, now + wait - 1, &rules).1 != Turn::Now);
+                        prop_assert_eq!(take(due, now + wait, 1, &rules).1, Turn::Now);
+                        prop_assert!(take(due, now + wait - 1, 1, &rules).1 != Turn::Now);
                     }
                 }
             }
@@ -105,8 +105,8 @@ proptest! {
     #[test]
     fn giving_back_undoes_taking(due in 0u64..1 << 60, calls in 1u32..1_000_000) {
         let rules = Rules::new(calls, secs(1), 5);
-        let (next, _) = take(due, due >> 4, &rules);
-        prop_assert!(give_back(next, &rules) >= due && give_back(next, &rules) - due < 16);
+        let (next, _) = take(due, due >> 4, 1, &rules);
+        prop_assert!(give_back(next, 1, &rules) >= due && give_back(next, 1, &rules) - due < 16);
     }
 }
 
@@ -255,13 +255,13 @@ fn eng_8_what_is_spent_stays_spent_in_calls() {
     for at in [0, 5_000_000_000, 1_000_000_000_000_000_u64] {
         let mut due = 0;
         for _ in 0..3 {
-            let (next, turn) = take(due, at, &old);
+            let (next, turn) = take(due, at, 1, &old);
             assert_eq!(turn, Turn::Now);
             due = next;
         }
         let mut due = convert(due, at, &old, &new);
         let mut left = 0;
-        while let (next, Turn::Now) = take(due, at, &new) {
+        while let (next, Turn::Now) = take(due, at, 1, &new) {
             (due, left) = (next, left + 1);
         }
         assert_eq!(left, 17, "three of twenty are spent at {at}");

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::{Entry, Keyed, Registry};
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::State;
 use crate::config::{Changes, Config, ConfigError, Loader, Plan, Problems};
 use crate::guard::Timer;
 
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     fn circuit_of(&self, name: &str) -> Option<State> {
-        let of = |guard: &crate::Guard| guard.breaker().map(CircuitBreaker::state);
+        let of = |guard: &crate::Guard| guard.breaker().map(|circuit| circuit.state());
         if let Some(guard) = self.guard(name) {
             return of(&guard);
         }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use crate::breaker::CircuitBreaker;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::guard::{Guard, GuardBuilder};
@@ -184,7 +183,7 @@ impl Family {
 /// Nobody holds it (and nobody can come by one while the list is locked), and its circuit has nothing to tell. Asked in this
 /// order, because whoever holds it may open the circuit before he lets it go.
 fn can_go(guard: &Guard) -> bool {
-    guard.is_unshared() && guard.breaker().is_none_or(CircuitBreaker::is_closed)
+    guard.is_unshared() && guard.breaker().is_none_or(|circuit| circuit.is_closed())
 }
 
 fn check_max(name: &str, max: usize) -> Result<(), ConfigError> {

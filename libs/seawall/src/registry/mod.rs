@@ -201,7 +201,7 @@ impl Registry {
     /// The circuits that are not closed, with the names of their guards: what is broken now.
     #[must_use]
     pub fn troubled(&self) -> Vec<(String, State)> {
-        let state = |guard: &Guard| guard.breaker().map(crate::breaker::CircuitBreaker::state);
+        let state = |guard: &Guard| guard.breaker().map(|circuit| circuit.state());
         let guards = self.guards().into_iter();
         guards
             .filter_map(|guard| Some((guard.name().to_owned(), state(&guard)?)))

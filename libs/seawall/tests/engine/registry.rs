@@ -280,8 +280,8 @@ fn eng_12_a_thousand_reloads_under_load() {
     });
     assert!(done.into_inner());
     assert_eq!(made.into_inner(), 2 * calls_each);
-    assert_eq!(guard.bulkhead().map_or(0, seawall::bulkhead::Gate::inside), 0, "permits balance");
-    assert_eq!(guard.breaker().map_or(0, seawall::breaker::CircuitBreaker::probes_under_way), 0);
+    assert_eq!(guard.bulkhead().map_or(0, |gate| gate.inside()), 0, "permits balance");
+    assert_eq!(guard.breaker().map_or(0, |circuit| circuit.probes_under_way()), 0);
 }
 
 /// ENG-12: what was counted of probes under one way of judging them means nothing under another.

@@ -139,13 +139,15 @@ impl Circuit {
         if self.place == Place::Open {
             return Was::Nothing;
         }
+        // Whoever raises the suspicion does not count yet.
+        let blamed = self.suspected.is_some_and(|since| started >= since);
         self.abandoned += 1;
         let enough = if self.place == Place::HalfOpen { 2 } else { 16 };
         if self.suspected.is_none() && self.abandoned + self.answers >= enough {
             self.suspected = Some(now);
         }
         self.weigh();
-        if self.suspected.is_some_and(|since| started >= since) { Was::Bad } else { Was::Nothing }
+        if blamed { Was::Bad } else { Was::Nothing }
     }
 
     fn weigh(&mut self) {
