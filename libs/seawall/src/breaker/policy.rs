@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::abandonment::{Abandonment, ENOUGH_CLOSED, ENOUGH_PROBES};
+use super::abandonment::SharedAbandonment;
 use super::config::Breaker;
 use super::counts::{Counters, Counts};
 use super::machine::{Effect, Event, opens_until, step};
@@ -27,7 +27,7 @@ use crate::versions::Versions;
 pub struct CircuitBreaker {
     word: AtomicU64,
     /// Who left early, as far as that matters. Beside the word, because both are read for every answer.
-    abandonment: AtomicU64,
+    pub(super) abandonment: SharedAbandonment,
     pub(super) versions: Versions<Version>,
     pub(super) clock: Clock,
     /// When it was made. Stamps count from here, so that 40 bits last for decades.
@@ -61,7 +61,7 @@ impl CircuitBreaker {
         CircuitBreaker {
             // Closed since long ago: a circuit that is restored right away may have opened before it was made.
             word: AtomicU64::new(Word::new(Place::Closed, 1).bits()),
-            abandonment: AtomicU64::new(Abandonment::NONE.bits()),
+            abandonment: SharedAbandonment::new(),
             versions: Versions::new(Version { defaults, settings, window }),
             made: clock.now(),
             clock,
@@ -254,55 +254,10 @@ impl CircuitBreaker {
             ) {
                 Ok(_) => {
                     self.counters.moved(word.place(), next.place());
-                    self.forget_abandoned(word.place(), next.place());
+                    self.abandonment.moved(word.place(), next.place());
                     return (word, next, effect);
                 }
                 Err(other) => word = Word::from_bits(other),
-            }
-        }
-    }
-
-    /// Whether anybody has left early of late.
-    #[inline(always)]
-    pub(super) fn has_abandoned(&self) -> bool {
-        self.abandonment.load(Ordering::Relaxed) != Abandonment::NONE.bits()
-    }
-
-    /// The peer has answered.
-    pub(super) fn heard(&self) {
-        if self.has_abandoned() {
-            self.weigh(Abandonment::on_answer);
-        }
-    }
-
-    /// A call that started then was abandoned early. Says whether that is a failure.
-    pub(super) fn is_to_blame(&self, place: Place, started: Unit, now: Unit) -> bool {
-        let enough = if place == Place::HalfOpen { ENOUGH_PROBES } else { ENOUGH_CLOSED };
-        self.weigh(|abandonment| abandonment.on_abandoned(now, enough)).blames(started)
-    }
-
-    /// A new phase weighs anew. Only a suspicion outlasts the cooldown: the next probe may hang as well.
-    fn forget_abandoned(&self, from: Place, to: Place) {
-        if from == to || to == Place::HalfOpen || !self.has_abandoned() {
-            return;
-        }
-        self.weigh(|held| if to == Place::Open && held.is_suspected() { held } else { Abandonment::NONE });
-    }
-
-    /// Takes a step, and says what was held before.
-    fn weigh(&self, step: impl Fn(Abandonment) -> Abandonment) -> Abandonment {
-        // The word stands alone: nobody reads anything else because of what is in it.
-        let mut held = self.abandonment.load(Ordering::Relaxed);
-        loop {
-            let next = step(Abandonment::from_bits(held));
-            match self.abandonment.compare_exchange_weak(
-                held,
-                next.bits(),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(before) => return Abandonment::from_bits(before),
-                Err(other) => held = other,
             }
         }
     }

@@ -118,7 +118,7 @@ impl<'a> Ticket<'a> {
         let changes_nothing = outcome == Outcome::Success
             && word.place() == Place::Closed
             && word.stamp() == self.word.stamp()
-            && !self.breaker.has_abandoned()
+            && self.breaker.abandonment.is_none()
             && self.version().settings.slow_after.is_none()
             && match &*self.version().window {
                 Window::None => word.streak() == 0,
@@ -211,7 +211,7 @@ impl<'a> Ticket<'a> {
         let current = word.stamp() == self.word.stamp() && looks(word.place());
         current && self.started != Tick::NEVER && {
             let started = self.breaker.unit(self.started);
-            self.breaker.is_to_blame(word.place(), started, self.breaker.unit(now))
+            self.breaker.abandonment.on_abandoned(word.place(), started, self.breaker.unit(now))
         }
     }
 
@@ -242,7 +242,7 @@ fn settle(breaker: &CircuitBreaker, word: Word, started: Tick, outcome: Outcome,
     let now = (now != Tick::NEVER).then_some(now);
     // What is ignored is an answer too, a business fault, unless the operation has never started.
     if breaker.word().stamp() == word.stamp() && (outcome != Outcome::Ignored || started != Tick::NEVER) {
-        breaker.heard();
+        breaker.abandonment.on_answer();
     }
     ticket.record(outcome, now);
 }
