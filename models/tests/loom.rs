@@ -418,3 +418,28 @@ fn eng_5_an_abandoned_probe_beside_an_answer_is_weighed() {
         assert!(circuit.breaker.admit().is_ok());
     });
 }
+
+/// ENG-6: a place that another thread has left and parked is found before anybody is refused, and N stays N.
+#[test]
+fn eng_6_a_place_parked_by_another_thread_is_found() {
+    loom::model(|| {
+        let clock = Clock::custom(StdArc::new(Still::default()));
+        let gate = Bulkhead::max_calls(1).build_with(clock).expect("sound");
+        let place = Arc::new(Place { gate, inside: AtomicU32::new(0) });
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    if let Ok(permit) = place.gate.try_enter() {
+                        place.be_inside(permit);
+                    }
+                }
+            })
+        };
+        if let Ok(permit) = place.gate.try_enter() {
+            place.be_inside(permit);
+        }
+        other.join().expect("no panic");
+        assert!(place.is_empty());
+    });
+}

@@ -8,6 +8,7 @@ mod config;
 mod limit;
 mod line;
 mod machine;
+mod parked;
 mod policy;
 
 pub use config::{Adapt, Bulkhead, MAX_CALLS, MAX_WAITING};

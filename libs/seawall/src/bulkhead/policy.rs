@@ -8,6 +8,7 @@ use super::config::Bulkhead;
 use super::limit::Limit;
 use super::line::{Line, Waiter};
 use super::machine::{Effect, Event, Word, step};
+use super::parked::Parked;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::sync::{AtomicU64, Ordering};
@@ -16,7 +17,9 @@ use crate::versions::Versions;
 /// A gate that lets so many calls through at once. Made by [`Bulkhead::build`].
 #[derive(Debug)]
 pub struct Gate {
+    /// Parked places are taken, as far as the word goes.
     word: AtomicU64,
+    parked: Parked,
     limit: Limit,
     versions: Versions<Version>,
     pub(super) line: Line,
@@ -41,6 +44,7 @@ impl Gate {
     pub(crate) fn new(bulkhead: &Bulkhead, clock: Clock) -> Self {
         Gate {
             word: AtomicU64::new(0),
+            parked: Parked::new(),
             limit: Limit::new(bulkhead.calls, bulkhead.adapt),
             versions: Versions::new(Version::new(bulkhead)),
             line: Line::new(),
@@ -59,7 +63,7 @@ impl Gate {
     /// limit, is refused.
     #[inline]
     pub fn try_enter_many(&self, weight: u32) -> Result<Permit<'_>, Full> {
-        match self.apply(Event::Enter { weight }) {
+        match self.take_places(weight) {
             Effect::Entered if weight > 0 => Ok(Permit::new(self, weight)),
             _ => Err(self.refuse(weight)),
         }
@@ -79,7 +83,7 @@ impl Gate {
     /// As [`enter`](Gate::enter), with a weight. Nobody overtakes a heavy one that waits: those behind it wait with it.
     #[inline]
     pub fn enter_many(&self, weight: u32) -> Result<Entry<'_>, Full> {
-        match self.apply(Event::Enter { weight }) {
+        match self.take_places(weight) {
             Effect::Entered if weight > 0 => Ok(Entry::Inside(Permit::new(self, weight))),
             _ => self.stand_in_line(weight),
         }
@@ -99,19 +103,51 @@ impl Gate {
             return Ok(Entry::Inside(Permit::new(self, weight)));
         }
         let until = self.clock.precise() + version.max_wait;
-        Ok(Entry::Waiting(Waiter::new(self, line.join(weight), until)))
+        let waiter = Waiter::new(self, line.join(weight), until);
+        drop(line);
+        // Whoever parks a place from now on sees the line; what was parked before is found here.
+        full_fence();
+        self.give_back_parked();
+        Ok(Entry::Waiting(waiter))
+    }
+
+    #[inline]
+    fn take_places(&self, weight: u32) -> Effect {
+        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        // Above a limit that was lowered a parked place is none any more.
+        if weight == 1 && !word.line && word.inside <= self.limit.now() && self.parked.take() {
+            return Effect::Entered;
+        }
+        match self.apply(Event::Enter { weight }) {
+            Effect::Full if self.give_back_parked() => self.apply(Event::Enter { weight }),
+            effect => effect,
+        }
+    }
+
+    /// Takes all places out of the slots and gives them back; false if there were none.
+    #[cold]
+    fn give_back_parked(&self) -> bool {
+        let places = self.parked.take_all();
+        if places > 0 {
+            self.give_back(places);
+        }
+        places > 0
     }
 
     #[cold]
     pub(super) fn refuse(&self, weight: u32) -> Full {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Full { inside: self.inside(), weight, limit: self.limit() }
+        Full { inside: self.word().inside, weight, limit: self.limit() }
     }
 
     /// How many places are taken.
     #[must_use]
     pub fn inside(&self) -> u32 {
-        Word::from_bits(self.word.load(Ordering::Acquire)).inside
+        self.word().inside.saturating_sub(self.parked.count())
+    }
+
+    fn word(&self) -> Word {
+        Word::from_bits(self.word.load(Ordering::SeqCst))
     }
 
     /// How many wait.
@@ -177,7 +213,7 @@ impl Gate {
             if next == word {
                 return effect;
             }
-            match self.word.compare_exchange_weak(bits, next.bits(), Ordering::AcqRel, Ordering::Acquire) {
+            match self.word.compare_exchange_weak(bits, next.bits(), Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => return effect,
                 Err(other) => bits = other,
             }
@@ -186,9 +222,22 @@ impl Gate {
 
     #[inline]
     fn leave(&self, weight: u32) {
+        if weight == 1 && self.parked.park() {
+            // Both sides are sequentially consistent, here and where somebody stands in line: they have found the parked
+            // place, or we see that there is a line.
+            full_fence();
+            if self.word().line {
+                self.give_back_parked();
+            }
+            return;
+        }
+        self.give_back(weight);
+    }
+
+    fn give_back(&self, places: u32) {
         // Whoever comes to stand in line does so by a step on the same word: it has seen that these places are free, or we see
         // that there is a line.
-        let before = self.word.fetch_sub(Word::taken(weight), Ordering::AcqRel);
+        let before = self.word.fetch_sub(Word::taken(places), Ordering::SeqCst);
         if Word::from_bits(before).line {
             self.admit_more();
         }
@@ -213,6 +262,13 @@ impl Gate {
     pub(crate) fn learns(&self) -> bool {
         self.limit.adapts()
     }
+}
+
+/// Loom takes sequentially consistent accesses for less than they are, and only believes a fence.
+#[inline(always)]
+fn full_fence() {
+    #[cfg(seawall_loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
 /// Inside, or in the line.

@@ -13,5 +13,5 @@ mod spent;
 pub(crate) use crate::chance::mix as spread;
 pub use ring::Tally;
 pub(crate) use ring::{Mark, RING_MAX, Ring};
-pub(crate) use slices::{Slices, Slicing, Stripes};
+pub(crate) use slices::{Slices, Slicing, Stripes, stripes, thread_number};
 pub(crate) use spent::Spent;

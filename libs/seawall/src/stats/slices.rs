@@ -1,6 +1,8 @@
 //! Counts by slices of time.
 
+#[cfg(not(seawall_loom))]
 use std::cell::Cell;
+#[cfg(not(seawall_loom))]
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
@@ -137,13 +139,7 @@ const STRIPES_MAX: usize = 64;
 
 impl Stripes {
     pub(crate) fn new() -> Self {
-        let threads = if cfg!(seawall_loom) {
-            2
-        } else {
-            std::thread::available_parallelism().map_or(4, std::num::NonZero::get)
-        };
-        let stripes = threads.next_power_of_two().min(STRIPES_MAX);
-        Stripes((0..stripes).map(|_| Slices::new()).collect())
+        Stripes((0..stripes()).map(|_| Slices::new()).collect())
     }
 
     /// Adds one at `at` to this thread's stripe.
@@ -158,9 +154,29 @@ impl Stripes {
     }
 }
 
+/// How many stripes are worth it on this machine; a power of two, so that a thread finds its own by a mask.
+pub(crate) fn stripes() -> usize {
+    let threads = if cfg!(seawall_loom) {
+        2
+    } else {
+        std::thread::available_parallelism().map_or(4, std::num::NonZero::get)
+    };
+    threads.next_power_of_two().min(STRIPES_MAX)
+}
+
+/// The number that loom gave to this thread: the threads of a model are no threads of the system.
+#[cfg(seawall_loom)]
+pub(crate) fn thread_number() -> usize {
+    let id = format!("{:?}", loom::thread::current().id());
+    let digits: String =
+        id.chars().rev().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    digits.chars().rev().collect::<String>().parse().expect("the number of a thread of the model")
+}
+
 /// A small number of this thread's own, given out in the order in which threads first ask.
+#[cfg(not(seawall_loom))]
 #[inline]
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) });
     let known = NUMBER.get();
