@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use seawall::Tick;
-use seawall::breaker::CircuitBreaker;
 
 use super::super::deliver::seen::state_of;
 use super::super::hub::Hub;
@@ -55,7 +54,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let seen = |Service { name, paused, .. }: Service| {
             let guard = self.guard(&name);
             let breaker = guard.as_ref().and_then(|guard| guard.breaker());
-            let reason = || breaker.and_then(CircuitBreaker::reason).map(|reason| reason.to_string());
+            let reason = || breaker.and_then(|circuit| circuit.reason()).map(|reason| reason.to_string());
             ServiceSeen {
                 circuit: breaker.map(|breaker| (state_of(breaker), reason())),
                 oldest_due: oldest.as_ref().map(|oldest| oldest.get(&name).copied().unwrap_or_default()),
