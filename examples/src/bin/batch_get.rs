@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use seawall::task::BatchClient;
 use seawall::{Breaker, Error, Guard, millis, secs};
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let asked = Arc::new(AtomicU32::new(0));
     let guard = Guard::builder("articles")

@@ -37,7 +37,7 @@ impl Orders {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orders = Orders::default();
     orders.write(7, "paid");

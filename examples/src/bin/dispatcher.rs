@@ -15,7 +15,7 @@ impl OrderRepository {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() {
     let repository = OrderRepository;
     let orders = ["o-1", "o-13", "o-2", "o-66", "o-3"];

@@ -6,7 +6,7 @@ use std::io;
 use seawall::fallback::LastGood;
 use seawall::{Backoff, Error, Guard, Retry, millis};
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rates = Guard::builder("rates")
         .retry(Retry::max_attempts(2).backoff(Backoff::constant(millis(1))))

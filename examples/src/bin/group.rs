@@ -25,7 +25,7 @@ async fn process_concurrently(items: &[u32]) -> Result<(), GroupError<std::io::E
     group.wait().await
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() {
     // The panic hook belongs to the program, so the program says whether backtraces are kept.
     keep_backtraces();

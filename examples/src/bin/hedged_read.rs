@@ -1,20 +1,17 @@
-//! Asks a second replica when the first takes longer than it should.
+//! Asks a second replica when the first takes longer than it should, in a task of its own.
 
 use seawall::{Attempt, Guard, Hedge, millis, secs};
-use std::cell::Cell;
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let search = Guard::builder("search").hedge(Hedge::after(millis(20))).build()?;
-    let asked = Cell::new(0);
-    let ask = async |_: Attempt| {
-        asked.set(asked.get() + 1);
-        let replica = asked.get();
+    let ask = async |attempt: Attempt| {
         // The first replica is in the middle of a pause.
-        tokio::time::sleep(if replica == 1 { secs(60) } else { millis(1) }).await;
-        std::io::Result::Ok(format!("replica {replica}"))
+        tokio::time::sleep(if attempt.hedge() == 0 { secs(60) } else { millis(1) }).await;
+        std::io::Result::Ok(format!("replica {}", attempt.hedge() + 1))
     };
-    let answer = search.idempotent().hedged().call(ask).await?;
+    let guard = search.clone();
+    let answer = tokio::spawn(async move { guard.idempotent().hedged().call(ask).await }).await??;
     let hedger = search.hedger().expect("it was asked for");
     println!("answered by {answer}; second attempts: {}, of which won: {}", hedger.started(), hedger.won());
     Ok(())

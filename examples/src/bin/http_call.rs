@@ -20,7 +20,7 @@ fn by_status(result: &io::Result<Answer>) -> Option<Fault> {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = serve([500, 503, 200, 404]).await?;
     let inventory = Guard::builder("inventory")

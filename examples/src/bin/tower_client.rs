@@ -43,7 +43,7 @@ impl Replay for Get {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = serve([502, 500]).await?;
     let guard = Guard::builder("client")

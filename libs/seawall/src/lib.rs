@@ -5,7 +5,7 @@
 //! allocates nor takes a lock of its own.
 //!
 //! ```
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use seawall::{Breaker, Guard, Retry, secs};
 //!
 //! let inventory = Guard::builder("inventory")

@@ -24,7 +24,7 @@ impl CircuitBreaker {
     /// As [`admit`](CircuitBreaker::admit), with a ticket that keeps the circuit alive and can go into a task.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use seawall::Breaker;
     /// use seawall::breaker::Outcome;

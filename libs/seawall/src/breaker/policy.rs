@@ -193,7 +193,7 @@ impl CircuitBreaker {
     ///
     /// ```
     /// # async fn fetch() -> std::io::Result<u32> { Ok(7) }
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # use seawall::{Breaker, breaker::Outcome};
     /// let breaker = Breaker::consecutive_failures(3).build()?;
     /// let outcome = |result: &std::io::Result<u32>| if result.is_ok() { Outcome::Success } else { Outcome::Failure };

@@ -15,7 +15,7 @@ impl Gate {
     /// Dropping the future is walking away; a place that was passed on to it goes to the next.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use seawall::{Bulkhead, secs};
     /// let gate = Bulkhead::max_calls(2).max_wait(secs(1)).build()?;
     /// let place = gate.acquire().await?;
@@ -38,7 +38,7 @@ impl Gate {
     /// As [`acquire`](Gate::acquire), with a permit that keeps the gate alive and can go into a task.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
     /// use seawall::Bulkhead;
     /// let gate = Arc::new(Bulkhead::max_calls(2).build()?);

@@ -1,6 +1,10 @@
 //! What may stand in for an answer. Each kind is a type, so that a call knows at compile time what it has.
 
-use std::future::Future;
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
 
 use super::Answer;
 use super::last_good::GoodAnswers;
@@ -8,15 +12,29 @@ use crate::error::Error;
 use crate::event::FallbackKind;
 
 /// What a call falls back to. Sealed: made by [`CallBuilder::or_value`](crate::CallBuilder::or_value) and its sisters.
+///
+/// # Why not an `async fn`?
+/// The compiler can't show that an `async fn` of a trait is `Send` wherever the types in it have lifetimes, so a call with a
+/// fallback would fit into some tasks and not into others. A type with a name has no such trouble.
 pub trait Fallback<T, E>: sealed::Sealed {
     /// What the call returns: the bare value where there is no fallback, an [`Answer`] where there may be one.
     type Output;
 
+    /// The fallback at work.
+    type Work;
+
     /// A good answer came.
     fn remember(&self, _good: &T) {}
 
+    /// Begins to find a value that stands in.
+    fn begin(self, error: &Error<E>) -> Self::Work;
+
     /// The value that stands in and what it is, if there is one.
-    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<(T, FallbackKind)>>;
+    fn poll_value(
+        work: Pin<&mut Self::Work>,
+        error: &Error<E>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<(T, FallbackKind)>>;
 
     /// The answer as the call returns it.
     fn output(answer: Answer<T, E>) -> Self::Output;
@@ -25,7 +43,7 @@ pub trait Fallback<T, E>: sealed::Sealed {
 /// A fallback that needs no runtime, for calls that block.
 pub trait BlockingFallback<T, E>: Fallback<T, E> {
     /// The value that stands in and what it is, if there is one.
-    fn stand_in_now(self, error: &Error<E>) -> Option<(T, FallbackKind)>;
+    fn value_now(self, error: &Error<E>) -> Option<(T, FallbackKind)>;
 }
 
 /// No fallback.
@@ -60,46 +78,42 @@ pub struct LastGoodValue<L>(pub(crate) L);
 #[derive(Clone, Copy, Debug)]
 pub struct Then<A, B>(pub(crate) A, pub(crate) B);
 
-impl<T, E> Fallback<T, E> for NoFallback {
-    type Output = T;
-
-    async fn stand_in(self, _: &Error<E>) -> Option<(T, FallbackKind)> {
-        None
-    }
-
-    fn output(answer: Answer<T, E>) -> T {
-        answer.into_value()
-    }
-}
-
-impl<T, E> BlockingFallback<T, E> for NoFallback {
-    fn stand_in_now(self, _: &Error<E>) -> Option<(T, FallbackKind)> {
-        None
-    }
-}
-
-/// Those that need no runtime: what they do is written once, and awaited where a runtime is.
+/// Those that need no runtime: what they do is written once, and is ready at once where a runtime is.
 macro_rules! at_once {
-    ([$($generics:tt)*] $name:ty, |$this:ident, $error:ident| $value:expr $(, remember = |$kept:ident, $good:ident| $keep:expr)?) => {
+    (
+        [$($generics:tt)*] $name:ty,
+        $output:ty = |$answer:ident| $out:expr,
+        |$this:ident, $error:ident| $value:expr
+        $(, remember = |$kept:ident, $good:ident| $keep:expr)?
+    ) => {
         impl<T, E, $($generics)*> Fallback<T, E> for $name {
-            type Output = Answer<T, E>;
+            type Output = $output;
+            type Work = Ready<Option<(T, FallbackKind)>>;
 
             $(fn remember(&self, $good: &T) {
                 let $kept = self;
                 $keep
             })?
 
-            async fn stand_in(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
-                self.stand_in_now(error)
+            fn begin(self, error: &Error<E>) -> Self::Work {
+                ready(self.value_now(error))
             }
 
-            fn output(answer: Answer<T, E>) -> Answer<T, E> {
-                answer
+            fn poll_value(
+                work: Pin<&mut Self::Work>,
+                _: &Error<E>,
+                cx: &mut Context<'_>,
+            ) -> Poll<Option<(T, FallbackKind)>> {
+                work.poll(cx)
+            }
+
+            fn output($answer: Answer<T, E>) -> $output {
+                $out
             }
         }
 
         impl<T, E, $($generics)*> BlockingFallback<T, E> for $name {
-            fn stand_in_now(self, $error: &Error<E>) -> Option<(T, FallbackKind)> {
+            fn value_now(self, $error: &Error<E>) -> Option<(T, FallbackKind)> {
                 let $this = self;
                 $value
             }
@@ -107,16 +121,22 @@ macro_rules! at_once {
     };
 }
 
-at_once!([] Tracked, |_this, _error| None);
-at_once!([] Value<T>, |this, _error| Some((this.0, FallbackKind::Value)));
-at_once!([F: FnOnce(&Error<E>) -> T] Function<F>, |this, error| {
-    Some(((this.0)(error), FallbackKind::Function))
-});
-at_once!([E2, F: FnOnce(&Error<E>) -> Result<T, E2>] OtherValue<F>, |this, error| {
-    Some(((this.0)(error).ok()?, FallbackKind::Other))
-});
+at_once!([] NoFallback, T = |answer| answer.into_value(), |_this, _error| None);
+at_once!([] Tracked, Answer<T, E> = |answer| answer, |_this, _error| None);
+at_once!([] Value<T>, Answer<T, E> = |answer| answer, |this, _error| Some((this.0, FallbackKind::Value)));
+at_once!(
+    [F: FnOnce(&Error<E>) -> T] Function<F>,
+    Answer<T, E> = |answer| answer,
+    |this, error| Some(((this.0)(error), FallbackKind::Function))
+);
+at_once!(
+    [E2, F: FnOnce(&Error<E>) -> Result<T, E2>] OtherValue<F>,
+    Answer<T, E> = |answer| answer,
+    |this, error| Some(((this.0)(error).ok()?, FallbackKind::Other))
+);
 at_once!(
     [L: GoodAnswers<Value = T>] LastGoodValue<L>,
+    Answer<T, E> = |answer| answer,
     |this, _error| Some((this.0.recall()?, FallbackKind::LastGood)),
     remember = |this, good| this.0.keep(good)
 );
@@ -127,10 +147,18 @@ where
     Fut: Future<Output = Result<T, E2>>,
 {
     type Output = Answer<T, E>;
+    type Work = Fut;
 
-    fn stand_in(self, error: &Error<E>) -> impl Future<Output = Option<(T, FallbackKind)>> {
-        let asked = (self.0)(error);
-        async { Some((asked.await.ok()?, FallbackKind::Other)) }
+    fn begin(self, error: &Error<E>) -> Fut {
+        (self.0)(error)
+    }
+
+    fn poll_value(
+        work: Pin<&mut Fut>,
+        _: &Error<E>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<(T, FallbackKind)>> {
+        work.poll(cx).map(|asked| Some((asked.ok()?, FallbackKind::Other)))
     }
 
     fn output(answer: Answer<T, E>) -> Answer<T, E> {
@@ -138,18 +166,45 @@ where
     }
 }
 
+pin_project! {
+    /// One fallback at work, and what comes after it.
+    #[project = ThenProjected]
+    #[derive(Debug)]
+    pub enum ThenWork<A, B, W> {
+        /// The first is at work.
+        First { #[pin] work: A, second: Option<B> },
+        /// The first had nothing.
+        Second { #[pin] work: W },
+    }
+}
+
 impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
     type Output = Answer<T, E>;
+    type Work = ThenWork<A::Work, B, B::Work>;
 
     fn remember(&self, good: &T) {
         self.0.remember(good);
         self.1.remember(good);
     }
 
-    async fn stand_in(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
-        match self.0.stand_in(error).await {
-            Some(value) => Some(value),
-            None => self.1.stand_in(error).await,
+    fn begin(self, error: &Error<E>) -> Self::Work {
+        ThenWork::First { work: self.0.begin(error), second: Some(self.1) }
+    }
+
+    fn poll_value(
+        mut work: Pin<&mut Self::Work>,
+        error: &Error<E>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<(T, FallbackKind)>> {
+        loop {
+            let second = match work.as_mut().project() {
+                ThenProjected::Second { work } => return B::poll_value(work, error, cx),
+                ThenProjected::First { work, second } => match ready!(A::poll_value(work, error, cx)) {
+                    Some(value) => return Poll::Ready(Some(value)),
+                    None => second.take().expect("it is taken once"),
+                },
+            };
+            work.set(ThenWork::Second { work: second.begin(error) });
         }
     }
 
@@ -159,8 +214,8 @@ impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
 }
 
 impl<T, E, A: BlockingFallback<T, E>, B: BlockingFallback<T, E>> BlockingFallback<T, E> for Then<A, B> {
-    fn stand_in_now(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
-        self.0.stand_in_now(error).or_else(|| self.1.stand_in_now(error))
+    fn value_now(self, error: &Error<E>) -> Option<(T, FallbackKind)> {
+        self.0.value_now(error).or_else(|| self.1.value_now(error))
     }
 }
 

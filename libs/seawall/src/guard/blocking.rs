@@ -43,7 +43,7 @@ impl<'g, J, X: IntoExtras<'g>> CallBuilder<'g, J, X> {
     {
         let extras = self.extras.into_extras();
         let route = Route::new(self.guard, self.terms, extras.failover);
-        extended::run(&route, extras, Blocking { operation, judge: self.judge, kind: PhantomData })
+        extended::run(route, extras, Blocking { operation, judge: self.judge, kind: PhantomData })
     }
 }
 

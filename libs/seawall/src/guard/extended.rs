@@ -1,24 +1,14 @@
 //! A call with extras: over all sides, to the dead-letter place, to the fallback.
 
-use std::future::Future;
-
-use super::Inner;
 use super::call_builder::Terms;
 use super::extras::{DeadLetterSink, Extras};
 use super::progress::Ended;
+use super::{Inner, Settings};
 use crate::error::{Error, Kind, View};
-use crate::event::What;
+use crate::event::{FallbackKind, What};
 use crate::failover::{Failover, Side};
 use crate::fallback::{Answer, BlockingFallback, Fallback, FallbackFilter, is_given_up};
 use crate::fault::{Fault, Ran};
-
-/// Runs the operation of a call through one guard.
-pub(crate) trait Executor<T, E> {
-    /// How an error of the operation is seen as an error.
-    const VIEW: View<E>;
-
-    fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> impl Future<Output = Ended<T, E>>;
-}
 
 /// Runs the operation of a call that blocks through one guard.
 pub(crate) trait BlockingExecutor<T, E> {
@@ -30,19 +20,21 @@ pub(crate) trait BlockingExecutor<T, E> {
 /// What a call knows that does not depend on its types.
 pub(super) struct Route<'g> {
     guard: &'g Inner,
+    /// Read before the call, so that a change of settings never meets it halfway.
+    settings: &'g Settings,
     terms: Terms<'g>,
     failover: Option<&'g Failover>,
     log: crate::failover::Diary<'g>,
 }
 
 /// A failure, with the answer that was judged one if there is one.
-struct Failure<T, E> {
-    error: Error<E>,
+pub(super) struct Failure<T, E> {
+    pub(super) error: Error<E>,
     answer: Option<(T, Fault)>,
 }
 
 /// Where a call has come to after one side.
-enum Step<T, E> {
+pub(super) enum Step<T, E> {
     Done(T),
     /// The next side may know better.
     Next(Error<E>),
@@ -50,16 +42,23 @@ enum Step<T, E> {
 }
 
 impl<'g> Route<'g> {
-    pub(super) fn new(guard: &'g Inner, mut terms: Terms<'g>, failover: Option<&'g Failover>) -> Self {
+    pub(super) fn new(guard: &'g Inner, terms: Terms<'g>, failover: Option<&'g Failover>) -> Self {
         let log = failover.map_or_else(crate::failover::Diary::none, Failover::diary);
-        if let Some(timeout) = failover.and_then(Failover::timeout) {
-            terms.deadline = terms.deadline.min(guard.clock.precise() + timeout);
+        Route { guard, settings: guard.settings.newest(), terms, failover, log }
+    }
+
+    /// The call begins: its time runs from here.
+    pub(super) fn begin(&mut self) {
+        if let Some(failover) = self.failover {
+            self.log = failover.diary();
+            if let Some(timeout) = failover.timeout() {
+                self.terms.deadline = self.terms.deadline.min(self.guard.clock.precise() + timeout);
+            }
         }
-        Route { guard, terms, failover, log }
     }
 
     /// The guard and the terms of one side.
-    fn side(&self, side: Side) -> (&'g Inner, Terms<'g>) {
+    pub(super) fn side(&self, side: Side) -> (&'g Inner, Terms<'g>) {
         let Some(failover) = self.failover else { return (self.guard, self.terms) };
         let guard = failover.inner(side);
         let mut terms = Terms { side, ..self.terms };
@@ -70,7 +69,7 @@ impl<'g> Route<'g> {
     }
 
     /// What follows from how the call through one side ended.
-    fn after<T, E>(
+    pub(super) fn after<T, E>(
         &self,
         side: Side,
         ended: Ended<T, E>,
@@ -110,75 +109,41 @@ impl<'g> Route<'g> {
         safe && helps && self.guard.clock.precise() < self.terms.deadline
     }
 
-    fn fallback_filter<'a>(&self, when: Option<&'a FallbackFilter>) -> &'a FallbackFilter
-    where
-        'g: 'a,
-    {
-        when.unwrap_or_else(|| self.guard.settings.newest().fallback_when())
+    /// Whether a fallback stands in for a failure.
+    pub(super) fn falls_back<E>(&self, when: Option<&FallbackFilter>, error: &Error<E>) -> bool {
+        when.unwrap_or_else(|| self.settings.fallback_when()).covers(error)
+    }
+
+    /// A fallback has answered.
+    pub(super) fn tell_fallback<E>(&self, error: &Error<E>, kind: FallbackKind, dead_lettered: bool) {
+        let fault = error.last_fault();
+        self.terms.teller(self.guard).tell(What::Fallback { fault, kind, dead_lettered });
     }
 }
 
 /// What the call returns where nothing stands in: the peer's answer, judged as it was, or the error.
-fn unaided<T, E, F: Fallback<T, E>>(failure: Failure<T, E>, side: Side) -> Result<F::Output, Error<E>> {
+pub(super) fn unaided<T, E, F: Fallback<T, E>>(failure: Failure<T, E>, side: Side) -> Returned<T, E, F> {
     match failure.answer {
         Some((value, fault)) => Ok(F::output(Answer::judged(value, side, fault))),
         None => Err(failure.error),
     }
 }
 
-/// Makes a call with extras.
-pub(super) async fn call<T, E, X, H, F, D>(
-    route: Route<'_>,
-    extras: Extras<'_, H, F, D>,
-    mut executor: X,
-) -> Result<F::Output, Error<E>>
-where
-    X: Executor<T, E>,
-    F: Fallback<T, E>,
-    D: DeadLetterSink<E>,
-{
-    let filter = route.fallback_filter(extras.when.as_ref()).clone();
-    let mut previous = None;
-    let mut side = Side::PRIMARY;
-    let failure = loop {
-        let (guard, terms) = route.side(side);
-        let ended = executor.execute(guard, terms).await;
-        match route.after(side, ended, previous.take(), X::VIEW) {
-            Step::Done(value) => {
-                extras.fallback.remember(&value);
-                return Ok(F::output(Answer::real(value, side)));
-            }
-            Step::Next(error) => previous = Some(error),
-            Step::Failed(failure) => break failure,
-        }
-        side = side.next();
-    };
-    let dead_lettered = D::KEEPS && is_given_up(&failure.error);
-    if dead_lettered {
-        extras.dead_letter.take(&failure.error);
-    }
-    if filter.covers(&failure.error)
-        && let Some((value, kind)) = extras.fallback.stand_in(&failure.error).await
-    {
-        let fault = failure.error.last_fault();
-        route.terms.teller(route.guard).tell(What::Fallback { fault, kind, dead_lettered });
-        return Ok(F::output(Answer::fallback(value, side, failure.error)));
-    }
-    unaided::<T, E, F>(failure, side)
-}
+/// What a call with extras returns.
+pub(super) type Returned<T, E, F> = Result<<F as Fallback<T, E>>::Output, Error<E>>;
 
-/// As [`call`], for an operation that blocks.
+/// Makes a call with extras of an operation that blocks.
 pub(super) fn run<T, E, X, H, F, D>(
-    route: &Route<'_>,
+    mut route: Route<'_>,
     extras: Extras<'_, H, F, D>,
     mut executor: X,
-) -> Result<F::Output, Error<E>>
+) -> Returned<T, E, F>
 where
     X: BlockingExecutor<T, E>,
     F: BlockingFallback<T, E>,
     D: DeadLetterSink<E>,
 {
-    let filter = route.fallback_filter(extras.when.as_ref()).clone();
+    route.begin();
     let mut previous = None;
     let mut side = Side::PRIMARY;
     let failure = loop {
@@ -198,11 +163,10 @@ where
     if dead_lettered {
         extras.dead_letter.take(&failure.error);
     }
-    if filter.covers(&failure.error)
-        && let Some((value, kind)) = extras.fallback.stand_in_now(&failure.error)
+    if route.falls_back(extras.when.as_ref(), &failure.error)
+        && let Some((value, kind)) = extras.fallback.value_now(&failure.error)
     {
-        let fault = failure.error.last_fault();
-        route.terms.teller(route.guard).tell(What::Fallback { fault, kind, dead_lettered });
+        route.tell_fallback(&failure.error, kind, dead_lettered);
         return Ok(F::output(Answer::fallback(value, side, failure.error)));
     }
     unaided::<T, E, F>(failure, side)

@@ -51,7 +51,7 @@ pub trait IntoExtras<'g>: sealed::IntoExtras<'g> {}
 impl<'g, X: sealed::IntoExtras<'g>> IntoExtras<'g> for X {}
 
 pub(crate) mod sealed {
-    use super::{Error, Extras, NoDeadLetter, NoFallback, Plain, Unhedged};
+    use super::{Error, Extras, Hedging, NoDeadLetter, NoFallback, Plain, Unhedged};
 
     pub trait IntoExtras<'g> {
         type Hedging;
@@ -78,6 +78,19 @@ pub(crate) mod sealed {
         fn into_extras(self) -> Self {
             self
         }
+    }
+
+    /// Whether attempts may start beside one another.
+    pub trait HedgeMode {
+        const HEDGED: bool;
+    }
+
+    impl HedgeMode for Unhedged {
+        const HEDGED: bool = false;
+    }
+
+    impl HedgeMode for Hedging {
+        const HEDGED: bool = true;
     }
 
     pub trait Sink<E> {

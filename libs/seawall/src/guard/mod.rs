@@ -11,13 +11,14 @@ mod call;
 mod call_builder;
 mod decide;
 mod ending;
-mod executors;
 mod explain;
 mod extended;
+mod extended_call;
 mod extras;
 mod hook;
 mod impossible;
 mod loan;
+mod making;
 mod operation;
 mod progress;
 mod recipe;
@@ -36,6 +37,7 @@ pub use builder::GuardBuilder;
 pub use call::Call;
 pub use call_builder::CallBuilder;
 pub(crate) use call_builder::Terms;
+pub use extended_call::ExtendedCall;
 pub use extras::{DeadLetterSink, Extras, Hedging, IntoExtras, NoDeadLetter, Plain, Unhedged};
 pub use loan::Loan;
 pub use operation::Operation;
@@ -69,7 +71,7 @@ use recipe::{Ground, Recipe};
 /// A handle: clones share everything, and one budget and one circuit are shared by all callers of the guard.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use seawall::{Backoff, Breaker, Guard, Retry, millis, secs};
 ///
 /// let payments = Guard::builder("payments")

@@ -44,10 +44,11 @@ struct Hedges<'g, F, T, E> {
 }
 
 impl<'g, F, T, E> HedgedProgress<'g, F, T, E> {
-    pub(crate) fn new(guard: &'g Inner, terms: Terms<'g>) -> Self {
+    /// `hedged`: whether the call asked for hedges. Without them it is the call alone.
+    pub(crate) fn new(guard: &'g Inner, terms: Terms<'g>, hedged: bool) -> Self {
         let settings = guard.settings.newest();
-        let hedger = settings.hedger.as_deref().filter(|_| terms.may_run_twice());
-        let began = guard.clock.precise();
+        let hedger = settings.hedger.as_deref().filter(|_| hedged && terms.may_run_twice());
+        let began = if hedger.is_some() { guard.clock.precise() } else { Tick::NEVER };
         let next_at = hedger.map_or(Tick::NEVER, |hedger| began + hedger.delay());
         // A hedge has what is left of the call's time, not a whole call timeout of its own.
         let deadline = settings.timeouts.call.map_or(Tick::NEVER, |timeout| began + timeout);

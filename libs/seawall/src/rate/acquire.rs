@@ -13,7 +13,7 @@ impl RateLimiter {
     /// Dropping the future before its turn has come gives the turn back.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use seawall::{RateLimit, secs};
     /// let limiter = RateLimit::calls(100).burst(1).max_wait(secs(1)).build()?;
     /// limiter.acquire().await?;

@@ -39,9 +39,9 @@ mod permits;
 mod random;
 mod registry;
 mod retry;
-mod shares;
 #[cfg(all(feature = "task", feature = "test-util"))]
 mod serial;
+mod shares;
 mod shutdown;
 #[cfg(feature = "task")]
 mod singleflight;

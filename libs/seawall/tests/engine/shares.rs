@@ -1,6 +1,6 @@
 //! A share in code means what it means in a file.
 
-use seawall::{Breaker, Budget, Chaos, Fault, Guard, GuardBuilder, Hedge, Percent, Retry, millis};
+use seawall::{Breaker, Budget, Chaos, Guard, GuardBuilder, Hedge, Percent, Retry, millis};
 
 fn guard() -> GuardBuilder {
     Guard::builder("peer")
@@ -19,10 +19,10 @@ fn eng_12_a_share_between_0_and_1_is_refused_in_code_as_in_a_file() {
         ("breaker.slow_rate", guard().breaker(rate().slow_after(millis(9)).slow_rate(0.5))),
         ("breaker.cooldown_jitter", guard().breaker(rate().cooldown_jitter(0.5))),
         ("retry.budget.share_of_calls", with_budget(0.5)),
-        ("hedge.percentile", guard().hedge(Hedge::percentile(0.5, millis(9)))),
-        ("chaos", guard().chaos(Chaos::faults(0.5, Fault::io()))),
-        ("chaos", guard().chaos(Chaos::new().hangs(0.5))),
-        ("chaos", guard().chaos(Chaos::new().latency(0.5, millis(9)))),
+        ("hedge.percentile", guard().hedge(Hedge::percentile(0.5))),
+        ("chaos", guard().chaos(Chaos::new().fault_rate(0.5))),
+        ("chaos", guard().chaos(Chaos::new().hang_rate(0.5))),
+        ("chaos", guard().chaos(Chaos::new().slow_rate(0.5).slow_by(millis(9)))),
     ];
     for (path, builder) in builders {
         let error = builder.build().expect_err(path);

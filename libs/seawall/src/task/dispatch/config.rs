@@ -24,7 +24,7 @@ pub const WORKERS_MAX: usize = 65_536;
 /// A pool of workers over a batch ([`run`](Dispatcher::run)) or a stream ([`stream`](Dispatcher::stream)) of items.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// use seawall::task::Dispatcher;
 ///
 /// let prices = [("apple", "3"), ("pear", "4"), ("plum", "dear")];

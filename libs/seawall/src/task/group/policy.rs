@@ -17,7 +17,7 @@ use crate::task::{Panic, TaskError, in_caller_span};
 /// A few tasks that start together and are awaited together.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// use seawall::task::Group;
 ///
 /// let mut group = Group::new().on_panic(|task, panic| eprintln!("{task} {panic}"));

@@ -61,7 +61,7 @@ impl Readiness {
 /// Tells a part that runs by itself, such as a poller, when to stop. The part drops the token when it has stopped.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// use seawall::task::{Phase, Shutdown};
 ///
 /// let mut shutdown = Shutdown::new().delay(std::time::Duration::ZERO);

@@ -20,7 +20,7 @@ use crate::guard::Timer;
 /// Stops the parts of a process in order, each phase with its own time limit, and reports what did not finish.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # #[tokio::main] async fn main() {
 /// use seawall::secs;
 /// use seawall::task::{Phase, Shutdown};
 ///

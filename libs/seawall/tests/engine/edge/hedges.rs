@@ -54,8 +54,8 @@ fn eng_9_hedges_of_a_guard_without_retry_have_a_budget() {
         };
         run(&hands, guard.idempotent().hedged().call(operation)).unwrap();
     }
-    assert!(sent.get() <= 1_190, "{} sends for 1000 calls", sent.get());
-    assert!(sent.get() >= 1_090, "{} sends for 1000 calls", sent.get());
+    assert!(sent.get() <= 1_110, "{} sends for 1000 calls", sent.get());
+    assert!(sent.get() >= 1_050, "{} sends for 1000 calls", sent.get());
     assert!(guard.budget().unwrap().denied() > 0);
 }
 

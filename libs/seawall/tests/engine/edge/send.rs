@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use seawall::failover::Failover;
+use seawall::failover::{Failover, Side};
 use seawall::fallback::{FallbackFilter, LastGood, LastGoodMap};
 use seawall::guard::Loan;
 use seawall::{Attempt, Breaker, Error, Guard, Hedge, Retry, millis};
@@ -111,4 +111,28 @@ async fn eng_16_an_operation_on_a_mutable_connection_can_be_spawned() {
         (rows.unwrap(), *fallback.unwrap(), connection.0)
     });
     assert_eq!(rows.await.unwrap(), (3, 4, 4));
+}
+
+/// ENG-16: answers and errors with lifetimes, and operations on what a task shares, fit into a task with all extras.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eng_16_borrowed_answers_fit_into_a_task() {
+    struct Databases(Vec<&'static str>);
+    impl Databases {
+        async fn query(&self, side: Side) -> Result<&'static str, &'static str> {
+            tokio::task::yield_now().await;
+            self.0.get(side.index()).copied().ok_or("no such side")
+        }
+    }
+    let guard = || {
+        Guard::builder("peer").breaker(Breaker::default()).hedge(Hedge::after(millis(20))).build().unwrap()
+    };
+    let pair = Failover::new(guard(), guard()).unwrap();
+    let databases = Arc::new(Databases(vec!["rows"]));
+    let task = tokio::spawn(async move {
+        let last = LastGood::new();
+        let query = |attempt: Attempt| databases.query(attempt.side());
+        let request = pair.idempotent().hedged().or_last_good(&last).or_value("nothing");
+        request.call(query).await.map(|answer| (answer.side(), *answer))
+    });
+    assert_eq!(task.await.unwrap(), Ok((Side::PRIMARY, "rows")));
 }

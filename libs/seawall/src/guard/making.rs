@@ -1,19 +1,15 @@
-//! The ways in which the operation of a call is run: one attempt at a time, or with hedges beside it.
+//! How a call is made: its operation comes last.
 
-use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
-use std::pin::pin;
+use std::future::Future;
 
-use super::call_builder::{CallBuilder, Terms};
-use super::extended::{self, Executor, Route};
-use super::extras::{DeadLetterSink, Extras, Hedging, Plain, Unhedged};
+use super::call_builder::CallBuilder;
+use super::extended::Route;
+use super::extras::sealed::HedgeMode;
+use super::extras::{DeadLetterSink, Extras, Plain, Unhedged};
 use super::loan::{Lender, Loan};
-use super::progress::{Ended, Progress};
-use super::{Attempt, Call, Inner, Operation};
-use crate::error::{Error, View};
+use super::{Attempt, Call, ExtendedCall, Operation};
 use crate::fallback::Fallback;
 use crate::fault::Judge;
-use crate::hedge::HedgedProgress;
 
 impl<'g, J> CallBuilder<'g, J, Plain> {
     /// Makes the call. Nothing happens until the future is polled.
@@ -70,12 +66,17 @@ impl<'g, J> CallBuilder<'g, J, Plain> {
     }
 }
 
-impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Unhedged, F, D>> {
+impl<'g, J, H: HedgeMode, F, D> CallBuilder<'g, J, Extras<'g, H, F, D>> {
     /// Makes the call. Nothing happens until the future is polled.
     ///
     /// The operation is called once for each attempt. An answer that is judged a fault is retried like an error; if the call
     /// is given up with one, the fallback stands in for it, or it is returned as it is.
-    pub async fn call<O, Fut, T, E, K>(self, operation: O) -> Result<F::Output, Error<E>>
+    ///
+    /// With [`hedged`](CallBuilder::hedged) the operation may be run several times beside itself, so the call must be declared
+    /// safe: one that is not is made without hedges. Each hedge costs a token of the budget; without one there is none. The
+    /// first good answer wins, and the others are dropped without being held against the peer. If all fail, the error is that
+    /// of the first, over all attempts.
+    pub fn call<O, Fut, T, E, K>(self, operation: O) -> ExtendedCall<'g, O, J, K, F, D>
     where
         O: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,
@@ -84,16 +85,18 @@ impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Unhedged, F, D>> {
         D: DeadLetterSink<E>,
     {
         let route = Route::new(self.guard, self.terms, self.extras.failover);
-        extended::call(route, self.extras, Single { operation, judge: self.judge, kind: PhantomData }).await
+        ExtendedCall::new(route, self.extras, self.judge, operation)
     }
+}
 
+impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Unhedged, F, D>> {
     /// As [`call`](CallBuilder::call), for an operation that works on something of the caller's: a connection, a transaction.
     /// Each attempt is lent it anew, and gives it back when it ends, also if it ran out of time.
-    pub async fn call_on<'c, C, O, Fut, T, E, K>(
+    pub fn call_on<'c, C, O, Fut, T, E, K>(
         self,
         context: &'c mut C,
         mut operation: O,
-    ) -> Result<F::Output, Error<E>>
+    ) -> ExtendedCall<'g, impl FnMut(Attempt) -> Fut, J, K, F, D>
     where
         C: ?Sized,
         O: FnMut(Loan<'c, C>, Attempt) -> Fut,
@@ -103,67 +106,6 @@ impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Unhedged, F, D>> {
         D: DeadLetterSink<E>,
     {
         let lender = Lender::new(context);
-        self.call(move |attempt| operation(lender.lend(), attempt)).await
-    }
-}
-
-impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Hedging, F, D>> {
-    /// Makes the call. Nothing happens until the future is polled.
-    ///
-    /// The operation may be run several times beside itself, so the call must be declared safe: one that is not is made
-    /// without hedges. Each hedge costs a token of the budget; without one there is none. The first good answer wins, and the
-    /// others are dropped without being held against the peer. If all fail, the error is that of the first, over all attempts.
-    pub async fn call<O, Fut, T, E, K>(self, operation: O) -> Result<F::Output, Error<E>>
-    where
-        O: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        J: Judge<T, E, K>,
-        F: Fallback<T, E>,
-        D: DeadLetterSink<E>,
-    {
-        let route = Route::new(self.guard, self.terms, self.extras.failover);
-        extended::call(route, self.extras, Hedged { operation, judge: self.judge, kind: PhantomData }).await
-    }
-}
-
-/// One attempt at a time.
-struct Single<O, J, K> {
-    operation: O,
-    judge: J,
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<O, J, K, Fut, T, E> Executor<T, E> for Single<O, J, K>
-where
-    O: FnMut(Attempt) -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-    J: Judge<T, E, K>,
-{
-    const VIEW: View<E> = J::view;
-
-    async fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> Ended<T, E> {
-        let mut progress = pin!(Progress::new(guard, terms));
-        poll_fn(|cx| progress.as_mut().poll_with(&mut self.operation, &self.judge, cx)).await
-    }
-}
-
-/// With hedges beside the attempt.
-struct Hedged<O, J, K> {
-    operation: O,
-    judge: J,
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<O, J, K, Fut, T, E> Executor<T, E> for Hedged<O, J, K>
-where
-    O: FnMut(Attempt) -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-    J: Judge<T, E, K>,
-{
-    const VIEW: View<E> = J::view;
-
-    async fn execute<'g>(&mut self, guard: &'g Inner, terms: Terms<'g>) -> Ended<T, E> {
-        let mut progress = pin!(HedgedProgress::new(guard, terms));
-        poll_fn(|cx| progress.as_mut().poll_with(&mut self.operation, &self.judge, cx)).await
+        self.call(move |attempt| operation(lender.lend(), attempt))
     }
 }
