@@ -21,11 +21,13 @@ pin_project! {
     /// A guarded call with extras: over all sides, with hedges, to the dead-letter place, to the fallback.
     ///
     /// Dropping it at any point is safe: permits, probes and budget tokens go back by being dropped with it.
+    ///
+    /// `W` is the work of its fallback `F`. It stands here as a type of its own, because that a future is `Send` must follow
+    /// from its fields alone: what follows from a trait, the compiler can't see where lifetimes are involved.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ExtendedCall<'g, O, J, K, F, D>
+    pub struct ExtendedCall<'g, O, J, K, F, D, W>
     where
         O: Operation,
-        F: Fallback<O::Output, O::Error>,
     {
         operation: O,
         judge: J,
@@ -39,7 +41,7 @@ pin_project! {
         // Why the call failed and whether that was kept as a dead letter, while its fallback is at work.
         failure: Option<(Failure<O::Output, O::Error>, bool)>,
         #[pin]
-        stage: Stage<HedgedProgress<'g, O::Future, O::Output, O::Error>, F::Work>,
+        stage: Stage<HedgedProgress<'g, O::Future, O::Output, O::Error>, W>,
         kind: PhantomData<fn() -> K>,
     }
 }
@@ -54,11 +56,7 @@ pin_project! {
     }
 }
 
-impl<'g, O, J, K, F, D> ExtendedCall<'g, O, J, K, F, D>
-where
-    O: Operation,
-    F: Fallback<O::Output, O::Error>,
-{
+impl<'g, O: Operation, J, K, F, D, W> ExtendedCall<'g, O, J, K, F, D, W> {
     pub(super) fn new<H: HedgeMode>(
         route: Route<'g>,
         extras: Extras<'g, H, F, D>,
@@ -82,11 +80,11 @@ where
     }
 }
 
-impl<O, J, K, F, D> Future for ExtendedCall<'_, O, J, K, F, D>
+impl<O, J, K, F, D, W> Future for ExtendedCall<'_, O, J, K, F, D, W>
 where
     O: Operation,
     J: Judge<O::Output, O::Error, K>,
-    F: Fallback<O::Output, O::Error>,
+    F: Fallback<O::Output, O::Error, Work = W>,
     D: DeadLetterSink<O::Error>,
 {
     type Output = Returned<O::Output, O::Error, F>;
@@ -148,11 +146,7 @@ where
     }
 }
 
-impl<O, J, K, F, D> fmt::Debug for ExtendedCall<'_, O, J, K, F, D>
-where
-    O: Operation,
-    F: Fallback<O::Output, O::Error>,
-{
+impl<O: Operation, J, K, F, D, W> fmt::Debug for ExtendedCall<'_, O, J, K, F, D, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExtendedCall").field("side", &self.side).finish_non_exhaustive()
     }

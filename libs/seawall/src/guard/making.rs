@@ -76,7 +76,7 @@ impl<'g, J, H: HedgeMode, F, D> CallBuilder<'g, J, Extras<'g, H, F, D>> {
     /// safe: one that is not is made without hedges. Each hedge costs a token of the budget; without one there is none. The
     /// first good answer wins, and the others are dropped without being held against the peer. If all fail, the error is that
     /// of the first, over all attempts.
-    pub fn call<O, Fut, T, E, K>(self, operation: O) -> ExtendedCall<'g, O, J, K, F, D>
+    pub fn call<O, Fut, T, E, K>(self, operation: O) -> ExtendedCall<'g, O, J, K, F, D, F::Work>
     where
         O: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,
@@ -96,7 +96,7 @@ impl<'g, J, F, D> CallBuilder<'g, J, Extras<'g, Unhedged, F, D>> {
         self,
         context: &'c mut C,
         mut operation: O,
-    ) -> ExtendedCall<'g, impl FnMut(Attempt) -> Fut, J, K, F, D>
+    ) -> ExtendedCall<'g, impl FnMut(Attempt) -> Fut, J, K, F, D, F::Work>
     where
         C: ?Sized,
         O: FnMut(Loan<'c, C>, Attempt) -> Fut,
