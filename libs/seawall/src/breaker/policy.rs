@@ -17,6 +17,8 @@ use super::ticket::{OnPanic, Outcome, Slot, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
+#[cfg(feature = "tokio")]
+use crate::clock::ClockId;
 use crate::clock::{Clock, Tick, Unit, millis_of_units};
 use crate::stats::{Tally, spread};
 use crate::sync::{AtomicU64, Ordering};
@@ -70,6 +72,12 @@ impl CircuitBreaker {
             reason: Mutex::new(None),
             witness: None,
         }
+    }
+
+    /// Which clock it goes by.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn clock_id(&self) -> ClockId {
+        self.clock.id()
     }
 
     /// The same circuit with somebody who is told what happens to it.

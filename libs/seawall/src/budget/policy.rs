@@ -100,6 +100,12 @@ impl RetryBudget {
         }
     }
 
+    /// Which clock it goes by.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn clock_id(&self) -> crate::clock::ClockId {
+        self.clock.id()
+    }
+
     /// The first attempt of a call starts: this is what earns.
     #[inline]
     pub fn first_attempt(&self) {

@@ -296,11 +296,12 @@ fn bulkhead(s: &Settings) -> Bulkhead {
 }
 
 fn hedge(s: &Settings) -> Option<Hedge> {
-    match (s.time("hedge.after"), s.share("hedge.percentile"), s.time("hedge.until_known")) {
-        (Some(after), ..) => Some(Hedge::after(after)),
-        (None, Some(share), Some(until_known)) => Some(Hedge::percentile(share).until_known(until_known)),
-        _ => None,
-    }
+    let hedge = match (s.time("hedge.after"), s.share("hedge.percentile"), s.time("hedge.until_known")) {
+        (Some(after), ..) => Hedge::after(after),
+        (None, Some(share), Some(until_known)) => Hedge::percentile(share).until_known(until_known),
+        _ => return None,
+    };
+    Some(hedge.max_hedges(s.count("hedge.max_hedges").unwrap_or(crate::hedge::MAX_HEDGES)))
 }
 
 fn fallback(s: &Settings) -> FallbackFilter {

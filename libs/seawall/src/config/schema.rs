@@ -145,6 +145,7 @@ pub(super) const TABLE: &[Key] = &[
     key("hedge.after", Time, "", "The second attempt starts after this long.").within("above zero, and below the timeouts"),
     key("hedge.percentile", Share, "", "It starts when the first has taken longer than this share of the recent answers instead.").within("50% to just below 100%"),
     key("hedge.until_known", Time, "", "The delay until enough answers are known; must be given with `percentile`.").within("above zero, and below the timeouts"),
+    key("hedge.max_hedges", Count, "1", "The number of attempts that may start beside the first, each one delay after the one before.").within("1 to 10"),
 
     key("fallback", ON, "", "When the fallbacks that calls bring along stand in; `none` for never. See [fallback](../libs/seawall/docs/fallback.md)."),
     key("fallback.on", Words(FALLBACK_ON), "[io, timeout, protocol, system, rejected]", "For faults of these classes, and for rejections."),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::recipe::{Ground, Recipe};
+use super::recipe::{Ground, Recipe, Shared};
 use super::{Guard, Inner};
-use crate::breaker::{Breaker, Witness};
+use crate::breaker::{Breaker, CircuitBreaker, Witness};
+use crate::budget::RetryBudget;
 use crate::bulkhead::Bulkhead;
 use crate::chance::{Chance, entropy};
 use crate::chaos::Chaos;
@@ -82,6 +83,23 @@ impl GuardBuilder {
     /// Stops calling a peer that is down.
     pub fn breaker(mut self, breaker: Breaker) -> Self {
         self.recipe.breaker = Some(breaker);
+        self
+    }
+
+    /// Goes by a circuit that several guards share: it opens for all of them by what any of them sees, as where two kinds of
+    /// calls go to one peer. It takes the place of a [`breaker`](GuardBuilder::breaker) of the guard's own. Made by
+    /// [`Breaker::build`], or taken from another guard by [`Guard::breaker`]; it must go by the same clock. What happens to it
+    /// is told by the guard that it was made for, if it was made for one, and by no other.
+    pub fn shared_breaker(mut self, circuit: Arc<CircuitBreaker>) -> Self {
+        self.recipe.shared_breaker = Some(Shared(circuit));
+        self
+    }
+
+    /// Pays for retries and hedges out of a budget that several guards share. It takes the place of the
+    /// [`budget`](Retry::budget) of the guard's own retries. Made by [`Budget::build`](crate::Budget::build), or taken from
+    /// another guard by [`Guard::budget`]; it must go by the same clock.
+    pub fn shared_budget(mut self, budget: Arc<RetryBudget>) -> Self {
+        self.recipe.shared_budget = Some(Shared(budget));
         self
     }
 
@@ -200,6 +218,7 @@ impl GuardBuilder {
             "a guard without a name can't be found; name it after the dependency".into()
         });
         let timeouts = self.recipe.check(&mut problems);
+        self.recipe.check_clocks(&self.clock, &mut problems);
         problems.into_result(format!("guard `{}`", self.name), ())?;
         let seed = self.seed.unwrap_or_else(entropy);
         let name: Arc<str> = self.name.into();

@@ -34,8 +34,12 @@ impl Run<'_> {
 
     /// What a fault is to the circuit.
     pub(super) fn outcome_of(&self, fault: Fault) -> Outcome {
-        let breaker = self.settings().recipe.breaker.as_ref();
-        breaker.map_or(Outcome::Ignored, |breaker| breaker.outcome_of(fault))
+        match &self.settings().recipe.breaker {
+            Some(breaker) => breaker.outcome_of(fault),
+            // A shared circuit has no lists of names of this guard's.
+            None if fault.counts() => Outcome::Failure,
+            None => Outcome::Ignored,
+        }
     }
 
     /// Where the breaker counts calls, the call's end is its outcome.

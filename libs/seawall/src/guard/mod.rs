@@ -270,6 +270,7 @@ impl Guard {
         let recipe = builder.recipe;
         let mut problems = Problems::default();
         let timeouts = recipe.check(&mut problems);
+        recipe.check_clocks(&self.inner.clock, &mut problems);
         problems.into_result(format!("guard `{}`", self.name()), ())?;
         let mut taken_out = None;
         let changed = self.inner.settings.try_publish(|old| {
@@ -277,7 +278,8 @@ impl Guard {
                 return Ok::<_, ConfigError>(None);
             }
             let new = recipe.at_work(timeouts, &self.inner.ground, Some(old))?;
-            taken_out = old.breaker.clone().filter(|_| new.breaker.is_none());
+            taken_out =
+                old.breaker.clone().filter(|_| new.breaker.is_none() && old.recipe.shared_breaker.is_none());
             Ok(Some(new))
         })?;
         if let Some(circuit) = taken_out {

@@ -12,7 +12,7 @@ use crate::breaker::{Breaker, CircuitBreaker, Scope, Witness};
 use crate::budget::{Budget, RetryBudget};
 use crate::bulkhead::{Bulkhead, Gate};
 use crate::chaos::{Chaos, Injector};
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockId};
 use crate::config::{ConfigError, Problems};
 use crate::fallback::FallbackFilter;
 use crate::hedge::{Hedge, Hedger};
@@ -32,6 +32,24 @@ pub(crate) struct Recipe {
     pub(super) chaos: Option<Chaos>,
     pub(super) hedge: Option<Hedge>,
     pub(super) fallback_when: FallbackFilter,
+    pub(super) shared_breaker: Option<Shared<CircuitBreaker>>,
+    pub(super) shared_budget: Option<Shared<RetryBudget>>,
+}
+
+/// State that several guards share. Two are equal if they are the same.
+#[derive(Debug)]
+pub(crate) struct Shared<S>(pub(super) Arc<S>);
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Shared(self.0.clone())
+    }
+}
+
+impl<S> PartialEq for Shared<S> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// What state needs to come to life, the same for all recipes of a guard.
@@ -54,6 +72,8 @@ impl Recipe {
             chaos: None,
             hedge: None,
             fallback_when: FallbackFilter::default(),
+            shared_breaker: None,
+            shared_budget: None,
         }
     }
 
@@ -100,6 +120,16 @@ impl Recipe {
         timeouts
     }
 
+    /// What is shared must go by the guard's clock: its times would mean nothing here.
+    pub(super) fn check_clocks(&self, clock: &Clock, problems: &mut Problems) {
+        let other = |id: ClockId| id != clock.id();
+        let text = || "it goes by another clock than the guard; build both with the same one".to_owned();
+        let circuit = self.shared_breaker.as_ref().map(|shared| shared.0.clock_id());
+        problems.refuse_if(circuit.is_some_and(other), "breaker", text);
+        let budget = self.shared_budget.as_ref().map(|shared| shared.0.clock_id());
+        problems.refuse_if(budget.is_some_and(other), "retry.budget", text);
+    }
+
     pub(super) fn explain_retry(&self) -> String {
         self.retry.as_ref().map(Retry::to_string).unwrap_or_default()
     }
@@ -129,22 +159,24 @@ impl Recipe {
         // A limit that finds itself from latency has to measure it.
         let adaptive = self.bulkhead.is_some_and(|bulkhead| bulkhead.is_adaptive());
         let abandoned_after = timeouts.abandoned_after();
-        let breaker = keep(
-            self.breaker.as_ref(),
-            old.and_then(|old| old.breaker.as_ref()),
+        let own_breaker = keep(
+            self.breaker.as_ref().filter(|_| self.shared_breaker.is_none()),
+            old.filter(|old| old.recipe.shared_breaker.is_none()).and_then(|old| old.breaker.as_ref()),
             // What a dropped call means also depends on the timeouts.
             was.is_some_and(|was| was.breaker == self.breaker)
                 && old.is_some_and(|old| old.timeouts == timeouts),
             |breaker| CircuitBreaker::new(breaker, clock(), abandoned_after).told_to(&ground.witness),
             |circuit, breaker| circuit.reconfigure_under(breaker, abandoned_after),
         )?;
-        let budget = keep(
-            self.budget(),
-            old.and_then(|old| old.budget.as_ref()),
+        let own_budget = keep(
+            self.budget().filter(|_| self.shared_budget.is_none()),
+            old.filter(|old| old.recipe.shared_budget.is_none()).and_then(|old| old.budget.as_ref()),
             was.is_some_and(|was| was.budget() == self.budget()),
             |budget| RetryBudget::new(budget, clock()),
             RetryBudget::reconfigure,
         )?;
+        let breaker = self.shared_breaker.as_ref().map(|shared| shared.0.clone()).or(own_breaker);
+        let budget = self.shared_budget.as_ref().map(|shared| shared.0.clone()).or(own_budget);
         let limiter = keep(
             self.rate_limit.as_ref(),
             old.and_then(|old| old.limiter.as_ref()),

@@ -1,12 +1,13 @@
 //! What a retry is told.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::budget::Budget;
 use crate::config::Problems;
-use crate::fault::{Class, Names, StatusSet};
+use crate::fault::{Class, Fault, Names, StatusSet};
 
 /// Attempts in all, the first one included.
 pub const ATTEMPTS: u32 = 3;
@@ -29,6 +30,40 @@ pub struct Retry {
     pub(crate) settings: Settings,
 }
 
+/// What is known when a function decides how long to wait.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct FailedAttempt {
+    /// The retry that comes, counted from 1.
+    pub retry: u32,
+    /// What failed.
+    pub fault: Fault,
+    /// The wait before the attempt that failed; zero for the first.
+    pub previous: Duration,
+}
+
+impl FailedAttempt {
+    pub(crate) fn new(retry: u32, fault: Fault, previous: Duration) -> Self {
+        FailedAttempt { retry, fault, previous }
+    }
+}
+
+/// A function that says how long to wait. Two are equal if they are the same.
+#[derive(Clone)]
+pub(crate) struct DelayFunction(pub(crate) Arc<dyn Fn(&FailedAttempt) -> Duration + Send + Sync>);
+
+impl PartialEq for DelayFunction {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for DelayFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a function")
+    }
+}
+
 /// What the decision about a retry needs.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Settings {
@@ -42,6 +77,8 @@ pub(crate) struct Settings {
     pub(crate) ignore_names: Option<Names>,
     pub(crate) on_rejection: bool,
     pub(crate) leave_to_outer: bool,
+    /// Instead of the back-off.
+    pub(crate) delay: Option<DelayFunction>,
 }
 
 impl Default for Retry {
@@ -66,6 +103,7 @@ impl Retry {
                 ignore_names: None,
                 on_rejection: false,
                 leave_to_outer: false,
+                delay: None,
             },
         }
     }
@@ -74,6 +112,23 @@ impl Retry {
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.settings.backoff = backoff;
+        self
+    }
+
+    /// Waits as long as a function says, instead of by a back-off: it is told which retry comes, what failed and how long the
+    /// wait before was. What the peer asked for is in the fault, and honouring it is up to the function. A wait that does not
+    /// fit into the call's time ends the call, as always; give the guard a call timeout that has room for the waits.
+    ///
+    /// ```
+    /// use seawall::{Retry, millis, secs};
+    /// Retry::max_attempts(5).delay(|failed| match failed.fault.retry_after() {
+    ///     Some(asked) => asked.min(secs(5)),
+    ///     None => millis(50) * failed.retry,
+    /// });
+    /// ```
+    #[must_use]
+    pub fn delay(mut self, delay: impl Fn(&FailedAttempt) -> Duration + Send + Sync + 'static) -> Self {
+        self.settings.delay = Some(DelayFunction(Arc::new(delay)));
         self
     }
 
@@ -160,7 +215,10 @@ impl Retry {
 
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} attempts, {}", self.settings.attempts, self.settings.backoff)?;
+        match self.settings.delay {
+            Some(_) => write!(f, "{} attempts, waits by a function", self.settings.attempts)?,
+            None => write!(f, "{} attempts, {}", self.settings.attempts, self.settings.backoff)?,
+        }
         if let Some(statuses) = &self.settings.on_status {
             write!(f, ", on status {statuses}")?;
         }

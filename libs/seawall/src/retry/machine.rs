@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::config::{Safety, Settings};
+use super::config::{FailedAttempt, Safety, Settings};
 use crate::fault::{Code, Fault, Listed, Names, Ran, Verdict};
 use crate::stats::spread;
 
@@ -78,6 +78,9 @@ pub(crate) fn wait(
     random: u64,
     settings: &Settings,
 ) -> Duration {
+    if let Some(delay) = &settings.delay {
+        return (delay.0)(&FailedAttempt::new(retries + 1, fault, previous));
+    }
     match fault.retry_after() {
         Some(asked) => {
             let tenth = settings.retry_after_cap.min(asked) / 10;

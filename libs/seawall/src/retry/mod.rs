@@ -6,7 +6,7 @@ mod config;
 mod machine;
 
 pub(crate) use config::Settings;
-pub use config::{ATTEMPTS, RETRY_AFTER_CAP, Retry, Safety};
+pub use config::{ATTEMPTS, FailedAttempt, RETRY_AFTER_CAP, Retry, Safety};
 pub(crate) use machine::{GiveUp, Situation, decide, wait};
 
 #[cfg(test)]

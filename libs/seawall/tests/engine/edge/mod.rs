@@ -7,5 +7,6 @@ mod errors;
 mod hedges;
 mod nested;
 mod send;
+mod sharing;
 mod sides;
 mod verdicts;
