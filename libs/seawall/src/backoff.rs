@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::chance::fraction;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 use crate::config::Problems;
 
 /// The wait before the first retry.
@@ -165,7 +165,7 @@ impl Backoff {
         }
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     /// The shortest possible wait before the first retry.
     pub(crate) fn shortest_first(&self) -> Duration {
         match self.jitter {
@@ -176,7 +176,7 @@ impl Backoff {
         }
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     /// The longest waits of `retries` retries together.
     pub(crate) fn longest_total(&self, retries: u32) -> Duration {
         // A guard has few attempts; a thousand capped waits are hours, which is as good as any number above.
@@ -187,7 +187,7 @@ impl Backoff {
         self.throttled_base.unwrap_or_else(|| self.base.saturating_mul(THROTTLED_TIMES))
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn check(&self, problems: &mut Problems) {
         problems.refuse_if(self.cap.is_zero(), "retry.backoff.cap", || {
             "a cap of zero means no wait at all; write a constant back-off of zero if that is meant".into()

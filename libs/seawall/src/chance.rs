@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 use crate::sync::{AtomicU64, Ordering};
 
 /// The step of Weyl's sequence in SplitMix64: odd, and far from any simple fraction of 2⁶⁴.
@@ -27,11 +27,11 @@ pub(crate) fn fraction(word: u64) -> f64 {
 }
 
 /// A generator that many threads may draw from: SplitMix64, whose state is one number that only grows.
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 #[derive(Debug)]
 pub(crate) struct Chance(AtomicU64);
 
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 impl Chance {
     pub(crate) fn seeded(seed: u64) -> Self {
         Chance(AtomicU64::new(seed))

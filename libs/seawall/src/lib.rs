@@ -32,7 +32,7 @@ pub mod breaker;
 pub mod budget;
 pub mod bulkhead;
 mod chance;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod chaos;
 #[cfg(feature = "http")]
 pub mod client;
@@ -42,34 +42,34 @@ mod config;
 #[cfg(feature = "config")]
 pub mod config;
 mod error;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod event;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod failover;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod fallback;
 pub mod fault;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod guard;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
+#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "blocking code has no hedges"))]
 pub mod hedge;
 mod name;
 pub mod rate;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod registry;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod retry;
-#[cfg(any(feature = "tokio", seawall_loom))]
 mod slots;
 mod stats;
 mod sync;
 #[cfg(any(feature = "task", seawall_loom))]
 pub mod task;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod telemetry;
 #[cfg(all(test, not(seawall_loom)))]
 mod testing;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub mod timeout;
 #[cfg(feature = "tower")]
 pub mod tower;
@@ -79,7 +79,7 @@ pub use backoff::Backoff;
 pub use breaker::Breaker;
 pub use budget::Budget;
 pub use bulkhead::Bulkhead;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub use chaos::Chaos;
 pub use clock::{Clock, Tick, Time, millis, secs};
 #[cfg(feature = "config")]
@@ -87,14 +87,16 @@ pub use config::Config;
 pub use config::{ConfigError, Percent, Place, Problem};
 pub use error::{Error, Kind, Policy};
 pub use fault::{Class, Classify, Fault, Ran};
+#[cfg(not(seawall_loom))]
+pub use guard::{Attempt, CallBuilder, Deadline, Guard, GuardBuilder, Key};
 #[cfg(feature = "tokio")]
-pub use guard::{Attempt, Call, CallBuilder, Deadline, Guard, GuardBuilder, Key, Operation};
-#[cfg(feature = "tokio")]
+pub use guard::{Call, Operation};
+#[cfg(not(seawall_loom))]
 pub use hedge::Hedge;
 pub use rate::RateLimit;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub use registry::Registry;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub use retry::{Retry, Safety};
 
 /// The first guard of the README, compiled and run with the other examples.

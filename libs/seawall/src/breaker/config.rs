@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::policy::CircuitBreaker;
 use super::settings::minimum_of;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 use super::ticket::Outcome;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Percent, Problems};
 use crate::fault::Names;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 use crate::fault::{Fault, Listed, Verdict};
 
 /// Failures in a row that open a circuit, if nothing else is said: one or two happen to anybody.
@@ -296,7 +296,7 @@ impl Breaker {
     }
 
     /// What a fault is to the circuit of a guard.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn outcome_of(&self, fault: Fault) -> Outcome {
         let lists = |names: &Names| names.lists(fault) != Listed::No;
         if fault.verdict() == Verdict::Rejected || self.ignore_names.as_ref().is_some_and(lists) {
@@ -318,7 +318,7 @@ impl Breaker {
     }
 
     /// From when on a call is slow, if that counts.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn slow_threshold(&self) -> Option<Duration> {
         self.slow.map(|(threshold, _)| threshold)
     }

@@ -63,7 +63,7 @@ impl CircuitBreaker {
 
     /// As [`reconfigure`](CircuitBreaker::reconfigure), in a guard whose timeouts now imply this threshold for abandoned
     /// calls.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn reconfigure_under(
         &self,
         breaker: &Breaker,

@@ -27,10 +27,10 @@ pub use counts::Counts;
 pub use owned::OwnedTicket;
 pub use policy::CircuitBreaker;
 pub use refused::{Failure, Refused};
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub(crate) use sign::{Move, Sign, Witness};
 pub use snapshot::{Snapshot, State};
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub(crate) use ticket::{OnPanic, Slot};
 pub use ticket::{Outcome, Ticket};
 

@@ -17,7 +17,7 @@ use super::ticket::{OnPanic, Outcome, Slot, Ticket};
 use super::window::Window;
 use super::word::{Place, Word};
 use crate::chance::entropy;
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 use crate::clock::ClockId;
 use crate::clock::{Clock, Tick, Unit, millis_of_units};
 use crate::stats::{Tally, spread};
@@ -75,13 +75,13 @@ impl CircuitBreaker {
     }
 
     /// Which clock it goes by.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn clock_id(&self) -> ClockId {
         self.clock.id()
     }
 
     /// The same circuit with somebody who is told what happens to it.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn told_to(mut self, witness: &Witness) -> Self {
         self.witness = Some(witness.clone());
         self
@@ -97,7 +97,7 @@ impl CircuitBreaker {
     }
 
     /// A ticket whose time has not started: reads no clock while the circuit is closed.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn admit_untimed(&self) -> Result<Ticket<'_>, Refused> {
         Ok(Ticket::new(self, self.admission()?, Tick::NEVER))
@@ -294,7 +294,7 @@ impl CircuitBreaker {
 
     /// The guard has no breaker any more, but calls under way may still hold tickets: whatever they come to, nobody has
     /// this circuit, and nobody is told that it opens.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn retire(&self) {
         let (from, ..) = self.apply_untold(Event::Disable, self.now(), self.version());
         if !matches!(from.place(), Place::Closed | Place::Ramping) {
@@ -311,7 +311,7 @@ impl CircuitBreaker {
     }
 
     /// Whether it is closed, without moving it if it should move, so that nobody is told: for whoever holds a lock.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn is_closed(&self) -> bool {
         let (word, _) = step(self.word(), Event::Observe, self.now(), &self.version().settings.rules);
         word.place() == Place::Closed

@@ -43,7 +43,7 @@ impl Sign {
 
 /// From where to where a circuit moved.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only guards tell of it"))]
+#[cfg_attr(seawall_loom, expect(dead_code, reason = "only guards tell of it"))]
 pub(crate) struct Move<'a> {
     pub(crate) from: State,
     pub(crate) to: State,
@@ -58,7 +58,7 @@ type Tell = dyn Fn(Sign, Option<Move<'_>>) + Send + Sync;
 pub(crate) struct Witness(Arc<Tell>);
 
 impl Witness {
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn new(tell: impl Fn(Sign, Option<Move<'_>>) + Send + Sync + 'static) -> Self {
         Witness(Arc::new(tell))
     }

@@ -56,7 +56,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// Whether the circuit judges how long calls take, so that [`start`](Ticket::start) matters to a success.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline]
     fn is_timed(&self) -> bool {
         self.version().settings.slow_after.is_some()
@@ -90,7 +90,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// As [`finish`](Ticket::finish), with a time that the caller has read already.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn finish_at(self, outcome: Outcome, now: Tick) {
         self.settle(outcome, Some(now));
@@ -264,7 +264,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) const EMPTY: Self =
         Slot { breaker: None, word: Word::from_bits(0), started: Tick::NEVER, panicked: false };
 
@@ -275,7 +275,7 @@ impl<'a> Slot<'a> {
         Slot { breaker: Some(breaker), word, started, panicked: false }
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn put(&mut self, ticket: Ticket<'a>) {
         let Ticket { breaker, word, started } = ticket;
@@ -283,12 +283,12 @@ impl<'a> Slot<'a> {
         (self.breaker, self.word, self.started) = (Some(breaker), word, started);
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn has_panicked(&self) -> bool {
         self.panicked
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.breaker.is_none()
@@ -306,7 +306,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Whether there is a ticket of a circuit that judges how long calls take.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn is_timed(&self) -> bool {
         self.peek().is_some_and(|ticket| ticket.is_timed())
@@ -322,13 +322,13 @@ impl<'a> Slot<'a> {
     }
 
     /// The operation started then, if nobody has said otherwise yet.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn started_by(&mut self, tick: Tick) {
         self.started = self.started.min(tick);
     }
 
     /// Settles the ticket, if there is one.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline(always)]
     pub(crate) fn settle(&mut self, outcome: Outcome, now: Option<Tick>) {
         if let Some(ticket) = self.peek() {

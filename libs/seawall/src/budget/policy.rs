@@ -101,7 +101,7 @@ impl RetryBudget {
     }
 
     /// Which clock it goes by.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) fn clock_id(&self) -> crate::clock::ClockId {
         self.clock.id()
     }

@@ -106,7 +106,7 @@ impl Bulkhead {
         Ok(Gate::new(&self, clock))
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     pub(crate) const fn is_adaptive(&self) -> bool {
         self.adapt.is_some()
     }

@@ -61,7 +61,7 @@ impl Limit {
         self.now.load(Ordering::Acquire)
     }
 
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline]
     pub(super) fn adapts(&self) -> bool {
         self.adapts.load(Ordering::Acquire) == 1

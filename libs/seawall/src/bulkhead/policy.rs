@@ -257,7 +257,7 @@ impl Gate {
     }
 
     /// Whether [`answered`](Gate::answered) is of use.
-    #[cfg(feature = "tokio")]
+    #[cfg(not(seawall_loom))]
     #[inline]
     pub(crate) fn learns(&self) -> bool {
         self.limit.adapts()

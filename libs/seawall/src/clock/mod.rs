@@ -205,7 +205,7 @@ impl Clock {
     }
 }
 
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 impl Clock {
     /// For code that blocks: the custom clock's own future, or `None` where time passes by itself and a thread can sleep.
     pub(crate) fn custom_sleep(&self, at: Tick) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {

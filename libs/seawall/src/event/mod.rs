@@ -2,15 +2,22 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/events.md")]
 
+#[cfg(feature = "tokio")]
 mod channel;
 mod hooks;
+#[cfg(not(feature = "tokio"))]
+mod nobody;
 mod rejections;
 mod watch;
 
+#[cfg(feature = "tokio")]
 pub use channel::Events;
+#[cfg(feature = "tokio")]
 pub(crate) use channel::Subscribers;
 pub(crate) use hooks::Hooks;
 pub use hooks::{RejectionEvent, RetryEvent, TransitionEvent};
+#[cfg(not(feature = "tokio"))]
+pub(crate) use nobody::Subscribers;
 pub use rejections::Rejection;
 pub(crate) use rejections::Rejections;
 pub(crate) use watch::{Labels, Listener, Watch};

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "tokio")]
+use super::Events;
 use super::hooks::HookSet;
-use super::{Event, Events, Subscribers, What};
+use super::{Event, Subscribers, What};
 use crate::breaker::{Move, Sign};
 use crate::clock::Clock;
 use crate::telemetry::{AttemptSpan, Telemetry};
@@ -62,6 +64,7 @@ impl Watch {
             || self.of_registry.as_ref().is_some_and(|subscribers| !subscribers.is_empty())
     }
 
+    #[cfg(feature = "tokio")]
     pub(crate) fn subscribe(&self, capacity: usize) -> Events {
         self.subscribers.add(capacity)
     }

@@ -6,7 +6,7 @@ mod classify;
 mod grpc;
 mod http;
 mod judge;
-#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only a guard goes by names"))]
+#[cfg_attr(seawall_loom, expect(dead_code, reason = "only a guard goes by names"))]
 mod names;
 mod retry_after;
 
@@ -15,7 +15,7 @@ pub use classify::{Causes, Chained, Classify, Dynamic, Nested};
 pub use grpc::Grpc;
 pub use http::{BadStatusSet, StatusSet};
 pub use judge::{Classifier, Judge, OperationError, kind};
-#[cfg(feature = "tokio")]
+#[cfg(not(seawall_loom))]
 pub(crate) use names::Listed;
 pub(crate) use names::Names;
 #[cfg(feature = "config")]

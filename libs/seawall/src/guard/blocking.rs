@@ -7,9 +7,9 @@ use std::thread::{self, Thread};
 
 use super::call_builder::{CallBuilder, Terms};
 use super::decide::{Next, Run};
+use super::ended::{Ended, Last};
 use super::extended::{self, BlockingExecutor, Route};
 use super::extras::{DeadLetterSink, IntoExtras};
-use super::progress::{Ended, Last};
 use super::{Attempt, Inner};
 use crate::breaker::OnPanic;
 use crate::clock::{Clock, Tick};

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::call_builder::Terms;
-use super::progress::{Ended, Progress};
+use super::ended::Ended;
+use super::progress::Progress;
 use super::{Inner, Operation};
 use crate::error::Error;
 use crate::fault::{Causes, Judge, kind};

@@ -79,6 +79,7 @@ impl<'g> Terms<'g> {
     }
 
     /// The call that a hedge may answer for, and what all its hedges have in common with it: one identity, one deadline.
+    #[cfg(feature = "tokio")]
     pub(crate) fn hedged(mut self, deadline: Tick) -> (Self, Self) {
         self.identity.get_or_insert_with(Identity::new);
         let first = Terms { role: Role::First, ..self };
@@ -88,6 +89,7 @@ impl<'g> Terms<'g> {
     }
 
     /// Of the hedge of this number.
+    #[cfg(feature = "tokio")]
     pub(crate) fn numbered(self, hedge: u32) -> Self {
         Terms { hedge, ..self }
     }

@@ -1,8 +1,8 @@
 //! A call with extras: over all sides, to the dead-letter place, to the fallback.
 
 use super::call_builder::Terms;
+use super::ended::Ended;
 use super::extras::{DeadLetterSink, Extras};
-use super::progress::Ended;
 use super::{Inner, Settings};
 use crate::error::{Error, Kind, View};
 use crate::event::{FallbackKind, What};

@@ -51,7 +51,7 @@ pub trait IntoExtras<'g>: sealed::IntoExtras<'g> {}
 impl<'g, X: sealed::IntoExtras<'g>> IntoExtras<'g> for X {}
 
 pub(crate) mod sealed {
-    use super::{Error, Extras, Hedging, NoDeadLetter, NoFallback, Plain, Unhedged};
+    use super::{Error, Extras, NoDeadLetter, NoFallback, Plain, Unhedged};
 
     pub trait IntoExtras<'g> {
         type Hedging;
@@ -81,15 +81,18 @@ pub(crate) mod sealed {
     }
 
     /// Whether attempts may start beside one another.
+    #[cfg(feature = "tokio")]
     pub trait HedgeMode {
         const HEDGED: bool;
     }
 
+    #[cfg(feature = "tokio")]
     impl HedgeMode for Unhedged {
         const HEDGED: bool = false;
     }
 
-    impl HedgeMode for Hedging {
+    #[cfg(feature = "tokio")]
+    impl HedgeMode for super::Hedging {
         const HEDGED: bool = true;
     }
 

@@ -7,22 +7,30 @@ pub(crate) mod ambient;
 mod attempt;
 mod blocking;
 mod builder;
+#[cfg(feature = "tokio")]
 mod call;
 mod call_builder;
 mod decide;
+mod ended;
 mod ending;
 mod explain;
 mod extended;
+#[cfg(feature = "tokio")]
 mod extended_call;
 mod extras;
 mod hook;
 mod impossible;
+#[cfg(feature = "tokio")]
 mod loan;
+#[cfg(feature = "tokio")]
 mod making;
+#[cfg(feature = "tokio")]
 mod operation;
+#[cfg(feature = "tokio")]
 mod progress;
 mod recipe;
 mod tell;
+#[cfg(feature = "tokio")]
 mod timer;
 
 /// Why the policies of a guard stand in this order.
@@ -34,14 +42,23 @@ pub mod order {}
 pub use ambient::Deadline;
 pub use attempt::{Attempt, Key};
 pub use builder::GuardBuilder;
+#[cfg(feature = "tokio")]
 pub use call::Call;
 pub use call_builder::CallBuilder;
+#[cfg(feature = "tokio")]
 pub(crate) use call_builder::Terms;
+#[cfg(feature = "tokio")]
+pub(crate) use ended::Ended;
+#[cfg(feature = "tokio")]
 pub use extended_call::ExtendedCall;
 pub use extras::{DeadLetterSink, Extras, Hedging, IntoExtras, NoDeadLetter, Plain, Unhedged};
+#[cfg(feature = "tokio")]
 pub use loan::Loan;
+#[cfg(feature = "tokio")]
 pub use operation::Operation;
-pub(crate) use progress::{Ended, Progress};
+#[cfg(feature = "tokio")]
+pub(crate) use progress::Progress;
+#[cfg(feature = "tokio")]
 pub(crate) use timer::Timer;
 
 use std::fmt;
@@ -56,7 +73,9 @@ use crate::chaos::Injector;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
 use crate::error::Error;
-use crate::event::{Events, Rejection, Rejections, Watch, What};
+#[cfg(feature = "tokio")]
+use crate::event::Events;
+use crate::event::{Rejection, Rejections, Watch, What};
 use crate::fault::{Causes, Classifier, Judge};
 use crate::hedge::Hedger;
 use crate::name::Name;
@@ -144,6 +163,7 @@ impl Guard {
     ///
     /// The operation is called once for each attempt. Say more about it first with
     /// [`idempotent`](Guard::idempotent), [`keyed`](Guard::keyed) or [`classify`](Guard::classify).
+    #[cfg(feature = "tokio")]
     #[inline]
     pub fn call<F, Fut, T, E, K>(&self, operation: F) -> Call<'_, F, Causes, K>
     where
@@ -155,6 +175,7 @@ impl Guard {
     }
 
     /// Runs one attempt of an operation: everything in the guard but its retries and their budget.
+    #[cfg(feature = "tokio")]
     #[inline]
     pub fn attempt<F, Fut, T, E, K>(&self, operation: F) -> Call<'_, F, Causes, K>
     where
@@ -293,6 +314,7 @@ impl Guard {
 
     /// Listens to what happens in it. At most `capacity` events (at least one) wait to be taken; what comes then is dropped and counted,
     /// because a guard never waits for whoever listens.
+    #[cfg(feature = "tokio")]
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {
         self.inner.watch.subscribe(capacity)

@@ -61,6 +61,7 @@ impl Run<'_> {
     }
 
     /// A hedge beside this call has answered, after so many hedges.
+    #[cfg(feature = "tokio")]
     pub(super) fn answered_by_hedge(&mut self, hedges: u32) {
         if self.is_watched() {
             self.tell(What::HedgeWon);
@@ -77,6 +78,7 @@ impl Run<'_> {
     }
 
     /// No hedge has answered in its place: it ended as it did, over all of them as `report` says.
+    #[cfg(feature = "tokio")]
     pub(super) fn not_answered_by_hedge(&mut self, report: &Report) {
         if self.is_watched() {
             self.tell_given_up(report);

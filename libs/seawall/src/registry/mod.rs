@@ -18,7 +18,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::breaker::State;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Problems};
-use crate::event::{Events, Subscribers};
+#[cfg(feature = "tokio")]
+use crate::event::Events;
+use crate::event::Subscribers;
 use crate::guard::{Guard, GuardBuilder};
 use crate::telemetry::Telemetry;
 
@@ -211,6 +213,7 @@ impl Registry {
 
     /// Listens to what happens in all its guards, those that come later included. See
     /// [`Guard::subscribe`](crate::Guard::subscribe).
+    #[cfg(feature = "tokio")]
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {
         self.inner.subscribers.add(capacity)
