@@ -7,6 +7,7 @@ mod inventory;
 mod orders;
 mod payments;
 mod prices;
+mod regions;
 mod routes;
 mod settings;
 mod telemetry;
@@ -25,6 +26,7 @@ use crate::catalogue::Catalogue;
 use crate::inventory::Inventory;
 use crate::payments::Payments;
 use crate::prices::Prices;
+use crate::regions::Regions;
 use crate::settings::Settings;
 
 /// What the handlers of requests share.
@@ -48,10 +50,11 @@ async fn main() -> anyhow::Result<()> {
     let mut shutdown = Shutdown::new().delay(settings.shutdown_delay);
 
     let client = upstream::client()?;
-    let regions = [settings.inventory_east, settings.inventory_west];
+    let addresses = [settings.inventory_east, settings.inventory_west];
+    let regions = Regions::new(&client, addresses, &registry)?;
     let app = Arc::new(App {
-        inventory: Inventory::new(&client, &regions, &registry)?,
-        prices: Prices::new(&client, &regions, &registry)?,
+        inventory: Inventory::new(regions.clone()),
+        prices: Prices::new(regions),
         catalogue: Catalogue::new(&client, settings.catalogue, &registry)?,
         payments: Payments::new(&client, settings.payments, &registry)?,
         readiness: shutdown.readiness(),

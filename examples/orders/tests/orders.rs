@@ -14,7 +14,8 @@ core_tests!(ORDERS;
     reads_survive_the_death_of_the_primary_region,
     a_503_of_the_primary_region_is_answered_by_the_second_and_a_404_is_not,
     a_stale_price_is_served_as_stale_while_both_regions_are_down,
-    a_hanging_replica_is_hedged,
+    prices_stay_fresh_for_as_long_as_one_region_lives,
+    a_hanging_region_is_hedged,
     a_payment_under_resets_is_charged_exactly_once,
     a_hundred_requests_for_one_product_load_it_once,
 );
@@ -52,6 +53,22 @@ async fn a_change_of_the_file_changes_the_behaviour_and_keeps_the_circuits() {
     // The cooldown that is running gets shorter: a probe finds that the region is well again.
     service.configure(&fewer.replace("cooldown: 30s", "cooldown: 10ms"));
     until("the first region answers", async || service.get("/stock/A-7").await.1["region"] == "east").await;
+}
+
+/// ENG-16: hedges hide a region that hangs, but not for ever: when the budget is spent, its timeouts open the circuit, and then
+/// nobody waits for it any more. No caller sees anything but a fresh price.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_region_that_goes_on_hanging_is_given_up() {
+    let (world, service) = World::start(ORDERS).await;
+    world.east.behave(Behaviour::Hang);
+    until("the circuit opens", async || {
+        assert_eq!(service.get("/prices/A-7").await.1["stale"], false);
+        service.text("/metrics").await.contains("seawall_circuit_state{guard=\"inventory-east\"} 2")
+    })
+    .await;
+    let asked = world.east.requests().len();
+    assert_eq!(service.get("/prices/A-7").await, (200, json!({"cents": 499, "stale": false})));
+    assert_eq!(world.east.requests().len(), asked);
 }
 
 /// ENG-16: what guards do is visible from outside, under names that do not change.

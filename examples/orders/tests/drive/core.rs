@@ -58,8 +58,17 @@ pub async fn a_stale_price_is_served_as_stale_while_both_regions_are_down(binary
     assert!((502..=504).contains(&status), "of this product no price was ever known: {status}");
 }
 
+/// No budget of retries is needed for it.
+pub async fn prices_stay_fresh_for_as_long_as_one_region_lives(binary: &str) {
+    let (mut world, service) = World::start(binary).await;
+    world.east.die().await;
+    for _ in 0..100 {
+        assert_eq!(service.get("/prices/A-7").await, (200, json!({"cents": 499, "stale": false})));
+    }
+}
+
 /// The attempt timeout is 1 s. An answer comes long before.
-pub async fn a_hanging_replica_is_hedged(binary: &str) {
+pub async fn a_hanging_region_is_hedged(binary: &str) {
     let (world, service) = World::start(binary).await;
     world.east.behave(Behaviour::Hang);
     for _ in 0..3 {
