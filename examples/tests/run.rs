@@ -19,7 +19,7 @@ fn http_call() {
         &[
             "after two failures that nobody saw: 200",
             "an answer that is no is still an answer: 404",
-            "nobody there: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+            "nobody there: inventory: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
             "guard `inventory`, from outside in",
         ],
     );
@@ -32,8 +32,8 @@ fn reqwest_client() {
         &[
             "a closed connection, then a 503: 200",
             "as an error of reqwest: 200",
-            "not declared safe to repeat: failed, and repeating it is not declared safe: i/o fault",
-            "nobody there, and so repeated: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+            "not declared safe to repeat: inventory: failed, and repeating it is not declared safe: i/o fault",
+            "nobody there, and so repeated: inventory: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
             "no such article: None",
         ],
     );
@@ -46,7 +46,7 @@ fn hyper_client() {
         &[
             "a closed connection, then a 502: 200 OK",
             "as a layer: 200 OK",
-            "nobody there, and so repeated: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
+            "nobody there, and so repeated: inventory: gave up after 3 attempts: i/o fault (connection refused) (ran: No)",
         ],
     );
 }
@@ -58,9 +58,9 @@ fn fallback() {
         &[
             "fresh: 1.08 (fallback: false)",
             "stale: 1.08 (fallback: true)",
-            "default: 1, kept for later: [\"gave up after 2 attempts",
+            "default: 1, kept for later: [\"rates: gave up after 2 attempts",
             "event: rates: attempt 2 follows in",
-            "event: rates: a fallback answered: i/o fault (connection reset)",
+            "event: rates: a fallback answered (last_good): i/o fault (connection reset)",
         ],
     );
 }
