@@ -13,8 +13,8 @@ use crate::stats::Slicing;
 pub const SHARE: u8 = 10;
 /// Calls and retries are counted over this while.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// While the window holds fewer than 100 calls, so many retries a second are allowed nevertheless: a share of few calls would
-/// be none.
+/// While the window holds fewer than 100 calls, this many retries a second are allowed nevertheless, up to what a window
+/// brings at once (30): a share of few calls would be none.
 pub const FLOOR_PER_SECOND: f64 = 3.0;
 
 /// The bucket of gRPC's form, as its examples have it.
@@ -76,8 +76,11 @@ impl Budget {
         Budget(Form::Share { share, window, floor_per_second })
     }
 
-    /// So many retries a second are allowed while the window holds fewer than 100 first attempts, if the share does not allow
-    /// them: 3 by default, 0 for none. As for [`window`](Budget::window).
+    /// This many retries a second are allowed while the window holds fewer than 100 first attempts, if the share does not
+    /// allow them: 3 by default, 0 for none. At once the floor pays for what a window brings, 30 by default.
+    ///
+    /// The share repays them: as soon as the window holds 100 first attempts, it denies as many retries as the floor has paid
+    /// for, at most 30 by default. 60 s after the last of them the debt is forgotten. As for [`window`](Budget::window).
     #[must_use]
     pub fn floor_per_second(self, floor_per_second: f64) -> Self {
         let (share, _) = self.share();
@@ -146,7 +149,7 @@ impl Budget {
                     slicing,
                     retry_slicing: slicing.at_least(),
                     share: share.millionths(),
-                    floor: Floor::new(floor_per_second),
+                    floor: Floor::new(floor_per_second, window),
                 })
             }
             Form::Tokens { max, ratio } => {
@@ -161,10 +164,12 @@ impl fmt::Display for Budget {
         match self.0 {
             Form::Share { share, window, floor_per_second } => {
                 write!(f, "{share} of the calls of the last {window:?}")?;
-                if floor_per_second > 0.0 {
+                if let Some(floor) = Floor::new(floor_per_second, window) {
+                    let at_once = floor.burst_retries();
                     write!(
                         f,
-                        "; while those are fewer than {FLOOR_BELOW_CALLS} calls also {floor_per_second} a second"
+                        "; while those are fewer than {FLOOR_BELOW_CALLS} calls also {floor_per_second} a second, \
+                         up to {at_once} at once, which the share repays later"
                     )?;
                 }
                 Ok(())

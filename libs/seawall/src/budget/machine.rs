@@ -1,5 +1,8 @@
 //! When a retry is allowed: plain arithmetic on whole numbers, so that nothing drifts.
 
+use std::time::Duration;
+
+use crate::clock::{Unit, units};
 use crate::stats::Slicing;
 
 /// The settings that the arithmetic needs.
@@ -32,13 +35,19 @@ impl Share {
     pub(crate) fn floor_at(&self, calls: u64) -> Option<Floor> {
         self.floor.filter(|_| calls < FLOOR_BELOW_CALLS)
     }
+
+    /// Whether the share repays at so many calls what the floor has paid for: exactly where there is no floor.
+    pub(crate) fn repays_at(calls: u64) -> bool {
+        calls >= FLOOR_BELOW_CALLS
+    }
 }
 
 /// The floor applies while the window holds fewer first attempts: from here on ten percent are ten retries, and are enough.
 /// Many processes at a higher rate that share a peer would together break the bound by their floors.
 pub(crate) const FLOOR_BELOW_CALLS: u64 = 100;
 
-/// So many retries a second: a bucket with what one second brings, and room for one at least. All times in nanoseconds.
+/// The floor: a bucket of retries that fills at a steady rate. It holds what one window brings, and one retry at least. All
+/// times are in nanoseconds.
 ///
 /// Only the due time is kept, as in the rate limiter: each retry moves it one interval on, and how far it is ahead of the
 /// present is how much of the bucket is spent.
@@ -46,16 +55,26 @@ pub(crate) const FLOOR_BELOW_CALLS: u64 = 100;
 pub(crate) struct Floor {
     interval: u64,
     burst: u64,
+    /// The maximum number of retries at once.
+    burst_retries: u64,
 }
 
 impl Floor {
     /// None for a rate of zero.
-    pub(crate) fn new(per_second: f64) -> Option<Self> {
+    pub(crate) fn new(per_second: f64, window: Duration) -> Option<Self> {
         // Longer than any process runs, and no sum of two overflows.
         let longest = 1_u64 << 61;
-        let interval = ((1e9 / per_second).ceil() as u64).min(longest);
-        let burst = interval.saturating_mul((per_second as u64).max(1)).min(longest);
-        (per_second > 0.0).then_some(Floor { interval, burst })
+        // Rounded down, so that one second brings three retries of three a second, and not a nanosecond later.
+        let interval = ((1e9 / per_second) as u64).min(longest);
+        // A product that is a hair below a whole number is that number: 0.29 in 100 s are 29.
+        let burst_retries = ((per_second * window.as_secs_f64() + 1e-6) as u64).max(1);
+        let burst = interval.saturating_mul(burst_retries).min(longest);
+        (per_second > 0.0).then_some(Floor { interval, burst, burst_retries })
+    }
+
+    /// The maximum number of retries that it pays for at once.
+    pub(crate) fn burst_retries(&self) -> u64 {
+        self.burst_retries
     }
 
     /// The due time after one more retry, if there is one.
@@ -66,6 +85,64 @@ impl Floor {
 
     pub(crate) fn give_back(&self, due: u64) -> u64 {
         due.saturating_sub(self.interval)
+    }
+}
+
+/// A debt is forgotten so long after the floor paid for a retry the last time. An outage that began while the window was
+/// still filling is over or has repaid by then; an older debt would deny the odd retry of a healthy process that has become
+/// busy, and would protect nobody.
+pub(crate) const DEBT_LIFETIME: Duration = Duration::from_secs(60);
+
+/// How many retries the floor has paid for that the share has not repaid yet, in one word: the count in the lower 24 bits,
+/// and above it the time of the last such retry in 40 bits of units, which are 36 years.
+///
+/// Without it, processes that start in an outage would spend the whole floor first and the whole share afterwards, and
+/// together break the bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Debt(u64);
+
+impl Debt {
+    const COUNT_BITS: u32 = 24;
+    const COUNT_MAX: u64 = (1 << Self::COUNT_BITS) - 1;
+    const TIME_MASK: u64 = (1 << (64 - Self::COUNT_BITS)) - 1;
+
+    pub(crate) fn from_word(word: u64) -> Self {
+        Debt(word)
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    fn pack(count: u64, last: Unit) -> Self {
+        Debt(((last & Self::TIME_MASK) << Self::COUNT_BITS) | count.min(Self::COUNT_MAX))
+    }
+
+    /// Whether a debt whose last retry was made at `last` is forgotten. Another thread may have read a later time than this
+    /// one, and its debt is a new one.
+    pub(crate) fn is_forgotten(last: Unit, now: Unit) -> bool {
+        let age = now.wrapping_sub(last) & Self::TIME_MASK;
+        (units(DEBT_LIFETIME)..=Self::TIME_MASK / 2).contains(&age)
+    }
+
+    /// How many retries are to be repaid now.
+    pub(crate) fn count(self, now: Unit) -> u64 {
+        if Self::is_forgotten(self.last(), now) { 0 } else { self.0 & Self::COUNT_MAX }
+    }
+
+    fn last(self) -> Unit {
+        self.0 >> Self::COUNT_BITS
+    }
+
+    /// The debt after the floor has paid for one more retry: never more than what the floor pays for at once.
+    pub(crate) fn after_floor_paid(self, now: Unit, floor: Floor) -> Self {
+        Self::pack((self.count(now) + 1).min(floor.burst_retries()), now)
+    }
+
+    /// The debt after one retry was repaid or given back. None if there is no debt.
+    pub(crate) fn after_repayment(self, now: Unit) -> Option<Self> {
+        let rest = self.count(now).checked_sub(1)?;
+        Some(Self::pack(rest, self.last()))
     }
 }
 

@@ -3,6 +3,7 @@
 #![doc = include_str!("../../docs/budget.md")]
 
 mod config;
+mod ledger;
 mod machine;
 mod policy;
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config::Budget;
-use super::machine::{Bucket, Floor, Rules, Share};
-use crate::clock::{Clock, Tick, Unit};
+use super::ledger::{Ledger, Payment};
+use super::machine::{Bucket, Rules, Share};
+use crate::clock::{Clock, Tick};
 use crate::config::{ConfigError, Problems};
-use crate::stats::{Spent, Stripes};
 use crate::sync::{AtomicU64, Ordering};
 use crate::versions::Versions;
 
@@ -27,65 +27,6 @@ struct Version {
     rules: Rules,
     ledger: Arc<Ledger>,
     text: String,
-}
-
-/// What was earned and spent lately.
-#[derive(Debug)]
-struct Ledger {
-    calls: Stripes,
-    /// All of them, whatever paid for them.
-    retries: Spent,
-    /// The due time of the floor, in nanoseconds.
-    floor: AtomicU64,
-}
-
-impl Ledger {
-    fn new() -> Arc<Self> {
-        Arc::new(Ledger { calls: Stripes::new(), retries: Spent::new(), floor: AtomicU64::new(0) })
-    }
-}
-
-impl Ledger {
-    fn try_spend(&self, share: &Share, now: Tick) -> Option<Paid> {
-        let at = now.as_units();
-        let calls = self.calls.sum(share.slicing, at, 0);
-        if self.retries.try_take(share.retry_slicing, at, |retries| share.allows(calls, retries)) {
-            return Some(Paid { at, floor_due: None });
-        }
-        let floor_due = self.try_floor(share.floor_at(calls)?, now.as_nanos())?;
-        self.retries.take(share.retry_slicing, at);
-        Some(Paid { at, floor_due: Some(floor_due) })
-    }
-
-    /// Takes one from the floor, and says what is due then.
-    fn try_floor(&self, floor: Floor, now: u64) -> Option<u64> {
-        let mut due = self.floor.load(Ordering::Acquire);
-        loop {
-            let next = floor.take(due, now)?;
-            match self.floor.compare_exchange_weak(due, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(next),
-                Err(other) => due = other,
-            }
-        }
-    }
-
-    fn give_back(&self, share: &Share, paid: Paid, now: Tick) {
-        self.retries.give_back(share.retry_slicing, paid.at, now.as_units());
-        // From its due time on the bucket has been full without it, and what came back would be a present.
-        if let (Some(floor), Some(_)) = (share.floor, paid.floor_due.filter(|due| now.as_nanos() < *due)) {
-            let _ = self
-                .floor
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |due| Some(floor.give_back(due)));
-        }
-    }
-}
-
-/// What a retry was paid with.
-#[derive(Clone, Copy)]
-struct Paid {
-    at: Unit,
-    /// What was due right after it, if the floor paid.
-    floor_due: Option<u64>,
 }
 
 impl RetryBudget {
@@ -116,7 +57,7 @@ impl RetryBudget {
     pub(crate) fn first_attempt_at(&self, now: Tick) {
         let version = self.versions.newest();
         if let Rules::Share(Share { slicing, .. }) = &version.rules {
-            version.ledger.calls.add(*slicing, now.as_units(), 0);
+            version.ledger.first_attempt(*slicing, now);
         }
     }
 
@@ -154,9 +95,9 @@ impl RetryBudget {
         let version = self.versions.newest();
         let paid = match &version.rules {
             Rules::Share(share) => version.ledger.try_spend(share, now),
-            Rules::Bucket(bucket) => bucket
-                .allows(self.tokens.load(Ordering::Acquire))
-                .then_some(Paid { at: now.as_units(), floor_due: None }),
+            Rules::Bucket(bucket) => {
+                bucket.allows(self.tokens.load(Ordering::Acquire)).then(|| Payment::by_share(now.as_units()))
+            }
         };
         if paid.is_none() {
             self.denied.fetch_add(1, Ordering::Relaxed);
@@ -171,15 +112,13 @@ impl RetryBudget {
     }
 
     /// First attempts and retries that the window holds now. Retries are held a little longer than first attempts, so that
-    /// none is forgotten too early. Always zero in gRPC's form, which has no window.
+    /// none is forgotten too early. A retry that was denied because the share repaid the floor with it is held too. Always
+    /// zero in gRPC's form, which has no window.
     #[must_use]
     pub fn in_window(&self) -> (u64, u64) {
-        let now = self.clock.now().as_units();
         let Version { rules, ledger, .. } = self.versions.newest();
         match rules {
-            Rules::Share(share) => {
-                (ledger.calls.sum(share.slicing, now, 0), ledger.retries.count(share.retry_slicing, now))
-            }
+            Rules::Share(share) => ledger.in_window(share, self.clock.now()),
             Rules::Bucket(_) => (0, 0),
         }
     }
@@ -223,7 +162,7 @@ pub struct Token<'a> {
     /// The settings under which it was taken, whatever they are now.
     version: &'a Version,
     clock: &'a Clock,
-    paid: Paid,
+    paid: Payment,
 }
 
 impl Token<'_> {

@@ -1,12 +1,12 @@
 //! The arithmetic of the budget, and what many callers together may do.
 
-use proptest::prelude::*;
+mod floor;
 
 use super::machine::{Bucket, Rules};
 use super::*;
 use crate::clock::Clock;
+use crate::secs;
 use crate::testing::Hands;
-use crate::{millis, secs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,123 +28,6 @@ fn eng_4_retries_are_a_share_of_the_calls() {
     (0..1_000).for_each(|_| budget.first_attempt());
     assert_eq!((0..1_000).filter(|_| spend(&budget)).count(), 100);
     assert_eq!((budget.in_window(), budget.denied()), ((1_000, 100), 901));
-}
-
-/// ENG-4: the floor is there for those who call seldom, as a rate: what a second brings at once, and so many a second.
-#[test]
-fn eng_4_the_floor_is_a_rate_for_those_who_call_seldom() {
-    for (floor, at_once, in_100_s) in [(3.0, 3, 300), (1.0, 1, 100), (0.5, 1, 50), (0.02, 1, 2), (0.0, 0, 0)]
-    {
-        let (hands, budget) = bench(Budget::default().floor_per_second(floor));
-        assert_eq!((0..1_000).filter(|_| spend(&budget)).count(), at_once, "at once, floor {floor}");
-        let mut later = 0;
-        for _ in 0..100_000 {
-            hands.advance(millis(1));
-            later += usize::from(spend(&budget));
-        }
-        // The steps of a millisecond are a little longer than the interval.
-        assert!((in_100_s * 99 / 100..=in_100_s).contains(&later), "{later} in 100 s, floor {floor}");
-    }
-}
-
-/// ENG-4: from 100 calls in the window on there is no floor, and what it paid for before counts against the share.
-#[test]
-fn eng_4_the_floor_ends_where_the_share_is_enough() {
-    let (hands, budget) = bench(Budget::default());
-    assert_eq!((0..10).filter(|_| spend(&budget)).count(), 3);
-    (0..99).for_each(|_| budget.first_attempt());
-    assert_eq!((0..100).filter(|_| spend(&budget)).count(), 6, "nine are the share of 99");
-    hands.advance(secs(1));
-    assert!(spend(&budget), "and the floor is there again");
-    budget.first_attempt();
-    assert!(!spend(&budget), "ten of a hundred are spent, and no floor");
-    hands.advance(secs(5));
-    assert!(!spend(&budget));
-    hands.advance(secs(6));
-    assert!(spend(&budget), "the calls have left the window");
-}
-
-/// ENG-4: what the floor paid for goes back to it, unless time has filled it up in the meantime.
-#[test]
-fn eng_4_a_token_of_the_floor_goes_back_to_the_floor() {
-    let (hands, budget) = bench(Budget::default().floor_per_second(2.0));
-    for _ in 0..100 {
-        let both: Vec<_> = (0..9).filter_map(|_| budget.try_spend()).collect();
-        assert_eq!(both.len(), 2);
-    }
-    let held = budget.try_spend().expect("they came back");
-    hands.advance(secs(5));
-    assert_eq!((0..9).filter(|_| spend(&budget)).count(), 2);
-    drop(held);
-    assert!(!spend(&budget), "the floor had been full again without it");
-    assert_eq!(budget.in_window().1, 2);
-}
-
-/// An outage in which every attempt fails and every call wants two retries, for 50 processes with 20 calls a second each.
-/// Gives calls and attempts of each second.
-fn outage(warm: bool) -> Vec<(usize, usize)> {
-    let hands = Hands::new();
-    let clock = Clock::custom(hands.clone());
-    let budgets: Vec<_> =
-        (0..50).map(|_| Budget::default().build_with(clock.clone()).expect("sound")).collect();
-    let second = |outage: bool| {
-        let (mut calls, mut attempts) = (0, 0);
-        for _ in 0..20 {
-            hands.advance(millis(50));
-            for budget in &budgets {
-                budget.first_attempt();
-                let retries = if outage { (0..2).take_while(|_| spend(budget)).count() } else { 0 };
-                (calls, attempts) = (calls + 1, attempts + 1 + retries);
-            }
-        }
-        (calls, attempts)
-    };
-    if warm {
-        (0..30).for_each(|_| _ = second(false));
-    }
-    (0..60).map(|_| second(true)).collect()
-}
-
-/// ENG-4. Trap "50 processes with the default budget at 20 calls a second each stay below 1.1 times in an outage".
-#[test]
-fn eng_4_fifty_processes_stay_below_the_bound_in_an_outage() {
-    for warm in [false, true] {
-        let seconds = outage(warm);
-        let within_bound = |seconds: &[(usize, usize)]| {
-            let sum = |part: fn(&(usize, usize)) -> usize| seconds.iter().map(part).sum::<usize>();
-            let (calls, attempts) = (sum(|second| second.0), sum(|second| second.1));
-            assert!(attempts * 10 <= calls * 11, "{attempts} attempts for {calls} calls, warm: {warm}");
-        };
-        assert!(seconds.iter().any(|(calls, attempts)| attempts > calls), "some are retried");
-        within_bound(&seconds);
-        if warm {
-            seconds.windows(10).for_each(within_bound);
-        }
-    }
-}
-
-/// ENG-4: a process with one call a second has its retries.
-#[test]
-fn eng_4_one_call_a_second_is_retried() {
-    let (hands, budget) = bench(Budget::default());
-    for _ in 0..100 {
-        hands.advance(secs(1));
-        budget.first_attempt();
-        assert!(spend(&budget) && spend(&budget), "two retries for each");
-    }
-    assert_eq!(budget.denied(), 0);
-}
-
-/// ENG-4, ENG-11: the text says what the floor means.
-#[test]
-fn eng_4_the_text_says_when_the_floor_applies() {
-    let (_, budget) = bench(Budget::default());
-    assert_eq!(
-        budget.explain(),
-        "10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second"
-    );
-    let (_, budget) = bench(Budget::default().floor_per_second(0.0));
-    assert_eq!(budget.explain(), "10 % of the calls of the last 10s");
 }
 
 /// ENG-4: what was earned and spent is forgotten when the window has passed.
@@ -222,55 +105,6 @@ fn eng_4_no_step_leaves_the_bounds_from_any_balance() {
         for tokens in 0..=bucket.max {
             assert!((tokens..=bucket.max).contains(&bucket.after_success(tokens)));
             assert!(Bucket::after_failure(tokens) <= tokens);
-        }
-    }
-}
-
-proptest! {
-    /// ENG-4, PRM-6: whatever the calls, the pauses and the tokens given back: a retry is granted exactly if the share allows
-    /// one more, or the floor does where it applies.
-    #[test]
-    fn prm_6_a_retry_is_granted_exactly_within_share_and_floor(
-        share in 0u8..=100,
-        floor in 0u32..20,
-        script in prop::collection::vec((0u64..2_000, 0usize..40, 0usize..40, 0usize..4), 1..60),
-    ) {
-        prop_assume!(u32::from(share) + floor > 0);
-        let (hands, budget) = bench(Budget::share_of_calls(share).floor_per_second(f64::from(floor)));
-        // What the floor has, in retries.
-        let (most, mut has) = (f64::from(floor.max(1)), f64::from(floor.max(1)));
-        for (pause, calls, retries, unused) in script {
-            hands.advance(millis(pause));
-            has = (has + pause as f64 / 1e3 * f64::from(floor)).min(most);
-            (0..calls).for_each(|_| budget.first_attempt());
-            let by_share = |(seen, spent): (u64, u64)| (spent + 1) * 100 <= seen * u64::from(share);
-            let mut of_floor = 0.0;
-            let held: Vec<_> = (0..unused)
-                .filter_map(|_| {
-                    let shared = by_share(budget.in_window());
-                    let token = budget.try_spend();
-                    of_floor += f64::from(u8::from(token.is_some() && !shared));
-                    token
-                })
-                .collect();
-            has -= of_floor;
-            for _ in 0..retries {
-                let (seen, spent) = budget.in_window();
-                let granted = spend(&budget);
-                if by_share((seen, spent)) {
-                    prop_assert!(granted);
-                } else if floor == 0 || seen >= 100 {
-                    prop_assert!(!granted);
-                } else if granted {
-                    has -= 1.0;
-                    // Intervals are rounded to whole nanoseconds.
-                    prop_assert!(has > -1e-3, "the floor had {has} before it");
-                } else {
-                    prop_assert!(has < 1.0 + 1e-3, "the floor has {has}");
-                }
-            }
-            drop(held);
-            has += of_floor;
         }
     }
 }

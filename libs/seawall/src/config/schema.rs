@@ -99,7 +99,7 @@ pub(super) const TABLE: &[Key] = &[
     key("retry.budget", ON, "", "How many retries all callers may make together; `none` for no bound. See [budget](../libs/seawall/docs/budget.md)."),
     key("retry.budget.share_of_calls", Share, "10%", "Retries may be this share of the calls in the window.").within("0% to 100%"),
     key("retry.budget.window", Time, "10s", "The while over which calls and retries are counted.").within("100ms to 1h"),
-    key("retry.budget.floor_per_second", Number, "3", "While the window holds fewer than 100 calls, so many retries a second are allowed.").within("0 to 1000000"),
+    key("retry.budget.floor_per_second", Number, "3", "While the window holds fewer than 100 calls, this many retries a second are allowed, and at once what a window brings. The share repays them later.").within("0 to 1000000"),
     key("retry.budget.tokens", Number, "10", "gRPC's form instead: a bucket of so many tokens, of which each failure takes one.").within("1 to 1000"),
     key("retry.budget.token_ratio", Number, "0.1", "What each first attempt that succeeds puts back into the bucket.").within("0.001 to 1000"),
 

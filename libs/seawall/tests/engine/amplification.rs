@@ -43,6 +43,23 @@ fn eng_4_the_default_budget_bounds_the_load_on_a_failing_backend() {
     assert!((10_900..=11_000).contains(&without_floor), "{without_floor} attempts");
 }
 
+/// ENG-4: a fresh guard retries what fails: the floor pays for fifteen calls of three attempts at once, and then for three
+/// retries a second.
+#[test]
+fn eng_4_a_fresh_guard_has_thirty_retries_at_once() {
+    let hands = ManualClock::new();
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(1)).no_jitter());
+    let guard = Guard::builder("backend").retry(retry).clock(hands.clock()).build().unwrap();
+    let attempts = || {
+        let result = run(&hands, guard.idempotent().call(async |_| Err::<(), _>(Fault::io())));
+        result.unwrap_err().attempts()
+    };
+    assert_eq!((0..15).map(|_| attempts()).sum::<u32>(), 45);
+    assert_eq!((0..15).map(|_| attempts()).sum::<u32>(), 15, "the floor is spent");
+    hands.advance(secs(1));
+    assert_eq!((0..15).map(|_| attempts()).sum::<u32>(), 15 + 3);
+}
+
 /// ENG-4. Trap "budget per clone": N clones have one budget.
 #[test]
 fn eng_4_clones_share_one_budget() {

@@ -14,7 +14,7 @@ use seawall::{
 use seawall_testkit::{ManualClock, Script, Step, run};
 
 fn real(builder: impl Fn(GuardBuilder) -> GuardBuilder) -> Guard {
-    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(5)).no_jitter()).no_budget();
+    let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(5)).no_jitter());
     builder(Guard::builder("disk").clock(Clock::system()).retry(retry)).build().unwrap()
 }
 

@@ -26,7 +26,7 @@ fn eng_11_explain_prints_the_guard_from_outside_in() {
 guard `payments`, from outside in
   call timeout    9.4s (all attempts and waits)
   retry           3 attempts, exponential back-off from 100ms times 2, at most 60s, full jitter
-    budget        10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second
+    budget        10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second, up to 30 at once, which the share repays later
   breaker         opens at 50 % failures or 80 % calls of 2s or more in the last 10s (at least 20), for 30s; half-open \
 with 1 probe at once, closes after 1 success; counts attempts
   attempt timeout 3s
@@ -45,7 +45,7 @@ fn eng_11_a_bare_guard_holds_what_it_says() {
 guard `bare`, from outside in
   call timeout    10s (the default)
   retry           3 attempts, exponential back-off from 1s times 2, at most 60s, full jitter
-    budget        10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second
+    budget        10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second, up to 30 at once, which the share repays later
   operation       retried only as far as the call declares it safe
 "
     );

@@ -130,7 +130,7 @@ fn rich(attempts: u32) -> GuardBuilder {
         .retry(
             Retry::max_attempts(attempts)
                 .backoff(Backoff::constant(millis(10)).no_jitter())
-                .budget(Budget::share_of_calls(50).floor_per_second(2.0)),
+                .budget(Budget::share_of_calls(50).floor_per_second(1.0)),
         )
         .breaker(Breaker::consecutive_failures(5).cooldown(secs(30)))
         .rate_limit(RateLimit::calls(100).per(secs(100)))

@@ -201,9 +201,8 @@ fn eng_5_a_rejection_further_in_is_ignored_and_frees_the_probe() {
 #[test]
 fn eng_3_answers_can_be_retried_and_the_last_one_is_returned() {
     let hands = ManualClock::new();
-    let guard = guard(&hands, |b| {
-        b.call_timeout(secs(60)).retry(quick(3).no_budget()).breaker(Breaker::consecutive_failures(3))
-    });
+    let guard =
+        guard(&hands, |b| b.call_timeout(secs(60)).retry(quick(3)).breaker(Breaker::consecutive_failures(3)));
     let by_status =
         |result: &Result<u16, io::Error>| result.as_ref().map_or(Some(Fault::io()), |s| Fault::of_http(*s));
     let answers = |statuses: Vec<u16>| {

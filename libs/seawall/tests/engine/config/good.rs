@@ -328,7 +328,8 @@ guard `payments`, from outside in
   call timeout    10s
   retry           3 attempts, exponential back-off from 200ms times 3, at most 20s, equal jitter, on status \
 429,500-599, on [Io, Timeout, Protocol], unless a guard further out retries
-    budget        20 % of the calls of the last 30s; while those are fewer than 100 calls also 1.5 a second
+    budget        20 % of the calls of the last 30s; while those are fewer than 100 calls also 1.5 a second, up to 45 at once, \
+which the share repays later
     hedge         a second attempt after what 95 % of the answers take, 200ms until that is known
   breaker         opens at 50 % failures or 80 % calls of 2s or more in the last 10s (at least 10), for 90s times 2 for \
 each further trip up to 600s and up to 10 % more; half-open with 3 probes judged together; ramps up over 30s; counts \
@@ -366,11 +367,10 @@ guards:
         explain(&config, "bare")
             .contains("3 attempts, exponential back-off from 1s times 2, at most 60s, full")
     );
-    assert!(
-        explain(&config, "bare").contains(
-            "10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second"
-        )
-    );
+    assert!(explain(&config, "bare").contains(
+        "10 % of the calls of the last 10s; while those are fewer than 100 calls also 3 a second, up to \
+             30 at once, which the share repays later"
+    ));
     assert!(explain(&config, "bare").contains("20 calls at once"));
     assert_eq!(value(&config, "again", "breaker.cooldown"), "5s");
     assert_eq!(value(&config, "again", "breaker.probes"), "2");

@@ -237,12 +237,14 @@ fn scripts() -> impl Strategy<Value = Script> {
     ];
     let safety =
         prop_oneof![1 => Just(Safety::Once), 3 => Just(Safety::Idempotent), 1 => Just(Safety::Keyed)];
-    let pause = prop_oneof![3 => Just(0u64), 3 => 1u64..100, 2 => 100u64..3_000];
+    let pause = prop_oneof![9 => Just(0u64), 9 => 1u64..100, 6 => 100u64..3_000, 1 => 50_000u64..65_000];
+    let others = prop_oneof![4 => Just(0u32), 1 => 1u32..100, 2 => 100u32..300];
     let dropped = prop::option::weighted(0.2, 1u64..1_500);
     let held = prop_oneof![4 => Just(0u32), 1 => 1u32..4];
-    (pause, safety, prop::collection::vec(does, 0..6), dropped, held).prop_map(
-        |(pause, safety, attempts, dropped_after, held)| Script {
+    (pause, others, safety, prop::collection::vec(does, 0..6), dropped, held).prop_map(
+        |(pause, others, safety, attempts, dropped_after, held)| Script {
             pause,
+            others,
             safety,
             attempts,
             dropped_after,
@@ -275,6 +277,10 @@ proptest! {
             let script = parts.possible(script);
             hands.advance(time(script.pause));
             plain.now += script.pause;
+            if let (Some(budget), Some(allowance)) = (guard.budget(), &mut plain.budget) {
+                (0..script.others).for_each(|_| budget.first_attempt());
+                (0..script.others).for_each(|_| allowance.first_attempt(plain.now));
+            }
             let (expected, happened) = (plain.call(&script), make(&guard, &hands, &script));
             prop_assert_eq!(happened, expected, "call {}", number);
             if let (Some(breaker), Some(circuit)) = (guard.breaker(), &mut plain.circuit) {
@@ -282,9 +288,13 @@ proptest! {
                 prop_assert!(same_circuit(state, place), "after call {number}: {state:?}, not {place:?}");
                 prop_assert_eq!(breaker.probes_under_way(), 0);
             }
-            if let (Some(budget), Some(allowance)) = (guard.budget(), &plain.budget) {
+            if let (Some(budget), Some(allowance)) = (guard.budget(), &mut plain.budget) {
                 prop_assert_eq!(budget.in_window(), allowance.in_window(plain.now), "after call {}", number);
-                prop_assert_eq!(budget.try_spend().is_some(), allowance.allows(plain.now), "after call {}", number);
+                let is_allowed = allowance.try_take(plain.now);
+                prop_assert_eq!(budget.try_spend().is_some(), is_allowed, "after call {}", number);
+                if is_allowed {
+                    allowance.give_back(plain.now);
+                }
             }
             if let Some(gate) = guard.bulkhead() {
                 prop_assert_eq!(gate.inside(), 0);

@@ -226,9 +226,23 @@ pub(super) struct Allowance {
     tokens: u64,
     /// When the floor will be full again, in nanoseconds.
     floor_due: u64,
-    /// What paid for the retry that was taken last: the floor's due time then, if it was the floor.
-    paid: Option<u64>,
+    /// How many retries of the floor are to be repaid, and when the last of them was.
+    debt: u64,
+    debt_since: u64,
+    /// What paid for the retry that was taken last, if it was the floor.
+    paid: Option<FloorPayment>,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct FloorPayment {
+    at: u64,
+    /// The floor's due time then.
+    due: u64,
+    raised_debt: bool,
+}
+
+/// A debt is forgotten after a minute, in units.
+const DEBT_LIFETIME: u64 = 60_000_000_000 >> 20;
 
 /// The window of a budget: eight slices of so many units. The oldest one is dropped as a whole.
 pub(super) const SLICE: u64 = 128;
@@ -240,7 +254,8 @@ impl Allowance {
             BudgetSettings::Tokens { max, .. } => u64::from(max) * 1_000,
             BudgetSettings::Share { .. } => 0,
         };
-        Allowance { settings, calls: Vec::new(), retries: Vec::new(), tokens, floor_due: 0, paid: None }
+        let (calls, retries) = (Vec::new(), Vec::new());
+        Allowance { settings, calls, retries, tokens, floor_due: 0, debt: 0, debt_since: 0, paid: None }
     }
 
     pub(super) fn first_attempt(&mut self, now: u64) {
@@ -249,49 +264,61 @@ impl Allowance {
         }
     }
 
-    pub(super) fn allows(&self, now: u64) -> bool {
-        match self.settings {
-            BudgetSettings::Share { .. } => self.share_allows(now) || self.floor_then(now).is_some(),
-            BudgetSettings::Tokens { max, .. } => self.tokens * 2 > u64::from(max) * 1_000,
-        }
-    }
-
-    fn share_allows(&self, now: u64) -> bool {
-        let BudgetSettings::Share { percent, .. } = self.settings else { return false };
+    /// Takes a retry now, for an attempt that starts later or never, or denies it.
+    pub(super) fn try_take(&mut self, now: u64) -> bool {
+        let percent = match self.settings {
+            BudgetSettings::Share { percent, .. } => percent,
+            BudgetSettings::Tokens { max, .. } => return self.tokens * 2 > u64::from(max) * 1_000,
+        };
         let (calls, retries) = self.in_window(now);
-        (retries + 1) * 100 <= calls * u64::from(percent)
+        if now - self.debt_since >= DEBT_LIFETIME {
+            self.debt = 0;
+        }
+        self.paid = None;
+        if (retries + 1) * 100 <= calls * u64::from(percent) {
+            self.retries.push(now);
+            // First the share repays what the floor has paid for: the place is taken, and nobody gets it.
+            let repays = calls >= 100 && self.debt > 0;
+            self.debt -= u64::from(repays);
+            return !repays;
+        }
+        let Some(due) = self.floor_then(now) else { return false };
+        let raised_debt = self.debt < self.floor_burst();
+        self.debt += u64::from(raised_debt);
+        (self.floor_due, self.debt_since) = (due, now);
+        self.paid = Some(FloorPayment { due, raised_debt, at: now });
+        self.retries.push(now);
+        true
     }
 
     /// When the floor would be full again after one more retry, if it has one.
     fn floor_then(&self, now: u64) -> Option<u64> {
-        let BudgetSettings::Share { floor: floor @ 1.., .. } = self.settings else { return None };
+        let BudgetSettings::Share { floor: 1.., .. } = self.settings else { return None };
         let (interval, now_nanos) = (self.floor_interval(), now << 20);
         let then = self.floor_due.max(now_nanos) + interval;
-        (self.in_window(now).0 < 100 && then - now_nanos <= interval * u64::from(floor)).then_some(then)
+        (self.in_window(now).0 < 100 && then - now_nanos <= interval * self.floor_burst()).then_some(then)
     }
 
     fn floor_interval(&self) -> u64 {
         let BudgetSettings::Share { floor, .. } = self.settings else { return 0 };
-        1_000_000_000_u64.div_ceil(u64::from(floor))
+        1_000_000_000 / u64::from(floor)
     }
 
-    /// A retry is taken now, for an attempt that starts later or never.
-    pub(super) fn take(&mut self, now: u64) {
-        if let BudgetSettings::Share { .. } = self.settings {
-            self.paid = None;
-            if !self.share_allows(now) {
-                self.paid = self.floor_then(now);
-                self.floor_due = self.paid.unwrap_or(self.floor_due);
-            }
-            self.retries.push(now);
-        }
+    /// What a window brings, and one at least.
+    fn floor_burst(&self) -> u64 {
+        let BudgetSettings::Share { floor, .. } = self.settings else { return 0 };
+        (u64::from(floor) * (WINDOW << 20) / 1_000_000_000).max(1)
     }
 
     /// The retry that was taken last never started.
     pub(super) fn give_back(&mut self, now: u64) {
         self.retries.pop();
-        if self.paid.is_some_and(|due| now << 20 < due) {
+        let Some(paid) = self.paid else { return };
+        if now << 20 < paid.due {
             self.floor_due -= self.floor_interval();
+        }
+        if paid.raised_debt && now - paid.at < DEBT_LIFETIME {
+            self.debt = self.debt.saturating_sub(1);
         }
     }
 

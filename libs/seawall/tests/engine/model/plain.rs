@@ -43,6 +43,8 @@ pub(super) enum Does {
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) pause: u64,
+    /// First attempts of other callers, which earn and need no retry.
+    pub(super) others: u32,
     pub(super) safety: Safety,
     pub(super) attempts: Vec<Does>,
     pub(super) dropped_after: Option<u64>,
@@ -267,10 +269,9 @@ impl Plain {
             return Some(if rejected { as_it_is } else { (Kind::TimedOut, Policy::CallTimeout) });
         }
         if let (Some(budget), true, false) = (&mut self.budget, call.attempts > 0, call.token) {
-            if !budget.allows(self.now) {
+            if !budget.try_take(self.now) {
                 return Some((Kind::BudgetDenied, Policy::Budget));
             }
-            budget.take(self.now);
             call.token = true;
         }
         None
