@@ -27,6 +27,9 @@
 #![doc = include_str!("../docs/features.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod attribute;
 pub mod backoff;
 pub mod breaker;
 pub mod budget;
@@ -98,6 +101,9 @@ pub use rate::RateLimit;
 pub use registry::Registry;
 #[cfg(not(seawall_loom))]
 pub use retry::{Retry, Safety};
+#[cfg(feature = "macros")]
+#[doc = include_str!("../docs/guarded.md")]
+pub use seawall_macros::guarded;
 
 /// The first guard of the README, compiled and run with the other examples.
 #[cfg(all(doctest, feature = "tokio"))]

@@ -12,6 +12,7 @@ use crate::metadata::{Dependency, Kind, Krate, Workspace};
 const EVERYTHING: &[Set] = &[Set::Below("libs"), Set::Below("hub"), Set::Below("sim"), Set::Below("xtask")];
 const ENGINE: Set = Set::Is("libs/seawall");
 const DIST: Set = Set::Is("libs/seawall-dist");
+const MACROS: Set = Set::Is("libs/seawall-macros");
 const TESTKIT: Set = Set::Is("libs/seawall-testkit");
 
 /// What ends up in a program; development dependencies do not.
@@ -39,10 +40,16 @@ const RULES: &[Rule] = &[
     },
     Rule {
         // Its tests use the testkit; that they are only tests is D7.
-        name: "D2: `seawall` uses no crate of ours",
+        name: "D2: `seawall` uses no crate of ours but its macros",
         who: &[ENGINE],
         but: &[],
-        check: Check::OfOursOnly(ANY, &[TESTKIT]),
+        check: Check::OfOursOnly(ANY, &[MACROS, TESTKIT]),
+    },
+    Rule {
+        name: "D2: `seawall-macros` uses no crate of ours and no client library",
+        who: &[MACROS],
+        but: &[],
+        check: Check::Never(ANY, &[Set::Below("libs"), Set::Clients]),
     },
     Rule {
         // What an error of a client means can be said only by who knows its type.
@@ -131,6 +138,7 @@ impl Set {
             Self::Adapters => dir.is_some_and(|dir| {
                 dir.starts_with("libs/seawall-")
                     && !DIST.holds(name, Some(dir))
+                    && !MACROS.holds(name, Some(dir))
                     && !TESTKIT.holds(name, Some(dir))
             }),
             Self::Clients => dir.is_none() && CLIENTS.iter().any(|(_, crates)| crates.contains(&name)),
@@ -273,6 +281,7 @@ mod tests {
                 "libs/seawall: libs/seawall-dist",
             ],
         ),
+        ("D2: `seawall-macros` uses", &["libs/seawall-macros: libs/seawall", "libs/seawall-macros: hyper"]),
         (
             "D2: `seawall-dist` knows",
             &["libs/seawall: reqwest", "libs/seawall-dist: redis", "libs/seawall-dist: opt:redis"],
@@ -329,10 +338,11 @@ mod tests {
     #[test]
     fn the_house_as_it_is_planned_keeps_every_rule() {
         let house = "
-            libs/seawall: tokio opt:hyper opt:reqwest dev:libs/seawall-testkit
+            libs/seawall: tokio opt:hyper opt:reqwest opt:libs/seawall-macros dev:libs/seawall-testkit
             libs/seawall-dist: libs/seawall dev:libs/seawall-testkit
             libs/seawall-sql: libs/seawall libs/seawall-dist sqlx dev:libs/seawall-testkit
             libs/seawall-http: libs/seawall hyper hyper-util dev:axum
+            libs/seawall-macros: syn
             libs/seawall-testkit: libs/seawall tokio
             hub/api: serde
             hub/core: libs/seawall libs/seawall-dist

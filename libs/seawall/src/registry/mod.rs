@@ -4,6 +4,8 @@
 
 #[cfg(feature = "config")]
 mod apply;
+#[cfg(feature = "macros")]
+mod global;
 mod hook;
 mod keyed;
 
