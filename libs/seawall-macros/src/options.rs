@@ -135,7 +135,7 @@ impl Parse for Options {
 
 fn guard(input: ParseStream<'_>) -> Result<GuardSource> {
     const WANTED: &str =
-        "which guard? Write its name first, as in `#[guarded(\"payments\")]`, or `guard = &self.payments`";
+        "which guard? Write its name first, as in `#[guarded(\"payments\")]`, or `guard = self.payments`";
     if input.peek(LitStr) {
         return Ok(GuardSource::Named(input.parse()?));
     }
