@@ -207,7 +207,8 @@ impl<'a> Writer<'a> {
         let typed = quote!(let #error = ::seawall::attribute::typed(#body_error, #error););
         let span = fallback.span();
         if function.is_async() {
-            quote_spanned! {span=> .or_ask(async |#error: &::seawall::Error<_>| {
+            quote_spanned! {span=> .or_ask_lent(async |#error: ::seawall::fallback::LentError<_>| {
+                let #error = &*#error;
                 #typed
                 ::seawall::attribute::answer_async::<#value, #outer, _>(#asked, &mut #failure).await
             })}

@@ -16,7 +16,7 @@ use crate::event::FallbackKind;
 /// # Why not an `async fn`?
 /// The compiler can't show that an `async fn` of a trait is `Send` wherever the types in it have lifetimes, so a call with a
 /// fallback would fit into some tasks and not into others. A type with a name has no such trouble.
-pub trait Fallback<T, E>: sealed::Sealed {
+pub trait Fallback<T, E>: Sealed {
     /// What the call returns: the bare value where there is no fallback, an [`Answer`] where there may be one.
     type Output;
 
@@ -26,13 +26,13 @@ pub trait Fallback<T, E>: sealed::Sealed {
     /// A good answer came.
     fn remember(&self, _good: &T) {}
 
-    /// Begins to find a value that stands in.
-    fn begin(self, error: &Error<E>) -> Self::Work;
+    /// Begins to find a value that stands in. It may take the error along, and gives it back when it ends.
+    fn begin(self, error: &mut Option<Error<E>>) -> Self::Work;
 
     /// The value that stands in and what it is, if there is one.
     fn poll_value(
         work: Pin<&mut Self::Work>,
-        error: &Error<E>,
+        error: &mut Option<Error<E>>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<(T, FallbackKind)>>;
 
@@ -95,13 +95,13 @@ macro_rules! at_once {
                 $keep
             })?
 
-            fn begin(self, error: &Error<E>) -> Self::Work {
-                ready(self.value_now(error))
+            fn begin(self, error: &mut Option<Error<E>>) -> Self::Work {
+                ready(error.as_ref().and_then(|error| self.value_now(error)))
             }
 
             fn poll_value(
                 work: Pin<&mut Self::Work>,
-                _: &Error<E>,
+                _: &mut Option<Error<E>>,
                 cx: &mut Context<'_>,
             ) -> Poll<Option<(T, FallbackKind)>> {
                 work.poll(cx)
@@ -149,13 +149,13 @@ where
     type Output = Answer<T, E>;
     type Work = Fut;
 
-    fn begin(self, error: &Error<E>) -> Fut {
-        (self.0)(error)
+    fn begin(self, error: &mut Option<Error<E>>) -> Fut {
+        (self.0)(error.as_ref().expect("whoever had it before has given it back"))
     }
 
     fn poll_value(
         work: Pin<&mut Fut>,
-        _: &Error<E>,
+        _: &mut Option<Error<E>>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<(T, FallbackKind)>> {
         work.poll(cx).map(|asked| Some((asked.ok()?, FallbackKind::Other)))
@@ -187,13 +187,13 @@ impl<T, E, A: Fallback<T, E>, B: Fallback<T, E>> Fallback<T, E> for Then<A, B> {
         self.1.remember(good);
     }
 
-    fn begin(self, error: &Error<E>) -> Self::Work {
+    fn begin(self, error: &mut Option<Error<E>>) -> Self::Work {
         ThenWork::First { work: self.0.begin(error), second: Some(self.1) }
     }
 
     fn poll_value(
         mut work: Pin<&mut Self::Work>,
-        error: &Error<E>,
+        error: &mut Option<Error<E>>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<(T, FallbackKind)>> {
         loop {
@@ -218,6 +218,8 @@ impl<T, E, A: BlockingFallback<T, E>, B: BlockingFallback<T, E>> BlockingFallbac
         self.0.value_now(error).or_else(|| self.1.value_now(error))
     }
 }
+
+pub(super) use sealed::Sealed;
 
 mod sealed {
     use super::*;

@@ -30,7 +30,7 @@ pub(super) struct Route<'g> {
 /// A failure, with the answer that was judged one if there is one.
 pub(super) struct Failure<T, E> {
     pub(super) error: Error<E>,
-    answer: Option<(T, Fault)>,
+    pub(super) answer: Option<(T, Fault)>,
 }
 
 /// Where a call has come to after one side.

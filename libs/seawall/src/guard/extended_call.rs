@@ -12,9 +12,10 @@ use super::Operation;
 use super::extended::{Failure, Returned, Route, Step, unaided};
 use super::extras::sealed::HedgeMode;
 use super::extras::{DeadLetterSink, Extras};
+use crate::error::Error;
 use crate::failover::Side;
 use crate::fallback::{Answer, Fallback, FallbackFilter, is_given_up};
-use crate::fault::Judge;
+use crate::fault::{Fault, Judge};
 use crate::hedge::HedgedProgress;
 
 pin_project! {
@@ -37,9 +38,8 @@ pin_project! {
         fallback: Option<F>,
         dead_letter: Option<D>,
         side: Side,
-        previous: Option<crate::Error<O::Error>>,
-        // Why the call failed and whether that was kept as a dead letter, while its fallback is at work.
-        failure: Option<(Failure<O::Output, O::Error>, bool)>,
+        previous: Option<Error<O::Error>>,
+        failure: Option<FailedCall<O::Output, O::Error>>,
         #[pin]
         stage: Stage<HedgedProgress<'g, O::Future, O::Output, O::Error>, W>,
         kind: PhantomData<fn() -> K>,
@@ -54,6 +54,15 @@ pin_project! {
         Calling { #[pin] progress: P },
         FallingBack { #[pin] work: W },
     }
+}
+
+/// Why the call failed, while its fallback is at work.
+struct FailedCall<T, E> {
+    /// The fallback may have taken it along.
+    error: Option<Error<E>>,
+    answer: Option<(T, Fault)>,
+    /// Whether it was kept as a dead letter.
+    dead_lettered: bool,
 }
 
 impl<'g, O: Operation, J, K, F, D, W> ExtendedCall<'g, O, J, K, F, D, W> {
@@ -119,15 +128,17 @@ where
                     }
                 }
                 StageProj::FallingBack { work } => {
-                    let (failure, dead_lettered) = this.failure.as_ref().expect("it failed before");
-                    let value = ready!(F::poll_value(work, &failure.error, cx));
-                    if let Some((_, kind)) = &value {
-                        this.route.tell_fallback(&failure.error, *kind, *dead_lettered);
-                    }
-                    let (failure, _) = this.failure.take().expect("it is there");
+                    let failed = this.failure.as_mut().expect("it failed before");
+                    let value = ready!(F::poll_value(work, &mut failed.error, cx));
+                    let FailedCall { error, answer, dead_lettered } =
+                        this.failure.take().expect("it is there");
+                    let error = error.expect("whoever had it has given it back");
                     return Poll::Ready(match value {
-                        Some((value, _)) => Ok(F::output(Answer::fallback(value, *this.side, failure.error))),
-                        None => unaided::<_, _, F>(failure, *this.side),
+                        Some((value, kind)) => {
+                            this.route.tell_fallback(&error, kind, dead_lettered);
+                            Ok(F::output(Answer::fallback(value, *this.side, error)))
+                        }
+                        None => unaided::<_, _, F>(Failure { error, answer }, *this.side),
                     });
                 }
             };
@@ -139,8 +150,10 @@ where
             let Some(fallback) = this.fallback.take().filter(|_| covered) else {
                 return Poll::Ready(unaided::<_, _, F>(failure, *this.side));
             };
-            let work = fallback.begin(&failure.error);
-            *this.failure = Some((failure, dead_lettered));
+            let Failure { error, answer } = failure;
+            let mut error = Some(error);
+            let work = fallback.begin(&mut error);
+            *this.failure = Some(FailedCall { error, answer, dead_lettered });
             this.stage.set(Stage::FallingBack { work });
         }
     }

@@ -185,6 +185,20 @@ impl<'g, J, X: IntoExtras<'g>> CallBuilder<'g, J, X> {
         self.or(LastGoodValue(last))
     }
 
+    /// As [`or_ask`](CallBuilder::or_ask), for an operation that holds the error while it runs.
+    #[cfg(feature = "macros")]
+    #[doc(hidden)]
+    pub fn or_ask_lent<T, E, E2, F, Fut>(
+        self,
+        fallback: F,
+    ) -> CallBuilder<'g, J, WithFallback<'g, X, crate::fallback::LentOperation<F>>>
+    where
+        F: FnOnce(crate::fallback::LentError<E>) -> Fut,
+        Fut: Future<Output = Result<T, E2>>,
+    {
+        self.or(crate::fallback::LentOperation(fallback))
+    }
+
     fn or<F>(self, fallback: F) -> CallBuilder<'g, J, WithFallback<'g, X, F>> {
         self.with_extras(|extras| {
             let Extras { hedging, fallback: first, dead_letter, when, failover } = extras.into_extras();
