@@ -254,7 +254,7 @@ impl fmt::Display for Report {
                 write!(f, "gave up after {times}, the retry budget is spent: {}", fault.without_wait())?;
             }
             Kind::TimedOut => {
-                write!(f, "{decided_by} ran out after {times}, last: {}", fault.without_wait())?
+                write!(f, "{decided_by} ran out after {times}, last: {}", fault.without_wait())?;
             }
             Kind::Rejected => write!(f, "rejected by the {decided_by} after {times}")?,
         }

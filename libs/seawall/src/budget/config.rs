@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::machine::{Bucket, FLOOR_BELOW_CALLS, Floor, Rules, Share};
 use super::policy::RetryBudget;
-use crate::clock::Clock;
+use crate::clock::{Clock, units};
 use crate::config::{ConfigError, Percent, Problems};
 use crate::stats::Slicing;
 
@@ -16,6 +16,11 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// While the window holds fewer than 100 calls, this many retries a second are allowed nevertheless, up to what a window
 /// brings at once (30): a share of few calls would be none.
 pub const FLOOR_PER_SECOND: f64 = 3.0;
+
+/// A debt to the floor is forgotten this long after the floor paid for a retry the last time. An outage that began while the
+/// window was still filling is over or has been repaid by then; an older debt would deny the odd retry of a healthy process that
+/// has become busy, and would protect nobody.
+pub(super) const DEBT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The bucket of gRPC's form, as its examples have it.
 pub const TOKENS: f64 = 10.0;
@@ -150,6 +155,7 @@ impl Budget {
                     retry_slicing: slicing.at_least(),
                     share: share.millionths(),
                     floor: Floor::new(floor_per_second, window),
+                    debt_lifetime: units(DEBT_LIFETIME),
                 })
             }
             Form::Tokens { max, ratio } => {

@@ -66,12 +66,12 @@ impl Ledger {
         let calls = self.calls.sum(share.slicing, at, 0);
         if self.retries.try_take(share.retry_slicing, at, |retries| share.allows(calls, retries)) {
             // What repays the debt stays in the window without a retry, so that floor and share do not add up.
-            let repaid = Share::repays_at(calls) && self.try_repay(at);
+            let repaid = Share::repays_at(calls) && self.try_repay(share, at);
             return (!repaid).then_some(Payment::by_share(at));
         }
         let floor = share.floor_at(calls)?;
         let due = self.try_floor(floor, now.as_nanos())?;
-        let raised_debt = self.raise_debt(floor, at);
+        let raised_debt = self.raise_debt(share, floor, at);
         self.retries.take(share.retry_slicing, at);
         Some(Payment { at, by_floor: Some(FloorPayment { due, raised_debt }) })
     }
@@ -89,19 +89,20 @@ impl Ledger {
     }
 
     /// Returns false if the debt was at its maximum already.
-    fn raise_debt(&self, floor: Floor, at: Unit) -> bool {
-        let raised = |word| Debt::from_word(word).after_floor_paid(at, floor);
+    fn raise_debt(&self, share: &Share, floor: Floor, at: Unit) -> bool {
+        let lifetime = share.debt_lifetime;
+        let raised = |word| Debt::from_word(word).after_floor_paid(at, lifetime, floor);
         let before = self
             .debt
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(raised(word).word()))
             .unwrap_or_else(|word| word);
-        raised(before).count(at) > Debt::from_word(before).count(at)
+        raised(before).count(at, lifetime) > Debt::from_word(before).count(at, lifetime)
     }
 
     /// Takes one from the debt. False if there is none.
-    fn try_repay(&self, at: Unit) -> bool {
+    fn try_repay(&self, share: &Share, at: Unit) -> bool {
         // Nearly always there is none, and then the word is only read.
-        let repaid = |word| Debt::from_word(word).after_repayment(at).map(Debt::word);
+        let repaid = |word| Debt::from_word(word).after_repayment(at, share.debt_lifetime).map(Debt::word);
         self.debt.fetch_update(Ordering::AcqRel, Ordering::Acquire, repaid).is_ok()
     }
 
@@ -115,8 +116,8 @@ impl Ledger {
                 .fetch_update(Ordering::AcqRel, Ordering::Acquire, |due| Some(floor.give_back(due)));
         }
         // A debt that was forgotten in the meantime is none, and another one is not lowered in its place.
-        if raised_debt && !Debt::is_forgotten(paid.at, now.as_units()) {
-            self.try_repay(now.as_units());
+        if raised_debt && !Debt::is_forgotten(paid.at, now.as_units(), share.debt_lifetime) {
+            self.try_repay(share, now.as_units());
         }
     }
 }

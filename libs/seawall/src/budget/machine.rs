@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::clock::{Unit, units};
 use crate::stats::Slicing;
 
 /// The settings that the arithmetic needs.
@@ -23,6 +22,8 @@ pub(crate) struct Share {
     /// In millionths.
     pub(crate) share: u64,
     pub(crate) floor: Option<Floor>,
+    /// How long a debt is remembered, in units.
+    pub(crate) debt_lifetime: u64,
 }
 
 impl Share {
@@ -88,11 +89,6 @@ impl Floor {
     }
 }
 
-/// A debt is forgotten so long after the floor paid for a retry the last time. An outage that began while the window was
-/// still filling is over or has repaid by then; an older debt would deny the odd retry of a healthy process that has become
-/// busy, and would protect nobody.
-pub(crate) const DEBT_LIFETIME: Duration = Duration::from_secs(60);
-
 /// How many retries the floor has paid for that the share has not repaid yet, in one word: the count in the lower 24 bits,
 /// and above it the time of the last such retry in 40 bits of units, which are 36 years.
 ///
@@ -114,34 +110,34 @@ impl Debt {
         self.0
     }
 
-    fn pack(count: u64, last: Unit) -> Self {
+    fn pack(count: u64, last: u64) -> Self {
         Debt(((last & Self::TIME_MASK) << Self::COUNT_BITS) | count.min(Self::COUNT_MAX))
     }
 
     /// Whether a debt whose last retry was made at `last` is forgotten. Another thread may have read a later time than this
     /// one, and its debt is a new one.
-    pub(crate) fn is_forgotten(last: Unit, now: Unit) -> bool {
+    pub(crate) fn is_forgotten(last: u64, now: u64, lifetime: u64) -> bool {
         let age = now.wrapping_sub(last) & Self::TIME_MASK;
-        (units(DEBT_LIFETIME)..=Self::TIME_MASK / 2).contains(&age)
+        (lifetime..=Self::TIME_MASK / 2).contains(&age)
     }
 
     /// How many retries are to be repaid now.
-    pub(crate) fn count(self, now: Unit) -> u64 {
-        if Self::is_forgotten(self.last(), now) { 0 } else { self.0 & Self::COUNT_MAX }
+    pub(crate) fn count(self, now: u64, lifetime: u64) -> u64 {
+        if Self::is_forgotten(self.last(), now, lifetime) { 0 } else { self.0 & Self::COUNT_MAX }
     }
 
-    fn last(self) -> Unit {
+    fn last(self) -> u64 {
         self.0 >> Self::COUNT_BITS
     }
 
     /// The debt after the floor has paid for one more retry: never more than what the floor pays for at once.
-    pub(crate) fn after_floor_paid(self, now: Unit, floor: Floor) -> Self {
-        Self::pack((self.count(now) + 1).min(floor.burst_retries()), now)
+    pub(crate) fn after_floor_paid(self, now: u64, lifetime: u64, floor: Floor) -> Self {
+        Self::pack((self.count(now, lifetime) + 1).min(floor.burst_retries()), now)
     }
 
     /// The debt after one retry was repaid or given back. None if there is no debt.
-    pub(crate) fn after_repayment(self, now: Unit) -> Option<Self> {
-        let rest = self.count(now).checked_sub(1)?;
+    pub(crate) fn after_repayment(self, now: u64, lifetime: u64) -> Option<Self> {
+        let rest = self.count(now, lifetime).checked_sub(1)?;
         Some(Self::pack(rest, self.last()))
     }
 }

@@ -67,6 +67,7 @@ fn eng_12_ranges_are_as_the_page_says() {
         "rate_limit.per" | "rate_limit.max_wait" => "calls: 5, ",
         "breaker.over_calls" => "minimum_calls: 1, ",
         "bulkhead.max_waiting" => "max_wait: 1s, ",
+        "hedge.max_hedges" => "after: 1s, ",
         _ => "",
     };
     let write = |path: &str, value: &str| {

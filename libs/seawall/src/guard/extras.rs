@@ -122,6 +122,14 @@ impl<'g, F> Extras<'g, Unhedged, F, NoDeadLetter> {
     }
 }
 
+/// The extras of a call, of the same kinds.
+type Same<'g, X> = Extras<
+    'g,
+    <X as sealed::IntoExtras<'g>>::Hedging,
+    <X as sealed::IntoExtras<'g>>::Fallback,
+    <X as sealed::IntoExtras<'g>>::DeadLetter,
+>;
+
 /// The extras of a call with another fallback behind what it has.
 type WithFallback<'g, X, F> = Extras<
     'g,
@@ -207,10 +215,7 @@ impl<'g, J, X: IntoExtras<'g>> CallBuilder<'g, J, X> {
     }
 
     /// Which failures the fallbacks of this call stand in for, instead of those that the guard names.
-    pub fn when(
-        self,
-        filter: FallbackFilter,
-    ) -> CallBuilder<'g, J, Extras<'g, X::Hedging, X::Fallback, X::DeadLetter>> {
+    pub fn when(self, filter: FallbackFilter) -> CallBuilder<'g, J, Same<'g, X>> {
         self.with_extras(|extras| Extras { when: Some(filter), ..extras.into_extras() })
     }
 

@@ -2,11 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::super::machine::{DEBT_LIFETIME, Debt, Floor};
+use super::super::config::DEBT_LIFETIME;
+use super::super::machine::{Debt, Floor};
 use super::{Budget, RetryBudget, bench, spend};
 use crate::clock::{Clock, Time, units};
 use crate::testing::Hands;
 use crate::{millis, secs};
+
+/// In units.
+const LIFETIME: u64 = units(DEBT_LIFETIME);
 
 /// Makes this many calls a second for this long. Each call asks for `retries` retries until one is denied. Returns the number
 /// of retries that were granted.
@@ -251,7 +255,7 @@ proptest! {
             hands.advance(millis(pause));
             let now = hands.now().as_units();
             has = (has + pause as f64 / 1e3 * f64::from(floor)).min(f64::from(most));
-            if now - last >= units(DEBT_LIFETIME) {
+            if now - last >= LIFETIME {
                 debt = 0;
             }
             (0..calls).for_each(|_| budget.first_attempt());
@@ -302,20 +306,20 @@ proptest! {
         let (mut debt, mut plain, mut now) = (Debt::from_word(0), (0, start), start);
         for (pause, is_paid_by_floor) in script {
             now += pause;
-            if now - plain.1 >= units(DEBT_LIFETIME) {
+            if now - plain.1 >= LIFETIME {
                 plain.0 = 0;
             }
             if is_paid_by_floor {
-                debt = debt.after_floor_paid(now, floor);
+                debt = debt.after_floor_paid(now, LIFETIME, floor);
                 plain = ((plain.0 + 1).min(floor.burst_retries()), now);
+                prop_assert_eq!(debt.count(now.saturating_sub(5), LIFETIME), plain.0, "a thread that is a little late sees it");
             } else {
-                let after = debt.after_repayment(now);
+                let after = debt.after_repayment(now, LIFETIME);
                 prop_assert_eq!(after.is_some(), plain.0 > 0);
                 (debt, plain.0) = (after.unwrap_or(debt), plain.0.saturating_sub(1));
             }
-            prop_assert_eq!(debt.count(now), plain.0);
+            prop_assert_eq!(debt.count(now, LIFETIME), plain.0);
             prop_assert_eq!(Debt::from_word(debt.word()), debt);
-            prop_assert_eq!(debt.count(now.saturating_sub(5)), plain.0, "a thread that is a little late sees it too");
         }
     }
 }
@@ -325,7 +329,7 @@ proptest! {
 fn eng_4_the_count_of_a_debt_has_a_bound() {
     let floor = Floor::new(1e6, secs(3_600)).expect("a rate above zero");
     let full = Debt::from_word((7 << 24) | 0xFF_FFFF);
-    assert_eq!(full.after_floor_paid(7, floor), full);
-    assert_eq!(full.after_repayment(7).map(Debt::word), Some(full.word() - 1));
-    assert_eq!(full.count(7 + units(DEBT_LIFETIME)), 0);
+    assert_eq!(full.after_floor_paid(7, LIFETIME, floor), full);
+    assert_eq!(full.after_repayment(7, LIFETIME).map(Debt::word), Some(full.word() - 1));
+    assert_eq!(full.count(7 + LIFETIME, LIFETIME), 0);
 }

@@ -32,6 +32,7 @@ fn company(path: &str) -> &'static str {
         "breaker.over_calls" => "minimum_calls: 1, ",
         "hedge.percentile" => "until_known: 1s, ",
         "hedge.until_known" => "percentile: 95%, ",
+        "hedge.max_hedges" => "after: 1s, ",
         "bulkhead.max_waiting" => "max_wait: 1s, ",
         "bulkhead.adaptive.max" => "min: 1, ",
         _ => "",
