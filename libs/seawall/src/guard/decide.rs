@@ -36,9 +36,9 @@ pub(super) struct Run<'g> {
     pub(super) deadline: Tick,
     /// When the attempt started.
     pub(super) launched_at: Tick,
-    /// When the wait under way ends: a back-off, a turn, patience in a line.
+    /// When the wait under way ends.
     pub(super) resume_at: Tick,
-    /// The last wait, in nanoseconds: a plain number, because a `Duration` in here is moved in pieces.
+    /// In nanoseconds: a `Duration` in here would be moved in pieces.
     wait_nanos: u64,
     /// Attempts that were started.
     pub(super) attempts: u32,
@@ -56,8 +56,7 @@ pub(super) struct Run<'g> {
     pub(super) permit: Option<Permit<'g>>,
     /// What the attempt waits for.
     pub(super) queued: Option<Box<Queued<'g>>>,
-    /// The price of the retry that is waiting to start. Behind a pointer, because most calls have none, and what is not
-    /// written in a `None` is moved about all the same.
+    /// The price of the retry that is waiting to start. Behind a pointer, because most calls have none.
     pub(super) token: Option<Box<Token<'g>>>,
     /// Of the last attempt that failed, and at the end of the call.
     pub(super) report: Option<Report>,
@@ -370,8 +369,7 @@ impl<'g> Run<'g> {
         if self.terms.single { None } else { self.settings().retry.as_ref() }
     }
 
-    /// Whether a guard further in can leave retrying to this one: what must not run twice is hardly ever retried.
-    #[inline]
+    /// Whether a guard further in can leave retrying to this one.
     fn may_retry(&self) -> bool {
         self.terms.safety != Safety::Once && self.retry().is_some()
     }
