@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::watch::{Labels, some};
-use super::{Event, What};
+use super::{Event, EventKind};
 use crate::breaker::{Move, State};
 use crate::error::Policy;
 use crate::fault::Fault;
@@ -18,9 +18,9 @@ use crate::fault::Fault;
 pub struct RetryEvent<'a> {
     /// The guard's name.
     pub guard: &'a str,
-    /// The operation, if the call [named](crate::Request::operation) it.
+    /// The operation, if the call [named](crate::CallBuilder::operation) it.
     pub operation: Option<&'a str>,
-    /// What the call was [about](crate::Request::about), if it said so.
+    /// What the call was [about](crate::CallBuilder::about), if it said so.
     pub about: Option<&'a str>,
     /// The number of the attempt to come, counted from 1.
     pub attempt: u32,
@@ -52,9 +52,9 @@ pub struct TransitionEvent<'a> {
 pub struct RejectionEvent<'a> {
     /// The guard's name.
     pub guard: &'a str,
-    /// The operation, if the call [named](crate::Request::operation) it.
+    /// The operation, if the call [named](crate::CallBuilder::operation) it.
     pub operation: Option<&'a str>,
-    /// What the call was [about](crate::Request::about), if it said so.
+    /// What the call was [about](crate::CallBuilder::about), if it said so.
     pub about: Option<&'a str>,
     /// The policy that refused.
     pub by: Policy,
@@ -129,15 +129,15 @@ impl HookSet {
     }
 
     /// What is rare: told whether the call is watched or not.
-    pub(super) fn rare(&self, guard: &str, labels: Labels<'_>, what: What) {
+    pub(super) fn rare(&self, guard: &str, labels: Labels<'_>, what: EventKind) {
         let (operation, about) = (some(labels.operation), some(labels.about));
         match what {
-            What::Retry { number: attempt, after: wait, fault } => {
+            EventKind::Retry { number: attempt, after: wait, fault } => {
                 for hook in &self.hooks.retry {
                     self.run(|| hook(&RetryEvent { guard, operation, about, attempt, wait, fault }));
                 }
             }
-            What::Rejected { by, retry_after } => {
+            EventKind::Rejected { by, retry_after } => {
                 for hook in &self.hooks.rejection {
                     self.run(|| hook(&RejectionEvent { guard, operation, about, by, retry_after }));
                 }

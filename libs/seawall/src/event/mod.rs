@@ -35,20 +35,20 @@ use crate::fault::Fault;
 pub struct Event {
     /// The guard's name.
     pub guard: Arc<str>,
-    /// The operation, if the call [named](crate::Request::operation) it.
+    /// The operation, if the call [named](crate::CallBuilder::operation) it.
     pub operation: Option<Box<str>>,
-    /// What the call was [about](crate::Request::about), if it said so.
+    /// What the call was [about](crate::CallBuilder::about), if it said so.
     pub about: Option<Box<str>>,
     /// When, by the guard's wall clock.
     pub at: SystemTime,
     /// What.
-    pub what: What,
+    pub what: EventKind,
 }
 
-/// What happened. Each has a [name](What::name) that is public and does not change.
+/// What happened. Each has a [name](EventKind::name) that is public and does not change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum What {
+pub enum EventKind {
     /// A call began.
     Started,
     /// An attempt starts.
@@ -200,7 +200,7 @@ impl fmt::Display for FallbackKind {
     }
 }
 
-impl What {
+impl EventKind {
     /// Every name that there is.
     pub const NAMES: &'static [&'static str] = &[
         "started",
@@ -230,27 +230,27 @@ impl What {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         Self::NAMES[match self {
-            What::Started => 0,
-            What::Attempt { .. } => 1,
-            What::Failed { .. } => 2,
-            What::Retry { .. } => 3,
-            What::Rejected { .. } => 4,
-            What::BudgetDenied { .. } => 5,
-            What::TimedOut { .. } => 6,
-            What::Succeeded { .. } => 7,
-            What::GivenUp { .. } => 8,
-            What::Abandoned { .. } => 9,
-            What::Panicked => 10,
-            What::Fallback { .. } => 11,
-            What::Hedged => 12,
-            What::HedgeWon => 13,
-            What::Opened { .. } => 14,
-            What::HalfOpened => 15,
-            What::Closed => 16,
-            What::Bypassed => 17,
-            What::Slow { .. } => 18,
-            What::Late => 19,
-            What::Reconfigured => 20,
+            EventKind::Started => 0,
+            EventKind::Attempt { .. } => 1,
+            EventKind::Failed { .. } => 2,
+            EventKind::Retry { .. } => 3,
+            EventKind::Rejected { .. } => 4,
+            EventKind::BudgetDenied { .. } => 5,
+            EventKind::TimedOut { .. } => 6,
+            EventKind::Succeeded { .. } => 7,
+            EventKind::GivenUp { .. } => 8,
+            EventKind::Abandoned { .. } => 9,
+            EventKind::Panicked => 10,
+            EventKind::Fallback { .. } => 11,
+            EventKind::Hedged => 12,
+            EventKind::HedgeWon => 13,
+            EventKind::Opened { .. } => 14,
+            EventKind::HalfOpened => 15,
+            EventKind::Closed => 16,
+            EventKind::Bypassed => 17,
+            EventKind::Slow { .. } => 18,
+            EventKind::Late => 19,
+            EventKind::Reconfigured => 20,
         }]
     }
 }
@@ -265,43 +265,45 @@ impl fmt::Display for Event {
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            What::Attempt { number } => write!(f, "attempt {number}"),
-            What::Failed { number, fault, took } => {
+            EventKind::Attempt { number } => write!(f, "attempt {number}"),
+            EventKind::Failed { number, fault, took } => {
                 write!(f, "attempt {number} failed after {took:?}: {fault}")
             }
-            What::Retry { number, after, fault } => {
+            EventKind::Retry { number, after, fault } => {
                 write!(f, "attempt {number} follows in {after:?}: {fault}")
             }
-            What::Rejected { by, retry_after: Some(wait) } => {
+            EventKind::Rejected { by, retry_after: Some(wait) } => {
                 write!(f, "rejected by the {by}, come back in {wait:?}")
             }
-            What::Rejected { by, retry_after: None } => write!(f, "rejected by the {by}"),
-            What::BudgetDenied { fault } => write!(f, "not retried, the budget is spent: {fault}"),
-            What::TimedOut { by } => write!(f, "out of time by the {by}"),
-            What::Succeeded { attempts, took } => {
+            EventKind::Rejected { by, retry_after: None } => write!(f, "rejected by the {by}"),
+            EventKind::BudgetDenied { fault } => write!(f, "not retried, the budget is spent: {fault}"),
+            EventKind::TimedOut { by } => write!(f, "out of time by the {by}"),
+            EventKind::Succeeded { attempts, took } => {
                 write!(f, "succeeded after {took:?} and {attempts} attempts")
             }
-            What::GivenUp { by, attempts, fault, took, .. } => {
+            EventKind::GivenUp { by, attempts, fault, took, .. } => {
                 write!(f, "given up by the {by} after {took:?} and {attempts} attempts: {fault}")
             }
-            What::Abandoned { took, panicked: false } => write!(f, "abandoned by its caller after {took:?}"),
-            What::Abandoned { took, panicked: true } => write!(f, "ended by a panic after {took:?}"),
-            What::Fallback { fault, kind, .. } => write!(f, "a fallback answered ({kind}): {fault}"),
-            What::Opened { cooldown: Some(cooldown) } => write!(f, "circuit opened for {cooldown:?}"),
-            What::Opened { cooldown: None } => f.write_str("circuit forced open"),
-            What::HalfOpened => f.write_str("circuit half-open"),
-            What::Closed => f.write_str("circuit closed"),
-            What::Bypassed => f.write_str("circuit bypassed"),
-            What::Slow { took } => write!(f, "slow: {took:?}"),
-            What::Started
-            | What::Panicked
-            | What::Hedged
-            | What::HedgeWon
-            | What::Late
-            | What::Reconfigured => f.write_str(self.name()),
+            EventKind::Abandoned { took, panicked: false } => {
+                write!(f, "abandoned by its caller after {took:?}")
+            }
+            EventKind::Abandoned { took, panicked: true } => write!(f, "ended by a panic after {took:?}"),
+            EventKind::Fallback { fault, kind, .. } => write!(f, "a fallback answered ({kind}): {fault}"),
+            EventKind::Opened { cooldown: Some(cooldown) } => write!(f, "circuit opened for {cooldown:?}"),
+            EventKind::Opened { cooldown: None } => f.write_str("circuit forced open"),
+            EventKind::HalfOpened => f.write_str("circuit half-open"),
+            EventKind::Closed => f.write_str("circuit closed"),
+            EventKind::Bypassed => f.write_str("circuit bypassed"),
+            EventKind::Slow { took } => write!(f, "slow: {took:?}"),
+            EventKind::Started
+            | EventKind::Panicked
+            | EventKind::Hedged
+            | EventKind::HedgeWon
+            | EventKind::Late
+            | EventKind::Reconfigured => f.write_str(self.name()),
         }
     }
 }

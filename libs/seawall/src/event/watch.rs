@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "tokio")]
 use super::Events;
 use super::hooks::HookSet;
-use super::{Event, Subscribers, What};
+use super::{Event, EventKind, Subscribers};
 use crate::breaker::{Move, Sign};
 use crate::clock::Clock;
 use crate::telemetry::{AttemptSpan, Telemetry};
@@ -20,7 +20,7 @@ pub(crate) struct Labels<'a> {
 
 /// Hears of everything that happens in one guard, on the caller's thread: it must not wait for anything.
 pub(crate) trait Listener: Send + Sync {
-    fn hear(&self, labels: Labels<'_>, what: What);
+    fn hear(&self, labels: Labels<'_>, what: EventKind);
 }
 
 /// The ears of one guard.
@@ -72,7 +72,7 @@ impl Watch {
     /// Out of line, because most guards have nobody to tell.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell(&self, labels: Labels<'_>, what: What) {
+    pub(crate) fn tell(&self, labels: Labels<'_>, what: EventKind) {
         for listener in &self.listeners {
             listener.hear(labels, what);
         }
@@ -102,7 +102,7 @@ impl Watch {
     /// Tells the hooks for what is rare, and nobody else: for a call that nobody watches.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell_hooks(&self, labels: Labels<'_>, what: What) {
+    pub(crate) fn tell_hooks(&self, labels: Labels<'_>, what: EventKind) {
         self.hooks.rare(&self.name, labels, what);
     }
 
@@ -117,7 +117,7 @@ impl Watch {
     }
 
     /// Tells of something that no single call did.
-    pub(crate) fn tell_of_guard(&self, what: What) {
+    pub(crate) fn tell_of_guard(&self, what: EventKind) {
         if self.is_on() {
             self.tell(Labels::default(), what);
         }
@@ -126,12 +126,12 @@ impl Watch {
     /// Tells what happened to the circuit.
     pub(crate) fn circuit(&self, sign: Sign, moved: Option<Move<'_>>) {
         self.tell_of_guard(match sign {
-            Sign::Opened { cooldown } => What::Opened { cooldown },
-            Sign::HalfOpened => What::HalfOpened,
-            Sign::Closed => What::Closed,
-            Sign::Bypassed => What::Bypassed,
-            Sign::Slow { took } => What::Slow { took },
-            Sign::Late => What::Late,
+            Sign::Opened { cooldown } => EventKind::Opened { cooldown },
+            Sign::HalfOpened => EventKind::HalfOpened,
+            Sign::Closed => EventKind::Closed,
+            Sign::Bypassed => EventKind::Bypassed,
+            Sign::Slow { took } => EventKind::Slow { took },
+            Sign::Late => EventKind::Late,
         });
         if let Some(moved) = moved {
             let cooldown = if let Sign::Opened { cooldown } = sign { cooldown } else { None };

@@ -32,13 +32,13 @@ pub mod kind {
     pub struct Standard;
     /// A pointer to one, like `anyhow::Error`.
     #[derive(Debug)]
-    pub struct Dynamic;
+    pub struct Indirect;
     /// A `Box<dyn Error>` that stays on its thread.
     #[derive(Debug)]
     pub struct Local;
     /// No error, but a value.
     #[derive(Debug)]
-    pub struct Plain;
+    pub struct Bare;
     /// Anything, because a classifier was given that knows it.
     #[derive(Debug)]
     pub struct Classified;
@@ -51,7 +51,7 @@ impl<E: StdError + 'static> OperationError<kind::Standard> for E {
     }
 }
 
-impl<E: AsRef<dyn StdError + Send + Sync>> OperationError<kind::Dynamic> for E {
+impl<E: AsRef<dyn StdError + Send + Sync>> OperationError<kind::Indirect> for E {
     fn as_error(&self) -> Option<&(dyn StdError + 'static)> {
         Some(self.as_ref())
     }
@@ -64,7 +64,7 @@ impl OperationError<kind::Local> for Box<dyn StdError> {
 }
 
 macro_rules! plain {
-    ($($name:ty),*) => { $(impl OperationError<kind::Plain> for $name {})* };
+    ($($name:ty),*) => { $(impl OperationError<kind::Bare> for $name {})* };
 }
 
 plain!(String, &'static str, Cow<'static, str>, (), bool, u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);

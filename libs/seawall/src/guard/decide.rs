@@ -12,7 +12,7 @@ use crate::budget::{RetryBudget, Token};
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
-use crate::event::What;
+use crate::event::EventKind;
 use crate::fault::{Class, Fault, Ran};
 use crate::retry::{self, GiveUp, Safety, Situation};
 use crate::telemetry::{AttemptOutcome, AttemptSpan};
@@ -152,7 +152,7 @@ impl<'g> Run<'g> {
         self.deadline = self.call_deadline.min(self.attempt_deadline);
         self.within = self.around.inner(self.attempts - 1, self.may_retry(), self.guard.clock.id());
         if self.is_watched() {
-            self.tell(What::Attempt { number: self.attempts });
+            self.tell(EventKind::Attempt { number: self.attempts });
         }
         self.span = self.guard.watch.attempt_span(self.terms.labels, self.attempts);
         if settings.chaos.is_some() { self.make_trouble() } else { Next::Start }
@@ -354,12 +354,12 @@ impl<'g> Run<'g> {
             self.token = budget.try_spend_at(self.now).map(Box::new);
             if self.token.is_none() {
                 if self.is_watched() {
-                    self.tell(What::BudgetDenied { fault });
+                    self.tell(EventKind::BudgetDenied { fault });
                 }
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
             }
         }
-        self.tell_rare(What::Retry { number: self.attempts + 1, after: wait, fault });
+        self.tell_rare(EventKind::Retry { number: self.attempts + 1, after: wait, fault });
         if wait.is_zero() { Next::Again } else { Next::Wait }
     }
 

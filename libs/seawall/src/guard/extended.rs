@@ -5,7 +5,7 @@ use super::ended::Ended;
 use super::extras::{DeadLetterSink, Extras};
 use super::{Inner, Settings};
 use crate::error::{Error, Kind, View};
-use crate::event::{FallbackKind, What};
+use crate::event::{EventKind, FallbackKind};
 use crate::failover::{Failover, Side};
 use crate::fallback::{Answer, BlockingFallback, Fallback, FallbackFilter, is_given_up};
 use crate::fault::{Fault, Ran};
@@ -117,7 +117,7 @@ impl<'g> Route<'g> {
     /// A fallback has answered.
     pub(super) fn tell_fallback<E>(&self, error: &Error<E>, kind: FallbackKind, dead_lettered: bool) {
         let fault = error.last_fault();
-        self.terms.teller(self.guard).tell(What::Fallback { fault, kind, dead_lettered });
+        self.terms.teller(self.guard).tell(EventKind::Fallback { fault, kind, dead_lettered });
     }
 }
 

@@ -75,7 +75,7 @@ use crate::config::{ConfigError, Problems};
 use crate::error::Error;
 #[cfg(feature = "tokio")]
 use crate::event::Events;
-use crate::event::{Rejection, Rejections, Watch, What};
+use crate::event::{EventKind, Rejection, Rejections, Watch};
 use crate::fault::{Causes, Classifier, Judge};
 use crate::hedge::Hedger;
 use crate::name::Name;
@@ -307,7 +307,7 @@ impl Guard {
             circuit.retire();
         }
         if changed {
-            self.inner.watch.tell_of_guard(What::Reconfigured);
+            self.inner.watch.tell_of_guard(EventKind::Reconfigured);
         }
         Ok(changed)
     }

@@ -5,7 +5,7 @@ use super::call_builder::Role;
 use super::decide::Run;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
-use crate::event::{Labels, What};
+use crate::event::{EventKind, Labels};
 use crate::fault::Fault;
 
 /// Tells of a call what happens outside of it: a second attempt, a fallback.
@@ -20,7 +20,7 @@ impl<'g> Teller<'g> {
         Teller { guard, labels }
     }
 
-    pub(crate) fn tell(&self, what: What) {
+    pub(crate) fn tell(&self, what: EventKind) {
         if self.guard.watch.is_on() {
             self.guard.watch.tell(self.labels, what);
         }
@@ -34,19 +34,19 @@ impl Run<'_> {
         self.now = self.guard.clock.precise();
         self.began = self.now;
         if self.terms.role != Role::Beside {
-            self.tell(What::Started);
+            self.tell(EventKind::Started);
         }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn tell(&self, what: What) {
+    pub(super) fn tell(&self, what: EventKind) {
         self.guard.watch.tell(self.terms.labels, what);
     }
 
     /// Retries and rejections are told to hooks also where nobody watches the call.
     #[inline]
-    pub(super) fn tell_rare(&self, what: What) {
+    pub(super) fn tell_rare(&self, what: EventKind) {
         if self.is_watched() {
             self.tell(what);
         } else if self.guard.watch.has_rare_hooks() {
@@ -57,24 +57,24 @@ impl Run<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn tell_success(&mut self) {
-        self.tell_end(What::Succeeded { attempts: self.attempts, took: self.took() });
+        self.tell_end(EventKind::Succeeded { attempts: self.attempts, took: self.took() });
     }
 
     /// A hedge beside this call has answered, after so many hedges.
     #[cfg(feature = "tokio")]
     pub(super) fn answered_by_hedge(&mut self, hedges: u32) {
         if self.is_watched() {
-            self.tell(What::HedgeWon);
-            self.tell_end(What::Succeeded { attempts: self.attempts + hedges, took: self.took() });
+            self.tell(EventKind::HedgeWon);
+            self.tell_end(EventKind::Succeeded { attempts: self.attempts + hedges, took: self.took() });
         }
     }
 
     pub(super) fn tell_failed(&self, fault: Fault, by: Policy) {
         if by == Policy::AttemptTimeout {
-            self.tell(What::TimedOut { by });
+            self.tell(EventKind::TimedOut { by });
         }
         let took = self.now.since(self.launched_at);
-        self.tell(What::Failed { number: self.attempts, fault, took });
+        self.tell(EventKind::Failed { number: self.attempts, fault, took });
     }
 
     /// No hedge has answered in its place: it ended as it did, over all of them as `report` says.
@@ -90,29 +90,29 @@ impl Run<'_> {
         let Report { kind, decided_by: by, attempts, fault, .. } = *report;
         // A second attempt has the deadline of its call, which tells of it once.
         if kind == Kind::TimedOut && by == Policy::CallTimeout && self.terms.role != Role::Beside {
-            self.tell(What::TimedOut { by });
+            self.tell(EventKind::TimedOut { by });
         }
-        self.tell_end(What::GivenUp { kind, by, attempts, fault, took: self.took() });
+        self.tell_end(EventKind::GivenUp { kind, by, attempts, fault, took: self.took() });
     }
 
     #[cold]
     pub(super) fn tell_dropped(&mut self) {
         let panicked = self.ticket.has_panicked();
         if panicked {
-            self.tell(What::Panicked);
+            self.tell(EventKind::Panicked);
         }
-        self.tell_end(What::Abandoned { took: self.took(), panicked });
+        self.tell_end(EventKind::Abandoned { took: self.took(), panicked });
     }
 
     /// Written down whether anybody listens or not, so that a person can ask afterwards.
     pub(super) fn remember_rejection(&self, fault: Fault, by: Policy) {
         let now = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
         self.guard.rejections.remember(now, by, fault.retry_after());
-        self.tell_rare(What::Rejected { by, retry_after: fault.retry_after() });
+        self.tell_rare(EventKind::Rejected { by, retry_after: fault.retry_after() });
     }
 
     /// After this nothing more is told of the call.
-    fn tell_end(&mut self, what: What) {
+    fn tell_end(&mut self, what: EventKind) {
         self.began = Tick::NEVER;
         if self.terms.role != Role::Beside {
             self.tell(what);

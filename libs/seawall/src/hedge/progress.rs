@@ -10,7 +10,7 @@ use super::Hedger;
 use crate::budget::{RetryBudget, Token};
 use crate::clock::Tick;
 use crate::error::Report;
-use crate::event::What;
+use crate::event::EventKind;
 use crate::fault::Judge;
 use crate::guard::{Ended, Inner, Operation, Progress, Terms, Timer};
 
@@ -140,7 +140,7 @@ impl<'g, F, T, E> Hedges<'g, F, T, E> {
         }
         self.started += 1;
         hedger.has_started();
-        self.terms.teller(self.guard).tell(What::Hedged);
+        self.terms.teller(self.guard).tell(EventKind::Hedged);
         self.under_way.push(Box::pin(Progress::new(self.guard, self.terms.numbered(self.started))));
         let more = self.started < hedger.max_hedges();
         self.next_at = if more { self.next_at + hedger.delay() } else { Tick::NEVER };

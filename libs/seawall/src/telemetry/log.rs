@@ -8,7 +8,7 @@ use super::sampler::{Millis, OneLine, Sampler};
 use super::trace::TraceIdSource;
 use crate::clock::Clock;
 use crate::error::Kind;
-use crate::event::{FallbackKind, Labels, Listener, What};
+use crate::event::{EventKind, FallbackKind, Labels, Listener};
 use crate::fault::{Class, Code, Fault, Grpc};
 
 /// So many lines of each kind a guard writes in a second, if nothing else is said: enough to see what goes on, too few to
@@ -151,13 +151,13 @@ macro_rules! of_guard {
 }
 
 impl Listener for GuardLog {
-    fn hear(&self, labels: Labels<'_>, what: What) {
+    fn hear(&self, labels: Labels<'_>, what: EventKind) {
         match what {
-            What::Started => line!(info at INFO, self.started, labels, "Start."),
-            What::Succeeded { attempts, took } => {
+            EventKind::Started => line!(info at INFO, self.started, labels, "Start."),
+            EventKind::Succeeded { attempts, took } => {
                 line!(info at INFO, self.succeeded, labels, "Success.", attempts, duration = %Millis(took));
             }
-            What::GivenUp { kind, by, attempts, fault, took } => {
+            EventKind::GivenUp { kind, by, attempts, fault, took } => {
                 let duration = Millis(took);
                 if needs_a_person(kind, fault) {
                     line!(error at ERROR, self.alarming, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
@@ -165,27 +165,27 @@ impl Listener for GuardLog {
                     line!(warn at WARN, self.failed, labels, "Failed!", attempts, %duration, policy = %by, cause = %fault);
                 }
             }
-            What::Retry { number, after, fault } => {
+            EventKind::Retry { number, after, fault } => {
                 let (attempt, wait) = (number, Millis(after));
                 line!(warn at WARN, self.retried, labels, "Retry triggered.", attempt, %wait, cause = %fault);
             }
-            What::Fallback { fault, kind, dead_lettered } => {
+            EventKind::Fallback { fault, kind, dead_lettered } => {
                 let (action, fallback) = (action_of(kind, dead_lettered), kind.name());
                 line!(warn at WARN, self.fell_back, labels, "Fallback activated.", triggerCause = %fault, action, fallback);
             }
-            What::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
-            What::Abandoned { took, panicked: false } => {
+            EventKind::Panicked => line!(error at ERROR, self.panicked, labels, "Failed!", cause = "panic"),
+            EventKind::Abandoned { took, panicked: false } => {
                 let (duration, cause) = (Millis(took), "abandoned by its caller");
                 line!(warn at WARN, self.abandoned, labels, "Failed!", %duration, cause);
             }
-            What::Opened { cooldown } => {
+            EventKind::Opened { cooldown } => {
                 let cooldown = cooldown.map(|cooldown| Millis(cooldown).to_string());
                 error!(target: "seawall", traceId = self.trace_ids.field(), cooldown, "[{}][circuit] Open!", self.guard);
             }
-            What::HalfOpened => of_guard!(warn, self, "[circuit] Half-open."),
-            What::Closed => of_guard!(info, self, "[circuit] Closed."),
-            What::Bypassed => of_guard!(warn, self, "[circuit] Bypassed."),
-            What::Reconfigured => of_guard!(info, self, "[config] Changed."),
+            EventKind::HalfOpened => of_guard!(warn, self, "[circuit] Half-open."),
+            EventKind::Closed => of_guard!(info, self, "[circuit] Closed."),
+            EventKind::Bypassed => of_guard!(warn, self, "[circuit] Bypassed."),
+            EventKind::Reconfigured => of_guard!(info, self, "[config] Changed."),
             // Attempts, timeouts, rejections and denials end in one of the lines above; the rest is for metrics.
             _ => {}
         }

@@ -9,7 +9,7 @@ use ::metrics::{
 
 use crate::breaker::State;
 use crate::error::{Kind, Policy};
-use crate::event::{Labels, Listener, What};
+use crate::event::{EventKind, Labels, Listener};
 use crate::fault::Class;
 use crate::guard::Guard;
 
@@ -183,28 +183,28 @@ impl GuardMetrics {
 }
 
 impl Listener for GuardMetrics {
-    fn hear(&self, _: Labels<'_>, what: What) {
+    fn hear(&self, _: Labels<'_>, what: EventKind) {
         match what {
-            What::Started | What::Reconfigured => {}
-            What::Attempt { .. } => self.attempts.increment(1),
-            What::Failed { fault, .. } => increment(&self.faults, fault.class()),
-            What::Retry { .. } => self.retries.increment(1),
-            What::Rejected { by, .. } => increment(&self.rejections, by),
-            What::BudgetDenied { .. } => self.budget_denied.increment(1),
-            What::TimedOut { by } => increment(&self.timeouts, by),
-            What::Succeeded { took, .. } => self.ended(Outcome::Success, took),
-            What::GivenUp { kind, took, .. } => self.ended(Outcome::Error(kind), took),
-            What::Abandoned { took, .. } => self.ended(Outcome::Abandoned, took),
-            What::Panicked => self.panics.increment(1),
-            What::Fallback { .. } => self.fallbacks.increment(1),
-            What::Hedged => self.hedges.increment(1),
-            What::HedgeWon => self.hedges_won.increment(1),
-            What::Opened { .. } => self.moved(0, 2.0),
-            What::HalfOpened => self.moved(1, 1.0),
-            What::Closed => self.moved(2, 0.0),
-            What::Bypassed => self.moved(3, -1.0),
-            What::Slow { .. } => self.slow.increment(1),
-            What::Late => self.late.increment(1),
+            EventKind::Started | EventKind::Reconfigured => {}
+            EventKind::Attempt { .. } => self.attempts.increment(1),
+            EventKind::Failed { fault, .. } => increment(&self.faults, fault.class()),
+            EventKind::Retry { .. } => self.retries.increment(1),
+            EventKind::Rejected { by, .. } => increment(&self.rejections, by),
+            EventKind::BudgetDenied { .. } => self.budget_denied.increment(1),
+            EventKind::TimedOut { by } => increment(&self.timeouts, by),
+            EventKind::Succeeded { took, .. } => self.ended(Outcome::Success, took),
+            EventKind::GivenUp { kind, took, .. } => self.ended(Outcome::Error(kind), took),
+            EventKind::Abandoned { took, .. } => self.ended(Outcome::Abandoned, took),
+            EventKind::Panicked => self.panics.increment(1),
+            EventKind::Fallback { .. } => self.fallbacks.increment(1),
+            EventKind::Hedged => self.hedges.increment(1),
+            EventKind::HedgeWon => self.hedges_won.increment(1),
+            EventKind::Opened { .. } => self.moved(0, 2.0),
+            EventKind::HalfOpened => self.moved(1, 1.0),
+            EventKind::Closed => self.moved(2, 0.0),
+            EventKind::Bypassed => self.moved(3, -1.0),
+            EventKind::Slow { .. } => self.slow.increment(1),
+            EventKind::Late => self.late.increment(1),
         }
     }
 }

@@ -8,7 +8,7 @@ mod service;
 pub use replay::{AlwaysOnce, CopyRequest, FromRequest, Replay, RequestSafety};
 #[cfg(feature = "http")]
 pub use replay::{ByMethod, copy_with_body};
-pub use service::{Guarded, ResponseFuture};
+pub use service::{GuardService, ResponseFuture};
 
 use tower_layer::Layer;
 
@@ -75,9 +75,9 @@ impl<C, R, P> GuardLayer<C, R, P> {
 }
 
 impl<S, C: Clone, R: Clone, P: Clone> Layer<S> for GuardLayer<C, R, P> {
-    type Service = Guarded<S, C, R, P>;
+    type Service = GuardService<S, C, R, P>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Guarded::new(self.clone(), inner)
+        GuardService::new(self.clone(), inner)
     }
 }

@@ -14,7 +14,7 @@ use crate::fault::{Causes, Classify, Ran};
 
 /// A service behind a guard. Made by [`GuardLayer`].
 #[derive(Clone)]
-pub struct Guarded<S, C = Causes, R = FromRequest, P = FromRequest> {
+pub struct GuardService<S, C = Causes, R = FromRequest, P = FromRequest> {
     layer: GuardLayer<C, R, P>,
     inner: S,
 }
@@ -22,13 +22,13 @@ pub struct Guarded<S, C = Causes, R = FromRequest, P = FromRequest> {
 /// A call of a guarded service under way.
 pub type ResponseFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, Error<E>>> + Send>>;
 
-impl<S, C, R, P> Guarded<S, C, R, P> {
+impl<S, C, R, P> GuardService<S, C, R, P> {
     pub(super) fn new(layer: GuardLayer<C, R, P>, inner: S) -> Self {
-        Guarded { layer, inner }
+        GuardService { layer, inner }
     }
 }
 
-impl<S, C, R, P, Req> Service<Req> for Guarded<S, C, R, P>
+impl<S, C, R, P, Req> Service<Req> for GuardService<S, C, R, P>
 where
     S: Service<Req> + Clone + Send + 'static,
     S::Future: Send,
@@ -88,8 +88,8 @@ where
     }
 }
 
-impl<S, C, R, P> fmt::Debug for Guarded<S, C, R, P> {
+impl<S, C, R, P> fmt::Debug for GuardService<S, C, R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded").field("guard", &self.layer.guard).finish_non_exhaustive()
+        f.debug_struct("GuardService").field("guard", &self.layer.guard).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use seawall::breaker::Scope;
-use seawall::event::{Events, What};
+use seawall::event::{EventKind, Events};
 use seawall::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Chaos, Fault, Guard, Hedge, RateLimit, Retry, millis,
 };
@@ -131,7 +131,7 @@ fn call(chance: &mut Chance, hands: &ManualClock, guard: &Guard) -> (Seen, bool)
     (catch_unwind(AssertUnwindSafe(work)).unwrap_or(Seen::Panic), judge == 1)
 }
 
-fn told(events: &mut Events) -> Vec<What> {
+fn told(events: &mut Events) -> Vec<EventKind> {
     std::iter::from_fn(|| events.try_next()).map(|event| event.what).collect()
 }
 
@@ -149,7 +149,7 @@ fn eng_13_every_call_ends_once_and_as_its_caller_sees_it() {
             let told = told(&mut events);
             let ends: Vec<&str> = told
                 .iter()
-                .map(What::name)
+                .map(EventKind::name)
                 .filter(|name| matches!(*name, "succeeded" | "given_up" | "abandoned"))
                 .collect();
             let expected: &[&str] = match seen {
@@ -160,8 +160,8 @@ fn eng_13_every_call_ends_once_and_as_its_caller_sees_it() {
                 Seen::Nothing | Seen::Panic => &["abandoned"],
             };
             assert_eq!(ends, expected, "seed {seed}: {seen:?} {told:?}");
-            assert_eq!(told.contains(&What::Started), !expected.is_empty(), "seed {seed}: {told:?}");
-            assert_eq!(told.contains(&What::Panicked), seen == Seen::Panic, "seed {seed}: {told:?}");
+            assert_eq!(told.contains(&EventKind::Started), !expected.is_empty(), "seed {seed}: {told:?}");
+            assert_eq!(told.contains(&EventKind::Panicked), seen == Seen::Panic, "seed {seed}: {told:?}");
             let left = guard.bulkhead().map_or((0, 0), |gate| (gate.inside(), gate.waiting()));
             assert_eq!(left, (0, 0), "seed {seed}");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::task::Poll;
 
 use seawall::breaker::{Outcome, State};
-use seawall::event::{Events, What};
+use seawall::event::{EventKind, Events};
 use seawall::{
     Backoff, Breaker, Budget, Bulkhead, Fault, Guard, GuardBuilder, Hedge, Policy, RateLimit, Registry,
     Retry, millis, secs,
@@ -230,7 +230,7 @@ fn eng_13_the_last_rejections_are_remembered() {
 #[test]
 fn eng_13_every_event_is_documented() {
     let page = include_str!("../../docs/events.md");
-    for name in What::NAMES {
+    for name in EventKind::NAMES {
         assert!(page.contains(&format!("| `{name}` |")), "`{name}` has no line in docs/events.md");
     }
 }
@@ -252,7 +252,7 @@ fn eng_13_a_restored_circuit_tells_what_is_left_of_its_cooldown() {
     after.breaker().unwrap().restore(&snapshot);
     let opened = events.try_next().unwrap().what;
     assert!(
-        matches!(opened, What::Opened { cooldown: Some(left), .. } if (millis(9_900)..=millis(10_100)).contains(&left)),
+        matches!(opened, EventKind::Opened { cooldown: Some(left), .. } if (millis(9_900)..=millis(10_100)).contains(&left)),
         "{opened:?}"
     );
 }
@@ -297,7 +297,7 @@ fn eng_13_a_retry_bears_the_number_of_its_attempt() {
     run(&hands, guard.idempotent().call(async |_| Ok::<_, Fault>(()))).unwrap();
     let numbers: Vec<u32> = std::iter::from_fn(|| events.try_next())
         .filter_map(|event| match event.what {
-            What::Retry { number, .. } | What::Attempt { number, .. } => Some(number),
+            EventKind::Retry { number, .. } | EventKind::Attempt { number, .. } => Some(number),
             _ => None,
         })
         .collect();

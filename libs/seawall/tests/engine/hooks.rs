@@ -6,7 +6,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use seawall::breaker::State;
-use seawall::event::What;
+use seawall::event::EventKind;
 use seawall::{
     Backoff, Breaker, Bulkhead, Clock, Error, Fault, Guard, GuardBuilder, Policy, Registry, Retry, Tick,
     Time, millis, secs,
@@ -165,7 +165,7 @@ fn eng_13_a_panic_in_a_hook_is_caught_and_counted() {
     assert_eq!(guard.hook_panics(), 4);
 
     let all = builder(&hands)
-        .on_event(|event| assert_ne!(event.what, What::Panicked, "in a hook"))
+        .on_event(|event| assert_ne!(event.what, EventKind::Panicked, "in a hook"))
         .build()
         .unwrap();
     let unwound =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use seawall::tower::{GuardLayer, Guarded, Replay};
+use seawall::tower::{GuardLayer, GuardService, Replay};
 use seawall::{
     Backoff, Breaker, Bulkhead, Fault, Guard, GuardBuilder, Kind, Policy, Retry, Safety, millis, secs,
 };
@@ -70,7 +70,7 @@ fn guarded(
     hands: &ManualClock,
     client: &Client,
     builder: impl Fn(GuardBuilder) -> GuardBuilder,
-) -> (Guard, Guarded<Client>) {
+) -> (Guard, GuardService<Client>) {
     let retry = Retry::max_attempts(3).backoff(Backoff::constant(millis(10)).no_jitter());
     let guard = builder(Guard::builder("tower").clock(hands.clock()).seed(1).retry(retry)).build().unwrap();
     (guard.clone(), GuardLayer::new(guard).layer(client.clone()))
