@@ -21,7 +21,8 @@ pub fn check(text: &str, format: Format) {
         plan.builder().build().expect("a plan builds");
     }
     let serialised = serde_json::to_string(&config).expect("a configuration is serialised");
-    let read: Config = serde_json::from_str(&serialised).unwrap_or_else(|error| panic!("{error}\n{serialised}"));
+    let read: Config =
+        serde_json::from_str(&serialised).unwrap_or_else(|error| panic!("{error}\n{serialised}"));
     assert_eq!(read.to_yaml(), config.to_yaml());
     let written = config.to_yaml();
     let again = match Config::parse("written", &written, Format::Yaml) {
