@@ -10,6 +10,7 @@ fn sample(key: &Key) -> Option<&'static str> {
         ("breaker.cooldown_max", _) => "45m",
         ("bulkhead.adaptive.min", _) => "3",
         ("hedge.percentile", _) => "97.5%",
+        ("hedge.max_hedges", _) => "3",
         (_, Kind::Time | Kind::TimeOrNone) => "1500ms",
         (_, Kind::Share) => "12.5%",
         (_, Kind::Count) => "30",
