@@ -9,8 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// A command, and the Debian package that has it.
-const NEEDS: [(&str, &str); 7] = [
+const NEEDS: [(&str, &str); 9] = [
     ("cc", "gcc"),
+    ("chromedriver", "chromium-driver"),
+    ("chromium", "chromium"),
     ("ip", "iproute2"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),

@@ -32,7 +32,6 @@ pub(super) struct Run<'g> {
     pub(super) now: Tick,
     pub(super) call_deadline: Tick,
     attempt_deadline: Tick,
-    /// The earlier one of the two.
     pub(super) deadline: Tick,
     /// When the attempt started.
     pub(super) launched_at: Tick,
@@ -46,7 +45,7 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
-    /// When the call began, if somebody wants to know what happens in it and it is not over; else never.
+    /// When the call began, if it is watched and not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
     /// The span of the attempt under way.
@@ -245,7 +244,8 @@ impl<'g> Run<'g> {
     /// The attempt ended by itself and was judged. `from_guard`: whether it passed on the error of a guard further in.
     #[cold]
     pub(super) fn answered(&mut self, fault: Option<Fault>, from_guard: bool) -> Next {
-        let out_of_time = from_guard || fault.is_some_and(|fault| fault.class() == Class::Timeout);
+        let may_be_ours = |fault: Fault| fault.class() == Class::Timeout && fault.is_transient();
+        let out_of_time = from_guard || fault.is_some_and(may_be_ours);
         if out_of_time && self.deadline != Tick::NEVER && self.guard.clock.precise() >= self.deadline {
             // A guard further in has come to the deadline that it has from here, a moment before our own timer.
             return self.expired(self.deadline);
