@@ -13,15 +13,15 @@ use seawall::{
 };
 use seawall_testkit::{ManualClock, Script, Step, poll_once, run};
 
-type Heard = Arc<Mutex<Vec<String>>>;
+type HookLog = Arc<Mutex<Vec<String>>>;
 
-fn heard() -> (Heard, impl Fn(String) + Clone + Send + Sync + 'static) {
-    let heard = Heard::default();
+fn heard() -> (HookLog, impl Fn(String) + Clone + Send + Sync + 'static) {
+    let heard = HookLog::default();
     let told = heard.clone();
     (heard, move |text| told.lock().unwrap().push(text))
 }
 
-fn take(heard: &Heard) -> Vec<String> {
+fn take(heard: &HookLog) -> Vec<String> {
     std::mem::take(&mut heard.lock().unwrap())
 }
 

@@ -32,9 +32,9 @@ fn guard() -> Guard {
 
 /// What a peer saw.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(Method, Bytes)>>>);
+struct RequestLog(Arc<Mutex<Vec<(Method, Bytes)>>>);
 
-impl Seen {
+impl RequestLog {
     fn take(&self) -> Vec<(Method, Bytes)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -61,7 +61,7 @@ fn request<B>(method: Method, body: B) -> Request<B> {
 /// ENG-11, ENG-16: a request whose body can be cloned is replayed byte for byte, as its method allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_a_request_of_the_crate_http_is_replayed_as_its_method_allows() {
-    let seen = Seen::default();
+    let seen = RequestLog::default();
     let peer = seen.clone();
     let layer = GuardLayer::new(guard()).classify(ByStatus);
     let mut service = layer.layer(service_fn(move |request| peer.clone().answer(request)));
@@ -82,7 +82,7 @@ fn copy_empty(request: &Request<Body>) -> Option<Request<Body>> {
 /// ENG-11, ENG-16: a body that can't be cloned is copied by a function; where that says no, there is one attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_replay_with_copies_what_can_not_be_cloned() {
-    let seen = Seen::default();
+    let seen = RequestLog::default();
     let peer = seen.clone();
     let inner = service_fn(move |request: Request<Body>| {
         assert_eq!(request.headers()["x-trace"], "7");
@@ -131,7 +131,7 @@ async fn eng_11_services_and_requests_need_not_be_sync() {
 /// ENG-11, ENG-16: the layer in a `ServiceBuilder`, around a buffer and inside of one, whose errors are boxed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eng_11_the_layer_fits_service_builder_and_buffer() {
-    let seen = Seen::default();
+    let seen = RequestLog::default();
     let peer = seen.clone();
     let inner = service_fn(move |request| peer.clone().answer(request));
     let around = ServiceBuilder::new()

@@ -73,7 +73,7 @@ fn obs_1_lines_bear_the_trace_id_of_the_current_span() {
 }
 
 /// What another layer keeps beside a span, as `tracing-opentelemetry` does.
-struct Kept(String);
+struct SpanField(String);
 
 struct Keeping;
 
@@ -84,7 +84,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keeping {
         id: &tracing::span::Id,
         context: Context<'_, S>,
     ) {
-        context.span(id).unwrap().extensions_mut().insert(Kept(ID.into()));
+        context.span(id).unwrap().extensions_mut().insert(SpanField(ID.into()));
     }
 }
 
@@ -93,7 +93,7 @@ fn kept() -> Option<String> {
         .with_subscriber(|(id, dispatch)| {
             let registry = dispatch.downcast_ref::<Registry>()?;
             let span = registry.span(id)?;
-            span.extensions().get::<Kept>().map(|Kept(id)| id.clone())
+            span.extensions().get::<SpanField>().map(|SpanField(id)| id.clone())
         })
         .flatten()
 }
