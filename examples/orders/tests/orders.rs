@@ -55,6 +55,22 @@ async fn a_change_of_the_file_changes_the_behaviour_and_keeps_the_circuits() {
     until("the first region answers", async || service.get("/stock/A-7").await.1["region"] == "east").await;
 }
 
+/// ENG-16: a region that hangs is overtaken by hedges to the next one. When that has happened often enough its circuit opens, and
+/// then nobody waits for it any more. No caller sees anything but a fresh price.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_region_that_goes_on_hanging_is_given_up() {
+    let (world, service) = World::start(ORDERS).await;
+    world.east.behave(Behaviour::Hang);
+    until("the circuit opens", async || {
+        assert_eq!(service.get("/prices/A-7").await.1["stale"], false);
+        service.text("/metrics").await.contains("seawall_circuit_state{guard=\"inventory-east\"} 2")
+    })
+    .await;
+    let asked = world.east.requests().len();
+    assert_eq!(service.get("/prices/A-7").await, (200, json!({"cents": 499, "stale": false})));
+    assert_eq!(world.east.requests().len(), asked);
+}
+
 /// ENG-16: what guards do is visible from outside, under names that do not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_show_circuits_and_retries() {

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "tokio")]
+use crate::breaker::State;
 use crate::config::{ConfigError, Problems};
 use crate::fallback::Tracked;
 use crate::fault::{Causes, Classifier};
@@ -168,6 +170,19 @@ impl Failover {
 
     pub(crate) fn inner(&self, side: Side) -> &Inner {
         self.sides[side.index()].inner()
+    }
+
+    /// The side that a hedge of this number asks, while `asked` is slow to answer: the sides behind it in turn, except those
+    /// whose circuit is open. If there is none, the hedge asks the same side.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn side_of_hedge(&self, asked: Side, hedge: u32) -> Side {
+        let sides = self.sides.len() - asked.index();
+        let in_turn = (0..sides).map(|step| asked.index() + (hedge as usize + step) % sides);
+        let is_open = |guard: &Guard| {
+            guard.breaker().is_some_and(|breaker| matches!(breaker.state(), State::Open | State::ForcedOpen))
+        };
+        let found = in_turn.into_iter().find(|&index| !is_open(&self.sides[index]));
+        found.and_then(|index| u32::try_from(index).ok()).map_or(asked, Side)
     }
 
     pub(crate) fn is_last(&self, side: Side) -> bool {

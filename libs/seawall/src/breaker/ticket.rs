@@ -103,6 +103,14 @@ impl<'a> Ticket<'a> {
         std::mem::forget(self);
     }
 
+    /// Another attempt has answered in its place: this one says nothing about the peer, neither that it answers nor that it
+    /// does not.
+    #[cfg(not(seawall_loom))]
+    pub(crate) fn supersede(self) {
+        self.record(Outcome::Ignored, None);
+        std::mem::forget(self);
+    }
+
     /// The operation panicked.
     pub(crate) fn panicked(self) {
         self.abandon(true);

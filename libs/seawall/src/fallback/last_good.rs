@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, Tick};
 
 /// Where good answers are kept: `&LastGood`, or an entry of a [`LastGoodMap`].
 pub trait GoodAnswers {
@@ -35,17 +38,37 @@ pub trait GoodAnswers {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct LastGood<T>(Arc<Mutex<Option<T>>>);
+pub struct LastGood<T> {
+    kept: Arc<Mutex<Option<(Tick, T)>>>,
+    limit: AgeLimit,
+}
+
+/// How old a value may be, and who says how old it is.
+#[derive(Clone, Default, Debug)]
+struct AgeLimit {
+    max_age: Option<Duration>,
+    clock: Clock,
+}
+
+impl AgeLimit {
+    fn age(&self, since: Tick) -> Duration {
+        self.clock.now().since(since)
+    }
+
+    fn allows(&self, since: Tick) -> bool {
+        self.max_age.is_none_or(|max_age| self.age(since) <= max_age)
+    }
+}
 
 impl<T> Clone for LastGood<T> {
     fn clone(&self) -> Self {
-        LastGood(self.0.clone())
+        LastGood { kept: self.kept.clone(), limit: self.limit.clone() }
     }
 }
 
 impl<T> Default for LastGood<T> {
     fn default() -> Self {
-        LastGood(Arc::default())
+        LastGood { kept: Arc::default(), limit: AgeLimit::default() }
     }
 }
 
@@ -56,16 +79,37 @@ impl<T: Clone> LastGood<T> {
         Self::default()
     }
 
-    /// The value, if there was one.
+    /// A value that is older than this is no answer any more. Without it a value is good for as long as there is no newer one.
+    #[must_use]
+    pub fn max_age(mut self, max_age: Duration) -> Self {
+        self.limit.max_age = Some(max_age);
+        self
+    }
+
+    /// Goes by this clock instead of the default one.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.limit.clock = clock;
+        self
+    }
+
+    /// The value, if there was one and it is not too old.
     #[must_use]
     pub fn get(&self) -> Option<T> {
-        lock(&self.0).clone()
+        let kept = lock(&self.kept);
+        kept.as_ref().filter(|(since, _)| self.limit.allows(*since)).map(|(_, value)| value.clone())
+    }
+
+    /// How old the value is, whether it is too old or not.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        lock(&self.kept).as_ref().map(|(since, _)| self.limit.age(*since))
     }
 
     /// Keeps a value.
     pub fn set(&self, value: T) {
         // The old value is dropped when the lock is released: its drop may take long.
-        let _old = lock(&self.0).replace(value);
+        let _old = lock(&self.kept).replace((self.limit.clock.now(), value));
     }
 }
 
@@ -94,7 +138,10 @@ impl<T: Clone> GoodAnswers for &LastGood<T> {
 /// assert_eq!((*price, last.get("A-7"), last.get("B-1")), (499, Some(499), None));
 /// # Ok(()) }
 /// ```
-pub struct LastGoodMap<K, T>(Arc<Shared<K, T>>);
+pub struct LastGoodMap<K, T> {
+    shared: Arc<Shared<K, T>>,
+    limit: AgeLimit,
+}
 
 struct Shared<K, T> {
     capacity: usize,
@@ -103,14 +150,20 @@ struct Shared<K, T> {
 
 /// The values, and their keys in the order in which the values came.
 struct Values<K, T> {
-    by_key: HashMap<K, (u64, T)>,
+    by_key: HashMap<K, Kept<T>>,
     by_age: BTreeMap<u64, K>,
     next: u64,
 }
 
+struct Kept<T> {
+    number: u64,
+    since: Tick,
+    value: T,
+}
+
 impl<K, T> Clone for LastGoodMap<K, T> {
     fn clone(&self) -> Self {
-        LastGoodMap(self.0.clone())
+        LastGoodMap { shared: self.shared.clone(), limit: self.limit.clone() }
     }
 }
 
@@ -119,7 +172,23 @@ impl<K: Eq + Hash + Clone, T: Clone> LastGoodMap<K, T> {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let values = Values { by_key: HashMap::new(), by_age: BTreeMap::new(), next: 0 };
-        LastGoodMap(Arc::new(Shared { capacity: capacity.max(1), values: Mutex::new(values) }))
+        let shared = Shared { capacity: capacity.max(1), values: Mutex::new(values) };
+        LastGoodMap { shared: Arc::new(shared), limit: AgeLimit::default() }
+    }
+
+    /// A value that is older than this is no answer any more. Without it a value is good for as long as there is no newer one
+    /// and no other key takes its place.
+    #[must_use]
+    pub fn max_age(mut self, max_age: Duration) -> Self {
+        self.limit.max_age = Some(max_age);
+        self
+    }
+
+    /// Goes by this clock instead of the default one.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.limit.clock = clock;
+        self
     }
 
     /// The place of one key, for [`or_last_good`](crate::CallBuilder::or_last_good).
@@ -127,25 +196,36 @@ impl<K: Eq + Hash + Clone, T: Clone> LastGoodMap<K, T> {
         LastGoodEntry { map: self, key }
     }
 
-    /// The last good value of a key, if there was one.
+    /// The last good value of a key, if there was one and it is not too old.
     pub fn get<Q>(&self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        lock(&self.0.values).by_key.get(key).map(|(_, value)| value.clone())
+        let values = lock(&self.shared.values);
+        values.by_key.get(key).filter(|kept| self.limit.allows(kept.since)).map(|kept| kept.value.clone())
+    }
+
+    /// How old the value of a key is, whether it is too old or not.
+    pub fn age<Q>(&self, key: &Q) -> Option<Duration>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        lock(&self.shared.values).by_key.get(key).map(|kept| self.limit.age(kept.since))
     }
 
     /// Keeps the value of a key.
     pub fn set(&self, key: K, value: T) {
-        let mut values = lock(&self.0.values);
+        let since = self.limit.clock.now();
+        let mut values = lock(&self.shared.values);
         let number = values.next;
         values.next += 1;
-        if let Some((old, _)) = values.by_key.insert(key.clone(), (number, value)) {
-            values.by_age.remove(&old);
+        if let Some(old) = values.by_key.insert(key.clone(), Kept { number, since, value }) {
+            values.by_age.remove(&old.number);
         }
         values.by_age.insert(number, key);
-        if values.by_age.len() > self.0.capacity
+        if values.by_age.len() > self.shared.capacity
             && let Some((_, oldest)) = values.by_age.pop_first()
         {
             values.by_key.remove(&oldest);
@@ -155,7 +235,7 @@ impl<K: Eq + Hash + Clone, T: Clone> LastGoodMap<K, T> {
     /// The number of keys that have a value.
     #[must_use]
     pub fn len(&self) -> usize {
-        lock(&self.0.values).by_key.len()
+        lock(&self.shared.values).by_key.len()
     }
 
     /// Whether no key has a value.
@@ -167,7 +247,7 @@ impl<K: Eq + Hash + Clone, T: Clone> LastGoodMap<K, T> {
 
 impl<K, T> fmt::Debug for LastGoodMap<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastGoodMap").field("capacity", &self.0.capacity).finish_non_exhaustive()
+        f.debug_struct("LastGoodMap").field("capacity", &self.shared.capacity).finish_non_exhaustive()
     }
 }
 

@@ -94,6 +94,11 @@ impl<'g> Terms<'g> {
         Terms { hedge, ..self }
     }
 
+    /// As the guard of another side is told, which may go by another clock.
+    pub(crate) fn on_side(self, side: Side, from: &Inner, to: &Inner) -> Self {
+        Terms { side, deadline: from.clock.id().translate(self.deadline, &to.clock), ..self }
+    }
+
     pub(crate) fn may_run_twice(&self) -> bool {
         self.safety != Safety::Once
     }

@@ -61,11 +61,16 @@ impl<'g> Route<'g> {
     pub(super) fn side(&self, side: Side) -> (&'g Inner, Terms<'g>) {
         let Some(failover) = self.failover else { return (self.guard, self.terms) };
         let guard = failover.inner(side);
-        let mut terms = Terms { side, ..self.terms };
-        terms.deadline = self.guard.clock.id().translate(terms.deadline, &guard.clock);
+        let mut terms = self.terms.on_side(side, self.guard, guard);
         // Whoever has somebody else to ask does not wait and ask again.
         terms.single |= !failover.is_last(side) && !failover.retries_each_side();
         (guard, terms)
+    }
+
+    /// Whose sides its hedges ask.
+    #[cfg(feature = "tokio")]
+    pub(super) fn failover(&self) -> Option<&'g Failover> {
+        self.failover
     }
 
     /// What follows from how the call through one side ended.

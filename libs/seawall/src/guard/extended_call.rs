@@ -107,16 +107,17 @@ where
                         this.route.begin();
                     }
                     let (guard, terms) = this.route.side(*this.side);
-                    let progress = HedgedProgress::new(guard, terms, *this.hedged);
+                    let progress = HedgedProgress::new(guard, terms, *this.hedged, this.route.failover());
                     this.stage.set(Stage::Calling { progress });
                     continue;
                 }
                 StageProj::Calling { progress } => {
-                    let ended = ready!(progress.poll_with(this.operation, this.judge, cx));
-                    match this.route.after(*this.side, ended, this.previous.take(), J::view) {
+                    let (side, ended) = ready!(progress.poll_with(this.operation, this.judge, cx));
+                    *this.side = side;
+                    match this.route.after(side, ended, this.previous.take(), J::view) {
                         Step::Done(value) => {
                             this.fallback.iter().for_each(|fallback| fallback.remember(&value));
-                            return Poll::Ready(Ok(F::output(Answer::real(value, *this.side))));
+                            return Poll::Ready(Ok(F::output(Answer::real(value, side))));
                         }
                         Step::Next(error) => {
                             *this.previous = Some(error);

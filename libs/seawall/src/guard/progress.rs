@@ -14,9 +14,10 @@ use super::decide::{Next, Run};
 use super::ended::{Ended, Last};
 use super::timer::Timer;
 use super::{Inner, Operation};
-use crate::breaker::{OnPanic, Outcome};
+use crate::breaker::OnPanic;
 use crate::clock::Tick;
 use crate::error::Report;
+use crate::failover::Side;
 use crate::fault::Judge;
 
 pin_project! {
@@ -59,7 +60,14 @@ impl<'g, F, T, E> Progress<'g, F, T, E> {
     pub(crate) fn supersede(self: Pin<&mut Self>) {
         let run = self.project().run;
         run.began = Tick::NEVER;
-        run.settle_call(Outcome::Ignored);
+        if let Some(ticket) = run.ticket.take() {
+            ticket.supersede();
+        }
+    }
+
+    /// The side that it asks.
+    pub(crate) fn side(&self) -> Side {
+        self.run.terms.side
     }
 
     /// No hedge has answered in its place: it ended as it did, over all of them as `report` says.
@@ -67,9 +75,16 @@ impl<'g, F, T, E> Progress<'g, F, T, E> {
         self.project().run.not_answered_by_hedge(&report);
     }
 
-    /// A hedge has answered in its place, after so many attempts of all hedges.
-    pub(crate) fn answered_by_hedge(mut self: Pin<&mut Self>, attempts: u32) {
-        self.as_mut().project().run.answered_by_hedge(attempts);
+    /// A hedge has answered in its place, after so many attempts of all hedges. One that asked the same side speaks for it; one
+    /// that asked another side does not, and whoever is overtaken by others again and again may be hanging.
+    pub(crate) fn answered_by_hedge(mut self: Pin<&mut Self>, attempts: u32, by: Side) {
+        let run = self.as_mut().project().run;
+        run.answered_by_hedge(attempts);
+        if by != run.terms.side
+            && let Some(ticket) = run.ticket.take()
+        {
+            ticket.cut_short();
+        }
         self.supersede();
     }
 }

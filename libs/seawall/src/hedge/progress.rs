@@ -1,4 +1,5 @@
-//! A call with hedges under way: the call itself, and beside it as many single attempts as have started.
+//! A call with hedges under way: the call itself, and beside it as many single attempts as have started. In a failover they
+//! go to the next sides, each through the guard of its side.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,6 +12,7 @@ use crate::budget::{RetryBudget, Token};
 use crate::clock::Tick;
 use crate::error::Report;
 use crate::event::EventKind;
+use crate::failover::{Failover, Side};
 use crate::fault::Judge;
 use crate::guard::{Ended, Inner, Operation, Progress, Terms, Timer};
 
@@ -31,6 +33,8 @@ pin_project! {
 struct Hedges<'g, F, T, E> {
     guard: &'g Inner,
     terms: Terms<'g>,
+    /// Whose sides the hedges ask, if there is one.
+    failover: Option<&'g Failover>,
     /// None where the guard has no hedges or the call may not run twice.
     hedger: Option<&'g Hedger>,
     budget: Option<&'g RetryBudget>,
@@ -45,7 +49,12 @@ struct Hedges<'g, F, T, E> {
 
 impl<'g, F, T, E> HedgedProgress<'g, F, T, E> {
     /// `hedged`: whether the call asked for hedges. Without them it is the call alone.
-    pub(crate) fn new(guard: &'g Inner, terms: Terms<'g>, hedged: bool) -> Self {
+    pub(crate) fn new(
+        guard: &'g Inner,
+        terms: Terms<'g>,
+        hedged: bool,
+        failover: Option<&'g Failover>,
+    ) -> Self {
         let settings = guard.settings.newest();
         let hedger = settings.hedger.as_deref().filter(|_| hedged && terms.may_run_twice());
         let began = if hedger.is_some() { guard.clock.precise() } else { Tick::NEVER };
@@ -59,6 +68,7 @@ impl<'g, F, T, E> HedgedProgress<'g, F, T, E> {
             hedges: Hedges {
                 guard,
                 terms: beside,
+                failover,
                 hedger,
                 budget: settings.budget.as_deref(),
                 began,
@@ -76,26 +86,28 @@ impl<F, T, E> HedgedProgress<'_, F, T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
-    /// Goes on with the call and its hedges. The first good answer wins.
+    /// Goes on with the call and its hedges. The first good answer wins. Says which side gave it; otherwise the side that
+    /// was asked first.
     pub(crate) fn poll_with<O, J, K>(
         self: Pin<&mut Self>,
         operation: &mut O,
         judge: &J,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended<T, E>>
+    ) -> Poll<(Side, Ended<T, E>)>
     where
         O: Operation<Output = T, Error = E, Future = F>,
         J: Judge<T, E, K>,
     {
         let mut this = self.project();
         let hedges = this.hedges;
+        let asked = hedges.terms.side;
         if this.kept.is_none()
             && let Poll::Ready(ended) = this.first.as_mut().poll_with(operation, judge, cx)
         {
             if matches!(ended, Ended::Good(_)) {
                 hedges.supersede();
                 hedges.learn();
-                return Poll::Ready(ended);
+                return Poll::Ready((asked, ended));
             }
             *this.kept = Some(ended);
         }
@@ -105,11 +117,11 @@ where
         {
             hedges.start_next();
         }
-        if let Some(value) = hedges.poll_all(operation, judge, cx) {
-            this.first.as_mut().answered_by_hedge(hedges.started);
+        if let Some((side, value)) = hedges.poll_all(operation, judge, cx) {
+            this.first.as_mut().answered_by_hedge(hedges.started, side);
             hedges.supersede();
             hedges.learn();
-            return Poll::Ready(Ended::Good(value));
+            return Poll::Ready((side, Ended::Good(value)));
         }
         if !hedges.under_way.is_empty() {
             return Poll::Pending;
@@ -121,7 +133,7 @@ where
         {
             this.first.as_mut().not_answered_by_hedge(*report);
         }
-        Poll::Ready(ended)
+        Poll::Ready((asked, ended))
     }
 }
 
@@ -141,13 +153,23 @@ impl<'g, F, T, E> Hedges<'g, F, T, E> {
         self.started += 1;
         hedger.has_started();
         self.terms.teller(self.guard).tell(EventKind::Hedged);
-        self.under_way.push(Box::pin(Progress::new(self.guard, self.terms.numbered(self.started))));
+        let (guard, terms) = self.target(self.started);
+        self.under_way.push(Box::pin(Progress::new(guard, terms)));
         let more = self.started < hedger.max_hedges();
         self.next_at = if more { self.next_at + hedger.delay() } else { Tick::NEVER };
     }
 
-    /// Goes on with every hedge under way. A good answer, if one has it.
-    fn poll_all<O, J, K>(&mut self, operation: &mut O, judge: &J, cx: &mut Context<'_>) -> Option<T>
+    /// Whom the hedge of this number asks, and on what terms.
+    fn target(&self, hedge: u32) -> (&'g Inner, Terms<'g>) {
+        let terms = self.terms.numbered(hedge);
+        let Some(failover) = self.failover else { return (self.guard, terms) };
+        let side = failover.side_of_hedge(terms.side, hedge);
+        let guard = failover.inner(side);
+        (guard, terms.on_side(side, self.guard, guard))
+    }
+
+    /// Goes on with every hedge under way. A good answer, if one has it, and its side.
+    fn poll_all<O, J, K>(&mut self, operation: &mut O, judge: &J, cx: &mut Context<'_>) -> Option<(Side, T)>
     where
         F: Future<Output = Result<T, E>>,
         O: Operation<Output = T, Error = E, Future = F>,
@@ -161,9 +183,9 @@ impl<'g, F, T, E> Hedges<'g, F, T, E> {
                     continue;
                 }
                 Poll::Ready(Ended::Good(value)) => {
-                    drop(self.under_way.swap_remove(index));
+                    let side = self.under_way.swap_remove(index).side();
                     self.hedger.into_iter().for_each(Hedger::has_won);
-                    return Some(value);
+                    return Some((side, value));
                 }
                 Poll::Ready(Ended::Bad { report, .. }) => report,
                 Poll::Ready(Ended::Failed(error)) => error.report,

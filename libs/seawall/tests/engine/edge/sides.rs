@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::pending;
 
+use seawall::breaker::State;
 use seawall::failover::{Failover, Side};
 use seawall::fallback::LastGood;
 use seawall::{Attempt, Backoff, Breaker, Deadline, Error, Fault, Guard, Hedge, Kind, Retry, millis, secs};
@@ -113,6 +114,86 @@ fn eng_16_failover_combines_with_everything() {
     assert_eq!((*answer, answer.side().index()), (8, 2), "it certainly did not run on the others");
     let unknown = |attempt: Attempt| if attempt.side().index() == 2 { Ok(8) } else { Err(Fault::io()) };
     assert_eq!(*regions.once().or_value(0).run(unknown).unwrap(), 0, "it may have run");
+}
+
+/// Answers at once, except where `slow` says so.
+fn answering(
+    slow: impl Fn(Attempt) -> bool,
+) -> impl FnMut(Attempt) -> std::pin::Pin<Box<dyn Future<Output = Result<Side, Fault>>>> {
+    move |attempt| {
+        if slow(attempt) { Box::pin(pending()) } else { Box::pin(std::future::ready(Ok(attempt.side()))) }
+    }
+}
+
+/// ENG-14, ENG-9: a hedge asks the next side, through the guard of that side.
+#[test]
+fn eng_14_a_hedge_asks_the_next_side() {
+    let hands = ManualClock::new();
+    let regions = three(&hands);
+    let [eu, us, ap] = regions.sides() else { unreachable!("three") };
+    let began = hands.now();
+    let answer =
+        run(&hands, regions.idempotent().hedged().call(answering(|attempt| attempt.hedge() == 0))).unwrap();
+    assert_eq!((*answer, answer.side()), (Side::SECONDARY, Side::SECONDARY));
+    assert_eq!(hands.now().since(began), millis(300), "after the delay, not after the timeout of the first");
+    assert_eq!((eu.hedger().unwrap().started(), eu.hedger().unwrap().won()), (1, 1));
+
+    // Where the next side is known to be down, the one behind it is asked; where all are, the same one again.
+    us.breaker().unwrap().force_open("maintenance");
+    let answer =
+        run(&hands, regions.idempotent().hedged().call(answering(|attempt| attempt.hedge() == 0))).unwrap();
+    assert_eq!(answer.side().index(), 2);
+    ap.breaker().unwrap().force_open("maintenance");
+    let answer =
+        run(&hands, regions.idempotent().hedged().call(answering(|attempt| attempt.hedge() == 0))).unwrap();
+    assert_eq!(answer.side(), Side::PRIMARY);
+}
+
+/// ENG-14, ENG-5: hedges to the next side answer every call, and the side that hangs is found all the same.
+#[test]
+fn eng_14_hedges_do_not_hide_a_side_that_hangs() {
+    let hands = ManualClock::new();
+    let regions = two(&hands);
+    let [eu, us] = regions.sides() else { unreachable!("two") };
+    let (mut slow, mut calls) = (0, 0);
+    while eu.breaker().unwrap().state() == State::Closed {
+        calls += 1;
+        assert!(calls <= 60, "{:?}", eu.breaker().unwrap());
+        hands.advance(secs(1));
+        let began = hands.now();
+        let hang = answering(|attempt| attempt.side() == Side::PRIMARY);
+        assert_eq!(*run(&hands, regions.idempotent().hedged().call(hang)).unwrap(), Side::SECONDARY);
+        slow += u32::from(hands.now().since(began) > millis(300));
+    }
+    assert_eq!(slow, 0, "no caller has waited longer than the delay of the hedge");
+    assert_eq!(us.breaker().unwrap().state(), State::Closed);
+    let began = hands.now();
+    let hang = answering(|attempt| attempt.side() == Side::PRIMARY);
+    assert_eq!(*run(&hands, regions.idempotent().hedged().call(hang)).unwrap(), Side::SECONDARY);
+    assert_eq!(hands.now(), began, "nobody waits for it any more");
+}
+
+/// ENG-14, ENG-5: a side that is slow now and then is not taken for one that hangs.
+#[test]
+fn eng_14_a_side_that_is_overtaken_now_and_then_stays_in_use() {
+    let hands = ManualClock::new();
+    let regions = two(&hands);
+    for call in 0..400 {
+        hands.advance(secs(1));
+        let some = answering(move |attempt| attempt.side() == Side::PRIMARY && call % 4 == 0);
+        run(&hands, regions.idempotent().hedged().call(some)).unwrap();
+    }
+    assert_eq!(regions.sides()[0].breaker().unwrap().state(), State::Closed);
+}
+
+/// Two sides with the default breaker.
+fn two(hands: &ManualClock) -> Failover {
+    let side = |name: &str| {
+        let side =
+            Guard::builder(name).clock(hands.clock()).attempt_timeout(secs(1)).breaker(Breaker::default());
+        side.hedge(Hedge::after(millis(300))).build().unwrap()
+    };
+    Failover::new(side("eu"), side("us")).unwrap()
 }
 
 /// ENG-11: a failover that can't work is refused.

@@ -168,3 +168,23 @@ fn eng_10_the_last_good_value_per_key_is_bounded() {
     assert_eq!(call("b", 503), Ok((201, true)));
     assert_eq!(call("c", 503), Ok((503, false)), "nothing was good yet");
 }
+
+/// ENG-10: a last good value that is too old is no answer any more, and says how old it is.
+#[test]
+fn eng_10_a_last_good_value_has_an_age() {
+    let hands = ManualClock::new();
+    let guard = guard(&hands, 1);
+    let last = LastGood::new().max_age(secs(60)).clock(hands.clock());
+    let by_key = LastGoodMap::new(10).max_age(secs(60)).clock(hands.clock());
+    let call = |status| {
+        let request =
+            guard.idempotent().classify(by_status).or_last_good(&last).or_last_good(by_key.entry("a"));
+        run(&hands, request.call(says(status))).map(|answer| *answer)
+    };
+    assert_eq!((last.age(), by_key.age("a"), call(200)), (None, None, Ok(200)));
+    hands.advance(secs(60));
+    assert_eq!((last.age(), by_key.age("a"), call(503)), (Some(secs(60)), Some(secs(60)), Ok(200)));
+    hands.advance(secs(1));
+    assert_eq!((last.get(), by_key.get("a"), call(503)), (None, None, Ok(503)));
+    assert_eq!((call(201), call(503)), (Ok(201), Ok(201)));
+}
