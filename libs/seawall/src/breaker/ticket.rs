@@ -105,7 +105,7 @@ impl<'a> Ticket<'a> {
 
     /// Another attempt has answered in its place: this one says nothing about the peer, neither that it answers nor that it
     /// does not.
-    #[cfg(not(seawall_loom))]
+    #[cfg(all(feature = "tokio", not(seawall_loom)))]
     pub(crate) fn supersede(self) {
         self.record(Outcome::Ignored, None);
         std::mem::forget(self);

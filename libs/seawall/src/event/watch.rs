@@ -106,10 +106,15 @@ impl Watch {
         self.hooks.rare(&self.name, labels, what);
     }
 
-    /// The span of an attempt that starts, if attempts have spans.
+    /// Whether each attempt has a span.
     #[inline]
+    pub(crate) fn has_spans(&self) -> bool {
+        self.attempt_spans
+    }
+
+    /// The span of an attempt that starts.
     pub(crate) fn attempt_span(&self, labels: Labels<'_>, number: u32) -> AttemptSpan {
-        if self.attempt_spans { AttemptSpan::start(&self.name, labels, number) } else { AttemptSpan::NONE }
+        AttemptSpan::start(&self.name, labels, number)
     }
 
     pub(crate) fn hook_panics(&self) -> u64 {

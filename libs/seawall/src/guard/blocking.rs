@@ -10,6 +10,7 @@ use super::decide::{Next, Run};
 use super::ended::{Ended, Last};
 use super::extended::{self, BlockingExecutor, Route};
 use super::extras::{DeadLetterSink, IntoExtras};
+use super::rare::enter_span;
 use super::{Attempt, Inner};
 use crate::breaker::OnPanic;
 use crate::clock::{Clock, Tick};
@@ -71,7 +72,7 @@ where
                     last.take_if(|last| last.is_ok());
                     let attempt = run.attempt();
                     let armed = OnPanic(&mut run.ticket);
-                    let in_span = run.span.enter();
+                    let in_span = enter_span(&run.rare);
                     let result = run.within.run(run.deadline, || (self.operation)(attempt));
                     drop(in_span);
                     let fault = self.judge.judge(&result);

@@ -2,20 +2,23 @@
 
 use std::time::Duration;
 
-use super::admission::{Queued, is_rejection};
+use super::admission::{ask_limits, is_rejection};
 use super::ambient::{Context, tell_spent};
-use super::attempt::{Attempt, Identity};
+use super::attempt::Attempt;
+use super::beginning::{Beginning, attempt, attempt_deadline, budget, may_retry, read_clock};
 use super::call_builder::Terms;
-use super::{Deadline, Inner, Settings};
+
+use super::rare::Rare;
+use super::{Inner, Settings};
 use crate::breaker::{Outcome, Scope, Slot};
-use crate::budget::{RetryBudget, Token};
+use crate::budget::RetryBudget;
 use crate::bulkhead::Permit;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::event::EventKind;
 use crate::fault::{Class, Fault, Ran};
-use crate::retry::{self, GiveUp, Safety, Situation};
-use crate::telemetry::{AttemptOutcome, AttemptSpan};
+use crate::retry::{self, GiveUp, Situation};
+use crate::telemetry::AttemptOutcome;
 use crate::timeout::{Expired, expired};
 
 /// The state of a call between polls.
@@ -31,7 +34,7 @@ pub(super) struct Run<'g> {
     /// The last reading of the clock.
     pub(super) now: Tick,
     pub(super) call_deadline: Tick,
-    attempt_deadline: Tick,
+    pub(super) attempt_deadline: Tick,
     pub(super) deadline: Tick,
     /// When the attempt started.
     pub(super) launched_at: Tick,
@@ -48,15 +51,10 @@ pub(super) struct Run<'g> {
     /// When the call began, if it is watched and not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
-    /// The span of the attempt under way.
-    pub(super) span: AttemptSpan,
     pub(super) ticket: Slot<'g>,
     /// The place in the bulkhead.
     pub(super) permit: Option<Permit<'g>>,
-    /// What the attempt waits for.
-    pub(super) queued: Option<Box<Queued<'g>>>,
-    /// The price of the retry that is waiting to start. Behind a pointer, because most calls have none.
-    pub(super) token: Option<Box<Token<'g>>>,
+    pub(super) rare: Option<Box<Rare<'g>>>,
     /// Of the last attempt that failed, and at the end of the call.
     pub(super) report: Option<Report>,
 }
@@ -99,11 +97,9 @@ impl<'g> Run<'g> {
             has_suspended: false,
             began: Tick::NEVER,
             ran: Ran::No,
-            span: AttemptSpan::NONE,
             ticket: Slot::EMPTY,
             permit: None,
-            queued: None,
-            token: None,
+            rare: None,
             report: None,
         }
     }
@@ -124,7 +120,7 @@ impl<'g> Run<'g> {
                 Err(refused) => return self.refused(refused),
             }
         }
-        if settings.limited { self.ask_limits() } else { self.launch() }
+        if settings.limited { self.admitted(ask_limits(settings)) } else { self.launch() }
     }
 
     /// Everything is there: the attempt starts now.
@@ -135,9 +131,7 @@ impl<'g> Run<'g> {
         if self.ticket.is_timed() {
             self.ticket.start_if_not();
         }
-        if let Some(token) = self.token.take() {
-            token.spend();
-        }
+        self.spend_token();
         if let (0, Some(budget)) = (self.attempts, self.budget()) {
             budget.first_attempt_at(self.now);
         }
@@ -145,63 +139,39 @@ impl<'g> Run<'g> {
         self.attempts += 1;
         self.has_suspended = false;
         self.launched_at = self.now;
-        if let Some(timeout) = self.terms.attempt_timeout.or(settings.timeouts.attempt) {
-            self.attempt_deadline = self.now + timeout;
-        }
+        self.attempt_deadline = attempt_deadline(settings, &self.terms, self.now);
         self.deadline = self.call_deadline.min(self.attempt_deadline);
-        self.within = self.around.inner(self.attempts - 1, self.may_retry(), self.guard.clock.id());
+        self.within =
+            self.around.inner(self.attempts - 1, may_retry(settings, &self.terms), self.guard.clock.id());
         if self.is_watched() {
             self.tell(EventKind::Attempt { number: self.attempts });
         }
-        self.span = self.guard.watch.attempt_span(self.terms.labels, self.attempts);
+        self.start_span();
         if settings.chaos.is_some() { self.make_trouble() } else { Next::Start }
     }
 
     /// What the operation is told about the attempt.
     #[inline(always)]
     pub(super) fn attempt(&mut self) -> Attempt {
-        Attempt {
-            number: self.attempts,
-            retries_above: self.around.retries(),
-            identity: *self.terms.identity.get_or_insert_with(Identity::new),
-            deadline: Deadline { at: self.deadline, clock: self.guard.clock.id() },
-            started: self.now,
-            side: self.terms.side,
-            hedge: self.terms.hedge,
-        }
+        attempt(self.guard, &mut self.terms, self.attempts, self.around, self.deadline, self.now)
     }
 
     /// The first poll: settings, time, deadlines.
     #[inline(always)]
     fn begin(&mut self) -> &'g Settings {
-        let settings = self.guard.settings.newest();
-        self.settings = Some(settings);
-        let (inherited, around) = Context::current();
-        self.around = match self.terms.retries_above {
-            Some(depth) => around.below(depth),
-            None => around,
-        };
-        self.call_deadline = self.terms.deadline;
-        if inherited != Tick::NEVER {
-            self.inherit(inherited, around);
-        }
-        if self.guard.watch.is_on() {
+        let watched = self.guard.watch.is_on();
+        self.begun(Beginning::read(self.guard, &self.terms, watched));
+        if watched {
             self.begin_watched();
-        } else if settings.timed || self.call_deadline != Tick::NEVER || self.terms.attempt_timeout.is_some()
-        {
-            self.now = self.read_clock(settings);
         }
-        if let Some(timeout) = settings.timeouts.call {
-            self.call_deadline = self.call_deadline.min(self.now + timeout);
-        }
-        settings
+        self.settings()
     }
 
-    /// The deadline of the guard around holds here too, whatever clock that guard goes by.
-    #[cold]
-    fn inherit(&mut self, inherited: Tick, around: Context) {
-        let inherited = around.clock().translate(inherited, &self.guard.clock);
-        self.call_deadline = self.call_deadline.min(inherited);
+    #[inline(always)]
+    pub(super) fn begun(&mut self, begin: Beginning<'g>) {
+        let Beginning { settings, around, now, call_deadline } = begin;
+        self.settings = Some(settings);
+        (self.around, self.now, self.call_deadline) = (around, now, call_deadline);
     }
 
     /// The attempt is under way. Returns when to look again.
@@ -228,7 +198,7 @@ impl<'g> Run<'g> {
 
     #[inline(always)]
     fn settle_success(&mut self) {
-        self.span.end(AttemptOutcome::Success);
+        self.end_span(AttemptOutcome::Success);
         // If it was ready at once, the time at which it started is the time now.
         let known = !self.has_suspended && !self.ticket.is_timed() && self.now != Tick::NEVER;
         self.ticket.settle(Outcome::Success, known.then_some(self.now));
@@ -269,7 +239,7 @@ impl<'g> Run<'g> {
         match expired(self.call_deadline, self.attempt_deadline, at) {
             Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
             _ => {
-                self.span.end(AttemptOutcome::TimedOut);
+                self.end_span(AttemptOutcome::TimedOut);
                 self.ran = Ran::Unknown;
                 if self.is_watched() {
                     self.tell_failed(Fault::timeout(), Policy::CallTimeout);
@@ -290,7 +260,7 @@ impl<'g> Run<'g> {
     }
 
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
-        self.span.end(AttemptOutcome::of(fault, from));
+        self.end_span(AttemptOutcome::of(fault, from));
         self.ran = self.ran.max(fault.ran);
         self.report = Some(self.report_of(Kind::Failed, from, fault));
         if self.is_watched() {
@@ -350,14 +320,14 @@ impl<'g> Run<'g> {
             return self.end(Kind::TimedOut, Policy::CallTimeout, fault);
         }
         // An attempt that was refused has cost nothing yet, and still holds its token if it was a retry.
-        if let (Some(budget), true, None) = (self.budget(), self.attempts > 0, &self.token) {
-            self.token = budget.try_spend_at(self.now).map(Box::new);
-            if self.token.is_none() {
+        if let (Some(budget), true, false) = (self.budget(), self.attempts > 0, self.has_token()) {
+            let Some(token) = budget.try_spend_at(self.now) else {
                 if self.is_watched() {
                     self.tell(EventKind::BudgetDenied { fault });
                 }
                 return self.give_up(Kind::BudgetDenied, Policy::Budget, fault);
-            }
+            };
+            self.rare_mut().token = Some(token);
         }
         self.tell_rare(EventKind::Retry { number: self.attempts + 1, after: wait, fault });
         if wait.is_zero() { Next::Again } else { Next::Wait }
@@ -369,14 +339,9 @@ impl<'g> Run<'g> {
         if self.terms.single { None } else { self.settings().retry.as_ref() }
     }
 
-    /// Whether a guard further in can leave retrying to this one.
-    fn may_retry(&self) -> bool {
-        self.terms.safety != Safety::Once && self.retry().is_some()
-    }
-
     #[inline]
     fn budget(&self) -> Option<&'g RetryBudget> {
-        if self.terms.single { None } else { self.settings().budget.as_deref() }
+        budget(self.settings(), &self.terms)
     }
 
     /// Whether somebody wants to know what happens, and the call is not over.
@@ -385,16 +350,13 @@ impl<'g> Run<'g> {
         self.began != Tick::NEVER
     }
 
+    #[inline(always)]
     pub(super) fn settings(&self) -> &'g Settings {
         self.settings.expect("settings are read at the first poll")
     }
 
     #[inline]
     pub(super) fn read_clock(&self, settings: &Settings) -> Tick {
-        if settings.precise || self.is_watched() || self.terms.attempt_timeout.is_some() {
-            self.guard.clock.precise()
-        } else {
-            self.guard.clock.now()
-        }
+        read_clock(self.guard, settings, &self.terms, self.is_watched())
     }
 }

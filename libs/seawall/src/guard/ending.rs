@@ -55,7 +55,7 @@ impl Run<'_> {
     }
 
     pub(super) fn end(&mut self, kind: Kind, decided_by: Policy, fault: Fault) -> Next {
-        self.token = None;
+        self.return_token();
         let report = self.report_of(kind, decided_by, fault);
         if self.is_watched() && self.terms.role != Role::First {
             self.tell_given_up(&report);

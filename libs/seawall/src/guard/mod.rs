@@ -5,6 +5,7 @@
 mod admission;
 pub(crate) mod ambient;
 mod attempt;
+mod beginning;
 mod blocking;
 mod builder;
 #[cfg(feature = "tokio")]
@@ -25,10 +26,15 @@ mod loan;
 #[cfg(feature = "tokio")]
 mod making;
 #[cfg(feature = "tokio")]
+mod opening;
+#[cfg(feature = "tokio")]
 mod operation;
 #[cfg(feature = "tokio")]
 mod progress;
+mod rare;
 mod recipe;
+#[cfg(feature = "tokio")]
+mod stage;
 mod tell;
 #[cfg(feature = "tokio")]
 mod timer;

@@ -9,56 +9,79 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::admission::{Admitted, ask_limits};
+use super::beginning::{Beginning, attempt};
 use super::call_builder::Terms;
 use super::decide::{Next, Run};
 use super::ended::{Ended, Last};
+use super::opening::{Delay, Opening, first_attempt, held_up, refused_by_circuit, succeeded};
+use super::rare::enter_span;
+use super::stage::{Stage, StageProj, judged, poll_attempt, poll_due, poll_judged, proceed};
 use super::timer::Timer;
 use super::{Inner, Operation};
-use crate::breaker::OnPanic;
+use crate::breaker::{OnPanic, Slot};
 use crate::clock::Tick;
-use crate::error::Report;
+use crate::error::{Error, Report};
 use crate::failover::Side;
-use crate::fault::Judge;
+use crate::fault::{Fault, Judge};
 
 pin_project! {
     /// A call between polls. Dropping it at any point is safe: permits, probes and budget tokens go back by being dropped
     /// with it.
     pub(crate) struct Progress<'g, F, T, E> {
-        run: Run<'g>,
-        // What the last attempt that ended by itself left, if that was no good answer.
-        last: Last<T, E>,
+        #[pin]
+        state: State<'g, T, E>,
         #[pin]
         stage: Stage<F>,
-        #[pin]
-        timer: Timer,
     }
 }
 
 pin_project! {
-    #[project = StageProj]
-    enum Stage<F> {
-        // The next attempt is to be started.
-        Start,
-        Running { #[pin] future: F },
-        // For a turn or a place, or until `run.resume_at`.
-        Queued,
-        // By chaos, until `run.resume_at` or the deadline.
-        Held,
-        // Until `run.resume_at`.
-        BackingOff,
-        Over,
+    /// What is remembered of the call: nothing, until its first attempt has turned out to be no plain success.
+    #[project = StateProj]
+    enum State<'g, T, E> {
+        New { guard: &'g Inner, terms: Terms<'g> },
+        Begun {
+            run: Run<'g>,
+            // What the last attempt that ended by itself left, if that was no good answer.
+            last: Last<T, E>,
+            #[pin]
+            timer: Timer,
+        },
     }
+}
+
+impl<'g, T, E> State<'g, T, E> {
+    #[inline(always)]
+    fn begun(run: Run<'g>) -> Self {
+        State::Begun { run, last: None, timer: Timer::new() }
+    }
+
+    fn run(self: Pin<&mut Self>) -> Option<&mut Run<'g>> {
+        match self.project() {
+            StateProj::Begun { run, .. } => Some(run),
+            StateProj::New { .. } => None,
+        }
+    }
+}
+
+/// What is known already when a call goes on.
+enum Known<T, E> {
+    Nothing,
+    Decided(Next),
+    /// What the attempt under way has come to, and how that was judged.
+    Polled(Poll<Result<T, E>>, Option<Fault>),
 }
 
 impl<'g, F, T, E> Progress<'g, F, T, E> {
     #[inline]
     pub(crate) fn new(guard: &'g Inner, terms: Terms<'g>) -> Self {
-        Progress { run: Run::new(guard, terms), last: None, stage: Stage::Start, timer: Timer::new() }
+        Progress { state: State::New { guard, terms }, stage: Stage::Start }
     }
 
     /// Another attempt has answered in its place: what is under way is of no use any more, and no fault of the peer.
     pub(crate) fn supersede(self: Pin<&mut Self>) {
-        let run = self.project().run;
+        let Some(run) = self.project().state.run() else { return };
         run.began = Tick::NEVER;
         if let Some(ticket) = run.ticket.take() {
             ticket.supersede();
@@ -67,18 +90,23 @@ impl<'g, F, T, E> Progress<'g, F, T, E> {
 
     /// The side that it asks.
     pub(crate) fn side(&self) -> Side {
-        self.run.terms.side
+        match &self.state {
+            State::New { terms, .. } => terms.side,
+            State::Begun { run, .. } => run.terms.side,
+        }
     }
 
     /// No hedge has answered in its place: it ended as it did, over all of them as `report` says.
     pub(crate) fn not_answered_by_hedge(self: Pin<&mut Self>, report: Report) {
-        self.project().run.not_answered_by_hedge(&report);
+        if let Some(run) = self.project().state.run() {
+            run.not_answered_by_hedge(&report);
+        }
     }
 
     /// A hedge has answered in its place, after so many attempts of all hedges. One that asked the same side speaks for it; one
     /// that asked another side does not, and whoever is overtaken by others again and again may be hanging.
     pub(crate) fn answered_by_hedge(mut self: Pin<&mut Self>, attempts: u32, by: Side) {
-        let run = self.as_mut().project().run;
+        let Some(run) = self.as_mut().project().state.run() else { return };
         run.answered_by_hedge(attempts);
         if by != run.terms.side
             && let Some(ticket) = run.ticket.take()
@@ -89,14 +117,120 @@ impl<'g, F, T, E> Progress<'g, F, T, E> {
     }
 }
 
-impl<F, T, E> Progress<'_, F, T, E>
+impl<'g, F, T, E> Progress<'g, F, T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
     /// Goes on with the call.
     #[inline(always)]
     pub(crate) fn poll_with<O, J, K>(
+        mut self: Pin<&mut Self>,
+        operation: &mut O,
+        judge: &J,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended<T, E>>
+    where
+        O: Operation<Output = T, Error = E, Future = F>,
+        J: Judge<T, E, K>,
+    {
+        let mut this = self.as_mut().project();
+        let StateProj::New { guard, terms } = this.state.as_mut().project() else {
+            return self.go_on(Known::Nothing, operation, judge, cx);
+        };
+        let StageProj::Start = this.stage.as_mut().project() else {
+            unreachable!("a call was polled after it was over, or after its operation had panicked")
+        };
+        let guard = *guard;
+        if guard.watch.is_on() || guard.watch.has_spans() {
+            return self.delayed(Delay::Unusual, operation, judge, cx);
+        }
+        let begin = Beginning::read(guard, terms, false);
+        let settings = begin.settings;
+        if begin.is_too_late() || settings.chaos.is_some() {
+            return self.delayed(Delay::Unusual, operation, judge, cx);
+        }
+        let mut ticket = Slot::EMPTY;
+        if let Some(breaker) = &settings.breaker {
+            match breaker.admit_untimed() {
+                Ok(admitted) => ticket.put(admitted),
+                Err(refused) => {
+                    let delay = refused_by_circuit(guard, terms, &begin, refused);
+                    if let Delay::Refused(report) = delay {
+                        this.stage.set(Stage::Over);
+                        let error = Error::new(report, guard.name.clone(), None, J::view);
+                        return Poll::Ready(Ended::Failed(error));
+                    }
+                    return self.delayed(delay, operation, judge, cx);
+                }
+            }
+        }
+        let mut permit = None;
+        if settings.limited {
+            match ask_limits(settings) {
+                Ok(Admitted(admitted)) => permit = admitted,
+                Err(obstacle) => {
+                    let delay = held_up(guard, terms, &begin, ticket, obstacle);
+                    return self.delayed(delay, operation, judge, cx);
+                }
+            }
+        }
+        let (mut within, attempt_deadline, deadline) = first_attempt(guard, terms, &begin, &mut ticket);
+        let attempt = attempt(guard, terms, 1, begin.around, deadline, begin.now);
+        let armed = OnPanic(&mut ticket);
+        let polled = within.run(deadline, || {
+            this.stage.set(Stage::Running { future: operation.start(attempt) });
+            poll_attempt(this.stage.as_mut(), cx)
+        });
+        let fault = judged(judge, &polled);
+        armed.disarm();
+        match polled {
+            Poll::Ready(Ok(value)) if fault.is_none() => {
+                succeeded(guard, terms, &begin, &mut ticket, permit);
+                this.stage.set(Stage::Over);
+                Poll::Ready(Ended::Good(value))
+            }
+            polled => {
+                let opening = Opening { begin, within, attempt_deadline, deadline, ticket, permit };
+                let run = Run::opened(guard, *terms, opening);
+                this.state.set(State::begun(run));
+                self.go_on(Known::Polled(polled, fault), operation, judge, cx)
+            }
+        }
+    }
+
+    /// The first attempt does not start at once.
+    #[cold]
+    #[inline(never)]
+    fn delayed<O, J, K>(
+        mut self: Pin<&mut Self>,
+        delay: Delay<'g>,
+        operation: &mut O,
+        judge: &J,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended<T, E>>
+    where
+        O: Operation<Output = T, Error = E, Future = F>,
+        J: Judge<T, E, K>,
+    {
+        let mut this = self.as_mut().project();
+        let StateProj::New { guard, terms } = this.state.as_mut().project() else {
+            unreachable!("the call has not begun")
+        };
+        if let Delay::Refused(report) = delay {
+            this.stage.set(Stage::Over);
+            return Poll::Ready(Ended::Failed(Error::new(report, guard.name.clone(), None, J::view)));
+        }
+        let mut run = Run::new(guard, *terms);
+        let next = delay.go_on(&mut run);
+        this.state.set(State::begun(run));
+        self.go_on(Known::Decided(next), operation, judge, cx)
+    }
+
+    /// The long way: everything but a first attempt that is let through at once and answers at once.
+    #[inline(never)]
+    fn go_on<O, J, K>(
         self: Pin<&mut Self>,
+        mut known: Known<T, E>,
         operation: &mut O,
         judge: &J,
         cx: &mut Context<'_>,
@@ -106,61 +240,34 @@ where
         J: Judge<T, E, K>,
     {
         let mut this = self.project();
-        let run = this.run;
+        let StateProj::Begun { run, last, mut timer } = this.state.project() else {
+            unreachable!("the call has begun")
+        };
         loop {
-            let next = match this.stage.as_mut().project() {
-                StageProj::Running { .. } => None,
-                StageProj::Start => Some(run.start_attempt()),
-                StageProj::Queued => match run.poll_place(cx) {
-                    Poll::Ready(next) => Some(next),
-                    Poll::Pending => {
-                        ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
-                        Some(run.waited())
+            let (polled, fault) = match std::mem::replace(&mut known, Known::Nothing) {
+                Known::Polled(polled, fault) => (polled, fault),
+                Known::Decided(Next::Start) => {
+                    last.take_if(|last| last.is_ok());
+                    let attempt = run.attempt();
+                    poll_judged(run, judge, || {
+                        this.stage.set(Stage::Running { future: operation.start(attempt) });
+                        poll_attempt(this.stage.as_mut(), cx)
+                    })
+                }
+                Known::Decided(next) => {
+                    match proceed::<T, E, J, K, F>(next, run, this.stage.as_mut(), last) {
+                        Some(ended) => return Poll::Ready(ended),
+                        None => continue,
                     }
-                },
-                StageProj::Held => {
-                    let at = run.suspended().min(run.resume_at);
-                    ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
-                    Some(run.released(at))
                 }
-                StageProj::BackingOff => {
-                    ready!(this.timer.as_mut().poll_until(run.resume_at, &run.guard.clock, cx));
-                    run.resumed();
-                    Some(run.start_attempt())
-                }
-                StageProj::Over => unreachable!("a call was polled after it was over"),
-            };
-            let starting = match next {
-                None => None,
-                Some(Next::Start) => {
-                    this.last.take_if(|last| last.is_ok());
-                    Some(run.attempt())
-                }
-                Some(next) => match proceed::<T, E, J, K, F>(next, run, this.stage.as_mut(), this.last) {
-                    Some(ended) => return Poll::Ready(ended),
-                    None => continue,
+                Known::Nothing => match ready!(poll_due(run, this.stage.as_mut(), timer.as_mut(), cx)) {
+                    Some(next) => {
+                        known = Known::Decided(next);
+                        continue;
+                    }
+                    None => poll_judged(run, judge, || poll_attempt(this.stage.as_mut(), cx)),
                 },
             };
-
-            let armed = OnPanic(&mut run.ticket);
-            let in_span = run.span.enter();
-            let polled = run.within.run(run.deadline, || {
-                if let Some(attempt) = starting {
-                    let future = operation.start(attempt);
-                    this.stage.set(Stage::Running { future });
-                }
-                let StageProj::Running { future } = this.stage.as_mut().project() else {
-                    unreachable!("it is running, or was started above")
-                };
-                future.poll(cx)
-            });
-            drop(in_span);
-            let fault = match &polled {
-                Poll::Ready(result) => judge.judge(result),
-                Poll::Pending => None,
-            };
-            armed.disarm();
-
             let next = match polled {
                 Poll::Ready(Ok(value)) if fault.is_none() => {
                     run.succeeded();
@@ -169,39 +276,19 @@ where
                 }
                 Poll::Ready(result) => {
                     this.stage.set(Stage::Over);
-                    run.judged::<T, E, J, K>(result, fault, this.last)
+                    run.judged::<T, E, J, K>(result, fault, last)
                 }
                 Poll::Pending => {
                     let at = run.suspended();
-                    ready!(this.timer.as_mut().poll_until(at, &run.guard.clock, cx));
+                    ready!(timer.as_mut().poll_until(at, &run.guard.clock, cx));
                     // The attempt is dropped before anybody is told that it ran out of time.
-                    let in_span = run.span.enter();
+                    let in_span = enter_span(&run.rare);
                     this.stage.set(Stage::Over);
                     drop(in_span);
                     run.expired(at)
                 }
             };
-            if let Some(ended) = proceed::<T, E, J, K, F>(next, run, this.stage.as_mut(), this.last) {
-                return Poll::Ready(ended);
-            }
+            known = Known::Decided(next);
         }
     }
-}
-
-/// Does what was decided; an end ends the call.
-#[cold]
-fn proceed<T, E, J: Judge<T, E, K>, K, F>(
-    next: Next,
-    run: &Run<'_>,
-    mut stage: Pin<&mut Stage<F>>,
-    last: &mut Last<T, E>,
-) -> Option<Ended<T, E>> {
-    stage.set(match next {
-        Next::Start | Next::Again => Stage::Start,
-        Next::Queue => Stage::Queued,
-        Next::Hold => Stage::Held,
-        Next::Wait => Stage::BackingOff,
-        Next::GiveUp => Stage::Over,
-    });
-    (next == Next::GiveUp).then(|| run.given_up::<T, E, J, K>(last.take()))
 }

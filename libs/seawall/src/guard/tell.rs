@@ -25,13 +25,23 @@ impl<'g> Teller<'g> {
             self.guard.watch.tell(self.labels, what);
         }
     }
+
+    /// A call that nobody watches was rejected. That is written down whether anybody listens or not, so that a person can ask
+    /// afterwards, and told to hooks.
+    pub(super) fn remember_rejection(&self, now: Tick, fault: Fault, by: Policy) {
+        let now = if now == Tick::NEVER { self.guard.clock.now() } else { now };
+        self.guard.rejections.remember(now, by, fault.retry_after());
+        if self.guard.watch.has_rare_hooks() {
+            let what = EventKind::Rejected { by, retry_after: fault.retry_after() };
+            self.guard.watch.tell_hooks(self.labels, what);
+        }
+    }
 }
 
 impl Run<'_> {
     /// Begins a call of which somebody wants to know.
     #[cold]
     pub(super) fn begin_watched(&mut self) {
-        self.now = self.guard.clock.precise();
         self.began = self.now;
         if self.terms.role != Role::Beside {
             self.tell(EventKind::Started);
@@ -106,9 +116,11 @@ impl Run<'_> {
 
     /// Written down whether anybody listens or not, so that a person can ask afterwards.
     pub(super) fn remember_rejection(&self, fault: Fault, by: Policy) {
-        let now = if self.now == Tick::NEVER { self.guard.clock.now() } else { self.now };
-        self.guard.rejections.remember(now, by, fault.retry_after());
-        self.tell_rare(EventKind::Rejected { by, retry_after: fault.retry_after() });
+        if !self.is_watched() {
+            return self.terms.teller(self.guard).remember_rejection(self.now, fault, by);
+        }
+        self.guard.rejections.remember(self.now, by, fault.retry_after());
+        self.tell(EventKind::Rejected { by, retry_after: fault.retry_after() });
     }
 
     /// After this nothing more is told of the call.

@@ -28,7 +28,7 @@ pub(crate) use metrics::record_gauges;
 pub use metrics::{Measure, NAMES, describe};
 #[cfg(feature = "tracing")]
 pub use sampler::{Millis, Sampler};
-pub(crate) use span::{AttemptOutcome, AttemptSpan};
+pub(crate) use span::{AttemptOutcome, AttemptSpan, InSpan};
 #[cfg(all(feature = "tracing", feature = "task"))]
 pub(crate) use trace::trace_id;
 #[cfg(feature = "tracing")]

@@ -22,13 +22,13 @@ impl AttemptOutcome {
     }
 }
 
-/// The span of the attempt under way, if its guard has spans. Behind a pointer, because most have none.
+/// The span of the attempt under way, if its guard has spans.
 ///
 /// Dropping it without an outcome means that nobody waited for one.
 #[derive(Debug, Default)]
 pub(crate) struct AttemptSpan {
     #[cfg(feature = "tracing")]
-    span: Option<Box<Span>>,
+    span: Option<Span>,
 }
 
 /// The span is the current one while this lives: within one poll, never across an await.
@@ -47,8 +47,6 @@ impl Drop for InSpan<'_> {
 
 #[cfg(feature = "tracing")]
 impl AttemptSpan {
-    pub(crate) const NONE: Self = AttemptSpan { span: None };
-
     /// Begins a span below the current one, which is the caller's.
     #[cold]
     #[inline(never)]
@@ -64,12 +62,12 @@ impl AttemptSpan {
             outcome = field::Empty,
             cause = field::Empty,
         );
-        AttemptSpan { span: (!span.is_disabled()).then(|| Box::new(span)) }
+        AttemptSpan { span: (!span.is_disabled()).then_some(span) }
     }
 
     #[inline]
     pub(crate) fn enter(&self) -> InSpan<'_> {
-        InSpan { _entered: self.span.as_deref().map(Span::enter) }
+        InSpan { _entered: self.span.as_ref().map(Span::enter) }
     }
 
     /// Records how the attempt ended, and ends the span.
@@ -105,8 +103,6 @@ impl Drop for AttemptSpan {
 
 #[cfg(not(feature = "tracing"))]
 impl AttemptSpan {
-    pub(crate) const NONE: Self = AttemptSpan {};
-
     pub(crate) fn start(_: &str, _: Labels<'_>, _: u32) -> Self {
         AttemptSpan {}
     }
