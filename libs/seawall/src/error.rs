@@ -265,7 +265,7 @@ impl fmt::Display for Report {
     }
 }
 
-struct Attempts(u32);
+pub(crate) struct Attempts(pub(crate) u32);
 
 impl fmt::Display for Attempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

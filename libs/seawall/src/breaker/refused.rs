@@ -54,7 +54,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the circuit is {}", self.state())?;
         match self.retry_after() {
-            Some(wait) => write!(f, ", try again in {wait:?}"),
+            Some(wait) => write!(f, ", try again in {}", crate::clock::Rounded(wait)),
             None => f.write_str(", until it is reset"),
         }
     }

@@ -64,10 +64,12 @@ impl Ledger {
     pub(super) fn try_spend(&self, share: &Share, now: Tick) -> Option<Payment> {
         let at = now.as_units();
         let calls = self.calls.sum(share.slicing, at, 0);
-        if self.retries.try_take(share.retry_slicing, at, |retries| share.allows(calls, retries)) {
-            // What repays the debt stays in the window without a retry, so that floor and share do not add up.
-            let repaid = Share::repays_at(calls) && self.try_repay(share, at);
-            return (!repaid).then_some(Payment::by_share(at));
+        while self.retries.try_take(share.retry_slicing, at, |retries| share.allows(calls, retries)) {
+            // What repays the debt stays in the window without a retry, so that floor and share do not add up. All that the
+            // share can pay is repaid at once: a process that is healthy has paid before it ever needs a retry.
+            if !(Share::repays_at(calls) && self.try_repay(share, at)) {
+                return Some(Payment::by_share(at));
+            }
         }
         let floor = share.floor_at(calls)?;
         let due = self.try_floor(floor, now.as_nanos())?;

@@ -26,7 +26,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::error::{Kind, Policy};
+use crate::clock::Rounded;
+use crate::error::{Attempts, Kind, Policy};
 use crate::fault::Fault;
 
 /// Something that happened in a guard.
@@ -270,34 +271,38 @@ impl fmt::Display for EventKind {
         match *self {
             EventKind::Attempt { number } => write!(f, "attempt {number}"),
             EventKind::Failed { number, fault, took } => {
-                write!(f, "attempt {number} failed after {took:?}: {fault}")
+                write!(f, "attempt {number} failed after {}: {fault}", Rounded(took))
             }
             EventKind::Retry { number, after, fault } => {
-                write!(f, "attempt {number} follows in {after:?}: {fault}")
+                write!(f, "attempt {number} follows in {}: {fault}", Rounded(after))
             }
             EventKind::Rejected { by, retry_after: Some(wait) } => {
-                write!(f, "rejected by the {by}, come back in {wait:?}")
+                write!(f, "rejected by the {by}, come back in {}", Rounded(wait))
             }
             EventKind::Rejected { by, retry_after: None } => write!(f, "rejected by the {by}"),
             EventKind::BudgetDenied { fault } => write!(f, "not retried, the budget is spent: {fault}"),
             EventKind::TimedOut { by } => write!(f, "out of time by the {by}"),
             EventKind::Succeeded { attempts, took } => {
-                write!(f, "succeeded after {took:?} and {attempts} attempts")
+                write!(f, "succeeded after {} and {}", Rounded(took), Attempts(attempts))
             }
             EventKind::GivenUp { by, attempts, fault, took, .. } => {
-                write!(f, "given up by the {by} after {took:?} and {attempts} attempts: {fault}")
+                write!(f, "given up by the {by} after {} and {}: {fault}", Rounded(took), Attempts(attempts))
             }
             EventKind::Abandoned { took, panicked: false } => {
-                write!(f, "abandoned by its caller after {took:?}")
+                write!(f, "abandoned by its caller after {}", Rounded(took))
             }
-            EventKind::Abandoned { took, panicked: true } => write!(f, "ended by a panic after {took:?}"),
+            EventKind::Abandoned { took, panicked: true } => {
+                write!(f, "ended by a panic after {}", Rounded(took))
+            }
             EventKind::Fallback { fault, kind, .. } => write!(f, "a fallback answered ({kind}): {fault}"),
-            EventKind::Opened { cooldown: Some(cooldown) } => write!(f, "circuit opened for {cooldown:?}"),
+            EventKind::Opened { cooldown: Some(cooldown) } => {
+                write!(f, "circuit opened for {}", Rounded(cooldown))
+            }
             EventKind::Opened { cooldown: None } => f.write_str("circuit forced open"),
             EventKind::HalfOpened => f.write_str("circuit half-open"),
             EventKind::Closed => f.write_str("circuit closed"),
             EventKind::Bypassed => f.write_str("circuit bypassed"),
-            EventKind::Slow { took } => write!(f, "slow: {took:?}"),
+            EventKind::Slow { took } => write!(f, "slow: {}", Rounded(took)),
             EventKind::Started
             | EventKind::Panicked
             | EventKind::Hedged

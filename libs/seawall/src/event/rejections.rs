@@ -25,7 +25,7 @@ pub struct Rejection {
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} ago: refused by the {}", self.ago, self.by)?;
-        self.retry_after.map_or(Ok(()), |wait| write!(f, ", come back in {wait:?}"))
+        self.retry_after.map_or(Ok(()), |wait| write!(f, ", come back in {}", crate::clock::Rounded(wait)))
     }
 }
 

@@ -218,7 +218,7 @@ impl fmt::Display for Limited {
         if calls > burst {
             return write!(f, "{calls} calls at once are above the burst of {burst}; ask for fewer");
         }
-        write!(f, "above the rate limit, try again in {:?}", self.retry_after)
+        write!(f, "above the rate limit, try again in {}", crate::clock::Rounded(self.retry_after))
     }
 }
 

@@ -253,12 +253,12 @@ async fn tsk_6_the_report_reads_well() {
     assert_eq!(
         shutdown.run().await.to_string(),
         "shutdown: 1 of 3 parts finished in 13s\n  \
-           accepting  http             finished after 0ns\n  \
+           accepting  http             finished after 0s\n  \
            in flight  requests         out of time, 2 under way, after 10s\n  \
            databases  orders database  out of time after 3s"
     );
     let report = at_once().run_until(std::future::ready(())).await;
-    assert_eq!(report.to_string(), "shutdown: 0 of 0 parts finished in 0ns, cut short by a second signal");
+    assert_eq!(report.to_string(), "shutdown: 0 of 0 parts finished in 0s, cut short by a second signal");
     assert!(matches!(report.parts(), []));
 }
 

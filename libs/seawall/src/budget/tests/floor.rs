@@ -186,8 +186,8 @@ fn eng_4_a_process_that_calls_seldom_keeps_its_floor_for_ever() {
     }
 }
 
-/// ENG-4: a process that goes from seldom to busy within the minute repays what the floor paid for: as many retries are denied,
-/// each takes its place in the window, and then the share grants retries again.
+/// ENG-4: a process that goes from seldom to busy within the minute repays what the floor paid for, as far as the share can, at
+/// its next retry: each one that is repaid takes its place in the window. Where the share is enough nothing is denied.
 #[test]
 fn eng_4_a_process_that_becomes_busy_within_the_minute_repays() {
     let (hands, budget) = bench(Budget::default());
@@ -197,12 +197,24 @@ fn eng_4_a_process_that_becomes_busy_within_the_minute_repays() {
     let ((seen, spent), denied) = (budget.in_window(), budget.denied());
     assert!(seen > 350 && spent == 0, "{seen} calls and {spent} retries");
     let share = seen as usize / 10;
-    assert_eq!((granted(&budget, 30), budget.denied() - denied), (0, 30), "thirty are repaid");
-    assert_eq!(budget.in_window().1, 30, "and count as retries");
-    assert_eq!(granted(&budget, 1_000), share - 30);
+    assert_eq!((granted(&budget, 1), budget.denied() - denied), (1, 0));
+    assert_eq!(budget.in_window().1, 30 + 1, "thirty are repaid, and count as retries");
+    assert_eq!(granted(&budget, 1_000), share - 30 - 1);
     calls(&hands, &budget, 50, 20, 0);
     let share = budget.in_window().0 as usize / 10;
     assert_eq!(granted(&budget, 1_000), share, "the debt is repaid once");
+}
+
+/// ENG-4: what the share can't repay at once it repays with the next calls, and until then it grants nothing.
+#[test]
+fn eng_4_a_debt_that_the_share_can_not_repay_at_once() {
+    let (_, budget) = bench(Budget::default());
+    assert_eq!(granted(&budget, 99), 30);
+    (0..500).for_each(|_| budget.first_attempt());
+    // The thirty of the floor are in the window: the share of 500 has room for twenty more.
+    assert_eq!((granted(&budget, 5), budget.in_window().1), (0, 50));
+    (0..110).for_each(|_| budget.first_attempt());
+    assert_eq!((granted(&budget, 5), budget.in_window().1), (1, 61), "the last ten, and one is left");
 }
 
 /// ENG-4: a process that called seldom a while ago, and whose retries the floor paid for, is denied nothing when it becomes
@@ -238,7 +250,7 @@ fn eng_4_the_text_says_when_the_floor_applies() {
 
 proptest! {
     /// ENG-4, PRM-6: whatever the calls, the pauses and the tokens given back: a retry is granted exactly if the share allows
-    /// one more and has nothing to repay, or the floor does where it applies.
+    /// one more than it has to repay, or the floor does where it applies.
     #[test]
     fn prm_6_a_retry_is_granted_exactly_within_share_and_floor(
         share in 0u8..=100,
@@ -265,11 +277,13 @@ proptest! {
                 let token = budget.try_spend();
                 let is_granted = token.is_some();
                 let (debt_before, mut by_floor) = (debt, 0.0);
-                if (spent + 1) * 100 <= seen * u64::from(share) {
-                    let repays = seen >= 100 && debt > 0;
-                    debt -= u32::from(repays);
-                    prop_assert_eq!(is_granted, !repays);
-                    prop_assert_eq!(budget.in_window().1, spent + 1, "its place is taken in any case");
+                let room = (seen * u64::from(share) / 100).saturating_sub(spent);
+                if room > 0 {
+                    let repaid = if seen >= 100 { room.min(u64::from(debt)) } else { 0 };
+                    debt -= u32::try_from(repaid).unwrap();
+                    prop_assert_eq!(is_granted, room > repaid);
+                    let taken = repaid + u64::from(is_granted);
+                    prop_assert_eq!(budget.in_window().1, spent + taken, "what is repaid takes its place");
                 } else if floor == 0 || seen >= 100 {
                     prop_assert!(!is_granted);
                 } else if is_granted {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::phase::Phase;
+use crate::clock::Rounded;
 use crate::task::Panic;
 
 /// The exit code if every part has finished.
@@ -104,12 +105,17 @@ impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let finished = self.parts.len() - self.unfinished().count();
         let how = if self.forced { ", cut short by a second signal" } else { "" };
-        write!(f, "shutdown: {finished} of {} parts finished in {:?}{how}", self.parts.len(), self.took)?;
+        write!(
+            f,
+            "shutdown: {finished} of {} parts finished in {}{how}",
+            self.parts.len(),
+            Rounded(self.took)
+        )?;
         let width = self.parts.iter().map(|part| part.name.chars().count()).max().unwrap_or(0);
         for PartReport { phase, name, outcome, took } in &self.parts {
             write!(f, "\n  {phase:9}  {name:width$}  {outcome}")?;
             if !matches!(outcome, PartOutcome::NotStarted) {
-                write!(f, " after {took:?}")?;
+                write!(f, " after {}", Rounded(*took))?;
             }
         }
         Ok(())
