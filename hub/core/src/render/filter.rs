@@ -1,7 +1,7 @@
 //! Which events a rule takes.
 
-use super::View;
-use super::engine::{Code, EVENT, Gap, Mistake};
+use super::expression::{Code, EVENT, Gap};
+use super::{Meter, Mistake, View};
 
 /// A condition on events, like `data.total > 100`.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub enum Verdict {
     Missing(String),
     /// The rule does not take it, because the condition makes no sense for it.
     Wrong(String),
+    /// Whether the rule takes it is not known, because the condition costs too much.
+    TooCostly(String),
 }
 
 impl Filter {
@@ -29,12 +31,14 @@ impl Filter {
 
     /// Whether the rule takes this event.
     #[must_use]
-    pub fn judge(&self, view: &View) -> Verdict {
-        match self.0.eval(view) {
-            Ok(value) if value.is_true() => Verdict::Match,
-            Ok(_) => Verdict::NoMatch,
+    pub fn judge(&self, view: &View<'_>, meter: &Meter) -> Verdict {
+        match self.0.eval(view, meter, |value| Ok(value.is_true())) {
+            Ok(true) => Verdict::Match,
+            Ok(false) => Verdict::NoMatch,
             Err(Gap::Missing(what)) => Verdict::Missing(what),
             Err(Gap::Wrong(reason)) => Verdict::Wrong(reason),
+            Err(Gap::TooCostly(reason)) => Verdict::TooCostly(reason),
+            Err(Gap::TooLarge) => Verdict::TooCostly(format!("`{}` makes too much", self.0.text())),
         }
     }
 }

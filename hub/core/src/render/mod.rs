@@ -6,32 +6,35 @@
 //! includes would yield text that somebody has to take apart again, and are what a hostile template is made of; there are
 //! none. Choices are expressions too: `"{{ 'express' if data.total > 100 else 'standard' }}"`.
 //!
-//! Everything has a bound: the length and depth of a template, the steps of an expression, the size of what it makes.
+//! Everything has a bound: the length and depth of a template, the steps and the memory of a rendering, the size of what it
+//! makes. A rendering is one rule applied to one event, and pays for all it does from one [`Meter`].
 
 mod climb;
-mod convert;
-mod engine;
+mod expression;
 mod filter;
+mod mistake;
 mod request;
 mod template;
 mod text;
 mod webhook;
 
 pub use climb::climbs;
-pub use engine::Mistake;
+pub use expression::{EXPRESSION_BYTES_MAX, MEMORY_BYTES_MAX, Meter, Tree, WORK_MAX};
 pub use filter::{Filter, Verdict};
+pub use mistake::Mistake;
 pub use request::{BODY_IS_EVENT, Body, HeaderTemplate, Program, Request, RuleText};
 pub use template::Template;
 pub use webhook::{Naming, Webhook};
 
-use minijinja::Value;
+use std::borrow::Cow;
 
-/// An event as expressions see it: converted once, shared by all rules.
+/// An event as expressions see it: taken apart once, shared by all rules. One value for each name that an expression may
+/// begin with, in the order of these names.
 #[derive(Clone, Debug)]
-pub struct View(Value);
+pub struct View<'a>(Vec<Option<Tree<'a>>>);
 
 /// What an event says of itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Said<'a> {
     /// What the sender calls it.
     pub id: &'a str,
@@ -46,34 +49,62 @@ pub struct Said<'a> {
     /// Anything else that the sender said about it.
     pub extensions: &'a [(String, serde_json::Value)],
     /// What it is about.
-    pub data: &'a serde_json::Value,
+    pub data: Tree<'a>,
 }
 
-impl View {
+impl<'a> View<'a> {
     /// `id`, `type`, `source`, `time`, `subject`, `extensions` and `data`, under these names. A subject that is not there is
     /// missing, and not null.
     #[must_use]
-    pub fn new(said: &Said<'_>) -> Self {
-        let Said { id, kind, source, time, subject, extensions, data } = *said;
-        let data = convert::value_of(data);
-        let extensions = Value::from_pairs(
-            extensions.iter().map(|(name, value)| (name.clone(), convert::value_of(value))),
-        );
-        let subject = subject.map_or(Value::UNDEFINED, Value::from);
-        View(minijinja::context! { id, type => kind, source, time, subject, extensions, data })
+    pub fn new(said: Said<'a>) -> Self {
+        let Said { id, kind, source, time, subject, extensions, data } = said;
+        let field = |(name, value): &'a (String, serde_json::Value)| (Cow::Borrowed(&**name), value.into());
+        let extensions = Tree::map(extensions.iter().map(field).collect());
+        View::of_parts([id, kind, source, time], subject.map(|subject| text(subject)), extensions, data)
     }
+
+    /// An event that is kept, from what is kept of it. What it was named when it came is given.
+    #[must_use]
+    pub fn of_payload(id: &'a str, kind: &'a str, source: &'a str, payload: &'a [u8]) -> Self {
+        let mut whole = std::str::from_utf8(payload).map_or(Tree::Null, Tree::parse);
+        let time = whole.take("time");
+        let subject = whole.take("subject").filter(|subject| matches!(subject, Tree::Text(_)));
+        let extensions = whole.take("extensions").filter(|extensions| matches!(extensions, Tree::Map(_)));
+        let data = whole.take("data").unwrap_or(Tree::Null);
+        let extensions = extensions.unwrap_or(Tree::Map(Box::default()));
+        let mut view = View::of_parts([id, kind, source, ""], subject, extensions, data);
+        if let Some(time @ Tree::Text(_)) = time {
+            view.0[3] = Some(time);
+        }
+        view
+    }
+
+    fn of_parts(
+        texts: [&'a str; 4],
+        subject: Option<Tree<'a>>,
+        extensions: Tree<'a>,
+        data: Tree<'a>,
+    ) -> Self {
+        let mut roots: Vec<Option<Tree<'a>>> = texts.into_iter().map(|one| Some(text(one))).collect();
+        roots.extend([Some(data), subject, Some(extensions)]);
+        View(roots)
+    }
+}
+
+fn text(text: &str) -> Tree<'_> {
+    Tree::Text(Cow::Borrowed(text))
 }
 
 /// No template is longer.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
-/// No expression is longer.
-pub const EXPRESSION_BYTES_MAX: usize = 4 * 1024;
 /// Nothing that is rendered is larger.
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// No template is nested deeper.
 pub const DEPTH_MAX: usize = 32;
-/// No expression takes more steps.
-pub const STEPS_MAX: u64 = 20_000;
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod parity;
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::climb::climbs;
-use super::engine::Mistake;
+use super::expression::{Builder, Fault};
 use super::filter::Filter;
 use super::template::Template;
-use super::text::Text;
-use super::{OUTPUT_BYTES_MAX, TEMPLATE_BYTES_MAX, View};
+use super::text::{Text, as_it_is};
+use super::{Meter, Mistake, OUTPUT_BYTES_MAX, TEMPLATE_BYTES_MAX, View};
 
 /// A rule as somebody has written it.
 #[derive(Clone, Debug)]
@@ -225,33 +225,34 @@ impl Program {
     }
 
     /// What the delivery of this event belongs together with, if the rule keeps an order.
-    pub fn order(&self, view: &View) -> Result<Option<String>, Mistake> {
+    pub fn order(&self, view: &View<'_>, meter: &Meter) -> Result<Option<String>, Mistake> {
         let Some(order) = &self.order else { return Ok(None) };
-        let key = order.render(view, "ordering.key", |value, out| out.push_str(value))?;
-        if key.len() > ORDER_BYTES_MAX {
-            return Err(Mistake::new("ordering.key", format!("a key may have {ORDER_BYTES_MAX} bytes")));
-        }
-        Ok(Some(key))
+        order.render(view, "ordering.key", (meter, ORDER_BYTES_MAX), as_it_is).map(Some)
     }
 
     /// The request for this event. `event` is the event as it came, for rules without a body of their own.
-    pub fn render(&self, view: &View, event: &Bytes) -> Result<Request, Mistake> {
-        let path = self.path.render(view, "path", percent_encode)?;
+    pub fn render(&self, view: &View<'_>, event: &Bytes, meter: &Meter) -> Result<Request, Mistake> {
+        let path = self.path.render(view, "path", (meter, PATH_BYTES_MAX), percent_encode)?;
         check_path(&path)?;
         let mut headers = Vec::with_capacity(self.headers.len() + 1);
         for HeaderTemplate { name, value } in &self.headers {
-            let place = format!("headers.{name}");
-            let value = value.render(view, &place, |value, out| out.push_str(value))?;
-            check_value(&value, &place)?;
-            headers.push((name.to_string(), value));
+            let value = value.render(view, "", (meter, OUTPUT_BYTES_MAX), as_it_is);
+            let value = value.and_then(|value| check_value(&value, "").map(|()| value));
+            headers.push((
+                name.to_string(),
+                value.map_err(|mistake| mistake.within(&format!("headers.{name}")))?,
+            ));
         }
         let body = match (&self.body, &*self.method) {
-            (Some(template), _) => Body::Own(written(template.render(view, "body")?, &headers).into()),
+            (Some(template), _) if is_json(&headers) => {
+                Body::Own(template.render(view, "body", meter)?.into())
+            }
+            (Some(template), _) => Body::Own(template.render_plain(view, "body", meter)?.into()),
             (None, "GET" | "HEAD" | "DELETE") => Body::Empty,
             (None, _) => Body::Event(event.clone()),
         };
         if body.bytes().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
-            return Err(super::text::too_large("body"));
+            return Err(super::mistake::too_large("body", OUTPUT_BYTES_MAX));
         }
         if body != Body::Empty && !headers.iter().any(|(name, _)| name == "content-type") {
             headers.push(("content-type".into(), "application/json".into()));
@@ -260,13 +261,10 @@ impl Program {
     }
 }
 
-/// JSON; but a text whose rule says that it is no JSON is sent as it is, without quotes.
-fn written(body: Json, headers: &[(String, String)]) -> Vec<u8> {
-    let kind = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
-    match body {
-        Json::String(text) if kind.is_some_and(|kind| !kind.contains("json")) => text.into_bytes(),
-        body => body.to_string().into_bytes(),
-    }
+/// Whether the body is JSON. A text whose rule says that it is no JSON is sent as it is, without quotes.
+fn is_json(headers: &[(String, String)]) -> bool {
+    let kind = headers.iter().find(|(name, _)| name == "content-type");
+    kind.is_none_or(|(_, kind)| kind.contains("json"))
 }
 
 fn keep<T>(made: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> Option<T> {
@@ -294,14 +292,22 @@ fn check_name(name: &str, place: &str) -> Result<String, Mistake> {
 }
 
 /// What an expression yields can't leave its place in a path: no slash, no question mark, no dots that climb.
-fn percent_encode(value: &str, out: &mut String) {
+fn percent_encode(value: &str, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    if value.len() > PATH_BYTES_MAX {
+        return Err(Fault::TooLarge);
+    }
+    meter.read(3 * value.len())?;
+    let mut encoded = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) || (byte == b'.' && value.len() > 2) {
-            out.push(char::from(byte));
+            encoded.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            encoded.extend(['%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
         }
     }
+    out.push(&encoded, meter)
 }
 
 fn check_path(path: &str) -> Result<(), Mistake> {

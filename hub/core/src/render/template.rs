@@ -1,10 +1,11 @@
 //! JSON with expressions in it.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
-use super::engine::Mistake;
-use super::text::{Text, explain, json, too_large};
-use super::{DEPTH_MAX, OUTPUT_BYTES_MAX, View};
+use super::expression::{Builder, Code, Fault, Val, write_json, write_json_text};
+use super::mistake::too_large;
+use super::text::{Text, as_it_is};
+use super::{DEPTH_MAX, Meter, Mistake, OUTPUT_BYTES_MAX, View};
 
 /// A JSON value whose strings may hold expressions.
 #[derive(Debug)]
@@ -12,8 +13,10 @@ pub struct Template(Node);
 
 #[derive(Debug)]
 enum Node {
-    /// Without an expression in it.
-    Fixed(Json),
+    /// Without an expression in it, as it is written.
+    Fixed(Box<str>),
+    /// A text without an expression in it.
+    Literal(Box<str>),
     Text(Text),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
@@ -27,18 +30,49 @@ impl Template {
         if mistakes.is_empty() { Ok(Template(node)) } else { Err(mistakes) }
     }
 
-    /// The value for this event.
-    pub fn render(&self, view: &View, place: &str) -> Result<Json, Mistake> {
-        let mut left = OUTPUT_BYTES_MAX;
-        self.0.render(view, place, &mut left)
+    /// The value for this event, as JSON.
+    pub fn render(&self, view: &View<'_>, place: &str, meter: &Meter) -> Result<String, Mistake> {
+        let mut out = Builder::kept(OUTPUT_BYTES_MAX);
+        self.0.render(view, &mut out, meter).map_err(|mistake| mistake.within(place))?;
+        Ok(out.into_string())
     }
+
+    /// The value for this event; a text as it is, and anything else as JSON.
+    pub fn render_plain(&self, view: &View<'_>, place: &str, meter: &Meter) -> Result<String, Mistake> {
+        match &self.0 {
+            Node::Literal(text) => Ok(text.to_string()),
+            Node::Text(text) => match text.whole() {
+                None => text.render(view, place, (meter, OUTPUT_BYTES_MAX), as_it_is),
+                Some(code) => {
+                    let mut out = Builder::kept(OUTPUT_BYTES_MAX);
+                    let write = |value: &Val<'_>, out: &mut Builder| match value {
+                        Val::Text(text) => out.push(text.as_str(), meter),
+                        value => write_json(value, out, meter),
+                    };
+                    evaluate(code, view, &mut out, meter, write).map_err(|mistake| mistake.within(place))?;
+                    Ok(out.into_string())
+                }
+            },
+            _ => self.render(view, place, meter),
+        }
+    }
+}
+
+fn evaluate(
+    code: &Code,
+    view: &View<'_>,
+    out: &mut Builder,
+    meter: &Meter,
+    write: impl FnOnce(&Val<'_>, &mut Builder) -> Result<(), Fault>,
+) -> Result<(), Mistake> {
+    code.eval(view, meter, |value| write(value, out)).map_err(|gap| Mistake::of(gap, "", OUTPUT_BYTES_MAX))
 }
 
 impl Node {
     fn new(template: &Json, place: &str, depth: usize, mistakes: &mut Vec<Mistake>) -> Self {
         if depth > DEPTH_MAX {
             mistakes.push(Mistake::new(place, format!("it is nested deeper than {DEPTH_MAX}")));
-            return Node::Fixed(Json::Null);
+            return Node::Fixed("null".into());
         }
         match template {
             Json::String(text) if ["{{", "}}", "{%", "{#"].iter().any(|mark| text.contains(mark)) => {
@@ -46,10 +80,11 @@ impl Node {
                     Ok(text) => Node::Text(text),
                     Err(mistake) => {
                         mistakes.push(mistake);
-                        Node::Fixed(Json::Null)
+                        Node::Fixed("null".into())
                     }
                 }
             }
+            Json::String(text) => Node::Literal(text.as_str().into()),
             Json::Array(items) => {
                 let item = |(at, item)| Node::new(item, &format!("{place}[{at}]"), depth + 1, mistakes);
                 Node::List(items.iter().enumerate().map(item).collect())
@@ -65,57 +100,43 @@ impl Node {
                 }
                 Node::Map(nodes)
             }
-            fixed => Node::Fixed(fixed.clone()),
+            fixed => Node::Fixed(fixed.to_string().into()),
         }
     }
 
-    fn render(&self, view: &View, place: &str, left: &mut usize) -> Result<Json, Mistake> {
+    /// Writes the value for this event. The place of a mistake is below this one.
+    fn render(&self, view: &View<'_>, out: &mut Builder, meter: &Meter) -> Result<(), Mistake> {
+        let fits = |written: Result<(), Fault>| written.map_err(|_| too_large("", OUTPUT_BYTES_MAX));
         match self {
-            Node::Fixed(fixed) => {
-                spend(left, 8, place)?;
-                Ok(fixed.clone())
-            }
+            Node::Fixed(fixed) => fits(out.push(fixed, meter)),
+            Node::Literal(text) => fits(write_json_text(text, out, meter)),
             Node::Text(text) => match text.whole() {
-                Some(code) => {
-                    let value = json(&code.eval(view).map_err(|gap| explain(gap, place))?, place)?;
-                    spend(left, size_of(&value), place)?;
-                    Ok(value)
-                }
+                Some(code) => evaluate(code, view, out, meter, |value, out| write_json(value, out, meter)),
                 None => {
-                    let text = text.render(view, place, |value, out| out.push_str(value))?;
-                    spend(left, text.len(), place)?;
-                    Ok(Json::String(text))
+                    let text = text.render(view, "", (meter, OUTPUT_BYTES_MAX), as_it_is)?;
+                    let written = fits(write_json_text(&text, out, meter));
+                    meter.discard(text.capacity());
+                    written
                 }
             },
             Node::List(items) => {
-                let item = |(at, item): (usize, &Node)| item.render(view, &format!("{place}[{at}]"), left);
-                items.iter().enumerate().map(item).collect()
+                fits(out.push("[", meter))?;
+                for (at, item) in items.iter().enumerate() {
+                    fits(out.push(if at > 0 { "," } else { "" }, meter))?;
+                    item.render(view, out, meter).map_err(|mistake| mistake.within(&format!("[{at}]")))?;
+                }
+                fits(out.push("]", meter))
             }
             Node::Map(fields) => {
-                let mut map = Map::with_capacity(fields.len());
-                for (name, node) in fields {
-                    spend(left, name.len(), place)?;
-                    map.insert(name.clone(), node.render(view, &format!("{place}.{name}"), left)?);
+                fits(out.push("{", meter))?;
+                for (at, (name, node)) in fields.iter().enumerate() {
+                    fits(out.push(if at > 0 { "," } else { "" }, meter))?;
+                    fits(write_json_text(name, out, meter))?;
+                    fits(out.push(":", meter))?;
+                    node.render(view, out, meter).map_err(|mistake| mistake.within(&format!(".{name}")))?;
                 }
-                Ok(Json::Object(map))
+                fits(out.push("}", meter))
             }
         }
-    }
-}
-
-fn spend(left: &mut usize, bytes: usize, place: &str) -> Result<(), Mistake> {
-    *left = left.checked_sub(bytes).ok_or_else(|| too_large(place))?;
-    Ok(())
-}
-
-/// About how many bytes a value is as JSON.
-fn size_of(value: &Json) -> usize {
-    match value {
-        Json::String(text) => text.len() + 2,
-        Json::Array(items) => items.iter().map(size_of).sum::<usize>() + items.len() + 2,
-        Json::Object(fields) => {
-            fields.iter().map(|(name, value)| name.len() + size_of(value) + 4).sum::<usize>() + 2
-        }
-        _ => 8,
     }
 }

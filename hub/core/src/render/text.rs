@@ -1,10 +1,8 @@
 //! Strings with expressions in them.
 
-use minijinja::Value;
-use minijinja::value::ValueKind;
-
-use super::engine::{Code, EVENT, Gap, Mistake};
-use super::{OUTPUT_BYTES_MAX, View};
+use super::expression::{Builder, Code, EVENT, Fault, Val, show, write_json};
+use super::mistake::too_large;
+use super::{Meter, Mistake, View};
 
 /// A string, taken apart.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ impl Text {
     }
 
     /// Takes a string apart. `{{` begins an expression, `}}` ends it; two braces that are meant as such are `{{ '{{' }}`.
-    pub(super) fn over(text: &str, place: &str, roots: &[&str]) -> Result<Self, Mistake> {
+    pub(super) fn over(text: &str, place: &str, roots: &'static [&'static str]) -> Result<Self, Mistake> {
         if text.contains("{%") || text.contains("{#") {
             let reason = "there are no statements, only expressions; a choice is one too: `{{ 'a' if data.x else 'b' }}`";
             return Err(Mistake::new(place, reason));
@@ -70,25 +68,40 @@ impl Text {
         }
     }
 
-    /// The text for this event, with what expressions yield passed through `write`.
+    /// The text for this event, up to a length, with what expressions yield passed through `write`.
     pub(super) fn render(
         &self,
-        view: &View,
+        view: &View<'_>,
         place: &str,
-        write: impl Fn(&str, &mut String),
+        (meter, length_max): (&Meter, usize),
+        write: impl Fn(&str, &mut Builder, &Meter) -> Result<(), Fault>,
     ) -> Result<String, Mistake> {
-        let mut out = String::new();
+        let mut out = Builder::kept(length_max);
         for piece in &self.0 {
             match piece {
-                Piece::Literal(literal) => out.push_str(literal),
-                Piece::Code(code) => write(&plain(code, view, place)?, &mut out),
-            }
-            if out.len() > OUTPUT_BYTES_MAX {
-                return Err(too_large(place));
+                Piece::Literal(literal) => {
+                    out.push(literal, meter).map_err(|_| too_large(place, length_max))?;
+                }
+                Piece::Code(code) => {
+                    let written = code.eval(view, meter, |value| match value {
+                        Val::Text(text) => write(text.as_str(), &mut out, meter),
+                        value => {
+                            let mut text = Builder::default();
+                            plain(value, code, &mut text, meter)?;
+                            write(text.as_str(), &mut out, meter)
+                        }
+                    });
+                    written.map_err(|gap| Mistake::of(gap, place, length_max))?;
+                }
             }
         }
-        Ok(out)
+        Ok(out.into_string())
     }
+}
+
+/// What expressions yield stays as it is.
+pub(super) fn as_it_is(value: &str, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
+    out.push(value, meter)
 }
 
 /// Where the expression ends: the first `}}` that is not within quotes.
@@ -114,37 +127,13 @@ fn end_of(text: &str) -> Option<usize> {
 }
 
 /// A value within a text.
-fn plain(code: &Code, view: &View, place: &str) -> Result<String, Mistake> {
-    let value = code.eval(view).map_err(|gap| explain(gap, place))?;
-    match value.kind() {
-        ValueKind::String | ValueKind::Number => Ok(value.to_string()),
-        ValueKind::Bool => Ok(value.is_true().to_string()),
-        ValueKind::None => Err(Mistake::new(
-            place,
-            format!(
-                "`{0}` is null, which is no text; say what to write instead: `{{{{ {0} | default('…', true) }}}}`",
-                code.text()
-            ),
-        )),
-        _ => json(&value, place).map(|json| json.to_string()),
+fn plain(value: &Val<'_>, code: &Code, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
+    match value {
+        Val::Text(_) | Val::Int(_) | Val::Float(_) => show(value, out, meter),
+        Val::None => Err(Fault::Wrong(format!(
+            "it is null, which is no text; say what to write instead: `{{{{ {} | default('…', true) }}}}`",
+            code.text()
+        ))),
+        _ => write_json(value, out, meter),
     }
-}
-
-/// A value as JSON.
-pub(super) fn json(value: &Value, place: &str) -> Result<serde_json::Value, Mistake> {
-    super::convert::json_of(value).map_err(|reason| Mistake::new(place, reason))
-}
-
-pub(super) fn explain(gap: Gap, place: &str) -> Mistake {
-    match gap {
-        Gap::Missing(what) => Mistake::new(
-            place,
-            format!("the event has no `{what}`; say what to take instead: `{{{{ {what} | default('…') }}}}`"),
-        ),
-        Gap::Wrong(reason) => Mistake::new(place, reason),
-    }
-}
-
-pub(super) fn too_large(place: &str) -> Mistake {
-    Mistake::new(place, format!("what it makes is larger than {OUTPUT_BYTES_MAX} bytes"))
 }

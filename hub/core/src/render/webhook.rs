@@ -1,11 +1,10 @@
 //! What a webhook is as an event: its kind and its id, taken from what was sent.
 
-use minijinja::Value;
-use serde_json::Value as Json;
+use std::borrow::Cow;
 
-use super::engine::{Mistake, WEBHOOK};
-use super::text::Text;
-use super::{View, convert};
+use super::expression::WEBHOOK;
+use super::text::{Text, as_it_is};
+use super::{Meter, Mistake, OUTPUT_BYTES_MAX, Tree, View, text};
 
 /// How the events of a source are named, compiled.
 #[derive(Debug)]
@@ -15,12 +14,12 @@ pub struct Naming {
 }
 
 /// A webhook as expressions see it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Webhook<'a> {
     /// Names in small letters, and values. Never those that show who sent it.
     pub headers: &'a [(String, String)],
     /// Its body.
-    pub data: &'a Json,
+    pub data: Tree<'a>,
 }
 
 impl Naming {
@@ -35,15 +34,14 @@ impl Naming {
     }
 
     /// The kind of the event, and its id if the source says how to find one.
-    pub fn name(&self, webhook: &Webhook<'_>) -> Result<(String, Option<String>), Mistake> {
-        let headers = Value::from_pairs(
-            webhook.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))),
-        );
-        let data = convert::value_of(webhook.data);
-        let view = View(minijinja::context! { data, headers });
-        let plain = |value: &str, out: &mut String| out.push_str(value);
-        let kind = self.kind.render(&view, "eventType", plain)?;
-        let id = self.id.as_ref().map(|id| id.render(&view, "eventId", plain)).transpose()?;
+    pub fn name(&self, webhook: Webhook<'_>, meter: &Meter) -> Result<(String, Option<String>), Mistake> {
+        let Webhook { headers, data } = webhook;
+        let headers =
+            Tree::map(headers.iter().map(|(name, value)| (Cow::Borrowed(&**name), text(value))).collect());
+        let view = View(vec![Some(data), Some(headers)]);
+        let named = |one: &Text, place: &str| one.render(&view, place, (meter, OUTPUT_BYTES_MAX), as_it_is);
+        let kind = named(&self.kind, "eventType")?;
+        let id = self.id.as_ref().map(|id| named(id, "eventId")).transpose()?;
         Ok((kind, id))
     }
 }

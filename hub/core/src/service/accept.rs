@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bytes::Bytes;
 use seawall::Clock;
 use serde_json::Value as Json;
 
 use super::content::{fingerprint, payload, says_the_same};
+use super::render_pool::{NotRendered, QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
 use super::rulebook::{Looked, Made, Matched, Rulebook, Tally};
 use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::{EVENT_ID_MAX, Event};
@@ -14,13 +16,18 @@ use crate::domain::event_type::EventType;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{Birth, Change, Committed, NewDelivery, Once, Store, StoreError, Unit, Urgency};
-use crate::render::{Request, Said, View};
+use crate::render::{Request, Said, Tree, View};
+
+/// The number of events after which others have a turn.
+const TURN: usize = 8;
 
 /// Accepts events.
 #[derive(Debug)]
 pub struct Accept<S> {
     store: S,
     rules: RwLock<Arc<Rulebook>>,
+    /// Where rules are applied that take long.
+    pool: RenderPool,
     /// Where to look how long the rules take, if anybody wants to know.
     timed: Option<Clock>,
 }
@@ -63,10 +70,6 @@ impl Data {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    fn value(&self) -> Json {
-        serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
 
@@ -136,7 +139,12 @@ struct Prepared {
 impl<S: Store> Accept<S> {
     /// Accepts events into this store, by these rules.
     pub fn new(store: S, rules: Rulebook) -> Self {
-        Accept { store, rules: RwLock::new(Arc::new(rules)), timed: None }
+        Accept { store, rules: RwLock::new(Arc::new(rules)), pool: RenderPool::for_events(), timed: None }
+    }
+
+    /// Where renderings go that take long.
+    pub fn pool(&self) -> &RenderPool {
+        &self.pool
     }
 
     /// From now on says how long the rules take.
@@ -162,7 +170,7 @@ impl<S: Store> Accept<S> {
         now: Millis,
         has_room: impl Fn(&Slug) -> bool,
     ) -> Result<Accepted, NotAccepted> {
-        let (prepared, unit) = self.prepare(incoming, now, has_room)?;
+        let (prepared, unit) = self.prepare(incoming, now, &has_room).await?;
         let committed = self.store.commit(Urgency::Ingest, unit).await;
         self.judge(prepared, committed).await
     }
@@ -174,8 +182,14 @@ impl<S: Store> Accept<S> {
         now: Millis,
         has_room: impl Fn(&Slug) -> bool,
     ) -> Vec<Result<Accepted, NotAccepted>> {
-        let prepared: Vec<Result<(Prepared, Unit), NotAccepted>> =
-            incoming.into_iter().map(|event| self.prepare(event, now, &has_room)).collect();
+        let mut prepared: Vec<Result<(Prepared, Unit), NotAccepted>> = Vec::with_capacity(incoming.len());
+        for (at, event) in incoming.into_iter().enumerate() {
+            prepared.push(self.prepare(event, now, &has_room).await);
+            // Each of them is quick, and many of them together are not.
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+        }
         let (mut units, mut kept) = (Vec::new(), Vec::with_capacity(prepared.len()));
         for prepared in prepared {
             kept.push(prepared.map(|(prepared, unit)| {
@@ -195,7 +209,7 @@ impl<S: Store> Accept<S> {
         answers
     }
 
-    fn prepare(
+    async fn prepare(
         &self,
         incoming: Incoming,
         now: Millis,
@@ -205,19 +219,8 @@ impl<S: Store> Accept<S> {
         let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
         let payload = payload(&incoming, &time);
         let fingerprint = fingerprint(&incoming);
-        let view = || {
-            View::new(&Said {
-                id: &incoming.id,
-                kind: incoming.kind.as_str(),
-                source: &incoming.source,
-                time: &time,
-                subject: incoming.subject.as_deref(),
-                extensions: &incoming.extensions,
-                data: &incoming.data.value(),
-            })
-        };
         let began = self.timed.as_ref().map(|clock| (clock.wall(), clock));
-        let Matched { made, tally } = self.rules().apply(incoming.kind.as_str(), view, &payload);
+        let (incoming, Matched { made, tally }) = self.matched(incoming, time, &payload).await?;
         let looked = began.map(|(began, clock)| Looked::since(began, clock, &made));
         let deliveries = made.iter().map(|made| new_delivery(made, &has_room)).collect();
         let Incoming { id, kind, source, trace, key, .. } = incoming;
@@ -234,6 +237,31 @@ impl<S: Store> Accept<S> {
 }
 
 impl<S: Store> Accept<S> {
+    /// What the rules make of it: here if that is quick, and else on a thread that may be held up.
+    async fn matched(
+        &self,
+        incoming: Incoming,
+        time: String,
+        payload: &Bytes,
+    ) -> Result<(Incoming, Matched), NotAccepted> {
+        let rules = self.rules();
+        if payload.len() <= QUICK_BYTES_MAX {
+            let view = || view(&incoming, &time);
+            let matched = rules.apply_quickly(incoming.kind.as_str(), view, payload, QUICK_WORK_MAX);
+            if let Some(matched) = matched {
+                return Ok((incoming, matched));
+            }
+        }
+        let payload = payload.clone();
+        let apply = move || {
+            let matched = rules.apply(incoming.kind.as_str(), || view(&incoming, &time), &payload);
+            (incoming, matched)
+        };
+        self.pool.run(apply).await.map_err(|failed| match failed {
+            NotRendered::Busy | NotRendered::Stopping => NotAccepted::Store(StoreError::Busy),
+        })
+    }
+
     /// What the store's answer means.
     async fn judge(
         &self,
@@ -291,6 +319,18 @@ impl<S: Store> Accept<S> {
         let tally = Tally { considered, filtered, unclear: 0 };
         Ok(Accepted { id, deliveries, deduplicated: true, begun: Vec::new(), tally, held: 0, looked: None })
     }
+}
+
+fn view<'a>(incoming: &'a Incoming, time: &'a str) -> View<'a> {
+    View::new(Said {
+        id: &incoming.id,
+        kind: incoming.kind.as_str(),
+        source: &incoming.source,
+        time,
+        subject: incoming.subject.as_deref(),
+        extensions: &incoming.extensions,
+        data: Tree::parse(incoming.data.as_str()),
+    })
 }
 
 /// An event as it would be kept, for whoever only wants to see what becomes of it.

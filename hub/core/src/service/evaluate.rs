@@ -1,14 +1,15 @@
 //! Trying a rule before it is at work: on one event, or over those that came lately.
 
-use serde_json::Value as Json;
+use std::sync::Arc;
 
 use super::hub::{Hub, Refused};
+use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
 use super::rulebook::compile;
 use crate::domain::event::Event;
 use crate::domain::rule::Rule;
 use crate::port::store::{EventFilter, PageAt, Store};
 use crate::port::transport::Transport;
-use crate::render::{Mistake, Program, Request, Said, Verdict, View};
+use crate::render::{Meter, Mistake, Program, Request, Verdict, View};
 
 /// What a rule makes of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,8 +52,9 @@ const PAGE: usize = 100;
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// What a rule, kept or not, would make of an event.
-    pub fn evaluate(&self, rule: &Rule, event: &Event) -> Result<Evaluation, Refused> {
-        Ok(evaluate(rule, &program(rule)?, event))
+    pub async fn evaluate(&self, rule: &Rule, event: &Event) -> Result<Evaluation, Refused> {
+        let (rule, event) = (rule.clone(), event.clone());
+        self.trials.run_soon(move || Ok(evaluate(&rule, &program(&rule)?, &event))).await?
     }
 
     /// What a rule would make of the events that came lately, up to so many, from these sources or from anywhere.
@@ -62,14 +64,18 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         most: usize,
         sources: Option<Vec<String>>,
     ) -> Result<Backtest, Refused> {
-        let program = program(rule)?;
+        let (program, rule) = (Arc::new(program(rule)?), Arc::new(rule.clone()));
         let (mut test, mut from) = (Backtest::default(), None);
         let filter = EventFilter { kind: Some(rule.events.clone()), sources, unmatched: false };
         loop {
             let size = PAGE.min(most - test.events);
             let page = self.store.events(filter.clone(), PageAt { from, size }).await?;
-            for event in &page.items {
-                test.count(event, evaluate(rule, &program, event));
+            // One by one, so that whoever tries another rule has a turn in between.
+            for event in page.items {
+                let (rule, program) = (rule.clone(), program.clone());
+                let tried = move || (evaluate(&rule, &program, &event), event.id);
+                let (evaluation, event) = self.trials.run_soon(tried).await?;
+                test.count(event, evaluation);
             }
             from = page.next;
             if from.is_none() || test.events >= most {
@@ -80,7 +86,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 }
 
 impl Backtest {
-    fn count(&mut self, event: &Event, evaluation: Evaluation) {
+    fn count(&mut self, event: String, evaluation: Evaluation) {
         self.events += 1;
         match evaluation {
             // The store was asked for those of its kind.
@@ -90,7 +96,7 @@ impl Backtest {
             Evaluation::Request { .. } => self.requests += 1,
         }
         if self.samples.len() < SAMPLES {
-            self.samples.push((event.id.clone(), evaluation));
+            self.samples.push((event, evaluation));
         }
     }
 }
@@ -101,45 +107,47 @@ fn program(rule: &Rule) -> Result<Program, Refused> {
     })
 }
 
-pub(super) fn evaluate(rule: &Rule, program: &Program, event: &Event) -> Evaluation {
+fn evaluate(rule: &Rule, program: &Program, event: &Event) -> Evaluation {
     if !rule.events.matches(event.kind.as_str()) {
         return Evaluation::OtherKind;
     }
-    render(program, event)
+    render(program, event, &Meter::default())
 }
 
-/// What a rule makes of an event that is kept, whatever its kind.
-pub(super) fn render(program: &Program, event: &Event) -> Evaluation {
-    let view = view_of(event);
-    match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view)) {
+/// What a rule makes of an event that is kept, whatever its kind. What is costly goes to the pool.
+pub(super) async fn render_in(
+    pool: &RenderPool,
+    program: &Arc<Program>,
+    event: &Event,
+) -> Result<Evaluation, Refused> {
+    if event.payload.len() <= QUICK_BYTES_MAX {
+        let meter = Meter::with_work(QUICK_WORK_MAX);
+        let evaluation = render(program, event, &meter);
+        if !meter.is_spent() {
+            return Ok(evaluation);
+        }
+    }
+    let (program, event) = (program.clone(), event.clone());
+    Ok(pool.run(move || render(&program, &event, &Meter::default())).await?)
+}
+
+fn render(program: &Program, event: &Event, meter: &Meter) -> Evaluation {
+    let view = View::of_payload(&event.id, event.kind.as_str(), &event.source, &event.payload);
+    match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view, meter)) {
         Verdict::Match => {}
         Verdict::NoMatch => return Evaluation::Filtered(None),
         Verdict::Missing(what) => return Evaluation::Filtered(Some(format!("the event has no `{what}`"))),
         Verdict::Wrong(reason) => return Evaluation::Filtered(Some(reason)),
+        Verdict::TooCostly(reason) => {
+            return Evaluation::Unrenderable(Mistake { place: "filter".into(), reason });
+        }
     }
-    let order = match program.order(&view) {
+    let order = match program.order(&view, meter) {
         Ok(order) => order,
         Err(mistake) => return Evaluation::Unrenderable(mistake),
     };
-    match program.render(&view, &event.payload) {
+    match program.render(&view, &event.payload, meter) {
         Ok(request) => Evaluation::Request { request, order },
         Err(mistake) => Evaluation::Unrenderable(mistake),
     }
-}
-
-/// An event that is kept, as expressions see it: the same as when it came.
-fn view_of(event: &Event) -> View {
-    let whole: Json = serde_json::from_slice(&event.payload).unwrap_or_default();
-    let extensions = whole["extensions"].as_object();
-    let extensions: Vec<(String, Json)> =
-        extensions.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect();
-    View::new(&Said {
-        id: &event.id,
-        kind: event.kind.as_str(),
-        source: &event.source,
-        time: whole["time"].as_str().unwrap_or_default(),
-        subject: whole["subject"].as_str(),
-        extensions: &extensions,
-        data: &whole["data"],
-    })
 }

@@ -13,7 +13,9 @@ use super::alerts::Alerts;
 use super::desk::RunningWork;
 use super::gauges::Depths;
 use super::watch::Watch;
-use super::{Accept, Accepted, Deliver, Incoming, NotAccepted, Rulebook, audit, wall_time};
+use super::{
+    Accept, Accepted, Deliver, Incoming, NotAccepted, NotRendered, RenderPool, Rulebook, audit, wall_time,
+};
 use crate::domain::key::Key;
 use crate::domain::retention::Retention;
 use crate::domain::rule::Rule;
@@ -34,6 +36,8 @@ pub struct Hub<S, T> {
     pub(super) accept: Accept<S>,
     pub(super) deliver: Deliver<S, T>,
     pub(super) alerts: Alerts,
+    /// Where rules are tried out.
+    pub(super) trials: RenderPool,
     watch: Watch,
     pub(super) retention: RwLock<Retention>,
     pub(super) depths: tokio::sync::Mutex<Depths>,
@@ -79,8 +83,16 @@ pub enum Refused {
     Missing,
     /// It can't be done as things are; the reason says what to do first.
     Conflict(String),
+    /// There is no place for it now.
+    Busy,
     /// The store did not take it.
     Store(StoreError),
+}
+
+impl From<NotRendered> for Refused {
+    fn from(_: NotRendered) -> Self {
+        Refused::Busy
+    }
 }
 
 impl From<StoreError> for Refused {
@@ -101,6 +113,7 @@ impl fmt::Display for Refused {
             }
             Refused::Missing => f.write_str("it is not there"),
             Refused::Conflict(reason) => f.write_str(reason),
+            Refused::Busy => f.write_str("too many rules are tried at a time; try again in a moment"),
             Refused::Store(error) => error.fmt(f),
         }
     }
@@ -118,6 +131,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             accept: Accept::new(store.clone(), Rulebook::default()),
             deliver: Deliver::new(store.clone(), transport, registry.clone(), clock.clone()),
             alerts: Alerts::new(alert_rules, channels, live),
+            trials: RenderPool::for_trials(),
             watch: Watch::new(clock.clone()),
             retention: RwLock::default(),
             depths: tokio::sync::Mutex::default(),
@@ -189,6 +203,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// The process ends in order: what is still in hand is no suspect for that.
     pub async fn stopped(&self) -> Result<(), StoreError> {
         self.store.commit(Urgency::Admin, Unit::of(Change::Stopped)).await.map(drop)
+    }
+
+    /// Where renderings go that take long.
+    pub fn render_pool(&self) -> &RenderPool {
+        self.accept.pool()
     }
 
     /// Keeps an event, and takes in hand what it leads to.

@@ -13,7 +13,7 @@ use crate::domain::delivery::Reason;
 use crate::domain::event_type::Pattern;
 use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
-use crate::render::{Mistake, Program, Request, RuleText, Verdict, View};
+use crate::render::{Meter, Mistake, Program, Request, RuleText, Verdict, View};
 
 /// All rules, compiled: made anew when one changes, and shared by all who accept events.
 ///
@@ -138,22 +138,51 @@ impl Rulebook {
         found
     }
 
-    /// What the rules make of an event. `view` is asked for once at most; `event` is the event as it came.
-    pub fn apply(&self, kind: &str, view: impl FnOnce() -> View, event: &Bytes) -> Matched {
+    /// What the rules make of an event. `view` is asked for once at most; `event` is the event as it came. Each rule may
+    /// take as much as one rendering may, so this belongs on a thread that may be held up.
+    pub fn apply<'v>(&self, kind: &str, view: impl FnOnce() -> View<'v>, event: &Bytes) -> Matched {
+        self.apply_within(kind, view, event, None).unwrap_or_default()
+    }
+
+    /// The same for a place that can't wait: nothing if all rules together take more than `work` steps.
+    pub fn apply_quickly<'v>(
+        &self,
+        kind: &str,
+        view: impl FnOnce() -> View<'v>,
+        event: &Bytes,
+        work: u64,
+    ) -> Option<Matched> {
+        self.apply_within(kind, view, event, Some(work))
+    }
+
+    fn apply_within<'v>(
+        &self,
+        kind: &str,
+        view: impl FnOnce() -> View<'v>,
+        event: &Bytes,
+        mut work: Option<u64>,
+    ) -> Option<Matched> {
         let (found, mut matched) = (self.for_kind(kind), Matched::default());
         if found.is_empty() {
-            return matched;
+            return Some(matched);
         }
         let view = view();
         for entry in found.into_iter().map(|at| &self.rules[at]) {
             let Entry { name, version, service, enabled, hold, program } = entry;
+            let meter = work.map_or_else(Meter::default, Meter::with_work);
             matched.tally.considered += 1;
             // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
             let applied = caught(|| {
                 #[cfg(seawall_sabotage)]
                 super::caught::sabotage(name.as_str());
-                apply(program, &view, event)
+                apply(program, &view, event, &meter)
             });
+            if let Some(left) = &mut work {
+                if meter.is_spent() {
+                    return None;
+                }
+                *left -= meter.work();
+            }
             let panicked = applied.is_err();
             let (order, request) = match applied.unwrap_or_else(|panic| Ok((None, Err(over(&panic))))) {
                 Ok(made) => made,
@@ -173,7 +202,7 @@ impl Rulebook {
                 order,
             });
         }
-        matched
+        Some(matched)
     }
 }
 
@@ -187,13 +216,15 @@ impl Made {
 type Rendered = (Option<String>, Result<Request, Mistake>);
 
 /// What one rule makes of an event: the order that it belongs to and the request, or that its filter does not take it.
-fn apply(program: &Program, view: &View, event: &Bytes) -> Result<Rendered, Verdict> {
-    match program.filter().map_or(Verdict::Match, |filter| filter.judge(view)) {
+fn apply(program: &Program, view: &View<'_>, event: &Bytes, meter: &Meter) -> Result<Rendered, Verdict> {
+    match program.filter().map_or(Verdict::Match, |filter| filter.judge(view, meter)) {
         Verdict::Match => {}
+        // Rather too much than too little: somebody has to see that the filter could not tell.
+        Verdict::TooCostly(reason) => return Ok((None, Err(Mistake { place: "filter".into(), reason }))),
         verdict => return Err(verdict),
     }
-    Ok(match program.order(view) {
-        Ok(order) => (order, program.render(view, event)),
+    Ok(match program.order(view, meter) {
+        Ok(order) => (order, program.render(view, event, meter)),
         Err(mistake) => (None, Err(mistake)),
     })
 }

@@ -59,7 +59,7 @@ pub(super) async fn evaluate(
             Err(error) => return Ok(store_problem(&error)),
         },
     };
-    Ok(match hub.evaluate(&rule, &event) {
+    Ok(match hub.evaluate(&rule, &event).await {
         Ok(evaluation) => {
             // A rule that somebody makes up may name any service.
             let service = hub.service(&rule.service).filter(|service| caller.sees(&service.name));

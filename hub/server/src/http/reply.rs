@@ -104,6 +104,11 @@ pub(super) fn refused(refused: Refused, what: &str) -> Response {
         }
         Refused::Missing => missing(what),
         Refused::Conflict(reason) => problem(StatusCode::CONFLICT, "conflict", &reason, false),
+        Refused::Busy => {
+            let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "busy", &refused.to_string(), true);
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(STORE_RETRY_SECONDS));
+            response
+        }
         Refused::Store(error) => store_problem(&error),
     }
 }

@@ -13,8 +13,8 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::StoreError;
-use seawall_hub_core::render::{Naming, Webhook};
-use seawall_hub_core::service::{Data, Incoming};
+use seawall_hub_core::render::{Meter, Mistake, Naming, Webhook};
+use seawall_hub_core::service::{Data, Incoming, QUICK_BYTES_MAX, QUICK_WORK_MAX};
 use serde_json::{Value, json};
 
 use super::Caught;
@@ -191,9 +191,10 @@ pub(super) async fn webhook(
         Ok(verified) => verified,
         Err(refused) => return Ok(refuse(&refused.reason())),
     };
-    let incoming = match incoming(source, &gate.naming, &headers, &body, &verified) {
+    let incoming = match incoming(&hub, &gate, &headers, &body, &verified).await {
         Ok(incoming) => incoming,
-        Err(problem) => return Ok(wrong_fields(&[problem])),
+        Err(Unnamed::Wrong(problem)) => return Ok(wrong_fields(&[problem])),
+        Err(Unnamed::Busy) => return Ok(store_problem(&StoreError::Busy)),
     };
     match verified.replay_key.map(|key| gate.replays.look(key, hub.now())) {
         Some(Sight::Accepted) => {
@@ -246,14 +247,44 @@ fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
 /// Headers that show who sent it, and so are for nobody else.
 const NEVER_SHOWN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-fn incoming(
-    source: &Source,
-    naming: &Naming,
+/// Why a webhook is no event.
+enum Unnamed {
+    Wrong(FieldProblem),
+    Busy,
+}
+
+/// The kind and the id of a webhook: here if that is quick, and else on a thread that may be held up.
+async fn named(
+    hub: &Hub,
+    gate: &Arc<Gate>,
+    headers: Vec<(String, String)>,
+    (data, size): (Value, usize),
+) -> Result<(Value, Result<(String, Option<String>), Mistake>), Unnamed> {
+    if size <= QUICK_BYTES_MAX {
+        let meter = Meter::with_work(QUICK_WORK_MAX);
+        let named = gate.naming.name(Webhook { headers: &headers, data: (&data).into() }, &meter);
+        if !meter.is_spent() {
+            return Ok((data, named));
+        }
+    }
+    let gate = gate.clone();
+    let work = move || {
+        let webhook = Webhook { headers: &headers, data: (&data).into() };
+        let named = gate.naming.name(webhook, &Meter::default());
+        (data, named)
+    };
+    hub.render_pool().run(work).await.map_err(|_| Unnamed::Busy)
+}
+
+async fn incoming(
+    hub: &Hub,
+    gate: &Arc<Gate>,
     headers: &HeaderMap,
     body: &Bytes,
     verified: &Verified,
-) -> Result<Incoming, FieldProblem> {
-    let wrong = |field: &str, reason: String| FieldProblem { field: field.into(), reason };
+) -> Result<Incoming, Unnamed> {
+    let source = &gate.source;
+    let wrong = |field: &str, reason: String| Unnamed::Wrong(FieldProblem { field: field.into(), reason });
     // What is no JSON is a text: forms and plain texts come as webhooks too.
     let data = serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)));
     let plain: Vec<(String, String)> = headers
@@ -261,9 +292,8 @@ fn incoming(
         .filter(|(name, _)| !NEVER_SHOWN.contains(&name.as_str()) && !name.as_str().contains("signature"))
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
         .collect();
-    let (kind, id) = naming
-        .name(&Webhook { headers: &plain, data: &data })
-        .map_err(|mistake| wrong(&mistake.place, mistake.reason))?;
+    let (data, named) = named(hub, gate, plain, (data, body.len())).await?;
+    let (kind, id) = named.map_err(|mistake| wrong(&mistake.place, mistake.reason))?;
     let kind = EventType::new(&kind).map_err(|error| wrong("eventType", error.to_string()))?;
     // The sender's own name for it, or what its scheme signs once. Else each is an event of its own: equal bytes may well be
     // two events, and one that comes twice does less harm than one that is lost.

@@ -6,6 +6,7 @@ mod answers;
 mod attempts;
 mod auth;
 mod circuits;
+mod costly;
 mod desk;
 mod lists;
 mod rules;

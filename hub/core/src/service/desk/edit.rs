@@ -68,7 +68,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     ) -> Result<Edited, Refused> {
         let Some(whole) = self.store.dead_letter(id).await? else { return Err(Refused::Missing) };
         let before = Request::from_bytes(&whole.dead.delivery.request, &whole.dead.delivery.payload);
-        let (new, request) = self.changed(&whole, before.as_ref(), edit)?;
+        let (new, request) = self.changed(&whole, before.as_ref(), edit).await?;
         let differences = differences(before.as_ref(), &request);
         if only_show {
             return Ok(Edited { delivery: None, request, differences });
@@ -85,7 +85,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(Edited { delivery: Some(made), request, differences })
     }
 
-    fn changed(
+    async fn changed(
         &self,
         whole: &WholeLetter,
         before: Option<&Request>,
@@ -96,7 +96,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Edit::Data(data) => {
                 let event = with_data(event, data)?;
                 let mut remaker = Remaker::new(self);
-                let (rule, mut request) = remaker.render(&dead.delivery.rule.0, &event)?;
+                let (rule, mut request) = remaker.render(&dead.delivery.rule.0, &event).await?;
                 // The event that is kept is another: the body has to be its own.
                 if let Body::Event(bytes) = request.body {
                     request.body = Body::Own(bytes);
@@ -126,7 +126,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                     let named = |one: crate::render::Mistake| (format!("request.{}", one.place), one.reason);
                     return Err(Refused::Wrong(mistakes.into_iter().map(named).collect()));
                 }
-                let kept = Remaker::new(self).make(&dead.delivery, event, Mode::Same)?;
+                let kept = Remaker::new(self).make(&dead.delivery, event, Mode::Same).await?;
                 self.sendable(dead, kept.rule, kept.service, request)
             }
         }

@@ -49,7 +49,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     pub async fn replay(&self, replay: &Again) -> Result<DeliveryId, Refused> {
         let found = self.store.dead_letter(replay.dead).await?;
         let Some(WholeLetter { dead, event, .. }) = found else { return Err(Refused::Missing) };
-        let new = remake::Remaker::new(self).make(&dead.delivery, &event, replay.mode)?;
+        let new = remake::Remaker::new(self).make(&dead.delivery, &event, replay.mode).await?;
         let fingerprint = fingerprint(&format!("{} {:?} {}", replay.dead, replay.mode, replay.again));
         let again = replay.again;
         let change = Replay { dead: replay.dead, new, at: self.now(), again, edited: false };

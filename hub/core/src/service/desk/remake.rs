@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use super::super::call::GATEWAY_RULE;
-use super::super::evaluate::{Evaluation, render};
+use super::super::evaluate::{Evaluation, render_in};
 use super::super::hub::{Hub, Refused};
 use super::super::rulebook::compile;
 use crate::domain::event::Event;
@@ -18,7 +19,7 @@ use crate::render::{Program, Request};
 /// Makes requests anew, and remembers each rule that it has compiled.
 pub(super) struct Remaker<'h, S, T: Transport> {
     hub: &'h Hub<S, T>,
-    rules: HashMap<Slug, Result<(Rule, Program), Refused>>,
+    rules: HashMap<Slug, Result<(Rule, Arc<Program>), Refused>>,
 }
 
 impl<'h, S: Store + Clone, T: Transport> Remaker<'h, S, T> {
@@ -27,7 +28,12 @@ impl<'h, S: Store + Clone, T: Transport> Remaker<'h, S, T> {
     }
 
     /// What is sent when this is sent again.
-    pub(super) fn make(&mut self, kept: &Kept, event: &Event, mode: Mode) -> Result<NewDelivery, Refused> {
+    pub(super) async fn make(
+        &mut self,
+        kept: &Kept,
+        event: &Event,
+        mode: Mode,
+    ) -> Result<NewDelivery, Refused> {
         // A call was never rendered: there is nothing but the request as it was.
         let mode = if kept.rule.0.as_str() == GATEWAY_RULE { Mode::Same } else { mode };
         let (rule, service, request) = match mode {
@@ -38,7 +44,7 @@ impl<'h, S: Store + Clone, T: Transport> Remaker<'h, S, T> {
             }
             Mode::Same => (kept.rule.clone(), kept.service.clone(), kept.request.clone()),
             Mode::Render => {
-                let (rule, request) = self.render(&kept.rule.0, event)?;
+                let (rule, request) = self.render(&kept.rule.0, event).await?;
                 // A rule may send elsewhere today.
                 ((rule.name.clone(), rule.version), rule.service.clone(), request.to_bytes())
             }
@@ -50,14 +56,14 @@ impl<'h, S: Store + Clone, T: Transport> Remaker<'h, S, T> {
     }
 
     /// The request of today's rule. A filter that would not take the event today is passed over: somebody asks for it.
-    pub(super) fn render(&mut self, name: &Slug, event: &Event) -> Result<(&Rule, Request), Refused> {
+    pub(super) async fn render(&mut self, name: &Slug, event: &Event) -> Result<(&Rule, Request), Refused> {
         let known = match self.rules.entry(name.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(compiled(self.hub, name)),
         };
         let (rule, program) = known.as_ref().map_err(Clone::clone)?;
         let wrong = |place: &str, reason: String| Refused::Wrong(vec![(format!("rule.{place}"), reason)]);
-        match render(program, event) {
+        match render_in(self.hub.accept.pool(), program, event).await? {
             Evaluation::Request { request, .. } => Ok((rule, request)),
             Evaluation::Unrenderable(mistake) => Err(wrong(&mistake.place, mistake.reason)),
             Evaluation::Filtered(_) | Evaluation::OtherKind => {
@@ -70,7 +76,7 @@ impl<'h, S: Store + Clone, T: Transport> Remaker<'h, S, T> {
 fn compiled<S: Store + Clone, T: Transport>(
     hub: &Hub<S, T>,
     name: &Slug,
-) -> Result<(Rule, Program), Refused> {
+) -> Result<(Rule, Arc<Program>), Refused> {
     let rule = hub
         .rule(name)
         .ok_or_else(|| Refused::Conflict(format!("rule `{name}` is gone; replay with mode `same`")))?;
@@ -78,7 +84,7 @@ fn compiled<S: Store + Clone, T: Transport>(
     let program = compile(&unfiltered).map_err(|mistakes| {
         Refused::Wrong(mistakes.into_iter().map(|one| (format!("rule.{}", one.place), one.reason)).collect())
     })?;
-    Ok((rule, program))
+    Ok((rule, Arc::new(program)))
 }
 
 /// The request as a line for a shell. Credentials are added by the hub on the way out, and are not in it.

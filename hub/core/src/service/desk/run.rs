@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use super::super::hub::{Hub, Refused};
 use super::remake::Remaker;
 use crate::domain::letter::{LetterFilter, Standing};
-use crate::domain::operation::{Mode, Operation, OperationId, Pace, Run, Step, Task};
+use crate::domain::operation::{Operation, OperationId, Pace, Run, Step, Task};
 use crate::port::store::{
     Change, Dead, Doing, NewDelivery, Steer, Store, StoreError, Tray, Unit, Urgency, WorkStep,
 };
@@ -135,8 +135,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         };
         let mut remaker = Remaker::new(self);
         for (dead, event) in &letters {
-            let make = |mode| within(&operation.filter, remaker.make(&dead.delivery, event, mode)?);
-            match doing(&operation.task, dead, make) {
+            let made = match &operation.task {
+                Task::Replay(plan) => Some(remaker.make(&dead.delivery, event, plan.mode).await),
+                _ => None,
+            };
+            let made =
+                made.transpose().and_then(|new| new.map(|new| within(&operation.filter, new)).transpose());
+            match made.and_then(|new| doing(&operation.task, dead, new)) {
                 Ok(doing) => step.doings.push(doing),
                 Err(refused) => {
                     step.skipped += 1;
@@ -194,21 +199,18 @@ fn within(filter: &LetterFilter, new: NewDelivery) -> Result<NewDelivery, Refuse
     }
 }
 
-fn doing(
-    task: &Task,
-    dead: &Dead,
-    make: impl FnOnce(Mode) -> Result<NewDelivery, Refused>,
-) -> Result<Doing, Refused> {
+fn doing(task: &Task, dead: &Dead, new: Option<NewDelivery>) -> Result<Doing, Refused> {
     let id = dead.delivery.id;
-    Ok(match task {
-        Task::Replay(plan) => Doing::Replay(id, make(plan.mode)?),
-        Task::Delete => Doing::Move(id, Tray::Bin),
-        Task::Restore => Doing::Move(id, Tray::OutOfBin),
-        Task::Park => Doing::Move(id, Tray::Aside),
-        Task::Unpark => Doing::Move(id, Tray::Back),
-        Task::Purge if dead.standing == Standing::Replaying => {
+    Ok(match (task, new) {
+        (Task::Replay(_), Some(new)) => Doing::Replay(id, new),
+        (Task::Replay(_), None) => return Err(Refused::Missing),
+        (Task::Delete, _) => Doing::Move(id, Tray::Bin),
+        (Task::Restore, _) => Doing::Move(id, Tray::OutOfBin),
+        (Task::Park, _) => Doing::Move(id, Tray::Aside),
+        (Task::Unpark, _) => Doing::Move(id, Tray::Back),
+        (Task::Purge, _) if dead.standing == Standing::Replaying => {
             return Err(Refused::Conflict("its replay is under way".into()));
         }
-        Task::Purge => Doing::Move(id, Tray::Nowhere),
+        (Task::Purge, _) => Doing::Move(id, Tray::Nowhere),
     })
 }

@@ -1,0 +1,93 @@
+//! Where costly renderings run: on threads that may be held up, and only a few at a time.
+//!
+//! # Why not on the runtime?
+//! A rendering may take 50 ms of CPU. On a thread of the runtime that holds up everybody who is served by this thread. What
+//! is cheap, and nearly everything is, stays where it is; what turns out to be costly, or is large, begins anew here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The number of steps that may be taken on a thread of the runtime: less than a millisecond.
+pub const QUICK_WORK_MAX: u64 = 20_000;
+/// The size of an event that may be taken apart on a thread of the runtime.
+pub const QUICK_BYTES_MAX: usize = 64 * 1024;
+/// The number of callers that may wait for a place, where they do not wait for ever.
+const WAITING_MAX: usize = 16;
+/// How long they wait.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// Places for costly renderings.
+#[derive(Clone, Debug)]
+pub struct RenderPool {
+    places: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+/// Why something was not rendered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotRendered {
+    /// All places are taken.
+    Busy,
+    /// The process stops.
+    Stopping,
+}
+
+impl RenderPool {
+    /// For events: half of the cores, so that the other half serves everybody else.
+    #[must_use]
+    pub fn for_events() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        RenderPool::new((cores / 2).max(1))
+    }
+
+    /// For trying rules: one place, whatever the machine, so that nobody who tries holds up those who deliver.
+    #[must_use]
+    pub fn for_trials() -> Self {
+        RenderPool::new(1)
+    }
+
+    fn new(places: usize) -> Self {
+        RenderPool {
+            places: Arc::new(Semaphore::new(places)),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+        }
+    }
+
+    /// Runs this on a thread that may be held up, when there is a place.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, NotRendered> {
+        let place = self.places.clone().acquire_owned().await.map_err(|_| NotRendered::Stopping)?;
+        on(place, work).await
+    }
+
+    /// The same for a caller who is told to come back when there is no place soon.
+    pub async fn run_soon<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, NotRendered> {
+        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| NotRendered::Busy)?;
+        let place = tokio::time::timeout(WAIT_MAX, self.places.clone().acquire_owned()).await;
+        drop(waiting);
+        on(place.map_err(|_| NotRendered::Busy)?.map_err(|_| NotRendered::Stopping)?, work).await
+    }
+}
+
+async fn on<R: Send + 'static>(
+    place: OwnedSemaphorePermit,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, NotRendered> {
+    let done = tokio::task::spawn_blocking(move || {
+        // The place is free when the work is done, whether or not anybody still waits for it.
+        let _place = place;
+        work()
+    });
+    match done.await {
+        Ok(done) => Ok(done),
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        Err(_) => Err(NotRendered::Stopping),
+    }
+}
