@@ -7,7 +7,7 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::render::{OUTPUT_BYTES_MAX, Program, Request, RuleText, Said, View};
+use seawall_hub_core::render::{Meter, OUTPUT_BYTES_MAX, Program, Request, RuleText, Said, View};
 use seawall_hub_server::http::fuzz;
 use seawall_hub_server::source::cloudevents::{self, Mode, Unreadable};
 use seawall_hub_server::source::verify::{Presented, Scheme, Settings, Verifier};
@@ -110,23 +110,23 @@ pub fn template(text: &str) {
         Ok(program) => program,
         Err(mistakes) => return assert!(!mistakes.is_empty()),
     };
-    let view = View::new(&Said {
+    let view = View::new(Said {
         id: "evt-1",
         kind: "order.created",
         source: "shop",
         time: "2026-11-15T12:00:00Z",
         subject: word("subject"),
         extensions: &[],
-        data: &all["data"],
+        data: (&all["data"]).into(),
     });
     if let Some(filter) = program.filter() {
-        let _ = filter.judge(&view);
+        let _ = filter.judge(&view, &Meter::default());
     }
-    if let Ok(Some(order)) = program.order(&view) {
+    if let Ok(Some(order)) = program.order(&view, &Meter::default()) {
         assert!(order.len() <= 200);
     }
     let event = Bytes::from_static(b"{}");
-    if let Ok(request) = program.render(&view, &event) {
+    if let Ok(request) = program.render(&view, &event, &Meter::default()) {
         assert!(request.path.starts_with('/') && request.path.bytes().all(|byte| byte.is_ascii_graphic()));
         assert!(request.body.bytes().is_none_or(|body| body.len() <= OUTPUT_BYTES_MAX));
         for (name, value) in &request.headers {

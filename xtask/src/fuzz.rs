@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::run::{self, Step};
 
-const TARGETS: [&str; 10] = [
+const TARGETS: [&str; 11] = [
     "config_yaml",
     "config_toml",
     "config_json",
@@ -18,6 +18,7 @@ const TARGETS: [&str; 10] = [
     "hub_cloud_events",
     "hub_webhook",
     "hub_template",
+    "hub_rendering",
     "hub_kept_request",
     "hub_names",
 ];

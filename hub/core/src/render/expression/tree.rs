@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 /// A JSON value that borrows its texts.
@@ -38,7 +38,10 @@ impl<'t> Tree<'t> {
     /// Takes JSON apart. What is no JSON, or nested deeper than 128, is null.
     #[must_use]
     pub fn parse(text: &'t str) -> Self {
-        serde_json::from_str(text).unwrap_or(Tree::Null)
+        let mut scratch = Scratch::default();
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let tree = Builder(&mut scratch).deserialize(&mut deserializer);
+        tree.and_then(|tree| deserializer.end().map(|()| tree)).unwrap_or(Tree::Null)
     }
 
     /// Fields in any order. Of those with the same name the last one counts.
@@ -98,15 +101,24 @@ impl<'t> From<&'t Json> for Tree<'t> {
     }
 }
 
-impl<'de> Deserialize<'de> for Tree<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Builder)
+/// Where items and fields lie until it is known how many there are. Each list then takes one piece of memory, of its size.
+#[derive(Default)]
+struct Scratch<'t> {
+    items: Vec<Tree<'t>>,
+    fields: Vec<Field<'t>>,
+}
+
+struct Builder<'s, 't>(&'s mut Scratch<'t>);
+
+impl<'de> DeserializeSeed<'de> for Builder<'_, 'de> {
+    type Value = Tree<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct Builder;
-
-impl<'de> Visitor<'de> for Builder {
+impl<'de> Visitor<'de> for Builder<'_, 'de> {
     type Value = Tree<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,31 +154,21 @@ impl<'de> Visitor<'de> for Builder {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree<'de>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
+        let start = self.0.items.len();
+        while let Some(item) = seq.next_element_seed(Builder(&mut *self.0))? {
+            self.0.items.push(item);
         }
-        Ok(Tree::List(items.into_boxed_slice()))
+        Ok(Tree::List(self.0.items.drain(start..).collect()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
-        let mut fields = Vec::new();
-        while let Some((Name(name), value)) = map.next_entry()? {
-            fields.push((name, value));
+        let start = self.0.fields.len();
+        while let Some(name) = map.next_key_seed(Builder(&mut *self.0))? {
+            let value = map.next_value_seed(Builder(&mut *self.0))?;
+            let Tree::Text(name) = name else { continue };
+            self.0.fields.push((name, value));
         }
-        Ok(Tree::map(fields))
-    }
-}
-
-/// The name of a field, borrowed where it has no escapes.
-struct Name<'de>(Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_str(Builder)? {
-            Tree::Text(name) => Ok(Name(name)),
-            _ => Ok(Name(Cow::Borrowed(""))),
-        }
+        Ok(Tree::map(self.0.fields.drain(start..).collect()))
     }
 }
 
