@@ -11,7 +11,6 @@ use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 
 use crate::client::plus;
 use crate::error::{BadRequest, BoxError, Cause, HttpError};
@@ -214,35 +213,4 @@ impl HttpBody for Outgoing {
             Outgoing::Stream(stream, _) => stream.size_hint(),
         }
     }
-}
-
-/// Reads a whole answer, as long as it is no larger than `limit`. It is counted while it is read: what is too large is never
-/// held, and never cut short.
-pub(crate) async fn collect(mut body: Incoming, limit: u64) -> Result<Bytes, HttpError> {
-    let too_large = || HttpError::from(Cause::TooLarge { limit });
-    if body.size_hint().lower() > limit {
-        return Err(too_large());
-    }
-    // Most answers come in one piece, which then needs no copy.
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| Cause::Body(error.into()))?.into_data() else { continue };
-        let read = if all.is_empty() { first.len() } else { all.len() };
-        if (read + data.len()) as u64 > limit {
-            return Err(too_large());
-        }
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            // What the peer announces is checked against the limit above, but it is still only an announcement.
-            let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(1 << 20);
-            all.reserve(first.len() + data.len() + announced);
-            all.extend_from_slice(&first);
-        }
-        all.extend_from_slice(&data);
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
 }

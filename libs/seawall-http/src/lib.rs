@@ -16,6 +16,7 @@ mod host;
 mod observe;
 mod request;
 mod response;
+mod sample;
 
 pub use auth::{Auth, Secret};
 pub use base::Base;
@@ -28,7 +29,7 @@ pub use egress::Egress;
 pub use error::{BadRequest, Cause, HttpError};
 pub use observe::{AttemptObserver, ObservedAttempt};
 pub use request::{Evidence, Request};
-pub use response::{BodyStream, Opened, Response, Timings};
+pub use response::{BodyStream, Cut, Opened, Response, Timings};
 
 pub use bytes::Bytes;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};

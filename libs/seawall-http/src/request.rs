@@ -40,6 +40,8 @@ pub struct Request {
     pub(crate) auth: Auth,
     pub(crate) safety: Safety,
     pub(crate) limit: Option<u64>,
+    /// How much of the answer is kept, if only its beginning matters.
+    pub(crate) sample: Option<usize>,
     pub(crate) announced: bool,
     pub(crate) only_success: bool,
     pub(crate) observer: Option<Arc<dyn AttemptObserver>>,
@@ -65,6 +67,7 @@ impl Request {
             auth: Auth::none(),
             safety,
             limit: None,
+            sample: None,
             announced: true,
             only_success: false,
             observer: None,
@@ -174,6 +177,15 @@ impl Request {
         self
     }
 
+    /// Keeps only so many bytes of the answer: its status decides, and its body is only looked at. An answer that is longer,
+    /// breaks off or does not end within the attempt's time is no error, and [`Response::cut`](crate::Response::cut) says why
+    /// the rest is missing.
+    #[must_use]
+    pub fn sample_response(mut self, bytes: usize) -> Self {
+        self.sample = Some(bytes);
+        self
+    }
+
     /// Sends no `Seawall-Deadline` and no `Seawall-Attempt`: for peers that should not see them.
     #[must_use]
     pub fn unannounced(mut self) -> Self {
@@ -235,9 +247,21 @@ impl Request {
     pub fn try_clone(&self) -> Option<Self> {
         let body = Body::from(self.body.bytes()?.clone());
         let (method, uri, headers) = (self.method.clone(), self.uri.clone(), self.headers.clone());
-        let Request { safety, limit, announced, only_success, .. } = *self;
+        let Request { safety, limit, sample, announced, only_success, .. } = *self;
         let (auth, observer) = (self.auth.clone(), self.observer.clone());
-        Some(Request { method, uri, headers, body, auth, safety, limit, announced, only_success, observer })
+        Some(Request {
+            method,
+            uri,
+            headers,
+            body,
+            auth,
+            safety,
+            limit,
+            sample,
+            announced,
+            only_success,
+            observer,
+        })
     }
 }
 

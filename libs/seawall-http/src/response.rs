@@ -27,6 +27,35 @@ use crate::fault::of_status;
 pub struct Response {
     pub(crate) head: Head,
     pub(crate) body: Bytes,
+    pub(crate) cut: Option<Cut>,
+}
+
+/// Why the rest of an answer is missing, of which only the beginning was wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cut {
+    /// It is longer than what is kept.
+    TooLarge {
+        /// The number of bytes that are kept.
+        kept: usize,
+    },
+    /// The connection broke.
+    BrokeOff {
+        /// The error, in one line.
+        cause: String,
+    },
+    /// It did not end within the attempt's time.
+    Late,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::TooLarge { kept } => write!(f, "the answer is larger than {kept} bytes"),
+            Cut::BrokeOff { cause } => write!(f, "the answer broke off: {cause}"),
+            Cut::Late => f.write_str("the answer did not end in time"),
+        }
+    }
 }
 
 /// What is known when the headers have come.
@@ -93,6 +122,13 @@ impl Response {
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body
+    }
+
+    /// Why the rest of the body is missing, if it is. Only for requests with
+    /// [`sample_response`](crate::Request::sample_response).
+    #[must_use]
+    pub fn cut(&self) -> Option<&Cut> {
+        self.cut.as_ref()
     }
 
     /// The body, by value.

@@ -91,3 +91,63 @@ async fn on<R: Send + 'static>(
         Err(_) => Err(NotRendered::Stopping),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    /// PRM-8: trying rules takes one thread, and who finds too many waiting is told to come back.
+    #[test]
+    fn prm_8_trying_rules_takes_one_place_and_tells_when_it_is_full() {
+        runtime().block_on(async {
+            let pool = RenderPool::for_trials();
+            let (done, wait) = mpsc::channel::<()>();
+            let long = tokio::spawn({
+                let pool = pool.clone();
+                async move { pool.run_soon(move || wait.recv().is_ok()).await }
+            });
+            tokio::task::yield_now().await;
+            let others: Vec<_> = (0..WAITING_MAX)
+                .map(|at| {
+                    let pool = pool.clone();
+                    tokio::spawn(async move { pool.run_soon(move || at).await })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            assert_eq!(pool.run_soon(|| 0).await, Err(NotRendered::Busy), "all may wait, but for this one");
+            done.send(()).unwrap();
+            assert_eq!(long.await.unwrap(), Ok(true));
+            for (at, other) in others.into_iter().enumerate() {
+                assert_eq!(other.await.unwrap(), Ok(at));
+            }
+            assert_eq!(pool.run_soon(|| 1).await, Ok(1));
+        });
+    }
+
+    /// PRM-8: a caller that goes away leaves its place when the work is done, and not before.
+    #[test]
+    fn prm_8_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() {
+        runtime().block_on(async {
+            let pool = RenderPool::for_trials();
+            let (done, wait) = mpsc::channel::<()>();
+            let gone = tokio::spawn({
+                let pool = pool.clone();
+                async move { pool.run(move || wait.recv().is_ok()).await }
+            });
+            while pool.places.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+            gone.abort();
+            assert!(gone.await.unwrap_err().is_cancelled());
+            assert_eq!(pool.places.available_permits(), 0);
+            done.send(()).unwrap();
+            assert_eq!(pool.run(|| 1).await, Ok(1));
+        });
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
 use seawall_http::{
-    Auth, BadRequest, Base, Cause, HttpClient, HttpError, Method, Request as HttpRequest, header,
+    Auth, BadRequest, Base, Cause, HttpClient, HttpError, Method, Request as HttpRequest, Response, header,
 };
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::{Sealed, Service};
@@ -186,7 +186,7 @@ impl Http {
     ) -> Result<Answer, NoAnswer> {
         #[cfg(seawall_sabotage)]
         super::sabotage::poison(letter);
-        let request = self.outgoing(service, request, letter)?;
+        let request = self.outgoing(service, request, letter)?.sample_response(FAILURE_KEPT);
         match self.client().exchange(&request, attempt).await {
             Ok(response) => {
                 let secrets =
@@ -201,7 +201,7 @@ impl Http {
                     status: response.status().as_u16(),
                     fault,
                     headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
-                    body: scrubbed(&response.body()[..response.body().len().min(most)], &secrets),
+                    body: kept_body(&response, most, &secrets),
                     sent: fault.map(|_| evidence(&request)),
                 })
             }
@@ -230,6 +230,15 @@ impl Http {
             None => bare,
         })
     }
+}
+
+/// The beginning of an answer, without secrets, and why the rest is missing.
+fn kept_body(response: &Response, most: usize, secrets: &[String]) -> Vec<u8> {
+    let mut kept = scrubbed(&response.body()[..response.body().len().min(most)], secrets);
+    if let Some(cut) = response.cut() {
+        kept.extend_from_slice(format!("\n[cut: {cut}]").as_bytes());
+    }
+    kept
 }
 
 /// It can never be sent.

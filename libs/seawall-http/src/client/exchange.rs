@@ -11,13 +11,14 @@ use super::HttpClient;
 use super::reply::{Reply, reply};
 use super::wire::Wire;
 use crate::auth::Token;
-use crate::body::{Outgoing, collect};
+use crate::body::Outgoing;
 use crate::dial::Peer;
 use crate::error::{Cause, HttpError};
 use crate::fault::wait_asked;
 use crate::header::{IDEMPOTENCY_KEY, SEAWALL_ATTEMPT, SEAWALL_DEADLINE};
 use crate::request::Request;
 use crate::response::{BodyStream, Head, Opened, Response, Timings, time_left};
+use crate::sample::{collect, sample};
 
 /// So many idle connections may turn out to be closed, one after the other, before a request that none of them took fails.
 const STALE_MAX: u32 = 3;
@@ -48,9 +49,14 @@ impl HttpClient {
     ) -> Result<Response, HttpError> {
         let began = self.inner.clock.precise();
         let (mut head, body) = self.headers(request, attempt, resend, began, &mut Via::Pool).await?;
-        let body = collect(body, self.limit(request)).await?;
+        let (body, cut) = match request.sample {
+            None => (collect(body, self.limit(request)).await?, None),
+            Some(bytes) => {
+                sample(body, bytes, time_left(attempt.and_then(|attempt| attempt.deadline()))).await
+            }
+        };
         head.timings.total = self.inner.clock.precise().since(began);
-        Ok(Response { head, body })
+        Ok(Response { head, body, cut })
     }
 
     /// Without a guard, for whoever bounds the time otherwise.

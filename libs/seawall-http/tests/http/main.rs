@@ -11,6 +11,7 @@ mod held;
 mod oauth;
 mod proxy;
 mod requests;
+mod sample;
 mod server;
 mod socket;
 mod steps;

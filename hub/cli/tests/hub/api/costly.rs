@@ -27,7 +27,8 @@ fn prm_8_trying_a_costly_rule_ends_and_holds_up_nobody() {
     let select = tried("{{ data.l|select('in',data.l)|length }}", &json!({"l": numbers}));
     let replace = tried("{{ data.s|replace('a',data.s)|length }}", &json!({"s": "a".repeat(400_000)}));
     std::thread::scope(|scope| {
-        let two = [&select, &select, &replace].map(|body| scope.spawn(|| hub.with("POST", EVALUATE, &[], body)));
+        let two =
+            [&select, &select, &replace].map(|body| scope.spawn(|| hub.with("POST", EVALUATE, &[], body)));
         assert_eq!(hub.with("GET", "/actuator/health", &[], &Value::Null).status, 200);
         for answer in two.map(|one| one.join().unwrap()) {
             let data = &answer.body["data"];
@@ -42,7 +43,11 @@ fn prm_8_trying_a_costly_rule_ends_and_holds_up_nobody() {
 #[test]
 fn prm_8_an_event_that_costs_too_much_is_a_dead_letter() {
     let Scene { hub, peer, .. } = Scene::new();
-    hub.must("PATCH", ALL, &json!({"body": {"n": "{{ data.items|selectattr('sku','in',data.allowed)|length }}"}}));
+    hub.must(
+        "PATCH",
+        ALL,
+        &json!({"body": {"n": "{{ data.items|selectattr('sku','in',data.allowed)|length }}"}}),
+    );
     let filter = json!({
         "name": "filtered", "eventType": "order.*", "service": "billing", "path": "/",
         "filter": "data.items|selectattr('sku','in',data.allowed)|length > 0",
@@ -54,7 +59,12 @@ fn prm_8_an_event_that_costs_too_much_is_a_dead_letter() {
     assert!(large.to_string().len() > 900_000);
     for again in [false, true] {
         let answer = hub.with("POST", EVENTS, &[], &large);
-        assert_eq!((answer.status, &answer.body["data"]["deduplicated"]), (202, &json!(again)), "{}", answer.body);
+        assert_eq!(
+            (answer.status, &answer.body["data"]["deduplicated"]),
+            (202, &json!(again)),
+            "{}",
+            answer.body
+        );
         assert_eq!(answer.body["data"]["deliveries"].as_array().unwrap().len(), 2);
     }
     let letters = hub.all(LETTERS, "deadLetters", 10);

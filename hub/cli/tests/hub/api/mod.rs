@@ -7,6 +7,7 @@ mod attempts;
 mod auth;
 mod circuits;
 mod costly;
+mod cut;
 mod desk;
 mod lists;
 mod rules;

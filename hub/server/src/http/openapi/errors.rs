@@ -52,7 +52,7 @@ pub(crate) const TROUBLES: &[Trouble] = &[
     passing("broken", 502, "The connection broke before the answer was complete; it may have been done", "Look whether it was done, or call with an `Idempotency-Key`"),
     trouble("tooLarge", 502, "The answer of the service is larger than 10 MiB", "Ask it for less, or go through the proxy, which has no such limit"),
     trouble("impossible", 502, "The service can't be called: its address is forbidden, or its credentials can't be used", "Look at its address, at `--allow-egress`, and say its `auth` again"),
-    passing("busy", 503, "The store has more to do than it can", "Send it again after `Retry-After`"),
+    passing("busy", 503, "The store has more to do than it can, or too many rules are tried at a time", "Send it again after `Retry-After`"),
     passing("circuitOpen", 503, "The circuit of the service is open: it has failed too often", "Call again after `Retry-After`, or with `mode: sync_or_queue`"),
     passing("bulkheadFull", 503, "As many calls to the service are under way as may be", "Call again after `Retry-After`"),
     passing("paused", 503, "The service is paused", "Somebody has to resume it; `mode: async` keeps the call until then"),
