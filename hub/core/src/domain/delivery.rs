@@ -63,8 +63,6 @@ pub enum State {
     Blocked,
     /// It waits for its rule, which is disabled.
     Held,
-    /// It was in hand when the process ended, more than once, and waits for its turn to be tried under supervision.
-    Suspect,
     /// The peer has it.
     Delivered,
     /// It was given up.

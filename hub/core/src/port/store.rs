@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use seawall_dist::deadletter::Attempt;
@@ -17,6 +18,7 @@ use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
+use crate::domain::poison::Step;
 use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
@@ -59,8 +61,8 @@ pub struct Kept {
     pub progress: Progress,
     /// Those with the same key go out one after the other.
     pub order: Option<String>,
-    /// Of a suspect: together with how many it may be tried, itself among them. 0 of all others.
-    pub together: u32,
+    /// True if it was in hand at a crash, and no outcome has acquitted it since.
+    pub suspected: bool,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
     /// The request as it was rendered. Not in lists.
@@ -320,19 +322,10 @@ pub trait Store: Desk + Send + Sync + 'static {
         room: Vec<Room>,
     ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
 
-    /// Services with suspects that wait to be tried.
-    fn suspects(&self) -> impl Future<Output = Result<Vec<Slug>, StoreError>> + Send;
+    /// Where the steps of suspects are marked.
+    fn step_marks(&self) -> Arc<dyn StepMarks>;
 
-    /// Takes suspects of these services to be tried, beside those that are on trial already: as many as the rules of
-    /// [`poison`](crate::domain::poison) allow, those that may be in the smallest company first. From the commit on they are
-    /// marked: should the process end, it was while they were on trial.
-    fn take_suspects(
-        &self,
-        services: Vec<Slug>,
-        on_trial: Vec<u32>,
-    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
-
-    /// Those that were alone on trial when the process ended, with what is known against them.
+    /// Those against whom the last crash was the proof, with what is known against them.
     fn convicts(&self) -> impl Future<Output = Result<Vec<(Kept, Evidence)>, StoreError>> + Send;
 
     /// When the next delivery of each service is due, for those that have one.
@@ -346,13 +339,26 @@ pub trait Store: Desk + Send + Sync + 'static {
     ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
 }
 
+/// Marks of what the process is doing with suspects. They outlive the process, but not a power cut, and cost no wait for the disk.
+/// The rules are in [`poison`](crate::domain::poison).
+pub trait StepMarks: Send + Sync + fmt::Debug {
+    /// The process begins a step of this delivery.
+    fn began(&self, delivery: DeliveryId, step: Step);
+    /// The step has ended.
+    fn ended(&self, delivery: DeliveryId);
+    /// The process has it in hand no longer.
+    fn forget(&self, delivery: DeliveryId);
+}
+
 /// What is known against a delivery.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evidence {
-    /// So often it was in hand when the process ended.
+    /// The number of crashes in a row that speak against it.
     pub crashes: u32,
     /// The starts that ended so, counted as the store counts them, with commas in between.
     pub starts: String,
+    /// The step in which they happened.
+    pub step: Step,
 }
 
 /// Events that may go.

@@ -72,10 +72,9 @@ pub enum Change {
     AddEvent(Arc<Event>, Vec<NewDelivery>),
     /// What came of a try.
     Settle(Settlement),
-    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone. A suspect whose
-    /// try has not begun waits for it anew.
+    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone.
     PutBack(Vec<DeliveryId>),
-    /// The process ended while this one alone was on trial: it is given up, as the settlement says.
+    /// The process has ended in the middle of a step of this one again and again: it is given up, as the settlement says.
     Convict(Settlement),
     /// The process ends in order: what it has in hand is no suspect for that.
     Stopped,

@@ -19,20 +19,19 @@ use super::services::merged;
 use crate::hub::Hub;
 
 /// Those that have not ended.
-const OPEN: [Stands; 7] = [
+const OPEN: [Stands; 6] = [
     Stands::Leased,
     Stands::Queued,
     Stands::Waiting,
     Stands::Stalled,
     Stands::Blocked,
     Stands::Held,
-    Stands::Suspect,
 ];
 
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.
 const WORDS: [(&str, &[Stands]); 7] = [
-    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased, Stands::Suspect]),
+    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased]),
     ("inFlight", &[Stands::Leased]),
     ("waiting", &[Stands::Waiting, Stands::Stalled]),
     ("held", &OPEN),
@@ -57,7 +56,7 @@ fn word(hub: &Hub, kept: &Kept) -> &'static str {
 
 pub(super) fn plain_word(state: Stands) -> &'static str {
     match state {
-        Stands::Queued | Stands::Blocked | Stands::Suspect => "pending",
+        Stands::Queued | Stands::Blocked => "pending",
         Stands::Leased => "inFlight",
         Stands::Waiting | Stands::Stalled => "waiting",
         Stands::Held => "held",
@@ -77,7 +76,6 @@ fn waits_for(hub: &Hub, kept: &Kept) -> Option<&'static str> {
         Stands::Stalled => Some("peer"),
         Stands::Waiting => Some("time"),
         Stands::Leased | Stands::Queued => Some("turn"),
-        Stands::Suspect => Some("trial"),
     }
 }
 

@@ -9,7 +9,7 @@ use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, S
 
 use super::changes::Changes;
 use super::rows::{
-    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, SUSPECT, WAITING, WAITING_INDEX,
+    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
 };
 use super::unit_of_work::translate;
 
@@ -148,16 +148,16 @@ impl Changes<'_> {
             }
             // Unless its rule has been enabled since somebody looked, or is gone: what it has asked for goes on.
             Following::Held => self.run(
-                "UPDATE deliveries SET touched = ?4, together = 0, state = CASE
+                "UPDATE deliveries SET touched = ?4, crashes = 0, against = 0, step = 0, starts = NULL, state = CASE
                      WHEN EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 0) THEN ?3
                      WHEN failures = 0 THEN ?5 ELSE ?6 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![number, epoch, HELD, at.0, QUEUED, WAITING],
             )?,
             Following::Waits { until, progress, stalled } => self.run(
-                // Its try has ended, and the process has not: it is above suspicion.
+                // Its try has ended, and the process has not: it is acquitted.
                 "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7, panics = ?8,
-                     crashes = 0, together = 0, starts = NULL
+                     crashes = 0, against = 0, step = 0, starts = NULL
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![
                     number,
@@ -250,16 +250,9 @@ impl Changes<'_> {
     pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
         for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
             self.run(
-                "UPDATE deliveries SET state = CASE WHEN together > 0 THEN ?5
-                     WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
+                "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![
-                    delivery.number.cast_signed(),
-                    self.start.epoch.cast_signed(),
-                    QUEUED,
-                    STALLED,
-                    SUSPECT
-                ],
+                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
             )?;
         }
         Ok(())

@@ -168,7 +168,6 @@ impl Changes<'_> {
 /// Every delivery to a service that has not ended: those in hand, which are few, and those that wait.
 pub(super) const PENDING_OF_SERVICE: &str = "SELECT number FROM (
      SELECT number FROM deliveries WHERE state = 0 AND service = ?1
-     UNION ALL SELECT number FROM deliveries WHERE state = -1 AND service = ?1
      UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6 AND state IN (1, 2, 3, 4, 5) AND service = ?1)";
 
 /// Every delivery that waits for a rule.

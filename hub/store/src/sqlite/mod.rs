@@ -29,6 +29,7 @@ mod rows;
 #[cfg(seawall_sabotage)]
 mod sabotage;
 mod schema;
+mod steps;
 mod unit_of_work;
 mod watch;
 mod words;
@@ -55,13 +56,14 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
     Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Health,
-    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, Store, StoreError, Unit,
+    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, StepMarks, Store, StoreError, Unit,
     Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
 use self::place::{make_file_private, make_private, take_lock};
-use self::queue::{Queue, Take, Work};
+use self::queue::{Queue, Work};
+use self::steps::Steps;
 use self::unit_of_work::Writer;
 use self::watch::Disk;
 
@@ -76,6 +78,7 @@ pub struct Sqlite {
 
 struct Inner {
     queue: Arc<Queue>,
+    steps: Arc<Steps>,
     /// Connections that only read, for as many as read at once.
     readers: Mutex<Vec<Connection>>,
     /// So many read at once: each connection holds files open, and a process may only hold so many.
@@ -103,12 +106,14 @@ impl Sqlite {
         let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
-        let start = schema::prepare(&mut connection)?;
-        let queue = Arc::new(Queue::new());
-        let writer = Writer::new(connection, start, queue.clone());
+        let start = schema::prepare(&mut connection, &steps::left(folder))?;
+        let steps = Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
+        let (queue, steps) = (Arc::new(Queue::new()), Arc::new(steps));
+        let writer = Writer::new(connection, start, queue.clone(), steps.clone());
         let writer = thread::Builder::new().name("seawall store".into()).spawn(move || writer.run());
         let inner = Inner {
             queue,
+            steps,
             readers: Mutex::default(),
             reading: Semaphore::new(READERS_MAX),
             path,
@@ -278,19 +283,16 @@ impl Store for Sqlite {
     }
 
     async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Urgency::Outcomes, |reply| Work::Take(Take::Due(now, room), reply)).await
+        self.ask(Urgency::Outcomes, |reply| Work::Take(now, room, reply)).await
     }
 
-    async fn suspects(&self) -> Result<Vec<Slug>, StoreError> {
-        self.read(crash::suspects).await
-    }
-
-    async fn take_suspects(&self, services: Vec<Slug>, on_trial: Vec<u32>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Urgency::Outcomes, |reply| Work::Take(Take::Suspects(services, on_trial), reply)).await
+    fn step_marks(&self) -> Arc<dyn StepMarks> {
+        self.inner.steps.clone()
     }
 
     async fn convicts(&self) -> Result<Vec<(Kept, Evidence)>, StoreError> {
-        self.read(crash::convicts).await
+        let epoch = self.inner.epoch;
+        self.read(move |connection| crash::convicts(connection, epoch)).await
     }
 
     async fn next_due(&self) -> Result<Vec<Due>, StoreError> {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Committed, Kept, Room, StoreError, Unit, Urgency};
 use tokio::sync::Notify;
@@ -14,15 +13,8 @@ use super::unit_of_work::refuse;
 /// Something for the writer.
 pub(super) enum Work {
     Commit(Unit, Sender<Result<Committed, StoreError>>),
-    Take(Take, Sender<Result<Vec<Kept>, StoreError>>),
-}
-
-/// What is taken in hand.
-pub(super) enum Take {
-    /// What is due by then.
-    Due(Millis, Vec<Room>),
-    /// Suspects of these services, beside those on trial.
-    Suspects(Vec<Slug>, Vec<u32>),
+    /// Takes in hand what is due by then.
+    Take(Millis, Vec<Room>, Sender<Result<Vec<Kept>, StoreError>>),
 }
 
 /// So much waits in a lane at most: some seconds of the disk's work.

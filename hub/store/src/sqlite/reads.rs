@@ -133,8 +133,7 @@ pub(super) fn pending(connection: &Connection, whose: &Whose, most: u32) -> rusq
 pub(super) fn census(connection: &Connection, services: Vec<Slug>, most: u32) -> rusqlite::Result<Census> {
     let mut count = connection.prepare_cached(&format!(
         "SELECT count(*) FROM (SELECT 1 FROM deliveries
-         WHERE {WAITING_INDEX} AND state IN (1, 2, 3, 4, 5) AND service = ?1
-         UNION ALL SELECT 1 FROM deliveries WHERE state = -1 AND service = ?1 LIMIT ?2)"
+         WHERE {WAITING_INDEX} AND state IN (1, 2, 3, 4, 5) AND service = ?1 LIMIT ?2)"
     ))?;
     let waiting = services.into_iter().map(|service| {
         let waiting = count.query_row(params![service.as_str(), most], |row| row.get(0))?;

@@ -15,8 +15,6 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::Kept;
 use serde_json::{Value, json};
 
-/// In hand when the process ended, more than once.
-pub(super) const SUSPECT: i64 = -1;
 pub(super) const LEASED: i64 = 0;
 pub(super) const QUEUED: i64 = 1;
 pub(super) const WAITING: i64 = 2;
@@ -39,7 +37,6 @@ pub(super) fn state_to_number(state: State) -> i64 {
         State::Stalled => STALLED,
         State::Blocked => BLOCKED,
         State::Held => HELD,
-        State::Suspect => SUSPECT,
         State::Delivered => DELIVERED,
         State::DeadLettered => DEAD,
     }
@@ -53,7 +50,6 @@ pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
         STALLED => State::Stalled,
         BLOCKED => State::Blocked,
         HELD => State::Held,
-        SUSPECT => State::Suspect,
         DELIVERED => State::Delivered,
         HOLDING | DEAD => State::DeadLettered,
         other => return Err(strange(column, format!("{other} is no state"))),
@@ -177,7 +173,7 @@ pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
-                               d.together";
+                               d.crashes > 0";
 /// Its request, and the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// So many columns has `KEPT`.
@@ -204,7 +200,7 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
             panics: row.get(16)?,
         },
         order: row.get(12)?,
-        together: row.get(17)?,
+        suspected: row.get(17)?,
         replay_of: row.get::<_, Option<i64>>(13)?.map(name),
         request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
         payload: request

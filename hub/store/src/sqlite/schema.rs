@@ -4,6 +4,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
+use super::steps::Mark;
 use super::unit_of_work::{at_start, translate};
 use super::{OpenError, crash};
 
@@ -17,7 +18,7 @@ pub(super) struct Start {
 }
 
 /// The steps from an empty database to today's, one for each version. Never changed, only added to.
-const STEPS: [&str; 1] = [include_str!("step_1.sql")];
+const STEPS: [&str; 2] = [include_str!("step_1.sql"), include_str!("step_2.sql")];
 
 /// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
 const LOG_PAGES: i32 = 4_000;
@@ -39,8 +40,8 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
     }
 }
 
-/// Brings the database to today's tables, and begins a new epoch.
-pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
+/// Brings the database to today's tables, and begins a new epoch. The marks are those that the process before has left.
+pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Start, OpenError> {
     let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
     // Says how the file is laid out, so it counts only while there is nothing in it: what is pruned can be given back to the
     // system, a few pages at a time.
@@ -63,7 +64,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<Start, OpenError> {
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step)?;
         }
-        crash::take_up(connection)?;
+        crash::take_up(connection, marks)?;
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
             Ok(Start {

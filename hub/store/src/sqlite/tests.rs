@@ -51,3 +51,25 @@ fn hub_5_what_is_due_is_found_by_an_index() {
         }
     }
 }
+
+/// PRM-1: what was a suspect by the rules of the first tables is due like any other.
+#[test]
+fn prm_1_suspects_of_the_first_tables_are_due() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("seawall.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("step_1.sql")).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    for (number, (state, failures)) in (1..).zip([(-1, 0), (-1, 2), (0, 0)]) {
+        let sql = "INSERT INTO deliveries (number, event, state, epoch, due, touched, accepted, counted, failures, rule_version, rule,
+                   service, crashes, together, starts) VALUES (?1, 1, ?2, 0, 9, 9, 9, 0, ?3, 1, 'r', 's', 2, 64, '1, 2')";
+        connection.execute(sql, [number, state, failures]).unwrap();
+    }
+    drop(connection);
+    drop(Sqlite::open(folder.path()).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    let mut left = connection.prepare("SELECT state, against FROM deliveries ORDER BY number").unwrap();
+    let left = left.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let left: Vec<(i64, i64)> = left.map(Result::unwrap).collect();
+    assert_eq!(left, [(1, 0), (2, 0), (1, 0)]);
+}

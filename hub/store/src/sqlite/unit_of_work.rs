@@ -7,15 +7,17 @@ use rusqlite::{Connection, Error, ffi};
 use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
 
 use super::changes::Changes;
-use super::queue::{Queue, Take, Work};
+use super::queue::{Queue, Work};
 use super::room;
 use super::schema::Start;
+use super::steps::Steps;
 use super::watch::Commits;
 
 pub(super) struct Writer {
     connection: Connection,
     start: Start,
     queue: Arc<Queue>,
+    steps: Arc<Steps>,
     watch: Commits,
 }
 
@@ -23,8 +25,8 @@ pub(super) struct Writer {
 pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 impl Writer {
-    pub(super) fn new(connection: Connection, start: Start, queue: Arc<Queue>) -> Self {
-        Writer { connection, start, queue, watch: Commits::new() }
+    pub(super) fn new(connection: Connection, start: Start, queue: Arc<Queue>, steps: Arc<Steps>) -> Self {
+        Writer { connection, start, queue, steps, watch: Commits::new() }
     }
 
     pub(super) fn run(self) {
@@ -85,6 +87,7 @@ impl Writer {
     fn apply(&self, work: Work, replies: &mut Vec<Reply>) -> Result<(), StoreError> {
         match work {
             Work::Commit(unit, reply) => {
+                let _marked = self.steps.recording(&unit);
                 let made = match &unit.changes[..] {
                     // They make several changes, and the others beside them must not pay for what is wrong with one.
                     [Change::Prune(_) | Change::Convict(_) | Change::Step(_) | Change::Index { .. }] => {
@@ -97,14 +100,9 @@ impl Writer {
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
                 stands
             }
-            Work::Take(what, reply) => {
-                let taken = self.alone(|changes| {
-                    let taken = match &what {
-                        Take::Due(now, room) => changes.due(*now, room),
-                        Take::Suspects(services, on_trial) => changes.suspects(services, on_trial),
-                    };
-                    taken.map_err(|error| translate(&error))
-                });
+            Work::Take(now, room, reply) => {
+                let taken =
+                    self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
                 let stands = self.stands(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 stands
@@ -186,7 +184,7 @@ pub(super) fn at_start<T>(
 pub(super) fn refuse(work: Work, error: &StoreError) {
     match work {
         Work::Commit(_, reply) => drop(reply.send(Err::<Committed, _>(error.clone()))),
-        Work::Take(_, reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
+        Work::Take(.., reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
     }
 }
 
@@ -226,8 +224,9 @@ mod tests {
 
     fn writer(folder: &TempDir) -> Writer {
         let mut connection = Connection::open(folder.path().join("seawall.db")).unwrap();
-        let start = schema::prepare(&mut connection).unwrap();
-        Writer::new(connection, start, Arc::new(Queue::new()))
+        let start = schema::prepare(&mut connection, &[]).unwrap();
+        let steps = Steps::open(folder.path(), start).unwrap();
+        Writer::new(connection, start, Arc::new(Queue::new()), Arc::new(steps))
     }
 
     fn event(id: &str, bytes: usize) -> (Work, Answer) {

@@ -258,12 +258,18 @@ impl Scene {
     }
 
     pub(crate) async fn restart(self, place: &Place) -> Self {
+        self.restart_after(place, || ()).await
+    }
+
+    /// Does something between the end of one process and the start of the next.
+    pub(crate) async fn restart_after(self, place: &Place, between: impl FnOnce()) -> Self {
         let peer = self.peer.clone();
         drop(self);
         // Tasks that were dropped go when the runtime comes to them, and theirs after them.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
+        between();
         Scene::open(place, &peer).await
     }
 }

@@ -140,8 +140,6 @@ impl Desk {
                     assert!(taken, "seed {seed}: {replay} is delivered, and nobody has taken it");
                     "delivered"
                 }
-                // Who kills a hub again and again may meet one that is alone on trial.
-                "deadLettered" if replay["reason"] == "poison" => "failedAgain",
                 "deadLettered" => {
                     let refused = arrivals.iter().any(|one| matches!(one.answer, Some((422, _))));
                     assert!(refused, "seed {seed}: {replay} is given up, and nobody has refused it");

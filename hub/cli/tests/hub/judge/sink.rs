@@ -22,6 +22,12 @@ pub(crate) enum Mood {
     Moody,
     /// Not yet: it takes the request, and waits for another mood.
     Silent,
+    /// 200, after this many milliseconds.
+    Slow(u64),
+    /// It takes the request, and never answers it.
+    Hanging,
+    /// A third each: 200, 500 and then 200, or it hangs and then says 200.
+    Mixed,
     /// It takes so many, says 422 to so many more, and is kind to those behind them.
     Refuses { after: u32, many: u32 },
 }
@@ -197,6 +203,15 @@ impl Shared {
         let before = state.seen.get(delivery).map_or(0, Vec::len);
         match &mut state.mood {
             Mood::Kind | Mood::Silent => return Answer::Status(200, Duration::ZERO),
+            Mood::Slow(millis) => return Answer::Status(200, Duration::from_millis(*millis)),
+            Mood::Hanging => return Answer::Hang,
+            Mood::Mixed => {
+                return match (number_of(self.seed, &[rule, event]) % 3, before) {
+                    (0, 0) => Answer::Status(500, Duration::ZERO),
+                    (1, 0..4) => Answer::Hang,
+                    _ => Answer::Status(200, Duration::ZERO),
+                };
+            }
             Mood::Refuses { after: 0, many: 0 } => return Answer::Status(200, Duration::ZERO),
             Mood::Refuses { after: 0, many } => {
                 *many -= 1;

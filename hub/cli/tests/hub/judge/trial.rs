@@ -135,8 +135,8 @@ pub(crate) struct Report {
     /// From ready until sent again, at the most: of what the sink had not failed before, and of all.
     again: [Duration; 2],
     owed: usize,
-    /// Given up because the crash came while they were alone on trial.
-    pub(crate) quarantined: usize,
+    /// Given up as poison, although nobody was.
+    quarantined: usize,
     took: Duration,
 }
 
@@ -166,8 +166,6 @@ struct Trial<'t, G> {
     ready: Instant,
     /// Promised or begun before the last crash, and without the sink's last word.
     owed: HashSet<String>,
-    /// Dead letters because they were alone on trial at a crash: nobody waits for them.
-    quarantined: HashSet<String>,
     report: Report,
     began: Instant,
 }
@@ -193,7 +191,6 @@ impl<'t, G: Ground> Trial<'t, G> {
             life: 0,
             ready: now,
             owed: HashSet::new(),
-            quarantined: HashSet::new(),
             report: Report { seed: plan.seed, ..Report::default() },
             began: now,
         }
@@ -202,7 +199,6 @@ impl<'t, G: Ground> Trial<'t, G> {
     fn crash_once(&mut self) {
         let moment = Moment::choose(&mut self.chance);
         self.await_moment(moment);
-        self.quarantined.extend(verdict::quarantined(&self.hub.address));
         if let Some(status) = self.hub.process.try_wait().unwrap() {
             self.report.faults.push(Fault::Strange(format!("the hub has ended by itself: {status}")));
         }
@@ -248,8 +244,7 @@ impl<'t, G: Ground> Trial<'t, G> {
     }
 
     fn await_sent_again(&mut self) {
-        let owed: HashSet<String> = self.owed.difference(&self.quarantined).cloned().collect();
-        let missing = || self.sink.missing(&owed, self.life);
+        let missing = || self.sink.missing(&self.owed, self.life);
         while missing() > 0 && self.ready.elapsed() < AGAIN_WITHIN {
             thread::sleep(Duration::from_millis(5));
         }
@@ -275,8 +270,6 @@ impl<'t, G: Ground> Trial<'t, G> {
 
     fn note_sent_again(&mut self, lived: Duration) {
         let seen = self.sink.seen();
-        let quarantined = &self.quarantined;
-        self.owed.retain(|delivery| !quarantined.contains(delivery));
         for delivery in &self.owed {
             let all = seen.get(delivery).map_or(&[][..], Vec::as_slice);
             let Some(first) = all.iter().find(|one| one.life == self.life) else {
@@ -302,7 +295,6 @@ impl<'t, G: Ground> Trial<'t, G> {
     /// The last life is a whole one: everything ends.
     fn end(&mut self) {
         self.await_sent_again();
-        self.quarantined.extend(verdict::quarantined(&self.hub.address));
         self.note_sent_again(self.ready.elapsed());
         self.sink.be(Mood::Kind);
         self.load.finish();
@@ -320,7 +312,7 @@ impl<'t, G: Ground> Trial<'t, G> {
         self.report.arrivals = seen.values().map(Vec::len).sum();
         self.report.deliveries = seen.len();
         self.report.acks = self.log.len();
-        self.report.quarantined = self.quarantined.len();
+        self.report.quarantined = verdict::quarantined(&self.hub.address).len();
         self.report.took = self.began.elapsed();
         std::mem::take(&mut self.report)
     }
@@ -351,7 +343,7 @@ impl fmt::Display for Report {
             f,
             "seed {seed}: {crashes} crashes in {took:.1?} ({starting} at the start, {checkpoint} at a checkpoint); {acks} \
              acknowledgements, {deliveries} deliveries, {arrivals} arrivals, {repeated} taken more than once; {owed} in flight at \
-             crashes, sent again after {:.2?} at the most, {:.2?} with back-off; {quarantined} quarantined; {} faults",
+             crashes, sent again after {:.2?} at the most, {:.2?} with back-off; {quarantined} wrongly quarantined; {} faults",
             again[0],
             again[1],
             faults.len()

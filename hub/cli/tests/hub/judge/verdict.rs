@@ -50,11 +50,8 @@ pub(crate) fn of(
     let mut faults = BTreeSet::new();
     let promised = promised(acks, seed, &mut faults);
     let ended = ended(&promised, hub, &mut faults);
-    let mut seen = seen();
-    // Nobody refused these, and nobody has to: whoever kills a hub again and again may meet one that is alone on trial.
-    let quarantined: Vec<&String> =
-        ended.iter().filter(|(_, state)| is_quarantined(state)).map(|(delivery, _)| delivery).collect();
-    for (delivery, state) in ended.iter().filter(|(delivery, _)| !quarantined.contains(delivery)) {
+    let seen = seen();
+    for (delivery, state) in &ended {
         let event = promised[delivery].to_owned();
         let answered = |status| {
             let all = seen.get(delivery);
@@ -72,16 +69,8 @@ pub(crate) fn of(
         }
     }
     arrivals(&seen, &promised, &mut faults);
-    seen.retain(|delivery, _| !quarantined.contains(&delivery));
     order(&seen, seed, &mut faults);
     faults.into_iter().collect()
-}
-
-/// Whether it is a dead letter because the process ended while it was alone on trial.
-fn is_quarantined(delivery: &Value) -> bool {
-    let last = delivery["attempts"].as_array().and_then(|attempts| attempts.last());
-    let error = last.and_then(|attempt| attempt["error"].as_str()).unwrap_or_default();
-    delivery["reason"] == "poison" && error.contains("while it was alone on trial")
 }
 
 /// All that were quarantined so far.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::trial::Seat;
+use super::suspect::Watched;
 use crate::domain::delivery::{DeliveryId, Progress};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
@@ -32,8 +32,8 @@ pub struct InHand {
     pub ordered: bool,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
-    /// If it is on trial.
-    pub(super) seat: Option<Arc<Seat>>,
+    /// If it was in hand at a crash.
+    pub(super) watched: Option<Arc<Watched>>,
 }
 
 impl InHand {

@@ -40,8 +40,6 @@ pub(super) struct Lane {
 }
 
 struct State {
-    /// On trial, and so few.
-    trials: VecDeque<InHand>,
     fresh: VecDeque<InHand>,
     again: VecDeque<InHand>,
     /// Fresh ones since the last that was tried again.
@@ -89,7 +87,6 @@ pub(super) struct Space {
 impl Lane {
     pub(super) fn new(service: Service, guard: Guard, attempts: u32) -> Arc<Self> {
         let state = State {
-            trials: VecDeque::new(),
             fresh: VecDeque::new(),
             again: VecDeque::new(),
             fresh_in_a_row: 0,
@@ -158,9 +155,7 @@ impl Lane {
     /// Takes a delivery in hand; gives it back, if there is no room.
     pub(super) fn offer(&self, delivery: InHand) -> Option<InHand> {
         let mut state = self.lock();
-        if delivery.seat.is_some() {
-            state.trials.push_back(delivery);
-        } else if delivery.is_again() {
+        if delivery.is_again() {
             if state.again.len() >= AGAIN_MAX {
                 return Some(delivery);
             }
@@ -209,7 +204,7 @@ impl Lane {
 
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
-        state.trials.len() + state.fresh.len() + state.again.len() + state.sending + state.settling
+        state.fresh.len() + state.again.len() + state.sending + state.settling
     }
 
     /// Since when the oldest that was never tried has been waiting in hand.
@@ -228,7 +223,7 @@ impl Lane {
         let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();
         let full = state.sending >= state.allowed.min(most);
-        let empty = state.trials.is_empty() && state.fresh.is_empty() && state.again.is_empty();
+        let empty = state.fresh.is_empty() && state.again.is_empty();
         if full || self.paused.load(Ordering::Acquire) || empty {
             return (Turn::Rest, false);
         }
@@ -261,15 +256,11 @@ impl Lane {
         self.lock().settling -= 1;
     }
 
-    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then. One that was on trial is
-    /// given back: it does not wait here with its mark.
-    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) -> Option<InHand> {
+    /// A send did not take place: the delivery goes back to the front, and nothing is sent until then.
+    pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
         let mut state = self.lock();
         state.sending -= 1;
-        let mut on_trial = None;
-        if delivery.seat.is_some() {
-            on_trial = Some(delivery);
-        } else if delivery.is_again() {
+        if delivery.is_again() {
             state.again.push_front(delivery);
         } else {
             state.fresh.push_front(delivery);
@@ -280,19 +271,6 @@ impl Lane {
         }
         drop(state);
         self.bell.notify_one();
-        on_trial
-    }
-
-    /// Whether it would send what it has.
-    pub(super) fn is_open(&self, now: Tick) -> bool {
-        let off =
-            self.is_closed() || self.stopping.load(Ordering::Acquire) || self.paused.load(Ordering::Acquire);
-        !off && self.lock().rests_until(now).is_none()
-    }
-
-    /// What is on trial and was not begun, if nothing is sent now.
-    pub(super) fn call_off(&self, now: Tick) -> VecDeque<InHand> {
-        if self.is_open(now) { VecDeque::new() } else { std::mem::take(&mut self.lock().trials) }
     }
 
     /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
@@ -359,9 +337,6 @@ impl State {
     }
 
     fn next(&mut self) -> Option<InHand> {
-        if let Some(on_trial) = self.trials.pop_front() {
-            return Some(on_trial);
-        }
         let again = self.fresh.is_empty() || self.fresh_in_a_row >= FRESH_FOR_AGAIN;
         let taken = if again { self.again.pop_front() } else { None };
         if taken.is_some() {
@@ -413,7 +388,7 @@ mod tests {
             progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },
             ordered: false,
             replay_of: None,
-            seat: None,
+            watched: None,
         }
     }
 
@@ -432,7 +407,7 @@ mod tests {
         lane.sent(true);
         lane.sent(true);
         assert!(matches!(lane.turn(at(1)).0, Turn::Park(_)), "some that went well");
-        assert!(lane.park(*refused, at(2), false).is_none());
+        lane.park(*refused, at(2), false);
         assert!(matches!(lane.turn(at(3)).0, Turn::Park(_)), "one that found the bulkhead full");
         lane.unpark();
         assert!(matches!(lane.turn(at(4)).0, Turn::Park(_)), "a replay of something else");

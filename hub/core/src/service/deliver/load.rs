@@ -10,6 +10,7 @@ use tracing::field::display;
 use super::Shared;
 use super::hand::InHand;
 use crate::domain::delivery::Reason;
+use crate::domain::poison::Step;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{
@@ -110,7 +111,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
-        let read = caught(|| Request::from_bytes(&kept.request, &kept.payload));
+        let watched = kept.suspected.then(|| self.suspects.watch(kept.id));
+        let read = async { caught(|| Request::from_bytes(&kept.request, &kept.payload)) };
+        let read = match &watched {
+            Some(watched) => watched.step(Step::Load, read).await,
+            None => read.await,
+        };
         let reason = if read.is_err() { Reason::Poison } else { Reason::Impossible };
         let Some(request) = read.ok().flatten() else {
             let (trace, event, service) = (kept.trace.map(display), &*kept.event, kept.service.as_str());
@@ -144,7 +150,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             progress: kept.progress,
             ordered: kept.order.is_some(),
             replay_of: kept.replay_of,
-            seat: (kept.together > 0).then(|| self.court.seat(kept.together)),
+            watched,
         };
         self.take_in_hand(&kept.service, delivery);
         Ok(())
@@ -161,8 +167,6 @@ impl<S: Store, T: Transport> Shared<S, T> {
             // It is still in this process's hand, and goes back the next time.
             self.overflow.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
         }
-        // There may be suspects among them.
-        self.court.free.notify_one();
         put.map(drop)
     }
 }

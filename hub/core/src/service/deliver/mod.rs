@@ -15,7 +15,7 @@ mod load;
 mod now;
 pub(super) mod seen;
 mod send;
-mod trial;
+mod suspect;
 mod watch;
 
 pub use hand::InHand;
@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use self::lane::Lane;
-use self::trial::Court;
+use self::suspect::Suspects;
 use super::accept::Begun;
 use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Schedule};
@@ -58,8 +58,8 @@ struct Shared<S, T> {
     rules: RwLock<HashMap<Slug, Ways>>,
     /// Leased to this process, and no room in hand: they go back to the store with the next look at it.
     overflow: Mutex<Vec<DeliveryId>>,
-    /// What is tried under supervision.
-    court: Arc<Court>,
+    /// What was in hand at a crash.
+    suspects: Arc<Suspects>,
     /// Rung when a lane comes.
     lanes_changed: Notify,
     /// Rung when a lane has room for more than it has, or its circuit has closed.
@@ -85,6 +85,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// Delivers what is in this store by this transport; guards are made in this registry.
     pub fn new(store: S, transport: T, registry: Registry, clock: Clock) -> Self {
         let shared = Shared {
+            suspects: Suspects::new(store.step_marks()),
             store,
             transport,
             registry,
@@ -92,7 +93,6 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             lanes: RwLock::default(),
             rules: RwLock::default(),
             overflow: Mutex::default(),
-            court: Arc::default(),
             lanes_changed: Notify::new(),
             hungry: Notify::new(),
             send_ended: Notify::new(),
@@ -167,7 +167,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 progress,
                 ordered,
                 replay_of: None,
-                seat: None,
+                watched: None,
             };
             self.shared.take_in_hand(&service, delivery);
         }
@@ -254,7 +254,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let shared = self.shared.clone();
         tasks.spawn(async move { Some(shared.load_for_ever().await) });
         let shared = self.shared.clone();
-        tasks.spawn(async move { Some(shared.hold_court().await) });
+        tasks.spawn(async move { shared.give_up_convicts().await });
         let mut started = HashMap::new();
         loop {
             for lane in self.shared.all_lanes() {
@@ -268,7 +268,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             tokio::select! {
                 () = self.shared.lanes_changed.notified() => {}
                 Some(ended) = tasks.join_next() => match ended {
-                    // Its service was deleted.
+                    // Its service was deleted, or all convicts are given up.
                     Ok(None) => started.retain(|_, lane| !lane.is_closed()),
                     Ok(Some(error)) => return error,
                     Err(error) => return StoreError::Fatal(format!("a lane has ended: {error}")),

@@ -11,6 +11,7 @@ use super::hand::InHand;
 use super::lane::{Lane, Turn};
 use super::{Shared, is_closed};
 use crate::domain::delivery::{Next, Outcome, Reason, after};
+use crate::domain::poison::Step;
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
 use crate::service::caught::{Panicked, caught_in};
@@ -89,7 +90,12 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let panicked = OnceLock::new();
         let send = async |attempt| {
             let sending = self.transport.send(&service, &delivery.request, Some(letter), attempt);
-            caught_in(sending).await.unwrap_or_else(|panic| Err(no_answer(panicked.get_or_init(|| panic))))
+            let sending = caught_in(sending);
+            let sent = match &delivery.watched {
+                Some(watched) => watched.step(Step::Send, sending).await,
+                None => sending.await,
+            };
+            sent.unwrap_or_else(|panic| Err(no_answer(panicked.get_or_init(|| panic))))
         };
         let sent = caught_in(lane.guard.classify(judge).single_attempt().call(send)).await;
         let (outcome, mut attempt) = match (sent, panicked.into_inner()) {
@@ -113,8 +119,8 @@ impl<S: Store, T: Transport> Shared<S, T> {
                     self.clock.precise() + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
                 let gate = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
                 lane.watch.deferred();
-                let Some(on_trial) = lane.park(delivery, until, gate) else { return Ok(()) };
-                return self.give_back(vec![on_trial.id]).await;
+                lane.park(delivery, until, gate);
+                return Ok(());
             }
             Next::Done => Following::Delivered,
             // What began before the circuit closed belongs to the outage, and comes forward as well.

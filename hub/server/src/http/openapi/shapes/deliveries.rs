@@ -40,9 +40,9 @@ pub(super) fn delivery() -> Vec<Field> {
         need("state", states()),
         need(
             "waitsFor",
-            words(&["service", "rule", "order", "peer", "time", "turn", "trial"])
+            words(&["service", "rule", "order", "peer", "time", "turn"])
                 .or_null()
-                .says("If it has not ended. A trial: the process ended more than once while it was in hand"),
+                .says("If it has not ended"),
         ),
         need("event", text().says("The id of the event")),
         need("rule", slug()),
