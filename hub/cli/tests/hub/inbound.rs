@@ -46,7 +46,7 @@ fn order(id: &str, total: u32) -> Value {
 /// HUB-3: each event of a batch is for itself; one that was there before is told so, one that contradicts it too.
 #[test]
 fn hub_3_each_event_of_a_batch_has_its_answer() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let good: Vec<Value> = (0..100).map(|n| order(&format!("b-{n}"), n)).collect();
     let answer = hub.must("POST", BATCH, &json!({"events": good}));
     assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(100), &json!(0)));
@@ -73,7 +73,7 @@ fn hub_3_each_event_of_a_batch_has_its_answer() {
 /// HUB-3: nothing of a batch with a mistake is kept, and every mistake is named with its place.
 #[test]
 fn hub_3_nothing_of_a_malformed_batch_is_kept() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let batch = json!({"events": [order("a", 1), {"id": "b"}, order("c", 1), {"id": "d", "type": "x y", "extra": 1}, 7]});
     let reply = hub.with("POST", BATCH, &[], &batch);
     assert_eq!(reply.status, 422);
@@ -95,7 +95,7 @@ fn hub_3_nothing_of_a_malformed_batch_is_kept() {
 /// HUB-3: CloudEvents come in whole, in batches, and with their attributes in headers.
 #[test]
 fn hub_3_cloud_events_come_in_three_modes() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let event = |id: &str| {
         json!({
             "specversion": "1.0", "id": id, "source": "/shop", "type": "order.created", "subject": "A-7",
@@ -160,7 +160,7 @@ fn hub_3_cloud_events_come_in_three_modes() {
 /// Trap "same key, other body returns the old answer".
 #[test]
 fn crd_2_an_idempotency_key_means_the_first_event() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let post = |key: &str, body: &Value| hub.with("POST", EVENTS, &[("idempotency-key", key)], body);
     let bare = json!({"type": "order.created", "data": {"total": 1}});
     let first = post("k-1", &bare);
@@ -278,7 +278,7 @@ fn hub_3_a_source_names_its_events_by_expressions() {
 /// answered alike. Trap "unknown verifier or missing secret falls back to no check".
 #[test]
 fn hub_3_a_stranger_learns_nothing() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let source = |enabled: bool| json!({"verify": {"type": "bearer", "secrets": [SECRET]}, "eventType": "a.b", "enabled": enabled});
     hub.must("PUT", &format!("{SOURCES}/shop"), &source(true));
     hub.must("PUT", &format!("{SOURCES}/off"), &source(false));
@@ -314,7 +314,7 @@ fn hub_3_a_stranger_learns_nothing() {
 /// HUB-3, SEC-3: a plain signature of the body, and the one of GitHub with its id of the message.
 #[test]
 fn hub_3_signatures_of_the_body_are_checked() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let plain = json!({"type": "hmac", "header": "x-sign", "prefix": "v=", "encoding": "base64", "secrets": ["old", SECRET]});
     hub.must("PUT", &format!("{SOURCES}/plain"), &json!({"verify": plain, "eventType": "plain.sent"}));
     let body = r#"{"a": 1}"#;

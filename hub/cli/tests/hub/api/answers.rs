@@ -22,7 +22,7 @@ fn check(reply: &Reply, status: u16, code: &str) {
 /// API-1: whatever is wrong, the answer has status, data, message, traceId, code, errors and retryable.
 #[test]
 fn api_1_every_mistake_has_the_same_envelope() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let ask = |method: &str, path: &str, body: &Value| hub.with(method, path, &[], body);
     check(&ask("GET", "/api/v1/nothing", &Value::Null), 404, "notFound");
     check(&ask("GET", "/nothing", &Value::Null), 404, "notFound");
@@ -59,7 +59,7 @@ fn api_1_every_mistake_has_the_same_envelope() {
 /// API-1, PRM-8: a body that is too large is refused with the same envelope, on every route that takes one.
 #[test]
 fn api_1_a_body_that_is_too_large_is_refused() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let large = json!({"id": "L", "type": "order.created", "data": "x".repeat(1_100_000)});
     for path in ["/api/v1/bridge/events", "/api/v1/bridge/events:batchCreate", SERVICES, RULES, "/in/nobody"]
     {
@@ -72,7 +72,7 @@ fn api_1_a_body_that_is_too_large_is_refused() {
 /// API-1: a request belongs to the trace that it says, in success and failure; what is accepted keeps it.
 #[test]
 fn api_1_an_answer_names_the_trace_that_it_belongs_to() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-01");
     let traced = [("traceparent", parent.as_str())];

@@ -84,7 +84,7 @@ fn hub_1_signatures_fit_what_is_sent() {
 /// HUB-1, ADP-1: a token is asked for once, used for all, and its password is in the request for it only.
 #[test]
 fn hub_1_a_token_is_asked_for_and_used() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let tokens = Peer::start();
     tokens.answer(r#"{"access_token":"t0ken-1","token_type":"Bearer","expires_in":3600}"#);
     let mut service = billing(&peer);
@@ -109,7 +109,7 @@ fn hub_1_a_token_is_asked_for_and_used() {
 /// HUB-1, PRM-9: credentials that make no sense are refused field by field, and null takes them away.
 #[test]
 fn hub_1_credentials_are_checked_and_taken_away_by_null() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let fields = |auth: Value| {
         let mut service = billing(&peer);
         service["auth"] = auth;
@@ -138,7 +138,7 @@ fn hub_1_credentials_are_checked_and_taken_away_by_null() {
 /// PRM-9: a service that is deleted and comes again has its own credentials, and not those of the one before.
 #[test]
 fn hub_1_credentials_of_a_deleted_service_are_never_used_again() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     for (n, secret) in ["the-first-secret", "the-second-secret"].into_iter().enumerate() {
         let mut service = billing(&peer);
         service["auth"] = json!({"type": "bearer", "secret": secret});

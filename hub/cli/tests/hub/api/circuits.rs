@@ -56,7 +56,7 @@ fn hub_7_a_forced_circuit_has_a_reason_and_survives_a_restart() {
 /// HUB-7: a circuit that opens by itself is shown with its counts, and closed by hand lets go what has waited.
 #[test]
 fn hub_7_a_reset_lets_go_what_has_waited() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let policy = json!({"policy": {"breaker": {"consecutive_failures": 2, "cooldown": "1h"}}});
     hub.must("PATCH", &format!("{SERVICES}/billing"), &policy);
     peer.feel(Mood::Says(503));
@@ -77,7 +77,7 @@ fn hub_7_a_reset_lets_go_what_has_waited() {
 /// HUB-7: a service without a breaker has no circuit to move, and an unknown one has none at all.
 #[test]
 fn hub_7_what_has_no_circuit_says_so() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     hub.must(
         "POST",
         SERVICES,

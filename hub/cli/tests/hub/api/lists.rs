@@ -17,7 +17,7 @@ fn ids(items: &[Value], field: &str) -> Vec<String> {
 /// API-1: a walk over the pages shows everything once, the newest first, however large a page is, also while more comes.
 #[test]
 fn api_1_a_walk_over_the_pages_shows_everything_once() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     for n in 0..23 {
         hub.send(&event(&format!("e-{n:02}")));
     }
@@ -46,7 +46,7 @@ fn api_1_a_walk_over_the_pages_shows_everything_once() {
 /// API-1, HUB-5: filters find what they say, and nothing else; what nobody knows is a mistake, and not everything.
 #[test]
 fn api_1_filters_find_what_they_say() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     hub.must("POST", SERVICES, &json!({"name": "mail", "address": peer.address}));
     hub.must("POST", RULES, &json!({"name": "mails", "eventType": "user.*", "service": "mail"}));
     hub.send(&json!({"id": "u", "type": "user.created", "source": "crm"}));

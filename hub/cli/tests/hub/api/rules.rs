@@ -11,7 +11,7 @@ const ALL: &str = "/api/v1/registry/rules/all";
 /// HUB-4: settings are shown as they were given; what a change does not name stays, also within `delivery` and `ordering`.
 #[test]
 fn hub_4_settings_are_shown_back_and_changed_one_by_one() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     let rule = json!({
         "eventType": "order.*", "filter": "data.total > 1", "service": "billing", "method": "PUT", "path": "/x",
         "headers": {"x-a": "{{ data.id }}"}, "body": {"a": ["{{ data.id }}", 1, null]}, "enabled": true,
@@ -54,7 +54,7 @@ fn hub_4_settings_are_shown_back_and_changed_one_by_one() {
 /// HUB-4: every version of a rule stays readable and can be gone back to; a deleted rule goes on counting when it comes again.
 #[test]
 fn hub_4_a_rule_can_be_rolled_back() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     hub.must("PATCH", ALL, &json!({"path": "/second"}));
     hub.must("PATCH", ALL, &json!({"path": "/third"}));
     let versions = hub.get(&format!("{ALL}/versions"));
@@ -102,7 +102,7 @@ fn hub_4_a_disabled_rule_holds() {
 /// HUB-5: a peer that says 410 is gone for good: a dead letter, and its rule is paused with a note that says why.
 #[test]
 fn hub_5_gone_pauses_the_rule() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     peer.feel(Mood::Says(410));
     let dead = hub.send(&event("A")).remove(0);
     assert_eq!(hub.wait_for(&dead, "deadLettered")["reason"], "gone");
@@ -125,7 +125,7 @@ fn hub_5_gone_pauses_the_rule() {
 /// HUB-4: a rule, kept or not, is tried on a sample or on an event that is kept, and shows the exact request.
 #[test]
 fn hub_4_evaluate_shows_the_exact_request() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let evaluate = |body: &Value| hub.must("POST", &format!("{RULES}:evaluate"), body);
     let rule = json!({
         "name": "draft", "eventType": "order.*", "filter": "data.total > 100", "service": "billing", "method": "PUT",
@@ -183,7 +183,7 @@ fn hub_4_evaluate_shows_the_exact_request() {
 /// HUB-4: a backtest counts what a rule would make of the events that came lately, also one that is not kept yet.
 #[test]
 fn hub_4_a_backtest_counts() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     for n in 0..30 {
         let kind = if n % 3 == 0 { "user.created" } else { "order.created" };
         let data = if n % 5 == 0 { json!({"total": n}) } else { json!({"total": n, "id": n}) };

@@ -11,7 +11,7 @@ const BILLING: &str = "/api/v1/registry/services/billing";
 /// HUB-1: a service is read with its version, put as a whole, patched in part; whoever has seen another version is refused.
 #[test]
 fn hub_1_nobody_overwrites_a_change_that_they_have_not_seen() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let read = hub.with("GET", BILLING, &[], &Value::Null);
     assert_eq!((read.status, header(&read.head, "etag")), (200, Some("\"1\"")));
     assert_eq!(read.body["data"]["policy"]["attempt_timeout"], "2s");
@@ -55,7 +55,7 @@ fn hub_1_nobody_overwrites_a_change_that_they_have_not_seen() {
 /// HUB-1: two who patch different fields at the same time both get what they asked for.
 #[test]
 fn hub_1_two_patches_at_once_are_both_made() {
-    let Scene { hub, .. } = Scene::new();
+    let Scene { folder: _folder, hub, .. } = Scene::new();
     std::thread::scope(|threads| {
         for n in 0..8 {
             let hub = &hub;
@@ -78,7 +78,7 @@ fn hub_1_two_patches_at_once_are_both_made() {
 /// HUB-1: a service does not go while a rule sends to it or deliveries have not ended, unless these become dead letters.
 #[test]
 fn hub_1_a_service_goes_only_when_nothing_needs_it() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let delete = |query: &str| hub.with("DELETE", &format!("{BILLING}{query}"), &[], &Value::Null);
     let used = delete("");
     assert_eq!((used.status, &used.body["code"]), (409, &json!("conflict")));
@@ -112,7 +112,7 @@ fn hub_1_a_service_goes_only_when_nothing_needs_it() {
 /// HUB-1: a test call says whether the peer answers, what it said, and why not; it is no delivery.
 #[test]
 fn hub_1_a_test_call_says_whether_the_peer_is_there() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let test = |body: &Value| hub.must("POST", &format!("{BILLING}:test"), body);
     peer.answer(r#"{"up":true}"#);
     let good = test(&json!({"method": "POST", "path": "/ping", "headers": {"x-a": "b"}, "body": {"a": 1}}));
@@ -161,7 +161,7 @@ fn hub_5_a_paused_service_holds_over_a_restart() {
 /// HUB-1, HUB-5: one service that hangs holds up no other.
 #[test]
 fn hub_5_a_service_that_hangs_holds_up_no_other() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let other = Peer::start();
     hub.must("POST", SERVICES, &json!({"name": "other", "address": other.address}));
     let rule = json!({"name": "quick", "eventType": "*", "service": "other", "path": "/quick"});

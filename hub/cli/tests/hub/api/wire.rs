@@ -7,7 +7,7 @@ use super::{RULES, SERVICES, Scene};
 /// HUB-4: trap "PATCH becomes GET, placeholders in the path are not replaced": every method, every templated part.
 #[test]
 fn hub_4_every_method_and_every_templated_part_is_on_the_wire() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     hub.must("DELETE", &format!("{RULES}/all"), &Value::Null);
     hub.must(
         "PATCH",
@@ -65,7 +65,7 @@ fn hub_4_every_method_and_every_templated_part_is_on_the_wire() {
 /// HUB-4: a rule without a body of its own sends the event as it came.
 #[test]
 fn hub_4_an_event_is_sent_as_it_came() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     let data =
         json!({"big": 12_345_678_901_234_567_890_u64, "deep": {"a": [[], {}]}, "text": "ä\u{1F600}\n"});
     let event = json!({"id": "E", "type": "order.created", "source": "s", "time": "2026-01-01T00:00:00Z", "subject": "x", "data": data});
@@ -76,7 +76,7 @@ fn hub_4_an_event_is_sent_as_it_came() {
 /// HUB-4, PRM-8: what a template would break out of its place with is refused, and becomes a dead letter with its reason.
 #[test]
 fn hub_4_a_header_that_an_event_would_break_is_a_dead_letter() {
-    let Scene { hub, peer, .. } = Scene::new();
+    let Scene { folder: _folder, hub, peer } = Scene::new();
     hub.must("PATCH", &format!("{RULES}/all"), &json!({"headers": {"x-id": "{{ data.id }}"}}));
     let evil = json!({"id": "E", "type": "order.created", "data": {"id": "a\r\nx-admin: true"}});
     let id = hub.send(&evil).remove(0);

@@ -68,11 +68,17 @@ impl Quota {
     }
 }
 
-impl Thief for Quota {
-    fn start(&self, data: &Path) -> Hub {
+impl Quota {
+    fn command(&self, data: &Path) -> Command {
         let mut command = Hub::command(Path::new(SEAWALL), data);
         command.env("LD_PRELOAD", self.folder.path().join("quota.so")).env("SEAWALL_QUOTA", self.trigger());
-        Hub::ready(command.spawn().unwrap()).unwrap()
+        command
+    }
+}
+
+impl Thief for Quota {
+    fn start(&self, data: &Path) -> Hub {
+        Hub::ready(self.command(data).spawn().unwrap()).unwrap()
     }
 
     fn take(&self) {
@@ -256,4 +262,27 @@ fn prm_8_a_quota_that_is_used_up_is_survived() {
         let folder = TempDir::new().unwrap();
         survives(&Case { before, pressure: small(bytes_max) }, folder.path(), &Quota::new(folder.path()));
     }
+}
+
+/// PRM-8. Trap "a write without room is taken for a lost one": a quota that refuses one write and has room again before anybody can
+/// look ends nothing, wherever it strikes. The event is refused or accepted, and the next one is accepted.
+#[test]
+fn prm_8_a_quota_that_refuses_one_write_ends_nothing() {
+    let _alone = alone();
+    let folder = TempDir::new().unwrap();
+    let (quota, data) = (Quota::new(folder.path()), folder.path().join("data"));
+    let mut hub = Hub::ready(quota.command(&data).env("SEAWALL_QUOTA_ONCE", "1").spawn().unwrap()).unwrap();
+    let mut refused = 0;
+    for number in 0..60 {
+        quota.take();
+        // Enough that the log grows, and is folded back in between.
+        let event = json!({"id": format!("e-{number}"), "type": "a", "data": "x".repeat(400_000)});
+        let (status, answer) = hub.post("/api/v1/bridge/events", &event);
+        assert!([202, 500, 507].contains(&status), "{answer}");
+        refused += u32::from(status != 202);
+        assert!(hub.process.try_wait().unwrap().is_none(), "it has ended");
+        let (status, answer) = hub.post("/api/v1/bridge/events", &event);
+        assert_eq!(status, 202, "{answer}");
+    }
+    assert!(refused > 0, "no write was refused");
 }

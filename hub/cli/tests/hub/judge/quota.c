@@ -1,5 +1,6 @@
 /* Loaded before the C library: while the file that SEAWALL_QUOTA names exists, no file below the folder that is named in it can
-   grow, as when a quota is used up. What is in a file already can be written over. */
+   grow, as when a quota is used up. What is in a file already can be written over. With SEAWALL_QUOTA_ONCE one write is refused, and
+   then the file goes: there is room again before anybody can look. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@ static int refused(int fd, off_t end) {
     ssize_t found = readlink(link, path, sizeof path);
     if (wanted <= 0 || found < wanted || memcmp(path, folder, wanted) != 0) return 0;
     if (fstat(fd, &about) != 0 || end <= about.st_size) return 0;
+    if (getenv("SEAWALL_QUOTA_ONCE")) unlink(trigger);
     errno = EDQUOT;
     return 1;
 }

@@ -5,6 +5,7 @@
 mod backup;
 mod config;
 mod deploy;
+mod folder;
 mod retention;
 mod start;
 mod traces;
