@@ -10,9 +10,12 @@ use seawall::task::{Phase, Shutdown, ShutdownReport};
 use seawall_hub_server::Hub;
 use seawall_hub_server::pulse::Watchdog;
 use tokio::net::TcpListener;
+use tracing::warn;
 
-/// And the store to write down that the end is in order.
+/// The store has this long to record that the process stops in an orderly way.
 const LAST_WORD_MAX: Duration = Duration::from_secs(2);
+/// The store has this long to fold its log back into the database.
+const FOLD_MAX: Duration = Duration::from_secs(5);
 
 /// Serves and delivers until `stop`, which gets the shutdown to run when it is time, has done so. `beside` goes on meanwhile, and
 /// has no end of its own. The answer is the exit code.
@@ -48,6 +51,7 @@ where
     if ended.is_ok() && hub.pulse().is_well() {
         // If that can't be written, what is in hand counts a crash, and no more than that.
         let _ = tokio::time::timeout(LAST_WORD_MAX, hub.stopped()).await;
+        fold_log(hub).await;
     }
     match ended {
         Ok(exit_code) => Ok(exit_code),
@@ -56,6 +60,17 @@ where
             bail!(last_words(&error))
         }
     }
+}
+
+/// A log that was not folded back loses nothing: the next start reads it.
+async fn fold_log(hub: &Hub) {
+    let cause = match tokio::time::timeout(FOLD_MAX, hub.store().fold_log()).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it took too long".to_owned(),
+    };
+    let note = "the log stays beside the database; the next start reads it";
+    warn!(target: "seawall", cause, note, "[Store][Fold] Failed!");
 }
 
 /// Nothing is acknowledged after it, so a start that reads what is on the disk finds all that was.

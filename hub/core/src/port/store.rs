@@ -174,6 +174,8 @@ pub enum StoreError {
     Busy,
     /// There is no room on the disk; nothing was changed.
     Full,
+    /// Part of what was stored can't be read any more. Nothing but outcomes is written from now on.
+    Damaged(String),
     /// It is not known whether it was committed, and nothing will be from now on: the process has to end and look.
     Fatal(String),
     /// Anything else; nothing was changed.
@@ -195,6 +197,9 @@ impl fmt::Display for StoreError {
             StoreError::Elsewhere(word) => write!(f, "it is {word}"),
             StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
             StoreError::Full => f.write_str("there is no room on the disk"),
+            StoreError::Damaged(reason) => {
+                write!(f, "the database is damaged ({reason}); nothing more is accepted; stop the hub and restore a backup")
+            }
             StoreError::Fatal(reason) => write!(f, "the store can't be trusted any more: {reason}"),
             StoreError::Failed(reason) => write!(f, "the store failed: {reason}"),
         }

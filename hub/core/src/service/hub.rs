@@ -202,7 +202,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// The process ends in order: what is still in hand is no suspect for that.
     pub async fn stopped(&self) -> Result<(), StoreError> {
-        self.store.commit(Urgency::Admin, Unit::of(Change::Stopped)).await.map(drop)
+        self.store.commit(Urgency::Outcomes, Unit::of(Change::Stopped)).await.map(drop)
     }
 
     /// Where renderings go that take long.

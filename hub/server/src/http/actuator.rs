@@ -8,7 +8,7 @@ use axum::response::Response;
 use seawall_hub_core::port::store::Store;
 use serde_json::{Value, json};
 
-use super::reply::{problem, success};
+use super::reply::{problem, store_problem, success};
 use super::services::state_word;
 use crate::hub::Hub;
 
@@ -35,8 +35,11 @@ pub(super) async fn liveness(State(hub): State<Arc<Hub>>) -> Response {
     problem(StatusCode::SERVICE_UNAVAILABLE, "stuck", word, true)
 }
 
-/// Whether it can take work: whether the store answers.
+/// Whether it can take work: whether the store answers, and has all that it should.
 pub(super) async fn readiness(State(hub): State<Arc<Hub>>) -> Response {
+    if let Some(damaged) = hub.store().damaged() {
+        return store_problem(&damaged);
+    }
     match hub.store().next_due().await {
         Ok(_) => success(StatusCode::OK, &json!({"state": "up"})),
         Err(error) => {

@@ -118,6 +118,7 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
         StoreError::Stale { .. } => (StatusCode::PRECONDITION_FAILED, "stale", false),
         StoreError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", true),
         StoreError::Full => (StatusCode::INSUFFICIENT_STORAGE, "full", true),
+        StoreError::Damaged(_) => (StatusCode::SERVICE_UNAVAILABLE, "damaged", true),
         StoreError::Fatal(_) => (StatusCode::SERVICE_UNAVAILABLE, "store", true),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "store", true),
     };

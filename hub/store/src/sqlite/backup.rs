@@ -15,12 +15,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::place::{DATABASE, LOG};
 use super::{OpenError, make_file_private, make_private, schema, take_lock};
 
-const DATABASE: &str = "seawall.db";
 const UNFINISHED: &str = "seawall.db.unfinished";
-/// The log of a database in use.
-const LOG: &str = "seawall.db-wal";
 
 /// A copy of a database, and what is known of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -13,6 +13,7 @@ mod alerts;
 pub mod backup;
 mod changes;
 mod crash;
+mod damage;
 mod deliveries;
 mod desk;
 mod desk_reads;
@@ -61,10 +62,10 @@ use seawall_hub_core::port::store::{
 };
 use tokio::sync::{Semaphore, oneshot};
 
-use self::place::{make_file_private, make_private, take_lock};
+use self::place::{DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock};
 use self::queue::{Queue, Work};
 use self::steps::Steps;
-use self::unit_of_work::Writer;
+use self::unit_of_work::{Writer, translate};
 use self::watch::Disk;
 
 /// So many read at once.
@@ -100,13 +101,16 @@ impl Sqlite {
         };
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let lock = take_lock(folder)?;
-        let path = folder.join("seawall.db");
+        let path = folder.join(DATABASE);
+        refuse_without_database(folder)?;
         make_file_private(&path).map_err(|error| failed("can't write to the folder", &error))?;
         let disk = Disk::new(&path);
         let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
+        let damaged = damage::found(&path, &connection);
         let start = schema::prepare(&mut connection, &steps::left(folder))?;
+        mark_lock(&lock).map_err(|error| failed("can't write to the folder", &error))?;
         let steps = Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
         let (queue, steps) = (Arc::new(Queue::new()), Arc::new(steps));
         let writer = Writer::new(connection, start, queue.clone(), steps.clone());
@@ -123,6 +127,7 @@ impl Sqlite {
             _lock: lock,
         };
         inner.disk.opened(start.epoch, began);
+        damaged.iter().for_each(|error| inner.notice_damage(error));
         Ok(Sqlite { inner: Arc::new(inner) })
     }
 
@@ -135,6 +140,20 @@ impl Sqlite {
     /// Records what there is now: what waits to be written, and how large the log is.
     pub fn record_gauges(&self) {
         self.inner.disk.record_gauges(self.inner.queue.waiting());
+    }
+
+    /// Why nothing is accepted any more, if part of what was stored can't be read.
+    #[must_use]
+    pub fn damaged(&self) -> Option<StoreError> {
+        self.inner.queue.damaged().map(StoreError::Damaged)
+    }
+
+    /// Folds the log back into the database, and leaves it empty. For whoever stops: the next start has nothing to read but the
+    /// database, and it can be copied as it is.
+    pub async fn fold_log(&self) -> Result<(), StoreError> {
+        let path = self.inner.path.clone();
+        let folded = tokio::task::spawn_blocking(move || place::fold_log(&path)).await;
+        folded.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
     /// Waits until the store can't be trusted any more, also while nobody writes.
@@ -150,7 +169,7 @@ impl Sqlite {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
         let answer = receiver.await.unwrap_or_else(|_| Err(ended()));
-        self.inner.disk.answered(&answer);
+        self.inner.answered(&answer);
         answer
     }
 
@@ -168,14 +187,38 @@ impl Sqlite {
             inner.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             answer
         });
-        match done.await {
-            Ok(answer) => answer.map_err(|error| StoreError::Failed(error.to_string())),
-            Err(error) => Err(StoreError::Failed(error.to_string())),
-        }
+        let error = match done.await {
+            Ok(Ok(read)) => return Ok(read),
+            Ok(Err(error)) => match translate(&error) {
+                damaged @ StoreError::Damaged(_) => damaged,
+                _ => StoreError::Failed(error.to_string()),
+            },
+            Err(error) => StoreError::Failed(error.to_string()),
+        };
+        self.inner.notice_damage(&error);
+        Err(error)
     }
 }
 
 impl Inner {
+    /// This came of a unit.
+    fn answered<T>(&self, answer: &Result<T, StoreError>) {
+        self.disk.answered(answer);
+        if let Err(error) = answer {
+            self.notice_damage(error);
+        }
+    }
+
+    /// Nothing more is promised, once something can't be read. Told once.
+    fn notice_damage(&self, error: &StoreError) {
+        if let StoreError::Damaged(reason) = error
+            && self.queue.damage(reason)
+        {
+            self.disk.damaged(error);
+            damage::note(&self.path, reason);
+        }
+    }
+
     fn reader(&self) -> rusqlite::Result<Connection> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY), Ok)
@@ -212,7 +255,7 @@ impl Store for Sqlite {
                 Ok(receiver) => receiver.await.unwrap_or_else(|_| Err(ended())),
                 Err(error) => Err(error),
             };
-            self.inner.disk.answered(&answer);
+            self.inner.answered(&answer);
             answers.push(answer);
         }
         answers

@@ -1,15 +1,31 @@
-//! The folder: for its owner only, and for one process at a time.
+//! The folder: for its owner only, for one process at a time, and whole.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rusqlite::{Connection, OpenFlags};
+use seawall_hub_core::port::store::StoreError;
+
 use super::OpenError;
+use super::unit_of_work::translate;
+
+pub(super) const DATABASE: &str = "seawall.db";
+/// The log of a database in use.
+pub(super) const LOG: &str = "seawall.db-wal";
+/// Held by the process that uses the folder. It has a text in it once there was a database.
+const LOCK: &str = "lock";
+const LOCK_TEXT: &str = "A hub keeps its database in this folder.\n";
+/// The key that opens the secrets in the database. Whoever makes it has made a database before.
+const KEY: &str = "secret.key";
+/// Folding back the log waits this long for those who read or write.
+const FOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Makes the folder, if it is not there, for its owner only. One that is there is left as it is: somebody may have meant it so.
 pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
+    let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -27,7 +43,7 @@ pub(super) fn make_file_private(path: &Path) -> std::io::Result<()> {
 
 /// Takes the lock of a folder, for as long as the file is open.
 pub(super) fn take_lock(folder: &Path) -> Result<File, OpenError> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"));
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
     let lock = lock
         .map_err(|error| OpenError(format!("can't write to the folder `{}`: {error}", folder.display())))?;
     if is_ours(&lock) {
@@ -50,4 +66,52 @@ fn is_ours(lock: &File) -> bool {
         }
         lock.try_lock().is_ok()
     })
+}
+
+/// Says in the lock that there is a database, if it does not say so.
+pub(super) fn mark_lock(mut lock: &File) -> std::io::Result<()> {
+    if lock.metadata()?.len() > 0 {
+        return Ok(());
+    }
+    lock.write_all(LOCK_TEXT.as_bytes())?;
+    lock.sync_all()
+}
+
+/// Refuses a folder where the database is gone and something that belongs to it is left: a new database would take over the log of
+/// the old one, with what was acknowledged last. A first start that was interrupted has left nothing but an empty lock.
+pub(super) fn refuse_without_database(folder: &Path) -> Result<(), OpenError> {
+    let bytes = |name: &str| fs::metadata(folder.join(name)).ok().map(|file| file.len());
+    let gone = match bytes(DATABASE) {
+        None => "missing",
+        Some(0) => "empty",
+        Some(_) => return Ok(()),
+    };
+    let left: Vec<String> = [LOG, KEY, LOCK]
+        .into_iter()
+        .filter(|name| bytes(name).is_some_and(|bytes| bytes > 0))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let (place, left) = (folder.display(), left.join(", "));
+    Err(OpenError(format!(
+        "`{DATABASE}` is {gone} in `{place}`, but {left} of it is there: nothing was changed. Put `{DATABASE}` back beside it, or \
+         restore a backup into a new folder with `seawall restore`; to begin anew without what was acknowledged, move {left} \
+         somewhere else first"
+    )))
+}
+
+/// Folds the log back into the database, and empties it.
+pub(super) fn fold_log(database: &Path) -> Result<(), StoreError> {
+    let fold = || -> rusqlite::Result<bool> {
+        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.busy_timeout(FOLD_WAIT)?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+    };
+    match fold() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(StoreError::Busy),
+        Err(error) => Err(translate(&error)),
+    }
 }

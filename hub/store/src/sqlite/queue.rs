@@ -44,6 +44,8 @@ struct State {
     waits: bool,
     /// Why nothing is written any more.
     broken: Option<String>,
+    /// Why nothing but outcomes is taken any more.
+    damaged: Option<String>,
 }
 
 impl State {
@@ -68,6 +70,9 @@ impl Queue {
         let mut state = self.lock();
         if let Some(reason) = &state.broken {
             return Err(StoreError::Fatal(reason.clone()));
+        }
+        if let Some(reason) = state.damaged.as_ref().filter(|_| lane != Urgency::Outcomes) {
+            return Err(StoreError::Damaged(reason.clone()));
         }
         if state.lanes[lane as usize].len() >= LANE_MAX {
             state.refused += 1;
@@ -124,6 +129,18 @@ impl Queue {
         let error = StoreError::Fatal(reason.to_owned());
         waiting.into_iter().flatten().for_each(|work| refuse(work, &error));
         self.broke.notify_waiters();
+    }
+
+    /// From now on nothing is taken but outcomes: what was sent is not sent again, and nothing else is promised. True the first time.
+    pub(super) fn damage(&self, reason: &str) -> bool {
+        let mut state = self.lock();
+        let first = state.damaged.is_none();
+        state.damaged.get_or_insert_with(|| reason.to_owned());
+        first
+    }
+
+    pub(super) fn damaged(&self) -> Option<String> {
+        self.lock().damaged.clone()
     }
 
     /// Waits until nothing is written any more, and says why.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
 use super::steps::Mark;
-use super::unit_of_work::{at_start, translate};
+use super::unit_of_work::{at_start, is_write, translate};
 use super::{OpenError, crash};
 
 /// What holds for one start of the process.
@@ -27,14 +27,14 @@ const LOG_PAGES: i32 = 4_000;
 /// it beyond that goes back to the system.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
-/// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that there is no room
-/// is no harm, since the log is there still and goes on growing; that the disk fails is.
+/// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that a page can't be written
+/// is no harm, since the log is there still and goes on growing; that it can't be synced is.
 fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
     if pages < LOG_PAGES {
         return Ok(());
     }
     match log.checkpoint() {
-        Err(error) if translate(&error) == StoreError::Full => Ok(()),
+        Err(error) if translate(&error) == StoreError::Full || is_write(&error) => Ok(()),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
         done => done,
     }
@@ -42,7 +42,12 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
 
 /// Brings the database to today's tables, and begins a new epoch. The marks are those that the process before has left.
 pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Start, OpenError> {
-    let failed = |error: rusqlite::Error| OpenError(format!("can't prepare the database: {error}"));
+    let failed = |error: rusqlite::Error| match translate(&error) {
+        StoreError::Damaged(reason) => OpenError(format!(
+            "the database is damaged ({reason}); restore a backup into a new folder with `seawall restore`"
+        )),
+        _ => OpenError(format!("can't prepare the database: {error}")),
+    };
     // Says how the file is laid out, so it counts only while there is nothing in it: what is pruned can be given back to the
     // system, a few pages at a time.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;

@@ -72,8 +72,9 @@ impl Writer {
     fn end(&self) -> Result<(), StoreError> {
         let Err(error) = self.connection.execute_batch("COMMIT") else { return Ok(()) };
         match translate(&error) {
-            // Nothing of it counts, and the next one may find room again.
-            StoreError::Full if self.take_back() => Err(StoreError::Full),
+            // Nothing of it counts, nothing before it hangs on it, and the next one may go well.
+            refused @ (StoreError::Full | StoreError::Damaged(_)) if self.take_back() => Err(refused),
+            refused if is_write(&error) && self.take_back() => Err(refused),
             _ => Err(fatal(&error)),
         }
     }
@@ -150,7 +151,9 @@ impl Writer {
     fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
         match made {
             Err(error @ StoreError::Fatal(_)) => Err(error.clone()),
-            Err(StoreError::Full) if self.connection.is_autocommit() => Err(StoreError::Full),
+            Err(error @ (StoreError::Full | StoreError::Damaged(_))) if self.connection.is_autocommit() => {
+                Err(error.clone())
+            }
             Err(error) if self.connection.is_autocommit() => Err(StoreError::Failed(format!(
                 "all that was to be written together was taken back: {error}"
             ))),
@@ -193,11 +196,24 @@ pub(super) fn translate(error: &Error) -> StoreError {
         // The second is what a full disk looks like to the index of the log, which is a file too.
         Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
         Some(ffi::SQLITE_IOERR_WRITE) if room::is_short() => StoreError::Full,
+        Some(code) if is_damage(code) => StoreError::Damaged(error.to_string()),
         // What the disk has is not known: the system may have thrown away what it could not write, and a second try that
         // goes well says nothing about it.
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => fatal(error),
         _ => StoreError::Failed(error.to_string()),
     }
+}
+
+/// Whether a write has failed, and not a sync: nothing that was committed before is in doubt.
+pub(super) fn is_write(error: &Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_WRITE)
+}
+
+/// Whether something that was stored can't be read any more.
+fn is_damage(code: i32) -> bool {
+    let unreadable = [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
+    // The lower byte says what it is, the others where it was found.
+    matches!(code & 0xFF, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) || unreadable.contains(&code)
 }
 
 fn fatal(error: &Error) -> StoreError {

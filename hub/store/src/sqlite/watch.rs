@@ -95,6 +95,9 @@ impl Disk {
                     error!(target: "seawall", cause = %error, action = "ManualReview", suppressed, "[Store][Commit] Failed!");
                 }
             }
+            Err(StoreError::Damaged(_)) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
             Err(StoreError::Failed(cause)) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
                 if let Some(suppressed) = self.pass(2) {
@@ -103,6 +106,11 @@ impl Disk {
             }
             _ => {}
         }
+    }
+
+    /// Part of what was stored can't be read any more.
+    pub(super) fn damaged(&self, error: &StoreError) {
+        error!(target: "seawall", cause = %error, action = "ManualReview", "[Store][Read] Failed!");
     }
 
     /// How the store is; so many found their lane full.

@@ -147,4 +147,11 @@ fn prm_8_a_damaged_page_ends_readiness_and_acknowledgements() {
     assert_eq!(told.len(), 1, "{lines}");
     assert!(told[0].contains("ERROR") && told[0].contains("backup"), "{lines}");
     assert_eq!(ask("/actuator/health/liveness").0, 200, "to start it again would mend nothing");
+    drop(hub);
+
+    let hub = Hub::start(&data);
+    let ask = |path: &str| hub.ask("GET", path, crate::harness::KEY, "");
+    is_damaged(ask("/actuator/health/readiness"));
+    is_damaged(send(&hub, "later"));
+    assert_eq!(ask("/api/v1/bridge/events/e-3").0, 200, "what can be read is shown");
 }

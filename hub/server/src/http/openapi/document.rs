@@ -199,7 +199,7 @@ fn codes_of(operation: &Operation, guarded: bool) -> Vec<&'static str> {
 }
 
 /// What the store may say.
-const STORE: [&str; 3] = ["store", "busy", "full"];
+const STORE: [&str; 4] = ["store", "busy", "full", "damaged"];
 
 fn good(gives: &Gives) -> Value {
     let Gives { status, kind, schema, enveloped, versioned } = gives;

@@ -57,6 +57,7 @@ pub(crate) const TROUBLES: &[Trouble] = &[
     passing("bulkheadFull", 503, "As many calls to the service are under way as may be", "Call again after `Retry-After`"),
     passing("paused", 503, "The service is paused", "Somebody has to resume it; `mode: async` keeps the call until then"),
     passing("stuck", 503, "A thread of the hub has stood still for too long", "Start it again; a liveness probe does, and so does its own watchdog"),
+    passing("damaged", 503, "A part of the database can't be read any more, and nothing is accepted", "Stop the hub and restore a backup; send it again then"),
     passing("notReady", 503, "The store does not answer", "Wait; a readiness probe does"),
     passing("store", 503, "The store can't be trusted any more, and the hub stops", "Send it again when it is back; the hub's log says why"),
     passing("timeout", 504, "The service did not answer in time; it may have been done", "Look whether it was done, or call with an `Idempotency-Key`"),

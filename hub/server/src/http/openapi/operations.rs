@@ -310,7 +310,7 @@ fn open() -> Vec<Operation> {
     vec![
         op(GET, "/actuator/health").gives(200, "Health").in_memory(),
         op(GET, "/actuator/health/liveness").gives(200, "Up").fails(&["stuck"]).in_memory(),
-        op(GET, "/actuator/health/readiness").gives(200, "Up").fails(&["notReady"]).in_memory(),
+        op(GET, "/actuator/health/readiness").gives(200, "Up").fails(&["notReady", "damaged"]).in_memory(),
         op(GET, "/actuator/metrics").gives_plain(JSON, shape("MetricNames")).in_memory().more("As Spring's actuator has it, without the envelope"),
         op(GET, "/actuator/metrics/{name}").gives_plain(JSON, shape("Metric")).in_memory().with(&["tag"]).fails(&["invalid"])
             .more("As Spring's actuator has it, without the envelope"),
