@@ -198,7 +198,10 @@ impl fmt::Display for StoreError {
             StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
             StoreError::Full => f.write_str("there is no room on the disk"),
             StoreError::Damaged(reason) => {
-                write!(f, "the database is damaged ({reason}); nothing more is accepted; stop the hub and restore a backup")
+                write!(
+                    f,
+                    "the database is damaged ({reason}); nothing more is accepted; stop the hub and restore a backup"
+                )
             }
             StoreError::Fatal(reason) => write!(f, "the store can't be trusted any more: {reason}"),
             StoreError::Failed(reason) => write!(f, "the store failed: {reason}"),

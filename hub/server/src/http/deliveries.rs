@@ -19,14 +19,8 @@ use super::services::merged;
 use crate::hub::Hub;
 
 /// Those that have not ended.
-const OPEN: [Stands; 6] = [
-    Stands::Leased,
-    Stands::Queued,
-    Stands::Waiting,
-    Stands::Stalled,
-    Stands::Blocked,
-    Stands::Held,
-];
+const OPEN: [Stands; 6] =
+    [Stands::Leased, Stands::Queued, Stands::Waiting, Stands::Stalled, Stands::Blocked, Stands::Held];
 
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.

@@ -44,9 +44,8 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
              WHEN ?2 = 0 THEN NULL WHEN ?2 = 1 THEN ?4 ELSE starts || ', ' || ?4 END
          WHERE number = ?1",
     )?;
-    let suspicion = |row: &rusqlite::Row<'_>| {
-        Ok(Suspicion { crashes: row.get(0)?, step: Step::of(row.get(1)?) })
-    };
+    let suspicion =
+        |row: &rusqlite::Row<'_>| Ok(Suspicion { crashes: row.get(0)?, step: Step::of(row.get(1)?) });
     let step_number = |suspicion: Suspicion| suspicion.step.map_or(0, Step::number);
     for mark in marks.iter().filter(|mark| mark.epoch == epoch) {
         let Some(before) = of_marked.query_row([mark.number], suspicion).optional()? else { continue };
@@ -55,7 +54,8 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
             write.execute(params![mark.number, after.crashes, step_number(after), epoch.to_string()])?;
         }
     }
-    let in_hand = connection.query_row("SELECT count(*) FROM deliveries WHERE state = 0", [], |row| row.get(0))?;
+    let in_hand =
+        connection.query_row("SELECT count(*) FROM deliveries WHERE state = 0", [], |row| row.get(0))?;
     let unwatched = Suspicion::default().after(Trace::Unwatched(in_hand));
     if unwatched != Suspicion::default() {
         connection.execute(

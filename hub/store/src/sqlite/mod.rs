@@ -57,8 +57,8 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
     Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Health,
-    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, StepMarks, Store, StoreError, Unit,
-    Urgency, WholeLetter, Whose,
+    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, StepMarks, Store, StoreError,
+    Unit, Urgency, WholeLetter, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -111,7 +111,8 @@ impl Sqlite {
         let damaged = damage::found(&path, &connection);
         let start = schema::prepare(&mut connection, &steps::left(folder))?;
         mark_lock(&lock).map_err(|error| failed("can't write to the folder", &error))?;
-        let steps = Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
+        let steps =
+            Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
         let (queue, steps) = (Arc::new(Queue::new()), Arc::new(steps));
         let writer = Writer::new(connection, start, queue.clone(), steps.clone());
         let writer = thread::Builder::new().name("seawall store".into()).spawn(move || writer.run());

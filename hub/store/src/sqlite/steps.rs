@@ -151,10 +151,8 @@ impl Slots {
         bytes[8..16].copy_from_slice(&number.to_le_bytes());
         bytes[16] = step;
         // A mark that can't be written blames nobody, which is the right side to fail on.
-        let _ = self
-            .file
-            .seek(SeekFrom::Start((slot * SLOT) as u64))
-            .and_then(|_| self.file.write_all(&bytes));
+        let _ =
+            self.file.seek(SeekFrom::Start((slot * SLOT) as u64)).and_then(|_| self.file.write_all(&bytes));
     }
 }
 

@@ -102,8 +102,7 @@ impl Writer {
                 stands
             }
             Work::Take(now, room, reply) => {
-                let taken =
-                    self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
+                let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
                 let stands = self.stands(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 stands

@@ -107,6 +107,10 @@ fn hub_9_an_orderly_stop_folds_the_log_back() {
 
 /// Overwrites a page of the table of events that holds this text, as a bad disk would.
 fn damage(database: &Path, text: &str) {
+    // Whoever closes it as the last one folds its log back.
+    let connection = rusqlite::Connection::open(database).unwrap();
+    connection.query_row("PRAGMA quick_check", [], |_| Ok(())).unwrap();
+    drop(connection);
     let mut bytes = fs::read(database).unwrap();
     let page_size = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
     // The first byte says that it is a leaf of a table.

@@ -76,8 +76,10 @@ impl Drop for Watched {
 
 async fn until_woken() {
     let mut woken = false;
-    std::future::poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending })
-        .await;
+    std::future::poll_fn(
+        |_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending },
+    )
+    .await;
 }
 
 impl<S: Store, T: Transport> Shared<S, T> {
