@@ -13,7 +13,7 @@ use seawall::task::shutdown::{Shutdown, ShutdownReport, Signals};
 use seawall::{Clock, Tick};
 use seawall_hub_server::demo::{self, Script};
 use seawall_hub_server::log::{Format, Log};
-use seawall_hub_server::{Hub, Options, http};
+use seawall_hub_server::{Hub, MetricsAccess, Options, http};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -83,7 +83,9 @@ impl Demo {
         let address = listener.local_addr()?;
         let demo = Arc::new(demo::Demo::open().await?);
         let (allow_egress, key) = (demo.egress(), http::fresh_key());
-        let options = Options { allow_egress, demo: Some(demo.clone()), ..Options::default() };
+        // It listens on this machine only, and shows its metrics to whoever tries it.
+        let metrics = MetricsAccess::Open;
+        let options = Options { allow_egress, demo: Some(demo.clone()), metrics, ..Options::default() };
         let hub = Arc::new(Hub::open(folder.path(), &options).await?);
         hub.keep_for(demo::RETENTION);
         hub.set_admin_key(http::key_hash(&key)).await?;

@@ -74,6 +74,9 @@ impl Reload {
             otlp_endpoint: self.holds.otlp_endpoint.clone(),
             log_format: self.holds.log_format,
             watchdog: self.holds.watchdog,
+            response_memory: self.holds.response_memory,
+            write_timeout: self.holds.write_timeout,
+            metrics: self.holds.metrics,
             ..next
         };
         let (changed, restart) = (changed.join(", "), restart.join(", "));
@@ -138,6 +141,9 @@ fn needs_restart(before: &Settings, next: &Settings) -> Vec<&'static str> {
         ("otlp_endpoint", before.otlp_endpoint != next.otlp_endpoint),
         ("log.format", before.log_format != next.log_format),
         ("watchdog", before.watchdog != next.watchdog),
+        ("response_memory", before.response_memory != next.response_memory),
+        ("write_timeout", before.write_timeout != next.write_timeout),
+        ("metrics", before.metrics != next.metrics),
     ])
 }
 

@@ -96,6 +96,9 @@ impl Serve {
             new_secret_key,
             otlp_endpoint: settings.otlp_endpoint.clone(),
             demo: None,
+            response_memory: Some(settings.response_memory),
+            write_timeout: Some(settings.write_timeout),
+            metrics: settings.metrics,
         };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
         hub.keep_for(settings.retention);

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use seawall_hub_server::log::Format;
-use seawall_hub_server::{is_range, pulse, retention::Retention};
+use seawall_hub_server::retention::Retention;
+use seawall_hub_server::{MetricsAccess, WRITE_TIMEOUT_USUAL, is_range, pulse, responses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use tracing::Level;
@@ -54,6 +55,20 @@ pub(crate) struct Said {
     #[arg(long, env = "SEAWALL_WATCHDOG", value_name = "TIME", value_parser = watchdog)]
     pub(crate) watchdog: Option<Duration>,
 
+    /// How many bytes of responses may be in memory at once, because clients have not read them yet: `64MiB`, 32MiB at least.
+    /// When it is used up, large requests are refused with 503. [default: 256MiB]
+    #[arg(long, env = "SEAWALL_RESPONSE_MEMORY", value_name = "SIZE", value_parser = memory)]
+    pub(crate) response_memory: Option<u64>,
+
+    /// For how long a client may take nothing of its response before it is cut off: a duration such as `30s`, a second at
+    /// least. [default: 30s]
+    #[arg(long, env = "SEAWALL_WRITE_TIMEOUT", value_name = "TIME", value_parser = write_timeout)]
+    pub(crate) write_timeout: Option<Duration>,
+
+    /// Who may read the metrics: whoever has a key that may read, or everybody who reaches the port. [default: key]
+    #[arg(long, env = "SEAWALL_METRICS", value_name = "key|open", value_parser = metrics)]
+    pub(crate) metrics: Option<MetricsAccess>,
+
     #[command(flatten)]
     pub(crate) keep: Keep,
 }
@@ -71,6 +86,9 @@ pub(crate) struct Settings {
     pub(crate) log_format: Format,
     pub(crate) log_level: Level,
     pub(crate) watchdog: Duration,
+    pub(crate) response_memory: u64,
+    pub(crate) write_timeout: Duration,
+    pub(crate) metrics: MetricsAccess,
     pub(crate) retention: Retention,
 }
 
@@ -90,6 +108,9 @@ impl Said {
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
             watchdog: self.watchdog.or(file.watchdog).unwrap_or(pulse::USUAL),
+            response_memory: self.response_memory.or(file.response_memory).unwrap_or(responses::BYTES_USUAL),
+            write_timeout: self.write_timeout.or(file.write_timeout).unwrap_or(WRITE_TIMEOUT_USUAL),
+            metrics: self.metrics.or(file.metrics).unwrap_or_default(),
             retention: self.keep.over(file.keep).retention(),
         }
     }
@@ -158,6 +179,9 @@ impl Reader<'_> {
                 "allow_egress" => said.allow_egress = self.list(value, range),
                 "otlp_endpoint" => said.otlp_endpoint = self.parsed(value, String::from_str),
                 "watchdog" => said.watchdog = self.parsed(value, watchdog),
+                "response_memory" => said.response_memory = self.parsed(value, memory),
+                "write_timeout" => said.write_timeout = self.parsed(value, write_timeout),
+                "metrics" => said.metrics = self.parsed(value, metrics),
                 "log" => self.group(value, |reader, key, value| match key {
                     "format" => set(&mut said.log_format, reader.parsed(value, format)),
                     "level" => set(&mut said.log_level, reader.parsed(value, level)),
@@ -171,7 +195,8 @@ impl Reader<'_> {
                 }),
                 other => {
                     let reason = format!(
-                        "there is no `{other}`; there are listen, data_dir, public_url, allow_egress, otlp_endpoint, watchdog, log.format, log.level, \
+                        "there is no `{other}`; there are listen, data_dir, public_url, allow_egress, otlp_endpoint, watchdog, \
+                         response_memory, write_timeout, metrics, log.format, log.level, \
                          keep.delivered, keep.discarded, keep.audit"
                     );
                     self.wrong(key.span().start, reason);
@@ -272,6 +297,8 @@ pub(crate) fn level(text: &str) -> Result<Level, &'static str> {
 
 /// A shorter one would end a process that only has much to do.
 const WATCHDOG_MIN: Duration = Duration::from_secs(1);
+/// A shorter one would cut off clients that are only slow.
+const WRITE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 fn watchdog(text: &str) -> Result<Duration, String> {
     let time = seawall::config::duration(text)?;
@@ -279,6 +306,36 @@ fn watchdog(text: &str) -> Result<Duration, String> {
         return Err("less than a second would end a process that only has much to do; `0s` is never".into());
     }
     Ok(time)
+}
+
+/// A size such as `64MiB`: a number with its unit, which counts in 1024.
+fn memory(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 2] = [("MiB", 1024 * 1024), ("GiB", 1024 * 1024 * 1024)];
+    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, bytes)));
+    let Some((Ok(count), unit)) = unit.map(|(number, unit)| (number.trim().parse::<u64>(), unit)) else {
+        return Err("a size is expected, like `64MiB` or `1GiB`".into());
+    };
+    let bytes = count.saturating_mul(*unit);
+    if bytes < responses::BYTES_MIN {
+        return Err("less than 32MiB would not hold one large response and the next".into());
+    }
+    Ok(bytes)
+}
+
+fn write_timeout(text: &str) -> Result<Duration, String> {
+    let time = seawall::config::duration(text)?;
+    if time < WRITE_TIMEOUT_MIN {
+        return Err("less than a second would cut off clients that are only slow".into());
+    }
+    Ok(time)
+}
+
+fn metrics(text: &str) -> Result<MetricsAccess, &'static str> {
+    match text {
+        "key" => Ok(MetricsAccess::Key),
+        "open" => Ok(MetricsAccess::Open),
+        _ => Err("it is key or open"),
+    }
 }
 
 #[cfg(test)]
@@ -291,6 +348,9 @@ data_dir = "/var/lib/seawall"
 public_url = "https://seawall.example"
 allow_egress = ["10.0.0.0/8", "127.0.0.0/8"]
 watchdog = "90s"
+response_memory = "64MiB"
+write_timeout = "5s"
+metrics = "open"
 [log]
 format = "json"
 level = "warn"
@@ -311,6 +371,8 @@ audit = "30d"
         assert_eq!(settings.allow_egress, ["10.0.0.0/8", "127.0.0.0/8"]);
         assert_eq!((settings.log_format, settings.log_level), (Format::Json, Level::WARN));
         assert_eq!(settings.watchdog, Duration::from_secs(90));
+        assert_eq!((settings.response_memory, settings.metrics), (64 << 20, MetricsAccess::Open));
+        assert_eq!(settings.write_timeout, Duration::from_secs(5));
         let day = Duration::from_secs(86_400);
         let kept = Retention { delivered: Some(day * 2), discarded: None, audit: Some(day * 30) };
         assert_eq!(settings.retention, kept);
@@ -329,6 +391,12 @@ audit = "30d"
             (usual.listen.port(), usual.log_level, usual.watchdog, usual.retention),
             (8480, Level::INFO, Duration::from_secs(60), Retention::default())
         );
+        assert_eq!((usual.response_memory, usual.metrics), (256 << 20, MetricsAccess::Key));
+        assert_eq!((memory("1GiB"), memory("32 MiB")), (Ok(1 << 30), Ok(32 << 20)));
+        for wrong in ["", "64", "64MB", "MiB", "-1MiB", "31MiB"] {
+            assert!(memory(wrong).is_err(), "{wrong}");
+        }
+        assert!(write_timeout("999ms").is_err() && metrics("yes").is_err());
         assert_eq!(watchdog("0s"), Ok(Duration::ZERO));
         assert!(watchdog("10ms").is_err() && watchdog("soon").is_err());
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use seawall::{Clock, Registry};
 use seawall_http::egress::{BadCidr, Cidr};
@@ -21,6 +22,7 @@ use crate::demo::Demo;
 use crate::history::History;
 use crate::numbers::Numbers;
 use crate::pulse::Pulse;
+use crate::responses::{self, ResponseMemory};
 use crate::seal::Keyring;
 use crate::source::Replays;
 use crate::source::verify::Verifier;
@@ -39,6 +41,9 @@ pub struct Hub {
     history: History,
     pulse: Arc<Pulse>,
     demo: Option<Arc<Demo>>,
+    responses: ResponseMemory,
+    write_timeout: Duration,
+    metrics: MetricsAccess,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -64,7 +69,26 @@ pub struct Options {
     pub otlp_endpoint: Option<String>,
     /// The sample services, if it is the hub of a demo.
     pub demo: Option<Arc<Demo>>,
+    /// How many bytes of responses may be in memory at once; the default is [`responses::BYTES_USUAL`].
+    pub response_memory: Option<u64>,
+    /// For how long a client may take nothing of its response; the default is [`WRITE_TIMEOUT_USUAL`].
+    pub write_timeout: Option<Duration>,
+    /// Who may read the metrics.
+    pub metrics: MetricsAccess,
 }
+
+/// Who may read the metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MetricsAccess {
+    /// Whoever has a key that may read.
+    #[default]
+    Key,
+    /// Everybody who reaches the port.
+    Open,
+}
+
+/// For how long a client may take nothing of its response, if nobody says otherwise.
+pub const WRITE_TIMEOUT_USUAL: Duration = Duration::from_secs(30);
 
 /// Why a hub could not be opened.
 #[derive(Debug)]
@@ -92,7 +116,9 @@ impl Hub {
         metrics::counter!(service::numbers::SPANS, "outcome" => "sent").increment(0);
         let (spans, exporter) = exporting.unzip();
         let spans = spans.unwrap_or_default();
-        let transport = Http::new(client, keyring.clone()).telling(spans.clone());
+        let responses = ResponseMemory::new(options.response_memory.unwrap_or(responses::BYTES_USUAL));
+        let transport =
+            Http::new(client, keyring.clone()).telling(spans.clone()).holding(responses.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         // One clock for all, because deadlines of two can't be compared.
         let clock = Clock::default();
@@ -104,8 +130,23 @@ impl Hub {
         }
         let history = History::new(Numbers::of_process(), inner.now());
         let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
-        let demo = options.demo.clone();
-        let hub = Hub { inner, folder, transport, keyring, spans, exporter, history, pulse, demo, gates };
+        let (demo, write_timeout) =
+            (options.demo.clone(), options.write_timeout.unwrap_or(WRITE_TIMEOUT_USUAL));
+        let hub = Hub {
+            inner,
+            folder,
+            transport,
+            keyring,
+            spans,
+            exporter,
+            history,
+            pulse,
+            demo,
+            responses,
+            write_timeout,
+            metrics: options.metrics,
+            gates,
+        };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         hub.take_over_the_end().await;
         Ok(hub)
@@ -198,6 +239,21 @@ impl Hub {
     /// The sample services, if it is the hub of a demo.
     pub(crate) fn demo(&self) -> Option<&Arc<Demo>> {
         self.demo.as_ref()
+    }
+
+    /// The memory for responses.
+    pub(crate) fn responses(&self) -> &ResponseMemory {
+        &self.responses
+    }
+
+    /// Whether everybody may read the metrics.
+    pub(crate) fn are_metrics_open(&self) -> bool {
+        self.metrics == MetricsAccess::Open
+    }
+
+    /// For how long a client may take nothing of its response.
+    pub(crate) fn write_timeout(&self) -> Duration {
+        self.write_timeout
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {

@@ -13,6 +13,7 @@ pub mod log;
 mod notify;
 pub mod numbers;
 pub mod pulse;
+pub mod responses;
 mod rotate;
 pub mod seal;
 mod serve;
@@ -20,7 +21,7 @@ pub mod source;
 mod spans;
 pub mod transport;
 
-pub use hub::{CannotOpen, Hub, Options, is_range};
+pub use hub::{CannotOpen, Hub, MetricsAccess, Options, WRITE_TIMEOUT_USUAL, is_range};
 pub use seawall_hub_core::domain::retention;
 pub use seawall_hub_core::service::log_panics;
 pub use serve::serve;

@@ -268,6 +268,14 @@ impl BodyStream {
         self
     }
 
+    /// What the peer announces must not be more than the limit.
+    pub(crate) fn check_length(&self) -> Result<(), HttpError> {
+        if self.body.size_hint().lower() > self.limit {
+            return Err(Cause::TooLarge { limit: self.limit }.into());
+        }
+        Ok(())
+    }
+
     /// The next piece; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         while let Some(frame) = self.frame().await {

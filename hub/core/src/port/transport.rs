@@ -51,6 +51,8 @@ pub struct NoAnswer {
     pub impossible: bool,
     /// Whether there was an answer, and it is larger than anybody wants to hold.
     pub too_large: bool,
+    /// Whether there was an answer, and the hub had no memory left to hold it.
+    pub no_memory: bool,
     /// What was sent, without credentials.
     pub sent: Option<Sent>,
 }

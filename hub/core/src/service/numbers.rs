@@ -56,11 +56,15 @@ pub const ALERTS_OPEN: &str = "seawall.alerts.open";
 pub const NOTIFICATIONS: &str = "seawall.alerts.notifications";
 /// The room that is left on the disk.
 pub const STORE_FREE: &str = "seawall.store.free";
+/// Bytes of responses that their clients have not read yet.
+pub const RESPONSE_MEMORY: &str = "seawall.response.memory";
+/// Connections whose client did not read its response.
+pub const CLIENTS_CUT_OFF: &str = "seawall.clients.cut_off";
 /// Lines that the log had no room for.
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 27] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 29] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -129,6 +133,20 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 27] = [
     (ALERTS_OPEN, Measure::Gauge, Unit::Count, &["rule", "severity"], "incidents that are open"),
     (NOTIFICATIONS, Measure::Counter, Unit::Count, &["channel", "outcome"], "tries to tell of incidents"),
     (LOG_LINES, Measure::Counter, Unit::Count, &["level"], "warnings and errors in the log"),
+    (
+        RESPONSE_MEMORY,
+        Measure::Gauge,
+        Unit::Bytes,
+        &[],
+        "bytes of responses that their clients have not read yet",
+    ),
+    (
+        CLIENTS_CUT_OFF,
+        Measure::Counter,
+        Unit::Count,
+        &[],
+        "connections whose client did not read its response",
+    ),
     (LOG_DROPPED, Measure::Counter, Unit::Count, &[], "lines that the log had no room for"),
 ];
 

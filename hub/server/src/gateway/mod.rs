@@ -206,6 +206,7 @@ fn refusal(error: &Error<HttpError>) -> Refusal {
         error: said.as_deref(),
         impossible: matches!(cause, Some(Cause::Egress(_) | Cause::Credentials(_))),
         too_large: false,
+        no_memory: false,
     };
     Refusal::of(error, last)
 }

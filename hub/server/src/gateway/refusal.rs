@@ -32,6 +32,8 @@ pub(crate) struct Last<'a> {
     pub(crate) impossible: bool,
     /// The answer is larger than anybody wants to hold.
     pub(crate) too_large: bool,
+    /// There was no memory left for the answer.
+    pub(crate) no_memory: bool,
 }
 
 impl Refusal {
@@ -61,6 +63,11 @@ impl Refusal {
             let message =
                 "the service can't be called: its address is forbidden, or its credentials can't be used";
             return refusal(StatusCode::BAD_GATEWAY, "impossible", false, message.into());
+        }
+        if last.no_memory {
+            let mut dropped = refusal(StatusCode::SERVICE_UNAVAILABLE, "responseDropped", false, said());
+            dropped.decided_by = "hub";
+            return dropped;
         }
         if last.too_large {
             return refusal(StatusCode::BAD_GATEWAY, "tooLarge", false, said());

@@ -142,7 +142,16 @@ pub(super) async fn guard(
         reason: request.headers().get(REASON).and_then(|reason| said(reason.as_bytes())),
         trace: TRACE.try_with(Clone::clone).ok(),
     };
+    // What was accepted and sent may be large, and many may ask for it at once. A few are served at a time.
+    let is_large = scope == Scope::Read && matched.starts_with("/api/v1/bridge/");
     request.extensions_mut().insert(caller);
+    if !is_large {
+        return on_behalf_of(by, next.run(request)).await;
+    }
+    if hub.responses().is_full() {
+        return super::memory_full();
+    }
+    let _turn = hub.responses().turn().await;
     on_behalf_of(by, next.run(request)).await
 }
 

@@ -12,22 +12,22 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use seawall_http::header::{retry_depth, time_left};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::transport::Whole;
 use seawall_hub_core::render::{Body, Request};
 use seawall_hub_core::service::{Answered, Call, CallMode, Called, KeptCall, NotCalled};
 use serde_json::{Value, json};
 
 use super::access::Caller;
+use super::call_response::{About, ROOM_BYTES, call_response};
 use super::events::{said_key, trace_of};
 use super::fields::{FieldProblem, Fields};
 use super::reply::{
     TRACE, missing, parse, problem, problem_about, store_problem, success_text, wrong_fields,
 };
 use super::services::circuit_word;
-use super::shallow::is_shallow_json;
 use super::{Caught, split_verb, watch};
 use crate::gateway::{Last, Refusal};
 use crate::hub::Hub;
+use crate::responses::HeldBytes;
 use crate::spans::Passage;
 
 const KNOWN: &str = "method, path, query, headers, body, bodyEncoding, mode, timeoutMs";
@@ -56,6 +56,11 @@ pub(super) async fn act(
     if !problems.is_empty() {
         return Ok(wrong_fields(&problems));
     }
+    // Before anything is sent: what nobody could hold is not asked for.
+    let room = Some(hub.responses()).filter(|memory| !memory.is_full());
+    let Some(room) = room.and_then(|memory| memory.try_take(ROOM_BYTES)) else {
+        return Ok(super::memory_full());
+    };
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
     let asked = timeout.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
@@ -74,7 +79,7 @@ pub(super) async fn act(
         trace: passage.as_deref().map(Passage::text).or(said),
     };
     let answer = match hub.call(call).await {
-        Ok(Called::Now(answered)) => now(&hub, &service, &answered),
+        Ok(Called::Now(answered)) => now(&hub, &service, answered, room),
         Ok(Called::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&hub, &service, &kept)),
         Err(why) => not_called(why),
     };
@@ -188,16 +193,24 @@ impl std::fmt::Display for Encoded<'_> {
     }
 }
 
-fn now(hub: &Hub, service: &Slug, answered: &Answered) -> Response {
-    match &answered.answer {
-        Ok(whole) => success_text(StatusCode::OK, &shown(hub, service, answered, whole)),
+fn now(hub: &Hub, service: &Slug, answered: Answered, room: HeldBytes) -> Response {
+    match answered.answer {
+        Ok(whole) => {
+            let about = About {
+                attempts: answered.attempts,
+                latency_ms: millis(answered.took),
+                circuit: circuit_word(hub, service),
+            };
+            call_response(whole, &about, (room, answered.place))
+        }
         Err(error) => {
             let last = error.last().map_or_else(Last::default, |last| Last {
                 error: Some(&last.error),
                 impossible: last.impossible,
                 too_large: last.too_large,
+                no_memory: last.no_memory,
             });
-            let refusal = Refusal::of(error, last);
+            let refusal = Refusal::of(&error, last);
             let about = json!({
                 "attempts": answered.attempts, "latencyMs": millis(answered.took), "circuit": circuit_word(hub, service),
                 "decidedBy": refusal.decided_by,
@@ -212,40 +225,6 @@ pub(super) fn refused(refusal: &Refusal, about: &Value) -> Response {
     let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, about), *retryable);
     refusal.tell(response.headers_mut());
     response
-}
-
-/// What the upstream answered. Its body is put in as it is, where it is JSON.
-fn shown(hub: &Hub, service: &Slug, answered: &Answered, whole: &Whole) -> String {
-    let (encoding, body) = shown_body(whole);
-    let mut headers = serde_json::Map::new();
-    for (name, value) in &whole.headers {
-        let value = Value::from(String::from_utf8_lossy(value));
-        match headers.get_mut(name) {
-            None => drop(headers.insert(name.clone(), value)),
-            Some(Value::Array(values)) => values.push(value),
-            Some(one) => *one = Value::Array(vec![one.take(), value]),
-        }
-    }
-    format!(
-        r#"{{"httpStatus":{},"headers":{},"body":{body},"bodyEncoding":"{encoding}","attempts":{},"latencyMs":{},"circuit":{},"fallback":false}}"#,
-        whole.status,
-        Value::from(headers),
-        answered.attempts,
-        millis(answered.took),
-        Value::from(circuit_word(hub, service)),
-    )
-}
-
-fn shown_body(whole: &Whole) -> (&'static str, String) {
-    let Ok(text) = std::str::from_utf8(&whole.body) else {
-        return ("base64", format!("\"{}\"", STANDARD.encode(&whole.body)));
-    };
-    let kind = whole.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
-    let may_be_json = kind.is_none_or(|kind| is_json_type(&String::from_utf8_lossy(kind)));
-    if may_be_json && is_shallow_json(text) {
-        return ("json", text.trim().to_owned());
-    }
-    ("text", Value::from(text).to_string())
 }
 
 /// `application/json`, `application/problem+json; charset=utf-8`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use seawall_hub_core::service::numbers;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -24,6 +25,7 @@ async fn read<T>(hub: &Hub, read: impl FnOnce(&Numbers) -> T) -> T {
     numbers.clear_gauges();
     hub.store().record_gauges();
     hub.record_gauges().await;
+    metrics::gauge!(numbers::RESPONSE_MEMORY).set(hub.responses().taken() as f64);
     read(numbers)
 }
 

@@ -7,6 +7,7 @@ mod alert_rules;
 mod alerts;
 mod attention;
 mod audit;
+mod call_response;
 mod circuits;
 mod deliveries;
 mod demo;
@@ -48,6 +49,9 @@ use crate::hub::Hub;
 
 /// No request is larger.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Whoever does not read is cut off soon, and then there is memory again.
+const MEMORY_RETRY_SECONDS: &str = "5";
 
 /// An answer, or one that came early.
 type Caught = Result<Response, Early>;
@@ -149,6 +153,15 @@ pub(crate) fn is_traceparent(text: &str) -> bool {
 /// The answer to a request that is refused before the API sees it.
 pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
     TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
+}
+
+/// The answer to a request for whose response there is no memory left.
+pub(crate) fn memory_full() -> Response {
+    let word = "the hub holds as many bytes of responses as it may: clients do not read theirs; ask again, or raise \
+                `--response-memory`";
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "memoryFull", word, true);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(MEMORY_RETRY_SECONDS));
+    response
 }
 
 /// A name for an event that has none, by chance.

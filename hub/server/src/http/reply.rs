@@ -33,10 +33,21 @@ pub(super) fn success(status: StatusCode, data: &Value) -> Response {
 
 /// The same, for whoever has the JSON as a text already.
 pub(super) fn success_text(status: StatusCode, data: &str) -> Response {
-    let word = if status == StatusCode::ACCEPTED { "accepted" } else { "ok" };
+    let word = status_word(status);
     let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
     let body = format!(r#"{{"status":"{word}","data":{data},"message":null,"traceId":"{trace}"}}"#);
     answer(status, body)
+}
+
+fn status_word(status: StatusCode) -> &'static str {
+    if status == StatusCode::ACCEPTED { "accepted" } else { "ok" }
+}
+
+/// What stands before the data of a success, and what behind it.
+pub(super) fn envelope(status: StatusCode) -> (String, String) {
+    let word = status_word(status);
+    let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
+    (format!(r#"{{"status":"{word}","data":"#), format!(r#","message":null,"traceId":"{trace}"}}"#))
 }
 
 /// With the version of what it shows, for whoever wants to change it.

@@ -5,22 +5,48 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::http::Response;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use crate::gateway::Relay;
+use crate::responses::{HeldBytes, IsCounted, ResponseMemory, SMALL_BYTES};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
 #[expect(clippy::large_enum_variant, reason = "what is passed on should not pay for another piece of memory")]
 pub(super) enum Reply {
-    /// Of the hub's own.
-    Own(axum::body::Body),
+    /// Of the hub's own, with the memory that it takes, if it is a large one.
+    Own(axum::body::Body, Option<HeldBytes>),
     /// Of an upstream's.
     Relay(Relay),
+}
+
+impl Reply {
+    /// A small one.
+    pub(super) fn own(body: axum::body::Body) -> Self {
+        Reply::Own(body, None)
+    }
+
+    /// A response of the hub's own, if there is memory for it; else a refusal. One that is made piece by piece takes care of its
+    /// memory itself.
+    pub(super) fn held(
+        response: Response<axum::body::Body>,
+        memory: &ResponseMemory,
+    ) -> Response<Reply> {
+        let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.filter(|bytes| *bytes > SMALL_BYTES);
+        match bytes.filter(|_| response.extensions().get::<IsCounted>().is_none()) {
+            None => response.map(Reply::own),
+            Some(bytes) => match memory.try_take(bytes) {
+                Some(held) => response.map(|body| Reply::Own(body, Some(held))),
+                None => crate::http::memory_full().map(Reply::own),
+            },
+        }
+    }
 }
 
 impl Body for Reply {
@@ -32,21 +58,29 @@ impl Body for Reply {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Reply::Own(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Reply::Own(body, held) => {
+                let polled = Pin::new(body).poll_frame(cx).map_err(Into::into);
+                let Poll::Ready(Some(Ok(frame))) = polled else { return polled };
+                // It comes in one piece, which is in memory until it is written.
+                Poll::Ready(Some(Ok(match held.take() {
+                    Some(held) => frame.map_data(|data| held.of(data)),
+                    None => frame,
+                })))
+            }
             Reply::Relay(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Reply::Own(body) => body.is_end_stream(),
+            Reply::Own(body, _) => body.is_end_stream(),
             Reply::Relay(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Reply::Own(body) => body.size_hint(),
+            Reply::Own(body, _) => body.size_hint(),
             Reply::Relay(body) => body.size_hint(),
         }
     }

@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 
 /// An answer that is not over so long after its deadline is not going to be: its client does not read.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
+/// A client that keeps us waiting has to take so much within the limit, or it is cut off.
+const TAKEN_MIN: usize = 64 * 1024;
 /// So much is written as one piece.
 const SMALL: usize = 1024;
 
@@ -30,6 +32,8 @@ pub(crate) struct Line {
     /// Until when the headers of the next request have to come, if they are waited for.
     patience: Mutex<Option<Instant>>,
     is_patience_over: AtomicBool,
+    /// Since when its client has taken too little, if it has.
+    stalled: Mutex<Option<Instant>>,
 }
 
 impl Line {
@@ -41,6 +45,7 @@ impl Line {
             aborted: AtomicBool::new(false),
             patience: Mutex::default(),
             is_patience_over: AtomicBool::new(false),
+            stalled: Mutex::default(),
         })
     }
 
@@ -61,6 +66,15 @@ impl Line {
 
     fn wait_until(&self, patience: Option<Instant>) {
         *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    }
+
+    /// Since when its client has taken too little of what there is for it, if it has.
+    pub(super) fn stalled(&self) -> Option<Instant> {
+        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stall(&self, since: Option<Instant>) {
+        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     /// They have not come.
@@ -130,11 +144,32 @@ impl Drop for Waiting {
 pub(super) struct LineIo {
     io: TokioIo<TcpStream>,
     line: Arc<Line>,
+    /// So much its client still has to take, if it keeps us waiting. Zero while it does not, so that this costs nothing then.
+    untaken: usize,
 }
 
 impl LineIo {
     pub(super) fn new(tcp: TcpStream, line: Arc<Line>) -> Self {
-        LineIo { io: TokioIo::new(tcp), line }
+        LineIo { io: TokioIo::new(tcp), line, untaken: 0 }
+    }
+
+    /// Writes down since when a client takes nothing. One that takes a byte now and then is no better: it is waited for until it
+    /// has taken [`TAKEN_MIN`], or all that there is.
+    fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Pending if self.untaken == 0 => {
+                self.untaken = TAKEN_MIN;
+                self.line.stall(Some(Patience(self.line.clone()).now()));
+            }
+            Poll::Ready(Ok(taken)) if self.untaken > 0 => {
+                self.untaken = self.untaken.saturating_sub(*taken);
+                if self.untaken == 0 {
+                    self.line.stall(None);
+                }
+            }
+            _ => {}
+        }
+        polled
     }
 }
 
@@ -155,11 +190,19 @@ impl Read for LineIo {
 
 impl Write for LineIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write(cx, buf)
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.io).poll_write(cx, buf);
+        this.written(polled)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+        let this = self.get_mut();
+        if this.untaken > 0 {
+            // Whoever flushes has written all that there is.
+            this.untaken = 0;
+            this.line.stall(None);
+        }
+        Pin::new(&mut this.io).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -179,11 +222,13 @@ impl Write for LineIo {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let io = Pin::new(&mut self.get_mut().io);
-        match gathered(bufs, &mut [0; SMALL]) {
+        let this = self.get_mut();
+        let io = Pin::new(&mut this.io);
+        let polled = match gathered(bufs, &mut [0; SMALL]) {
             Some(one) => io.poll_write(cx, one),
             None => io.poll_write_vectored(cx, bufs),
-        }
+        };
+        this.written(polled)
     }
 }
 

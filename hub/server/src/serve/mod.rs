@@ -20,6 +20,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use seawall::Deadline;
+use seawall_hub_core::service::numbers;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,6 +34,7 @@ use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
 use crate::hub::Hub;
+use crate::responses::ResponseMemory;
 
 /// So many connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 16 * 1024;
@@ -53,7 +55,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<Output = ()>) {
     let closing = Arc::new(AtomicBool::new(false));
     let api = Dashboard::beside(http::api(hub.clone()), hub.clone(), closing.clone());
-    let door = Arc::new(Door { api, gateway: Gateway::new(hub.clone()) });
+    let (responses, write_timeout) = (hub.responses().clone(), hub.write_timeout());
+    let door = Arc::new(Door { api, gateway: Gateway::new(hub.clone()), responses, write_timeout });
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stopping);
@@ -101,6 +104,9 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Reply>, Infallible>
 struct Door {
     api: Router,
     gateway: Gateway,
+    responses: ResponseMemory,
+    /// For how long a client may take nothing.
+    write_timeout: Duration,
 }
 
 impl Door {
@@ -115,8 +121,8 @@ impl Door {
             .max_header_size(HEADER_BYTES);
         let mut connection = pin!(builder.serve_connection(LineIo::new(tcp, line.clone()), service));
         let mut stopped = pin!(stopped.changed());
-        let (mut is_told, mut overdue, mut alarm) =
-            (false, None::<(Deadline, Pin<Box<Sleep>>)>, None::<Pin<Box<Sleep>>>);
+        let (mut is_told, mut overdue) = (false, None::<(Deadline, Pin<Box<Sleep>>)>);
+        let (mut alarm, mut write_alarm) = (None::<Pin<Box<Sleep>>>, None::<Pin<Box<Sleep>>>);
         poll_fn(|cx| {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
@@ -133,6 +139,13 @@ impl Door {
             {
                 line.end_patience();
                 return connection.as_mut().poll(cx).map(drop);
+            }
+            if let Some(since) = line.stalled()
+                && is_over(&mut write_alarm, since + self.write_timeout, cx)
+            {
+                metrics::counter!(numbers::CLIENTS_CUT_OFF).increment(1);
+                line.abort();
+                return Poll::Ready(());
             }
             // A client that does not read leaves its answer unpolled, and then nobody but us looks at the time.
             let Some(deadline) = line.deadline() else {
@@ -161,12 +174,15 @@ impl Door {
         if !Gateway::is_for(request.uri().path()) {
             let mut api = self.api.clone();
             let request = request.map(|body| axum::body::Body::new(Hurried::new(body)));
-            return Box::pin(async move { Ok(api.call(request).await?.map(Reply::Own)) });
+            return Box::pin(async move {
+                let response = api.call(request).await?;
+                Ok(Reply::held(response, &self.responses))
+            });
         }
         Box::pin(async move {
             Ok(match self.gateway.pass(request, &line).await {
                 Ok(answer) => answer.map(Reply::Relay),
-                Err(refused) => refused.map(Reply::Own),
+                Err(refused) => refused.map(Reply::own),
             })
         })
     }

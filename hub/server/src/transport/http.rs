@@ -17,6 +17,7 @@ use seawall_hub_core::render::Request;
 
 use super::scrub::scrubbed;
 use crate::credentials::Credentials;
+use crate::responses::{BYTES_USUAL, NotRead, ResponseMemory};
 use crate::seal::Keyring;
 use crate::spans::{self, Spans};
 
@@ -39,6 +40,7 @@ pub struct Http {
     /// Addresses of services that are called, looked at once.
     bases: Arc<RwLock<HashMap<String, Arc<Base>>>>,
     spans: Spans,
+    responses: ResponseMemory,
 }
 
 /// Credentials, ready to be used.
@@ -61,12 +63,18 @@ impl Http {
             opened: Arc::default(),
             bases: Arc::default(),
             spans: Spans::default(),
+            responses: ResponseMemory::new(BYTES_USUAL),
         }
     }
 
     /// Tries are told there.
     pub(crate) fn telling(self, spans: Spans) -> Self {
         Http { spans, ..self }
+    }
+
+    /// Whole answers take their memory from there.
+    pub(crate) fn holding(self, responses: ResponseMemory) -> Self {
+        Http { responses, ..self }
     }
 
     pub(crate) fn client(&self) -> HttpClient {
@@ -162,18 +170,23 @@ impl Http {
         if let Some(trace) = trace.filter(|_| !request.headers().contains_key("traceparent")) {
             request = request.header("traceparent", trace).map_err(|error| impossible(error.to_string()))?;
         }
-        let response =
-            self.client().exchange(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
-        let mut headers = response.headers().clone();
+        let opened =
+            self.client().open_attempt(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let (status, fault, mut headers) =
+            (opened.status().as_u16(), opened.fault(), opened.headers().clone());
+        let body = self.responses.read(opened.into_body()).await.map_err(|not_read| match not_read {
+            NotRead::Broken(error) => no_answer(&error, &request),
+            NotRead::NoMemory => no_memory(status, &request),
+        })?;
         header::strip(&mut headers);
         let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
             (name.as_str().to_owned(), value.as_bytes().to_vec())
         };
         Ok(Whole {
-            status: response.status().as_u16(),
-            fault: response.fault(),
+            status,
+            fault,
             headers: headers.iter().map(owned).collect(),
-            body: response.into_body(),
+            body,
         })
     }
 
@@ -243,7 +256,7 @@ fn kept_body(response: &Response, most: usize, secrets: &[String]) -> Vec<u8> {
 
 /// It can never be sent.
 fn impossible(error: String) -> NoAnswer {
-    NoAnswer { fault: Fault::business(), error, impossible: true, too_large: false, sent: None }
+    NoAnswer { fault: Fault::business(), error, impossible: true, too_large: false, no_memory: false, sent: None }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
@@ -252,9 +265,17 @@ fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
         // A target that the egress rules forbid stays forbidden.
         impossible: error.refusal().is_some(),
         too_large: matches!(error.cause(), Cause::TooLarge { .. }),
+        no_memory: false,
         error: explained(error),
         sent: Some(evidence(request)),
     }
+}
+
+/// The peer has answered, and there was no memory left to hold that. It is not to blame.
+fn no_memory(status: u16, request: &HttpRequest) -> NoAnswer {
+    let error = format!("the service has answered {status}, and the hub had no memory left for its response");
+    let sent = Some(evidence(request));
+    NoAnswer { fault: Fault::business(), error, impossible: false, too_large: false, no_memory: true, sent }
 }
 
 /// Why there is no answer, for the operator.

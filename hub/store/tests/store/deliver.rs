@@ -70,6 +70,7 @@ impl Transport for Peer {
                 error: "connection refused".into(),
                 impossible: false,
                 too_large: false,
+                no_memory: false,
                 sent: None,
             });
         }

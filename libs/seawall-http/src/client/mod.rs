@@ -119,6 +119,14 @@ impl HttpClient {
         self.whole(request, Some(attempt), Resend::Once).await
     }
 
+    /// As [`exchange`](HttpClient::exchange), but the body of the answer is left to be read: for whoever counts its bytes while
+    /// they come. One that announces more than the limit is refused at once.
+    pub async fn open_attempt(&self, request: &Request, attempt: Attempt) -> Result<Opened, HttpError> {
+        let opened = self.opened(request, attempt).await?;
+        opened.body.check_length()?;
+        Ok(opened)
+    }
+
     /// Opens a connection for another protocol than HTTP, under the same rules as all others: mail goes out through the same
     /// door. It is plain until [`Socket::secure`](crate::Socket::secure).
     pub async fn connect(&self, host: &str, port: u16) -> Result<Socket, HttpError> {

@@ -74,6 +74,14 @@ impl Gate {
         self.try_enter().map(|permit| OwnedPermit::new(self, permit))
     }
 
+    /// Takes a place, also if none is free: for what outlives the call that holds one, such as an answer that is still to be
+    /// read. Taken while the call still has its own, it is that place which stays taken: nobody enters in between, and those
+    /// inside are never more than the limit for longer than that moment.
+    pub fn keep_place(self: &Arc<Self>) -> OwnedPermit {
+        self.word.fetch_add(Word::taken(1), Ordering::SeqCst);
+        OwnedPermit { gate: self.clone(), weight: 1 }
+    }
+
     /// Enters, or stands in the line if there is one and it has room.
     #[inline]
     pub fn enter(&self) -> Result<Entry<'_>, Full> {

@@ -7,6 +7,7 @@ mod call;
 mod hostile;
 mod proxy;
 mod traces;
+mod unread;
 mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};

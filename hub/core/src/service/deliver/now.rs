@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use seawall::bulkhead::OwnedPermit;
 use seawall::{Deadline, Error, Guard, Key, Safety};
 
 use super::lane::Lane;
@@ -22,6 +23,8 @@ pub struct Answered {
     pub attempts: u32,
     /// How long it took in all.
     pub took: Duration,
+    /// The place in the bulkhead, for as long as the answer is held. Whoever shows the answer keeps it until that is read.
+    pub place: Option<Arc<OwnedPermit>>,
 }
 
 /// A service that is called by somebody else than the hub's core, through the guard that its deliveries have.
@@ -49,12 +52,15 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let lane = self.shared.lane(&call.service)?;
         let (service, began) = (lane.service(), self.shared.clock.precise());
         let mut attempts = 0;
+        let gate = lane.guard.bulkhead();
         let send = |attempt: seawall::Attempt| {
             attempts = attempt.number();
-            self.shared.transport.call(&service, &call.request, call.trace.as_deref(), attempt)
+            let sent = self.shared.transport.call(&service, &call.request, call.trace.as_deref(), attempt);
+            // The call ends here, and its answer is in memory until somebody has read it: so long it has the call's place.
+            async move { sent.await.map(|whole| (whole, gate.map(|gate| Arc::new(gate.keep_place())))) }
         };
-        let judge = |called: &Result<Whole, NoAnswer>| match called {
-            Ok(whole) => whole.fault,
+        let judge = |called: &Result<(Whole, Option<Arc<OwnedPermit>>), NoAnswer>| match called {
+            Ok((whole, _)) => whole.fault,
             Err(no_answer) => Some(no_answer.fault),
         };
         let mut terms = lane.guard.classify(judge).safety(Safety::of_http_method(&call.request.method));
@@ -67,10 +73,13 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         if let Some(depth) = call.retries_above {
             terms = terms.retries_above(depth);
         }
-        let answer = terms.call(send).await;
+        let (answer, place) = match terms.call(send).await {
+            Ok((whole, place)) => (Ok(whole), place),
+            Err(error) => (Err(error), None),
+        };
         let took = self.shared.clock.precise().since(began);
         self.shared.observe(&lane).await;
-        Some(Answered { answer, attempts, took })
+        Some(Answered { answer, attempts, took, place })
     }
 
     /// A service, for whoever calls it without the help of the core.

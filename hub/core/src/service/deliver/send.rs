@@ -219,6 +219,7 @@ fn no_answer(panic: &Panicked) -> NoAnswer {
         error: panic.to_string(),
         impossible: false,
         too_large: false,
+        no_memory: false,
         sent: None,
     }
 }

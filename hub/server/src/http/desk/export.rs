@@ -1,7 +1,8 @@
 //! `GET …/deadLetters:export`: every dead letter that a filter takes, a line of JSON each, as they are read.
 //!
 //! A page of names and one dead letter at a time are in memory, however many there are. Nothing is read that nobody waits for:
-//! a client that goes away ends it, and one that reads slowly is written to slowly.
+//! a client that goes away ends it, and one that reads slowly is written to slowly. What is read takes its memory from the budget
+//! of all responses, and waits for it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -52,6 +53,9 @@ pub(in crate::http) async fn export(
     Ok((headers, Body::new(Lines(Some(Box::pin(export.piece()))))).into_response())
 }
 
+/// What is kept free for the next piece: more than a dead letter has in practice, with its event and its evidence.
+const PIECE_ROOM: usize = 4 * 1024 * 1024;
+
 /// How far it is.
 struct Export {
     hub: Arc<Hub>,
@@ -68,6 +72,9 @@ struct Export {
 impl Export {
     /// Some lines more; none, if there are no more.
     async fn piece(mut self) -> Result<Option<(Bytes, Export)>, StoreError> {
+        // In this order: whoever has a turn waits for no memory.
+        let held = self.hub.responses().take(PIECE_ROOM).await;
+        let _turn = self.hub.responses().turn().await;
         let mut lines = Vec::new();
         while lines.len() < TOGETHER_BYTES && self.left > 0 {
             let Some(id) = self.names.pop_front() else {
@@ -89,7 +96,9 @@ impl Export {
             lines.push(b'\n');
             self.left -= 1;
         }
-        Ok((!lines.is_empty()).then(|| (lines.into(), self)))
+        let Some(mut held) = held.filter(|_| !lines.is_empty()) else { return Ok(None) };
+        held.shrink_to(lines.len());
+        Ok(Some((held.of(lines.into()), self)))
     }
 }
 

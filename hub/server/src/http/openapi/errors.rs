@@ -55,6 +55,8 @@ pub(crate) const TROUBLES: &[Trouble] = &[
     passing("busy", 503, "The store has more to do than it can, or too many rules are tried at a time", "Send it again after `Retry-After`"),
     passing("circuitOpen", 503, "The circuit of the service is open: it has failed too often", "Call again after `Retry-After`, or with `mode: sync_or_queue`"),
     passing("bulkheadFull", 503, "As many calls to the service are under way as may be", "Call again after `Retry-After`"),
+    passing("memoryFull", 503, "The hub holds as many bytes of responses as it may, because clients do not read theirs; nothing was sent to a service", "Ask again after `Retry-After`; `--response-memory` allows more"),
+    trouble("responseDropped", 503, "The service has answered, and the hub had no memory left for its response", "Look whether it was done, and ask for less at once; `--response-memory` allows more"),
     passing("paused", 503, "The service is paused", "Somebody has to resume it; `mode: async` keeps the call until then"),
     passing("stuck", 503, "A thread of the hub has stood still for too long", "Start it again; a liveness probe does, and so does its own watchdog"),
     passing("damaged", 503, "A part of the database can't be read any more, and nothing is accepted", "Stop the hub and restore a backup; send it again then"),

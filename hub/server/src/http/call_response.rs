@@ -1,0 +1,213 @@
+//! The response to `:call`: what the service has answered, within the hub's envelope.
+//!
+//! The body of the service is in memory once, as it came. What is written of it is made piece by piece while the client reads, and
+//! so long the call keeps its place in the bulkhead.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use seawall::bulkhead::OwnedPermit;
+use seawall_hub_core::port::transport::Whole;
+use serde_json::Value;
+
+use super::gateway::is_json_type;
+use super::reply::envelope;
+use super::shallow::is_shallow_json;
+use crate::responses::{HeldBytes, IsCounted};
+
+/// What a call takes beside the body of the service: its headers, and the pieces that are under way to the client.
+pub(super) const ROOM_BYTES: usize = 64 * 1024;
+/// So much of a body is made into a piece; a multiple of three, so that base 64 needs no filling in between.
+const PIECE_BYTES: usize = 12 * 1024;
+
+/// What is said of a call beside the answer.
+pub(super) struct About {
+    pub(super) attempts: u32,
+    pub(super) latency_ms: u64,
+    pub(super) circuit: Option<&'static str>,
+}
+
+/// What a call holds until its response is written: memory, and its place in the bulkhead.
+type Holding = (HeldBytes, Option<Arc<OwnedPermit>>);
+
+/// How the body of a service stands in the response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Encoding {
+    /// As it is.
+    Json,
+    /// As a string of JSON.
+    Text,
+    /// As a string in base 64.
+    Base64,
+}
+
+/// What the service answered. Its body is put in as it is, where it is JSON.
+pub(super) fn call_response(whole: Whole, about: &About, holding: Holding) -> Response {
+    let (encoding, body) = encoded(&whole);
+    let mut headers = serde_json::Map::new();
+    for (name, value) in &whole.headers {
+        let value = Value::from(String::from_utf8_lossy(value));
+        match headers.get_mut(name) {
+            None => drop(headers.insert(name.clone(), value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        }
+    }
+    let (before, after) = envelope(StatusCode::OK);
+    let (quote, word) = match encoding {
+        Encoding::Json => ("", "json"),
+        Encoding::Text => ("\"", "text"),
+        Encoding::Base64 => ("\"", "base64"),
+    };
+    let head = format!(
+        r#"{before}{{"httpStatus":{},"headers":{},"body":{quote}"#,
+        whole.status,
+        Value::from(headers),
+    );
+    let tail = format!(
+        r#"{quote},"bodyEncoding":"{word}","attempts":{},"latencyMs":{},"circuit":{},"fallback":false}}{after}"#,
+        about.attempts,
+        about.latency_ms,
+        Value::from(about.circuit),
+    );
+    let length = head.len() + encoding.length(&body) + tail.len();
+    let pieces = CallBody {
+        head: Some(head.into()),
+        body,
+        encoding,
+        tail: Some(tail.into()),
+        left: length as u64,
+        _holding: holding,
+    };
+    let mut response =
+        (StatusCode::OK, [(header::CONTENT_TYPE, "application/json")], Body::new(pieces)).into_response();
+    response.extensions_mut().insert(IsCounted);
+    response
+}
+
+fn encoded(whole: &Whole) -> (Encoding, Bytes) {
+    let Ok(text) = std::str::from_utf8(&whole.body) else { return (Encoding::Base64, whole.body.clone()) };
+    let kind = whole.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
+    let may_be_json = kind.is_none_or(|kind| is_json_type(&String::from_utf8_lossy(kind)));
+    if may_be_json && is_shallow_json(text) {
+        return (Encoding::Json, whole.body.slice_ref(text.trim().as_bytes()));
+    }
+    (Encoding::Text, whole.body.clone())
+}
+
+impl Encoding {
+    /// How many bytes all of this becomes.
+    fn length(self, body: &[u8]) -> usize {
+        match self {
+            Encoding::Json => body.len(),
+            Encoding::Text => body.iter().map(|byte| escaped_length(*byte)).sum(),
+            Encoding::Base64 => body.len().div_ceil(3) * 4,
+        }
+    }
+
+    /// The next piece, taken from the beginning of what is left.
+    fn piece(self, left: &mut Bytes) -> Bytes {
+        let mut end = left.len().min(PIECE_BYTES);
+        if self == Encoding::Text {
+            // A character is not taken apart: what goes on with one begins with the bits 10.
+            while end < left.len() && left[end] & 0b1100_0000 == 0b1000_0000 {
+                end -= 1;
+            }
+        }
+        let piece = left.split_to(end);
+        match self {
+            Encoding::Json => piece,
+            Encoding::Text => {
+                let quoted = Value::from(String::from_utf8_lossy(&piece)).to_string();
+                let end = quoted.len() - 1;
+                Bytes::from(quoted).slice(1..end)
+            }
+            Encoding::Base64 => STANDARD.encode(&piece).into(),
+        }
+    }
+}
+
+/// How long a byte is in a string of JSON.
+fn escaped_length(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
+        0..0x20 => 6,
+        _ => 1,
+    }
+}
+
+/// The body of the response.
+struct CallBody {
+    head: Option<Bytes>,
+    /// What is left of the service's body.
+    body: Bytes,
+    encoding: Encoding,
+    tail: Option<Bytes>,
+    /// How many bytes are still to be written.
+    left: u64,
+    _holding: Holding,
+}
+
+impl http_body::Body for CallBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        let piece = match this.head.take() {
+            Some(head) => Some(head),
+            None if !this.body.is_empty() => Some(this.encoding.piece(&mut this.body)),
+            None => this.tail.take(),
+        };
+        this.left -= piece.as_ref().map_or(0, Bytes::len) as u64;
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(encoding: Encoding, body: &[u8]) -> Vec<u8> {
+        let (mut left, mut all) = (Bytes::copy_from_slice(body), Vec::new());
+        while !left.is_empty() {
+            all.extend_from_slice(&encoding.piece(&mut left));
+        }
+        assert_eq!(all.len(), encoding.length(body), "{encoding:?}");
+        all
+    }
+
+    /// HUB-2: a body that is written in pieces is the same as one that is written at once, and as long as was said before.
+    #[test]
+    fn hub_2_a_body_in_pieces_is_the_same_as_in_one() {
+        let text: String = "aé\"\\\n\r\t\u{8}\u{c}\u{1}\u{7f}𝄞€".chars().cycle().take(3 * PIECE_BYTES).collect();
+        for text in ["", "x", &text, &text[1..], &text[3..]] {
+            let whole = Value::from(text).to_string();
+            assert_eq!(written(Encoding::Text, text.as_bytes()), &whole.as_bytes()[1..whole.len() - 1]);
+        }
+        for length in [0, 1, 2, 3, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 2] {
+            let body: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
+            assert_eq!(written(Encoding::Base64, &body), STANDARD.encode(&body).as_bytes(), "{length}");
+            assert_eq!(written(Encoding::Json, &body), body);
+        }
+    }
+}
