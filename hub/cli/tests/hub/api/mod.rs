@@ -8,6 +8,7 @@ mod auth;
 mod circuits;
 mod costly;
 mod cut;
+mod cloudevents;
 mod desk;
 mod lists;
 mod rules;

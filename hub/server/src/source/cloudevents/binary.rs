@@ -41,6 +41,10 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8], problems: &mut Problems) ->
                 (Value::Null, None)
             }
         },
+        // Some senders name no type. What reads as JSON is JSON, as it is where nothing is said in the other modes.
+        None if datacontenttype.is_none() => {
+            json::parse(body).map_or_else(|_| bytes(body), |value| (value, None))
+        }
         Some(kind) if kind.is_text() && kind.is_utf8() => match std::str::from_utf8(body) {
             Ok(text) => (Value::String(text.to_owned()), None),
             Err(_) => bytes(body),
