@@ -17,7 +17,7 @@ use crate::hub::Hub;
 use crate::rotate;
 use crate::seal::Keyring;
 use crate::transport::Http;
-use crate::transport::scrub::scrubbed;
+use crate::transport::scrub::Secrets;
 
 /// So much of what another side says is kept.
 const SAID_MAX: usize = 300;
@@ -57,7 +57,8 @@ impl Notifier for Channels {
 
 /// In one line, not too long, and without what is secret.
 fn clean(said: &str, settings: &Settings) -> String {
-    let said = scrubbed(said.as_bytes(), &settings.secrets());
+    let secrets = settings.secrets();
+    let said = Secrets::new(secrets.iter().map(String::as_str)).hidden_in(said.as_bytes());
     let said = String::from_utf8_lossy(&said);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     said.trim().chars().map(plain).take(SAID_MAX).collect()
@@ -67,6 +68,6 @@ impl Hub {
     /// Watches over everything, and tells people, again and again.
     pub async fn alert(&self) {
         let channels = Channels::new(self.transport().clone(), self.keyring().clone());
-        self.watch_alerts(&channels, crate::log::warnings).await;
+        self.watch_alerts(&channels, crate::log::seen).await;
     }
 }

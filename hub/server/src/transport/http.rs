@@ -15,7 +15,7 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
 use seawall_hub_core::render::Request;
 
-use super::scrub::scrubbed;
+use super::scrub::Secrets;
 use crate::credentials::Credentials;
 use crate::responses::{BYTES_USUAL, NotRead, ResponseMemory};
 use crate::seal::Keyring;
@@ -50,7 +50,7 @@ pub(crate) struct Opened {
     /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
     names_message: bool,
     /// What must not be kept, should the peer repeat it.
-    secrets: Arc<[String]>,
+    secrets: Arc<Secrets>,
 }
 
 impl Http {
@@ -117,7 +117,7 @@ impl Http {
         let auth = Opened {
             auth: credentials.auth()?,
             names_message: matches!(credentials, Credentials::Webhook(_)),
-            secrets: credentials.secrets().into(),
+            secrets: Arc::new(Secrets::new(credentials.secrets().iter().map(String::as_str))),
         };
         let entry = (sealed.clone(), auth.clone());
         self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
@@ -170,8 +170,11 @@ impl Http {
         if let Some(trace) = trace.filter(|_| !request.headers().contains_key("traceparent")) {
             request = request.header("traceparent", trace).map_err(|error| impossible(error.to_string()))?;
         }
-        let opened =
-            self.client().open_attempt(&request, attempt).await.map_err(|error| no_answer(&error, &request))?;
+        let opened = self
+            .client()
+            .open_attempt(&request, attempt)
+            .await
+            .map_err(|error| no_answer(&error, &request))?;
         let (status, fault, mut headers) =
             (opened.status().as_u16(), opened.fault(), opened.headers().clone());
         let body = self.responses.read(opened.into_body()).await.map_err(|not_read| match not_read {
@@ -182,12 +185,7 @@ impl Http {
         let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
             (name.as_str().to_owned(), value.as_bytes().to_vec())
         };
-        Ok(Whole {
-            status,
-            fault,
-            headers: headers.iter().map(owned).collect(),
-            body,
-        })
+        Ok(Whole { status, fault, headers: headers.iter().map(owned).collect(), body })
     }
 
     async fn send_once(
@@ -213,7 +211,11 @@ impl Http {
                 Ok(Answer {
                     status: response.status().as_u16(),
                     fault,
-                    headers: if fault.is_some() { kept_headers(headers) } else { Vec::new() },
+                    headers: if fault.is_some() {
+                        hidden(kept_headers(headers), &secrets)
+                    } else {
+                        Vec::new()
+                    },
                     body: kept_body(&response, most, &secrets),
                     sent: fault.map(|_| evidence(&request)),
                 })
@@ -246,8 +248,8 @@ impl Http {
 }
 
 /// The beginning of an answer, without secrets, and why the rest is missing.
-fn kept_body(response: &Response, most: usize, secrets: &[String]) -> Vec<u8> {
-    let mut kept = scrubbed(&response.body()[..response.body().len().min(most)], secrets);
+fn kept_body(response: &Response, most: usize, secrets: &Secrets) -> Vec<u8> {
+    let mut kept = secrets.hidden_in(&response.body()[..response.body().len().min(most)]);
     if let Some(cut) = response.cut() {
         kept.extend_from_slice(format!("\n[cut: {cut}]").as_bytes());
     }
@@ -256,7 +258,14 @@ fn kept_body(response: &Response, most: usize, secrets: &[String]) -> Vec<u8> {
 
 /// It can never be sent.
 fn impossible(error: String) -> NoAnswer {
-    NoAnswer { fault: Fault::business(), error, impossible: true, too_large: false, no_memory: false, sent: None }
+    NoAnswer {
+        fault: Fault::business(),
+        error,
+        impossible: true,
+        too_large: false,
+        no_memory: false,
+        sent: None,
+    }
 }
 
 fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
@@ -299,6 +308,12 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// The same headers without what a peer repeats of our credentials.
+fn hidden(headers: Vec<(String, String)>, secrets: &Secrets) -> Vec<(String, String)> {
+    let hide = |value: String| String::from_utf8_lossy(&secrets.hidden_in(value.as_bytes())).into_owned();
+    headers.into_iter().map(|(name, value)| (name, hide(value))).collect()
 }
 
 /// What may be a key is not kept, wherever somebody has put it.

@@ -4,6 +4,7 @@ mod http;
 #[cfg(seawall_sabotage)]
 mod sabotage;
 pub(crate) mod scrub;
+mod spelling;
 
 pub(crate) use http::explained;
 pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};
