@@ -6,14 +6,14 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 
 /// Level, module, operation and status of a line.
-type Line = [String; 4];
+pub(super) type Line = [String; 4];
 
 /// The fields that follow it, one value with spaces and none in quotes.
 const FIELDS: &str = r#"traceId=0af7651916cd43dd8448eb211c80319c key="A 7" cause=protocol fault (http 500)"#;
 
 /// The lines that the tables of a page name: rows of `| level | line | … |`. A cell may name several operations and words
 /// after one another; a word alone is of a guard's call.
-fn lines_of(page: &str) -> Vec<Line> {
+pub(super) fn lines_of(page: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     for row in page.lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -127,6 +127,15 @@ fn obs_1_every_line_of_the_pages_is_understood() {
     let loki = Regex::new(expressions(LOKI)[1]).expect("the pipeline's expression is one");
     let problems = problems(&lines, &grok, &loki);
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+    // What libraries say has no form.
+    let library = ["WARN", "hyper::proto", "log", "connection error: reset by peer (os error 104)"];
+    let problems = self::problems(&[library.map(ToOwned::to_owned)], &grok, &loki);
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    // A row that names no line is one that nobody holds against anything.
+    let rows = HUB.split("## Every line").nth(1).expect("the table").lines();
+    for row in rows.filter(|row| row.starts_with("| ") && !row.starts_with("| level")) {
+        assert!(!lines_of(row).is_empty(), "no line was found in: {row}");
+    }
     for example in [HUB, LIBRARY].into_iter().flat_map(str::lines).filter(|line| {
         line.contains("][") && ["2026-", " INFO", " WARN", "ERROR"].iter().any(|head| line.starts_with(head))
     }) {
@@ -177,5 +186,6 @@ fn a_line_that_is_not_understood_is_found() {
     );
     let grok = Regex::new(&grok(GROK, "SEAWALL_LINE")).expect("the Grok pattern is one");
     let loki = Regex::new(expressions(LOKI)[1]).expect("the pipeline's expression is one");
-    assert_eq!(problems(&lines, &grok, &loki).len(), 12, "a status without its full stop");
+    let strange = ["error", "Hub", "Stop", "Failed!"].map(ToOwned::to_owned);
+    assert_eq!(problems(&[strange], &grok, &loki).len(), 12, "a level that is none");
 }

@@ -8,6 +8,7 @@ mod dependencies;
 mod direction;
 mod footprint;
 mod imports;
+mod log_lines;
 mod logs;
 mod packages;
 mod requirements;

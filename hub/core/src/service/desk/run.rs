@@ -97,7 +97,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 // Somebody has halted or ended it.
                 Err(StoreError::Elsewhere(_)) => {}
                 Err(error) => {
-                    warn!(target: "seawall", operation = %operation.id, cause = %error, "[DeadLetters][Work] Retry triggered.");
+                    warn!(target: "seawall", operationId = %operation.id, cause = %error, "[DeadLetters][Work] Retry triggered.");
                     wait = wait.min(STORE_AGAIN);
                 }
             }
@@ -169,10 +169,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.commit_all(vec![Change::Steer(steer)]).await?;
         match why {
             None => {
-                info!(target: "seawall", operation = %operation.id, task, begun, skipped, delivered, failed, "[DeadLetters][Work] Success.");
+                info!(target: "seawall", operationId = %operation.id, task, begun, skipped, delivered, failed, "[DeadLetters][Work] Success.");
             }
             Some(cause) => {
-                warn!(target: "seawall", operation = %operation.id, task, begun, skipped, delivered, failed, cause, action = "ManualReview", "[DeadLetters][Work] Failed!");
+                warn!(target: "seawall", operationId = %operation.id, task, begun, skipped, delivered, failed, cause, action = "ManualReview", "[DeadLetters][Work] Failed!");
             }
         }
         Ok(false)

@@ -114,7 +114,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.work.bell.notify_one();
         let operation = self.known(id.ok_or(Refused::Missing)?).await?;
         let (task, total) = (operation.task.word(), operation.total);
-        info!(target: "seawall", operation = %operation.id, task, total, "[DeadLetters][Work] Start.");
+        info!(target: "seawall", operationId = %operation.id, task, total, "[DeadLetters][Work] Start.");
         Ok(operation)
     }
 
@@ -135,7 +135,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         }
         self.work.bell.notify_one();
         let operation = self.known(id).await?;
-        info!(target: "seawall", operation = %id, state = operation.run.word(), "[DeadLetters][Work] Success.");
+        info!(target: "seawall", operationId = %id, state = operation.run.word(), "[DeadLetters][Work] Success.");
         Ok(operation)
     }
 
