@@ -158,7 +158,7 @@ async fn keep(hub: &Hub, name: &str, expected: Option<u64>, body: Value) -> Caug
 fn own_fields(kind: Kind) -> &'static str {
     match kind {
         Kind::CircuitOpen => "",
-        Kind::DeadLetters | Kind::Warnings => ", moreThan, window",
+        Kind::DeadLetters | Kind::Warnings | Kind::Errors => ", moreThan, window",
         Kind::OldestDue => ", olderThan",
         Kind::DataLossRisk => ", freeBytesBelow",
     }
@@ -168,7 +168,9 @@ fn own_fields(kind: Kind) -> &'static str {
 fn read(hub: &Hub, fields: &mut Fields, mut rule: AlertRule) -> AlertRule {
     match &mut rule.condition {
         Condition::CircuitOpen => {}
-        Condition::DeadLetters { more_than, window } | Condition::Warnings { more_than, window } => {
+        Condition::DeadLetters { more_than, window }
+        | Condition::Warnings { more_than, window }
+        | Condition::Errors { more_than, window } => {
             let most = u64::from(u32::MAX);
             let said = fields.number("moreThan", 0, most).and_then(|said| u32::try_from(said).ok());
             *more_than = said.unwrap_or(*more_than);
@@ -228,7 +230,9 @@ fn written(hub: &Hub, rule: &AlertRule) -> Value {
     });
     match rule.condition {
         Condition::CircuitOpen => {}
-        Condition::DeadLetters { more_than, window } | Condition::Warnings { more_than, window } => {
+        Condition::DeadLetters { more_than, window }
+        | Condition::Warnings { more_than, window }
+        | Condition::Errors { more_than, window } => {
             (all["moreThan"], all["window"]) = (json!(more_than), json!(time(window)));
         }
         Condition::OldestDue { older_than } => all["olderThan"] = json!(time(older_than)),

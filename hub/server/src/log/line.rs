@@ -21,6 +21,18 @@ pub(super) fn write(format: Format, clock: &Clock, event: &Event<'_>) -> String 
     compose(format, &wall_time(clock).to_string(), level, target, fields)
 }
 
+/// What an event says, without its fields: `[Module][Operation] Status.` What libraries say may be anything, so only who says it
+/// is told.
+pub(super) fn message(event: &Event<'_>) -> String {
+    let mut fields = Fields::default();
+    event.record(&mut fields);
+    if fields.message.starts_with('[') {
+        fields.message
+    } else {
+        format!("[{}][log]", event.metadata().target())
+    }
+}
+
 pub(super) fn compose(format: Format, time: &str, level: &str, target: &str, fields: Fields) -> String {
     let Fields { message, values } = fields;
     // What libraries say has no module and no operation.

@@ -10,10 +10,11 @@ mod queue;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::Clock;
+use seawall_hub_core::domain::alert::LogSeen;
 use seawall_hub_core::service::numbers;
 use tracing::metadata::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -68,13 +69,22 @@ impl Log {
 
 /// The warnings and errors of the log so far, but for those about alerts: what they tell has been counted where it happened.
 static WARNINGS: AtomicU64 = AtomicU64::new(0);
+/// The errors among them.
+static ERRORS: AtomicU64 = AtomicU64::new(0);
+/// What the last of these says.
+static LAST_ERROR: Mutex<Option<String>> = Mutex::new(None);
 
-/// How many warnings and errors the log of the process has had.
-pub(crate) fn warnings() -> u64 {
-    WARNINGS.load(Ordering::Relaxed)
+/// What the log of the process has had so far.
+pub(crate) fn seen() -> LogSeen {
+    LogSeen {
+        warnings: WARNINGS.load(Ordering::Relaxed),
+        errors: ERRORS.load(Ordering::Relaxed),
+        last_error: LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+    }
 }
 
-fn count(metadata: &Metadata<'_>) {
+fn count(event: &Event<'_>) {
+    let metadata = event.metadata();
     let level = match *metadata.level() {
         Level::ERROR => "error",
         Level::WARN => "warn",
@@ -82,6 +92,11 @@ fn count(metadata: &Metadata<'_>) {
     };
     if metadata.target() != "seawall_alerts" {
         WARNINGS.fetch_add(1, Ordering::Relaxed);
+        if *metadata.level() == Level::ERROR {
+            // The fields are not for those who are told: they may name what only the log may.
+            *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line::message(event));
+            ERRORS.fetch_add(1, Ordering::Relaxed);
+        }
     }
     metrics::counter!(numbers::LOG_LINES, "level" => level).increment(1);
 }
@@ -112,7 +127,7 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
-        count(event.metadata());
+        count(event);
         self.queue.put(line::write(self.format, &self.clock, event));
     }
 

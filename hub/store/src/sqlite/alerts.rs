@@ -23,9 +23,9 @@ impl Changes<'_> {
         self.check_version("SELECT version FROM alert_rules WHERE name = ?1", name, rule.version)?;
         let (more_than, time, free_below) = match rule.condition {
             Condition::CircuitOpen => (None, None, None),
-            Condition::DeadLetters { more_than, window } | Condition::Warnings { more_than, window } => {
-                (Some(more_than), Some(millis(window)), None)
-            }
+            Condition::DeadLetters { more_than, window }
+            | Condition::Warnings { more_than, window }
+            | Condition::Errors { more_than, window } => (Some(more_than), Some(millis(window)), None),
             Condition::OldestDue { older_than } => (None, Some(millis(older_than)), None),
             Condition::DataLossRisk { free_below } => (None, None, Some(free_below.cast_signed())),
         };
@@ -116,6 +116,7 @@ fn rule(row: &Row<'_>) -> rusqlite::Result<AlertRule> {
         Kind::DeadLetters => Condition::DeadLetters { more_than: more_than()?, window: time(row, 4)? },
         Kind::OldestDue => Condition::OldestDue { older_than: time(row, 4)? },
         Kind::Warnings => Condition::Warnings { more_than: more_than()?, window: time(row, 4)? },
+        Kind::Errors => Condition::Errors { more_than: more_than()?, window: time(row, 4)? },
         Kind::DataLossRisk => Condition::DataLossRisk { free_below: row.get::<_, i64>(5)?.cast_unsigned() },
     };
     Ok(AlertRule {

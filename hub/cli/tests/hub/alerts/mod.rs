@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod channels;
+mod errors;
 mod incidents;
 mod mail;
 mod rules;
@@ -48,6 +49,8 @@ impl Scene {
         scene.service("billing");
         let rule = json!({"kind": "circuitOpen", "for": "0s", "resolveAfter": "0s"});
         scene.hub.must("PUT", &format!("{ALERT_RULES}/circuit-open"), &rule);
+        // Most of what tests do to a hub is an error; `errors.rs` is about those.
+        scene.hub.must("PATCH", &format!("{ALERT_RULES}/errors"), &json!({"enabled": false}));
         scene
     }
 

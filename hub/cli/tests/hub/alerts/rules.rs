@@ -85,7 +85,7 @@ fn hub_12_rules_are_changed_and_go_back() {
     let all = scene.hub.get(ALERT_RULES);
     let names: Vec<&str> =
         all.as_array().unwrap().iter().map(|rule| rule["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["circuit-open", "data-loss-risk", "dead-letters", "oldest-due", "warnings"]);
+    assert_eq!(names, ["circuit-open", "data-loss-risk", "dead-letters", "errors", "oldest-due", "warnings"]);
     assert!(all.as_array().unwrap().iter().all(|rule| rule["enabled"] == true && rule["builtIn"] == true));
     let one = format!("{ALERT_RULES}/dead-letters");
     let usual = scene.hub.get(&one);

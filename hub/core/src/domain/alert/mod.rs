@@ -14,7 +14,7 @@ mod track;
 
 pub use self::incident::{Acknowledged, Incident, Mute, Notice, NoticeState, Resolved, Turn};
 pub use self::rule::{AlertRule, Condition, Kind, LOG, Severity};
-pub use self::scene::{Counted, Reading, Scene, ServiceSeen, StoreSeen, Tally};
+pub use self::scene::{Counted, LogSeen, Reading, Scene, ServiceSeen, StoreSeen, Tally};
 pub use self::track::Track;
 
 use super::service::Sealed;

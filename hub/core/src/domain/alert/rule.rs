@@ -61,6 +61,13 @@ pub enum Condition {
         /// within so long.
         window: Duration,
     },
+    /// The log had more errors than this: lines that need a person.
+    Errors {
+        /// More than so many lines,
+        more_than: u32,
+        /// within so long.
+        window: Duration,
+    },
     /// The store refuses what comes in, or soon will.
     DataLossRisk {
         /// Less room on the disk than so many bytes.
@@ -79,6 +86,8 @@ pub enum Kind {
     OldestDue,
     /// [`Condition::Warnings`].
     Warnings,
+    /// [`Condition::Errors`].
+    Errors,
     /// [`Condition::DataLossRisk`].
     DataLossRisk,
 }
@@ -114,8 +123,14 @@ impl Severity {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] =
-        [Kind::CircuitOpen, Kind::DeadLetters, Kind::OldestDue, Kind::Warnings, Kind::DataLossRisk];
+    pub const ALL: [Kind; 6] = [
+        Kind::CircuitOpen,
+        Kind::DeadLetters,
+        Kind::OldestDue,
+        Kind::Warnings,
+        Kind::Errors,
+        Kind::DataLossRisk,
+    ];
 
     /// In one word that does not change.
     #[must_use]
@@ -125,6 +140,7 @@ impl Kind {
             Kind::DeadLetters => "deadLetters",
             Kind::OldestDue => "oldestDue",
             Kind::Warnings => "warnings",
+            Kind::Errors => "errors",
             Kind::DataLossRisk => "dataLossRisk",
         }
     }
@@ -149,6 +165,7 @@ impl Kind {
             Kind::DeadLetters => "dead-letters",
             Kind::OldestDue => "oldest-due",
             Kind::Warnings => "warnings",
+            Kind::Errors => "errors",
             Kind::DataLossRisk => "data-loss-risk",
         }
     }
@@ -161,6 +178,8 @@ const DEAD_LETTERS: (u32, Duration) = (10, Duration::from_secs(300));
 const OLDER_THAN: Duration = Duration::from_secs(600);
 /// A hub that works writes hardly any.
 const WARNINGS: (u32, Duration) = (100, Duration::from_secs(3_600));
+/// An error is a line that needs a person, so the first one counts.
+const ERRORS: (u32, Duration) = (0, Duration::from_secs(300));
 /// Some minutes of a busy hub, and room for the log of the store beside it.
 const FREE_BELOW: u64 = 256 * 1024 * 1024;
 
@@ -183,6 +202,10 @@ impl AlertRule {
                 let (more_than, window) = WARNINGS;
                 let condition = Condition::Warnings { more_than, window };
                 (condition, Severity::Warning, Duration::ZERO, MINUTE * 10)
+            }
+            Kind::Errors => {
+                let (more_than, window) = ERRORS;
+                (Condition::Errors { more_than, window }, Severity::Critical, Duration::ZERO, MINUTE)
             }
             Kind::DataLossRisk => {
                 let condition = Condition::DataLossRisk { free_below: FREE_BELOW };
@@ -256,6 +279,7 @@ impl Condition {
             Condition::DeadLetters { .. } => Kind::DeadLetters,
             Condition::OldestDue { .. } => Kind::OldestDue,
             Condition::Warnings { .. } => Kind::Warnings,
+            Condition::Errors { .. } => Kind::Errors,
             Condition::DataLossRisk { .. } => Kind::DataLossRisk,
         }
     }

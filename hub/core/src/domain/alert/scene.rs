@@ -19,8 +19,23 @@ pub struct Scene {
     pub dead_letters: Option<Counted>,
     /// Lines of the log that are warnings or errors, by the window that they were counted in.
     pub warnings: Vec<(Duration, u64)>,
+    /// Lines of the log that are errors, by the window that they were counted in.
+    pub errors: Vec<(Duration, u64)>,
+    /// What the last of them says.
+    pub last_error: Option<String>,
     /// The store.
     pub store: StoreSeen,
+}
+
+/// What the log of the process has had so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LogSeen {
+    /// Warnings and errors.
+    pub warnings: u64,
+    /// Errors.
+    pub errors: u64,
+    /// What the last error says, without its fields.
+    pub last_error: Option<String>,
 }
 
 /// A service, now.
@@ -98,6 +113,10 @@ impl Condition {
                     summary: format!("{count} warnings and errors in the log within {}", time(*window)),
                 }])
             }
+            Condition::Errors { more_than, window } => {
+                let (_, count) = scene.errors.iter().find(|(counted, _)| counted == window)?;
+                Some(vec![errors(*count, *more_than, *window, scene.last_error.as_deref())])
+            }
             Condition::DataLossRisk { free_below } => Some(vec![risk(&scene.store, *free_below)]),
         }
     }
@@ -125,6 +144,17 @@ fn circuit(seen: &ServiceSeen) -> Reading {
         }
     };
     Reading { service: Some(name.clone()), bad, value: if bad { 1.0 } else { 0.0 }, summary }
+}
+
+fn errors(count: u64, more_than: u32, window: Duration, last: Option<&str>) -> Reading {
+    let (plural, within) = (if count == 1 { "" } else { "s" }, time(window));
+    let last = last.filter(|_| count > 0).map(|last| format!(", the last one: {last}")).unwrap_or_default();
+    Reading {
+        service: None,
+        bad: count > u64::from(more_than),
+        value: count as f64,
+        summary: format!("{count} error{plural} in the log within {within}{last}"),
+    }
 }
 
 fn oldest_due(seen: &ServiceSeen, older_than: Duration) -> Option<Reading> {

@@ -85,6 +85,8 @@ fn scene(circuit: CircuitState, oldest: u64, paused: bool) -> Scene {
         services: vec![seen],
         dead_letters: Some(vec![(SECOND * 300, vec![(slug("billing"), 11)])]),
         warnings: vec![(SECOND * 3_600, 101)],
+        errors: vec![(SECOND * 300, 1)],
+        last_error: Some("[Deliver][Send] Failed!".into()),
         store: StoreSeen { free_bytes: Some(1 << 40), ..StoreSeen::default() },
     }
 }
@@ -104,13 +106,16 @@ fn hub_12_each_rule_finds_what_it_is_for() {
     assert!(
         !bad(Kind::CircuitOpen, &well) && !bad(Kind::OldestDue, &well) && !bad(Kind::DataLossRisk, &well)
     );
-    assert!(bad(Kind::DeadLetters, &well) && bad(Kind::Warnings, &well));
+    assert!(bad(Kind::DeadLetters, &well) && bad(Kind::Warnings, &well) && bad(Kind::Errors, &well));
+    let (_, said) = found(Kind::Errors, &well).unwrap();
+    assert_eq!(said, "1 error in the log within 5 min, the last one: [Deliver][Send] Failed!");
     let fewer = Scene {
         dead_letters: Some(vec![(SECOND * 300, vec![(slug("billing"), 10)])]),
         warnings: vec![(SECOND * 3_600, 100)],
+        errors: vec![(SECOND * 300, 0)],
         ..well.clone()
     };
-    assert!(!bad(Kind::DeadLetters, &fewer) && !bad(Kind::Warnings, &fewer));
+    assert!(!bad(Kind::DeadLetters, &fewer) && !bad(Kind::Warnings, &fewer) && !bad(Kind::Errors, &fewer));
     assert!(bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, false)));
     assert!(
         !bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, true)),

@@ -6,7 +6,7 @@ use seawall::Tick;
 
 use super::super::deliver::seen::state_of;
 use super::super::hub::Hub;
-use crate::domain::alert::{AlertRule, Condition, Counted, Scene, ServiceSeen, StoreSeen, Tally};
+use crate::domain::alert::{AlertRule, Condition, Counted, LogSeen, Scene, ServiceSeen, StoreSeen, Tally};
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
 use crate::port::store::{Due, Health, Store};
@@ -21,25 +21,38 @@ const COUNT_MAX: u32 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Eyes {
     warnings: Tally,
+    errors: Tally,
     health: Health,
     counted: Option<(Tick, Option<Counted>)>,
     due: Option<(Tick, Option<Vec<Due>>)>,
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// What there is now. `now` is counted from the start of the loop; so many warnings the log has had in all.
-    pub(super) async fn scene(&self, eyes: &mut Eyes, now: Duration, warnings: u64) -> Scene {
+    /// What there is now. `now` is counted from the start of the loop; `log` is what the log has had in all.
+    pub(super) async fn scene(&self, eyes: &mut Eyes, now: Duration, log: LogSeen) -> Scene {
         let rules: Vec<AlertRule> = self.alerts.rules().into_iter().filter(|rule| rule.enabled).collect();
-        eyes.warnings.note(now, warnings);
-        let windows = rules.iter().filter_map(|rule| match rule.condition {
-            Condition::Warnings { window, .. } => Some((window, eyes.warnings.within(now, window, warnings))),
-            _ => None,
-        });
-        let warnings = windows.collect();
+        eyes.warnings.note(now, log.warnings);
+        // One of them is enough, so those of the start count too.
+        eyes.errors.note(Duration::ZERO, 0);
+        eyes.errors.note(now, log.errors);
+        let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+        for rule in &rules {
+            match rule.condition {
+                Condition::Warnings { window, .. } => {
+                    warnings.push((window, eyes.warnings.within(now, window, log.warnings)));
+                }
+                Condition::Errors { window, .. } => {
+                    errors.push((window, eyes.errors.within(now, window, log.errors)));
+                }
+                _ => {}
+            }
+        }
         Scene {
             services: self.services_seen(eyes).await,
             dead_letters: self.dead_letters_within(eyes, &rules).await,
             warnings,
+            errors,
+            last_error: log.last_error,
             store: self.store_seen(eyes),
         }
     }

@@ -126,7 +126,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             }
         }
         let window = match rule.condition {
-            Condition::DeadLetters { window, .. } | Condition::Warnings { window, .. } => Some(window),
+            Condition::DeadLetters { window, .. }
+            | Condition::Warnings { window, .. }
+            | Condition::Errors { window, .. } => Some(window),
             _ => None,
         };
         if window.is_some_and(|window| window.is_zero() || window > Tally::LONGEST) {

@@ -11,7 +11,7 @@ use super::super::hub::Hub;
 use super::super::numbers;
 use super::look::Eyes;
 use super::{Kept, Live};
-use crate::domain::alert::{AlertRule, Incident, Reading, Scene, Turn};
+use crate::domain::alert::{AlertRule, Incident, LogSeen, Reading, Scene, Turn};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::notify::Notifier;
@@ -28,15 +28,14 @@ const UPDATE_EVERY: Duration = Duration::from_secs(60);
 const WAITING_MAX: usize = 500;
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Watches over everything, and tells people, again and again. `warnings` says how many warnings and errors the log has
-    /// had in all.
-    pub async fn watch_alerts<N: Notifier>(&self, notifier: &N, warnings: impl Fn() -> u64) {
+    /// Watches over everything, and tells people, again and again. `log` says what the log has had in all.
+    pub async fn watch_alerts<N: Notifier>(&self, notifier: &N, log: impl Fn() -> LogSeen) {
         let (mut eyes, mut sending, mut busy) = (Eyes::default(), JoinSet::new(), HashSet::new());
         let began = self.clock.now();
         let mut saved = None;
         loop {
             let now = self.clock.now().since(began);
-            let scene = self.scene(&mut eyes, now, warnings()).await;
+            let scene = self.scene(&mut eyes, now, log()).await;
             self.judge(&scene, now).await;
             if saved.is_none_or(|saved| now.saturating_sub(saved) >= SAVE_EVERY) {
                 self.save(&mut *self.alerts.live.lock().await).await;
