@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use seawall::{Clock, Registry};
+use bytes::Bytes;
+use seawall::{Clock, Registry, Tick};
 use seawall_http::egress::{BadCidr, Cidr};
 use seawall_http::{Egress, HttpClient};
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -44,6 +45,8 @@ pub struct Hub {
     responses: ResponseMemory,
     write_timeout: Duration,
     metrics: MetricsAccess,
+    /// The text of the metrics, if it was made a moment ago and is a long one.
+    metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
 }
@@ -117,8 +120,7 @@ impl Hub {
         let (spans, exporter) = exporting.unzip();
         let spans = spans.unwrap_or_default();
         let responses = ResponseMemory::new(options.response_memory.unwrap_or(responses::BYTES_USUAL));
-        let transport =
-            Http::new(client, keyring.clone()).telling(spans.clone()).holding(responses.clone());
+        let transport = Http::new(client, keyring.clone()).telling(spans.clone()).holding(responses.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         // One clock for all, because deadlines of two can't be compared.
         let clock = Clock::default();
@@ -145,6 +147,7 @@ impl Hub {
             responses,
             write_timeout,
             metrics: options.metrics,
+            metrics_text: tokio::sync::Mutex::default(),
             gates,
         };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
@@ -249,6 +252,11 @@ impl Hub {
     /// Whether everybody may read the metrics.
     pub(crate) fn are_metrics_open(&self) -> bool {
         self.metrics == MetricsAccess::Open
+    }
+
+    /// The text of the metrics, if it was made a moment ago.
+    pub(crate) fn metrics_text(&self) -> &tokio::sync::Mutex<Option<(Tick, Bytes)>> {
+        &self.metrics_text
     }
 
     /// For how long a client may take nothing of its response.

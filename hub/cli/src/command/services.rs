@@ -83,6 +83,9 @@ impl Verb {
 async fn test(session: &Session, name: &str, path: &str, method: &str) -> Done {
     let ask = Ask::post(SERVICES.at(name, ":test")).json(json!({"path": path, "method": method}).to_string());
     let data = session.ask(ask).await?;
-    session.show(&data, &["reached", "good", "httpStatus", "error", "decidedBy", "latencyMs", "circuit"])?;
+    session.show(
+        &data,
+        &["reached", "good", "httpStatus", "fault", "error", "decidedBy", "latencyMs", "circuit"],
+    )?;
     if data.value["good"] == true { Ok(()) } else { Err(Failure::silent(REFUSED)) }
 }

@@ -14,4 +14,5 @@ mod observe;
 mod ops;
 mod peer;
 mod secrets;
+mod security;
 mod story;

@@ -43,7 +43,8 @@ fn stop(mut hub: Hub) -> Duration {
 
 fn get(hub: &Hub, path: &str) -> String {
     let mut stream = TcpStream::connect(&hub.address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").unwrap();
+    let key = format!("authorization: Bearer {KEY}\r\n");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: hub\r\n{key}connection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -421,8 +422,8 @@ fn actuator(hub: &Hub) {
     assert!(calls("failed")["COUNT"] >= 3.0);
     let retried = metric("resilience4j.retry.calls?tag=kind:successful_with_retry");
     assert_eq!(statistics(&retried)["COUNT"], 1.0);
-    assert_eq!(hub.ask("GET", "/actuator/metrics/nothing", "", "").0, 404);
-    assert_eq!(hub.ask("GET", "/actuator/metrics/seawall.events?tag=outcome", "", "").0, 422);
+    assert_eq!(hub.ask("GET", "/actuator/metrics/nothing", KEY, "").0, 404);
+    assert_eq!(hub.ask("GET", "/actuator/metrics/seawall.events?tag=outcome", KEY, "").0, 422);
 }
 
 /// HUB-9, PRM-8: a client that never ends its request does not hold up the end: requests have the time of their phase.

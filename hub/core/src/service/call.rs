@@ -237,7 +237,8 @@ fn may_be_had_later(answered: &Answered) -> bool {
     match &answered.answer {
         Ok(whole) => matches!(whole.status, 429 | 502..=504),
         Err(error) => {
-            let final_word = error.last().is_some_and(|last| last.impossible || last.too_large || last.no_memory);
+            let final_word =
+                error.last().is_some_and(|last| last.impossible || last.too_large || last.no_memory);
             matches!(error.kind(), Kind::Rejected | Kind::TimedOut) || !final_word
         }
     }

@@ -138,9 +138,11 @@ impl Watching {
         if self.dashboard.closing.load(Ordering::Acquire) {
             return None;
         }
-        // A key that was taken back sees nothing more.
-        let key = self.dashboard.hub.key_with(&self.session.key.hash)?;
-        let page = (key.name.to_string(), format!("{}{}", self.session.origin(), self.page));
+        // A key that was taken back sees nothing more, and neither does a session that was ended.
+        if !self.session.is_good(&self.dashboard) {
+            return None;
+        }
+        let page = (self.session.name().to_owned(), format!("{}{}", self.session.origin(), self.page));
         let now = CLOCK.now();
         if let Some(made) = self.dashboard.live.fresh(&page, now) {
             return Some(made.of(self.session.csrf()));

@@ -16,12 +16,14 @@ mod ask;
 mod asked;
 mod assets;
 mod charts;
+mod ended;
 mod guard;
 mod live;
 mod login;
 mod pages;
 mod session;
 mod show;
+mod throttle;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +35,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use minijinja::{Environment, Value, context};
 
+use self::ended::EndedSessions;
 use self::session::Session;
+use self::throttle::LoginThrottle;
 use crate::hub::Hub;
 
 /// The dashboard.
@@ -43,6 +47,8 @@ pub(crate) struct Dashboard {
     api: Router,
     templates: Environment<'static>,
     live: live::Renderings,
+    ended: EndedSessions,
+    throttle: LoginThrottle,
     /// The hub stops: streams of events have no end of their own.
     closing: Arc<AtomicBool>,
 }
@@ -55,7 +61,9 @@ impl Dashboard {
     pub(crate) fn beside(api: Router, hub: Arc<Hub>, closing: Arc<AtomicBool>) -> Router {
         let templates = show::templates();
         let live = live::Renderings::default();
-        let dashboard = Arc::new(Dashboard { hub, api: api.clone(), templates, live, closing });
+        let (ended, throttle) = (EndedSessions::open(hub.folder(), hub.now()), LoginThrottle::default());
+        let dashboard =
+            Arc::new(Dashboard { hub, api: api.clone(), templates, live, ended, throttle, closing });
         let pages = pages::router().route("/live", get(live::stream)).route("/act", post(act::act));
         let pages = pages
             .route("/login", get(login::page).post(login::login))

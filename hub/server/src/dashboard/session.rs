@@ -2,7 +2,7 @@
 //!
 //! A session is a cookie that only this hub can read or make: the hash of the key that somebody has logged in with, sealed like
 //! any other secret. Nothing is kept of it here, so it outlives a restart; and since the key is looked up with each request, a
-//! key that is taken back ends its sessions at once.
+//! key that is taken back ends its sessions at once. What is kept is which sessions somebody has [ended](super::ended).
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use seawall_hub_core::domain::service::Sealed;
 use seawall_hub_core::domain::time::Millis;
 use sha2::{Digest, Sha256};
 
+use super::ended::SessionHash;
 use super::{Dashboard, Trouble};
 
 pub(super) const COOKIE: &str = "seawall_session";
@@ -38,6 +39,8 @@ pub(super) struct Session {
     flash: Option<String>,
     /// Where the hub is, as whoever asks sees it.
     origin: String,
+    hash: SessionHash,
+    until: Millis,
 }
 
 impl Session {
@@ -77,6 +80,18 @@ impl Session {
         self.key.scopes.allow(Scope::Admin)
     }
 
+    /// Whether it is still good: not over, not ended by somebody, and its key not taken back.
+    pub(super) fn is_good(&self, dashboard: &Dashboard) -> bool {
+        dashboard.hub.now() < self.until
+            && !dashboard.ended.has(&self.hash, self.until)
+            && dashboard.hub.key_with(&self.key.hash).is_some()
+    }
+
+    /// What is remembered of it when it is ended, and until when it would have lasted.
+    pub(super) fn end(&self) -> (SessionHash, Millis) {
+        (self.hash.clone(), self.until)
+    }
+
     /// The same session for another page, as the page would be asked for.
     pub(super) fn at(&self, path: &str) -> Self {
         Session { path: path.to_owned(), flash: None, ..self.clone() }
@@ -94,9 +109,11 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let nobody = || Trouble::NobodyThere { to: path.clone() };
         let cookie = cookie(&parts.headers, COOKIE).ok_or_else(nobody)?;
-        let key = opened(dashboard, cookie).ok_or_else(nobody)?;
+        let (key, until) = opened(dashboard, cookie).ok_or_else(nobody)?;
         let flash = self::cookie(&parts.headers, FLASH).and_then(said);
-        Ok(Session { key, csrf: csrf(cookie), path, flash, origin: origin(&parts.headers) })
+        let (csrf, hash, origin) = (csrf(cookie), SessionHash::of(cookie), origin(&parts.headers));
+        let session = Session { key, csrf, path: path.clone(), flash, origin, hash, until };
+        Some(session).filter(|session| session.is_good(dashboard)).ok_or_else(nobody)
     }
 }
 
@@ -111,16 +128,13 @@ fn origin(headers: &HeaderMap) -> String {
     format!("{scheme}://{host}")
 }
 
-/// The key of a session, if both are still good.
-fn opened(dashboard: &Dashboard, cookie: &str) -> Option<Arc<Key>> {
+/// The key of a session, and until when it lasts.
+fn opened(dashboard: &Dashboard, cookie: &str) -> Option<(Arc<Key>, Millis)> {
     let sealed = Sealed(URL_SAFE_NO_PAD.decode(cookie).ok()?);
     let opened = dashboard.hub.keyring().unseal(&sealed, OWNER)?;
     let (until, hash) = opened.split_first_chunk::<8>()?;
     let until = Millis(i64::from_be_bytes(*until));
-    if dashboard.hub.now() >= until {
-        return None;
-    }
-    dashboard.hub.key_with(hash.try_into().ok()?)
+    Some((dashboard.hub.key_with(hash.try_into().ok()?)?, until))
 }
 
 /// A new session for the key with this hash.

@@ -14,7 +14,7 @@ use seawall_hub_core::service::{By, on_behalf_of};
 use sha2::{Digest, Sha256};
 
 use super::reply::{TRACE, problem};
-use super::routes::Table;
+use super::routes::{self, Table};
 use crate::hub::Hub;
 
 /// Why whoever changes something does it: kept in the audit log.
@@ -34,6 +34,11 @@ impl Caller {
     /// Whether it is for this service. What is not looks as if it were not there.
     pub(super) fn sees(&self, service: &Slug) -> bool {
         self.0.sees(service)
+    }
+
+    /// Whether it may do everything.
+    pub(super) fn is_admin(&self) -> bool {
+        self.0.scopes.allow(Scope::Admin)
     }
 
     /// What it may see of dead letters.
@@ -113,9 +118,10 @@ pub(crate) fn authorised(hub: &Hub, given: Option<&str>, scope: Scope) -> Result
     allowed(key, scope)
 }
 
-/// The key in `Authorization: Bearer KEY`.
+/// The key in `Authorization: Bearer KEY`. The name of the scheme may be written in any case.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(key)
 }
 
 /// Lets through who may do what the route asks for.
@@ -126,6 +132,9 @@ pub(super) async fn guard(
 ) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let scope = table.scope(request.method(), matched, request.uri().path());
+    if hub.are_metrics_open() && routes::is_for_metrics(matched) {
+        return next.run(request).await;
+    }
     let caller = match request.extensions().get::<Caller>() {
         Some(Caller(key)) => allowed(key.clone(), scope),
         None => authorised(&hub, bearer(request.headers()), scope),
@@ -134,6 +143,10 @@ pub(super) async fn guard(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
+    if routes::is_for_metrics(matched) && !caller.sees_all() {
+        let word = "this key is limited to some services, and the metrics name all of them";
+        return problem(StatusCode::FORBIDDEN, "forbidden", word, false);
+    }
     if let Some(others) = table.others(request.method(), matched, request.uri().path()) {
         return super::wrong_method(&others);
     }

@@ -199,7 +199,8 @@ mod tests {
     /// HUB-2: a body that is written in pieces is the same as one that is written at once, and as long as was said before.
     #[test]
     fn hub_2_a_body_in_pieces_is_the_same_as_in_one() {
-        let text: String = "aé\"\\\n\r\t\u{8}\u{c}\u{1}\u{7f}𝄞€".chars().cycle().take(3 * PIECE_BYTES).collect();
+        let text: String =
+            "aé\"\\\n\r\t\u{8}\u{c}\u{1}\u{7f}𝄞€".chars().cycle().take(3 * PIECE_BYTES).collect();
         for text in ["", "x", &text, &text[1..], &text[3..]] {
             let whole = Value::from(text).to_string();
             assert_eq!(written(Encoding::Text, text.as_bytes()), &whole.as_bytes()[1..whole.len() - 1]);

@@ -48,7 +48,7 @@ const DELETE: Method = Method::DELETE;
 
 /// All routes for which a key is needed.
 pub(crate) fn routes() -> Vec<Route> {
-    [registry(), bridge(), dead_letters(), ops()].into_iter().flatten().collect()
+    [registry(), bridge(), dead_letters(), ops(), metrics()].into_iter().flatten().collect()
 }
 
 #[rustfmt::skip]
@@ -172,6 +172,22 @@ fn ops() -> Vec<Route> {
     ]
 }
 
+/// The metrics. They name all services, so they need a key, unless `--metrics open` says that everybody may read them.
+#[rustfmt::skip]
+fn metrics() -> Vec<Route> {
+    use Scope::Read;
+    vec![
+        route(GET, "/actuator/metrics", Read, "The names of all metrics", get(metrics::names)),
+        route(GET, "/actuator/metrics/{name}", Read, "A metric", get(metrics::one)),
+        route(GET, "/metrics", Read, "All metrics, for Prometheus", get(metrics::prometheus)),
+    ]
+}
+
+/// Whether a route shows metrics.
+pub(super) fn is_for_metrics(matched: &str) -> bool {
+    matched == "/metrics" || matched.starts_with("/actuator/metrics")
+}
+
 /// The routes that only the hub of a demo has. They are no part of the API, and not in its description.
 fn demo_routes() -> Vec<Route> {
     use Scope::{Operate, Read};
@@ -202,9 +218,6 @@ pub(crate) fn open() -> Vec<Open> {
         get("/actuator/health", "How the hub is, and which circuits are not closed", routing::get(actuator::health)),
         get("/actuator/health/liveness", "Whether the process is worth keeping", routing::get(actuator::liveness)),
         get("/actuator/health/readiness", "Whether it can take work", routing::get(actuator::readiness)),
-        get("/actuator/metrics", "The names of all metrics", routing::get(metrics::names)),
-        get("/actuator/metrics/{name}", "A metric", routing::get(metrics::one)),
-        get("/metrics", "All metrics, for Prometheus", routing::get(metrics::prometheus)),
         get("/openapi.json", "This description", routing::get(openapi::openapi)),
         get("/docs", "This description, to read and to try", routing::get(openapi::docs)),
         post("/in/{source}", "Accepts a webhook", routing::post(sources::webhook)),
@@ -320,7 +333,8 @@ mod tests {
         assert_eq!(unknown.as_deref(), Some("delete, export, park, purge, replay, restore, unpark"));
         assert_eq!(table.verbs("/api/v1/bridge/deliveries:relpay"), None);
         for Route { path, about, .. } in routes() {
-            assert!(path.starts_with("/api/v1/") && !about.is_empty() && !about.ends_with('.'), "{path}");
+            assert!(path.starts_with("/api/v1/") || is_for_metrics(path), "{path}");
+            assert!(!about.is_empty() && !about.ends_with('.'), "{path}");
         }
     }
 }

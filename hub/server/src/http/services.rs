@@ -7,6 +7,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
+use seawall::fault::Class;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
@@ -292,7 +293,7 @@ pub(super) async fn act(
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
     let Some(Service { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("service")) };
     let paused = match verb {
-        "test" => return test(&hub, &name, &body).await,
+        "test" => return test(&hub, &caller, &name, &body).await,
         "pause" => true,
         "resume" => false,
         _ => return Ok(super::no_verb(verb, "test, pause, resume")),
@@ -304,8 +305,21 @@ pub(super) async fn act(
     })
 }
 
-/// One request, through the service's guard: what somebody wants to know before they rely on it.
-async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
+/// A class of faults, as metrics have it too.
+fn class_word(class: Class) -> &'static str {
+    match class {
+        Class::Business => "business",
+        Class::Io => "io",
+        Class::Timeout => "timeout",
+        Class::Protocol => "protocol",
+        // The library may get more classes.
+        _ => "system",
+    }
+}
+
+/// One request, through the service's guard: what somebody wants to know before they rely on it. What it answered and why it did
+/// not is for administrators: it tells of the network around the hub, and of what lies behind the service.
+async fn test(hub: &Hub, caller: &Caller, name: &Slug, body: &Bytes) -> Caught {
     let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(body)? });
     let method = fields.text("method").unwrap_or_else(|| "GET".into());
     let path = fields.text("path").unwrap_or_else(|| "/".into());
@@ -322,21 +336,29 @@ async fn test(hub: &Hub, name: &Slug, body: &Bytes) -> Caught {
     let began = hub.now();
     let sent = hub.test_service(name, &Request { method, path, headers, body: content }).await;
     let took = hub.now().since(began).as_millis();
+    let circuit = circuit_word(hub, name);
     Ok(match sent {
         Err(why) => refused(why, "service"),
         Ok(Ok(answer)) => {
-            let data = json!({
+            let mut data = json!({
                 "reached": true, "httpStatus": answer.status, "good": answer.fault.is_none(), "latencyMs": took,
-                "body": String::from_utf8_lossy(&answer.body), "circuit": circuit_word(hub, name),
+                "fault": answer.fault.map(|fault| class_word(fault.class())), "circuit": circuit,
             });
+            if caller.is_admin() {
+                data["body"] = json!(String::from_utf8_lossy(&answer.body));
+            }
             success(StatusCode::OK, &data)
         }
         Ok(Err(error)) => {
-            let why = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
-            let data = json!({
-                "reached": false, "error": why, "decidedBy": error.decided_by().to_string(), "latencyMs": took,
-                "circuit": circuit_word(hub, name),
+            let class = error.last().map_or_else(|| error.last_fault().class(), |last| last.fault.class());
+            let mut data = json!({
+                "reached": false, "fault": class_word(class), "decidedBy": error.decided_by().to_string(),
+                "latencyMs": took, "circuit": circuit,
             });
+            if caller.is_admin() {
+                let why = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
+                data["error"] = json!(why);
+            }
             success(StatusCode::OK, &data)
         }
     })

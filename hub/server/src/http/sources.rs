@@ -34,6 +34,10 @@ use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
 use crate::source::{Replays, Sight};
 
 const KNOWN: &str = "name, verify, eventType, eventId, enabled";
+/// A token is all that a sender shows, and anybody can try as many as they like. One that was registered before counts still.
+const TOKEN_CHARS_MIN: usize = 16;
+const TOKEN_TOO_SHORT: &str =
+    "a token has at least 16 characters, or it can be guessed; make one with `openssl rand -hex 32`";
 /// So many webhooks are remembered for each source, to see a replay.
 const REPLAYS: NonZeroUsize = NonZeroUsize::new(100_000).expect("it is not zero");
 
@@ -65,6 +69,12 @@ async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) 
     let said = fields.any("verify");
     let is_said = said.is_some();
     let proof = said.and_then(|proof| verifier(&proof, &mut fields).map(|_| proof));
+    if let Some(proof) = proof.as_ref().filter(|proof| proof["type"] == "bearer") {
+        let secrets = proof["secrets"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        if secrets.into_iter().any(|secret| secret.len() < TOKEN_CHARS_MIN) {
+            fields.wrong("verify.secrets", TOKEN_TOO_SHORT);
+        }
+    }
     let _sealing = hub.keyring().sealing().await;
     let before = name.as_ref().and_then(|name| hub.source(name));
     if !is_said && before.is_none() {

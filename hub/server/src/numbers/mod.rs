@@ -10,7 +10,7 @@ mod cell;
 mod prometheus;
 mod totals;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
@@ -20,6 +20,9 @@ pub(crate) use self::totals::{CLASSES, Totals};
 
 /// A label of a metric has so many values at most; whatever comes later is counted together, as [`OTHER`].
 pub const VALUES_MAX: usize = 1_000;
+/// In the text for Prometheus a histogram has more than twenty lines for each value. There the first so many values of a label
+/// have their own, and the others are added up as [`OTHER`]; which ones does not change while the process runs.
+pub const HISTOGRAM_VALUES_MAX: usize = 100;
 /// What stands for the values for which there is no room.
 pub const OTHER: &str = "other";
 
@@ -36,8 +39,8 @@ struct Family {
     unit: Option<Unit>,
     /// By their labels, in the order of the names of the labels.
     series: BTreeMap<Vec<(String, String)>, Cell>,
-    /// The values that each label has.
-    values: BTreeMap<String, BTreeSet<String>>,
+    /// The values that each label has, in the order in which they came.
+    values: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
 /// One series.
@@ -60,6 +63,7 @@ impl Numbers {
                 seawall::telemetry::describe();
                 numbers::describe();
                 metrics::counter!(numbers::LOG_DROPPED).increment(0);
+                metrics::counter!(numbers::CLIENTS_CUT_OFF).increment(0);
                 for level in ["warn", "error"] {
                     metrics::counter!(numbers::LOG_LINES, "level" => level).increment(0);
                 }
@@ -106,9 +110,10 @@ impl Family {
             .labels()
             .map(|label| {
                 let known = self.values.entry(label.key().to_owned()).or_default();
-                let room = known.len() < VALUES_MAX || known.contains(label.value());
+                let room = known.len() < VALUES_MAX || known.contains_key(label.value());
                 let value = if room { label.value() } else { OTHER };
-                known.insert(value.to_owned());
+                let number = known.len();
+                known.entry(value.to_owned()).or_insert(number);
                 (label.key().to_owned(), value.to_owned())
             })
             .collect();

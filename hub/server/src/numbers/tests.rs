@@ -85,6 +85,35 @@ fn obs_2_a_label_has_a_thousand_values_at_most() {
     assert!(numbers.prometheus().contains("c_total{service=\"s7\"} 2"));
 }
 
+/// OBS-2: a thousand services do not make twenty megabytes of text: histograms, which have many lines each, are told apart for the
+/// first hundred and added up for the rest, and nothing of the sum is lost.
+#[test]
+fn obs_2_a_thousand_services_make_a_text_of_bounded_size() {
+    let numbers = described("took", Unit::Seconds, "how long");
+    for number in 0..VALUES_MAX {
+        for outcome in ["success", "failed", "timed_out", "rejected", "abandoned"] {
+            let service = format!("a-service-with-a-name-{number:04}");
+            let labels = [("guard", service.as_str()), ("outcome", outcome)];
+            numbers.register_histogram(&key("took", &labels), &METADATA).record(0.5);
+            numbers.register_counter(&key("calls", &labels), &METADATA).increment(1);
+        }
+    }
+    let text = numbers.prometheus();
+    assert!(text.len() < 2_000_000, "{} bytes", text.len());
+    let count =
+        |line: &str| text.lines().find_map(|found| found.strip_prefix(line)?.trim().parse::<u64>().ok());
+    let of = |guard: &str| count(&format!("took_seconds_count{{guard=\"{guard}\",outcome=\"failed\"}}"));
+    assert_eq!(of("a-service-with-a-name-0099"), Some(1));
+    assert_eq!((of("a-service-with-a-name-0100"), of(OTHER)), (None, Some(900)));
+    // One that has been told apart stays so, and the counters of all are there.
+    let labels = [("guard", "a-service-with-a-name-0007"), ("outcome", "failed")];
+    numbers.register_histogram(&key("took", &labels), &METADATA).record(0.5);
+    let line = "took_seconds_count{guard=\"a-service-with-a-name-0007\",outcome=\"failed\"} 2";
+    assert!(numbers.prometheus().contains(line));
+    assert_eq!(text.lines().filter(|line| line.starts_with("calls_total")).count(), 5 * VALUES_MAX);
+    assert_eq!(numbers.metric("took", &[]).unwrap()["measurements"][0]["value"], 5_001.0);
+}
+
 /// HUB-9: what resilience4j's dashboards ask for.
 #[test]
 fn hub_9_the_names_of_resilience4j_are_there_too() {

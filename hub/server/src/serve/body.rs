@@ -33,10 +33,7 @@ impl Reply {
 
     /// A response of the hub's own, if there is memory for it; else a refusal. One that is made piece by piece takes care of its
     /// memory itself.
-    pub(super) fn held(
-        response: Response<axum::body::Body>,
-        memory: &ResponseMemory,
-    ) -> Response<Reply> {
+    pub(super) fn held(response: Response<axum::body::Body>, memory: &ResponseMemory) -> Response<Reply> {
         let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| *bytes > SMALL_BYTES);
         match bytes.filter(|_| response.extensions().get::<IsCounted>().is_none()) {

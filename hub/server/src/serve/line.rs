@@ -21,11 +21,16 @@ const TAKEN_MIN: usize = 64 * 1024;
 /// So much is written as one piece.
 const SMALL: usize = 1024;
 
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// Who is at the other end, as it is told to upstreams.
     pub(crate) peer: HeaderValue,
+    pub(super) address: IpAddr,
     /// When the answer under way has to be over.
     deadline: Mutex<Option<Deadline>>,
     aborted: AtomicBool,
@@ -37,10 +42,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(peer: IpAddr) -> Arc<Self> {
-        let peer = HeaderValue::try_from(peer.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
+    pub(super) fn new(address: IpAddr) -> Arc<Self> {
+        let peer = HeaderValue::try_from(address.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
         Arc::new(Line {
             peer,
+            address,
             deadline: Mutex::default(),
             aborted: AtomicBool::new(false),
             patience: Mutex::default(),

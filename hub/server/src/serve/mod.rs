@@ -28,8 +28,8 @@ use tokio::time::Sleep;
 use tower_service::Service;
 
 use self::body::{Hurried, Reply};
-pub(crate) use self::line::Line;
 use self::line::{GRACE, LineIo, Patience};
+pub(crate) use self::line::{Line, PeerAddress};
 use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
@@ -47,6 +47,8 @@ const HEADER_BYTES: usize = 32 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// What is under way when the hub is asked to stop has so long to end.
 const END_WITHIN: Duration = Duration::from_secs(20);
+/// Where it matters who asks, before anybody knows.
+const LOGIN: &str = "/login";
 /// After an error of the listener: there are no more file descriptors, mostly.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -173,7 +175,10 @@ impl Door {
     fn answer(self: Arc<Self>, request: Request<Incoming>, line: Arc<Line>) -> Answering {
         if !Gateway::is_for(request.uri().path()) {
             let mut api = self.api.clone();
-            let request = request.map(|body| axum::body::Body::new(Hurried::new(body)));
+            let mut request = request.map(|body| axum::body::Body::new(Hurried::new(body)));
+            if request.uri().path() == LOGIN {
+                request.extensions_mut().insert(PeerAddress(line.address));
+            }
             return Box::pin(async move {
                 let response = api.call(request).await?;
                 Ok(Reply::held(response, &self.responses))

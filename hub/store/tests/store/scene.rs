@@ -137,7 +137,14 @@ impl Transport for Peer {
             Mood::Refuses => {
                 let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
                 let error = "connection refused".into();
-                return Err(NoAnswer { fault, error, impossible: false, too_large: false, no_memory: false, sent: None });
+                return Err(NoAnswer {
+                    fault,
+                    error,
+                    impossible: false,
+                    too_large: false,
+                    no_memory: false,
+                    sent: None,
+                });
             }
         };
         tokio::time::sleep(time).await;

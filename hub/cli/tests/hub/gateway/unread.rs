@@ -119,8 +119,7 @@ fn two_places(write_timeout: &str) -> Scene {
     });
     let folder = TempDir::new().unwrap();
     let scene = Scene { hub: small(folder.path(), write_timeout), _folder: folder };
-    let policy =
-        json!({"attempt_timeout": "30s", "bulkhead": {"max_calls": 2}, "breaker": {"consecutive_failures": 5}});
+    let policy = json!({"attempt_timeout": "30s", "bulkhead": {"max_calls": 2}, "breaker": {"consecutive_failures": 5}});
     scene.service(&json!({"name": "billing", "address": upstream.address, "policy": policy}));
     scene
 }

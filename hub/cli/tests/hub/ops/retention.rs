@@ -5,7 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::register;
-use crate::harness::{Hub, until};
+use crate::harness::{Hub, KEY, until};
 use crate::peer::Peer;
 
 /// HUB-9: without anybody asking for it, what was delivered more than a week ago goes, and is counted; what is younger stays.
@@ -36,6 +36,6 @@ fn hub_9_what_was_delivered_a_week_ago_goes_by_itself() {
         |id: &str| hub.with("GET", &format!("/api/v1/bridge/events/{id}"), &[], &json!(null)).status == 404;
     until("what is old is gone", || gone("old"));
     assert!(!gone("young") && !gone("newest"));
-    let pruned = hub.call("GET", "/actuator/metrics/seawall.store.pruned?tag=kind:event", &[], "").body;
+    let pruned = hub.ask("GET", "/actuator/metrics/seawall.store.pruned?tag=kind:event", KEY, "").1;
     assert_eq!(pruned["measurements"][0]["value"], 1, "{pruned}");
 }

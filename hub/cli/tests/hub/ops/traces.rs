@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hub, SEAWALL, until};
+use crate::harness::{Hub, KEY, SEAWALL, until};
 use crate::peer::{Got, Mood, Peer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -171,7 +171,7 @@ fn obs_3_a_collector_that_is_away_costs_nothing_but_spans() {
         hub.wait_for(id, "delivered");
     }
     let dropped = || {
-        let metric = hub.call("GET", "/actuator/metrics/seawall.spans?tag=outcome:dropped", &[], "").body;
+        let metric = hub.ask("GET", "/actuator/metrics/seawall.spans?tag=outcome:dropped", KEY, "").1;
         metric["measurements"][0]["value"].as_u64().unwrap_or(0)
     };
     until("they are counted", || dropped() >= 40);

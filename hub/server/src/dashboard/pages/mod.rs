@@ -63,6 +63,7 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/alerts/channels/_new", get(alerts::fresh_channel))
         .route("/alerts/channels/{name}", get(alerts::channel))
         .route("/settings", get(settings::page))
+        .route("/settings/metrics", get(settings::metrics))
         .route("/keys", get(settings::keys))
         .route("/audit", get(settings::audit))
         .route("/demo", get(demo::page))

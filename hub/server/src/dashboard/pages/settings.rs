@@ -18,6 +18,11 @@ pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Sessi
     dashboard.page(&session, "settings.html", context! { overview })
 }
 
+/// `GET /settings/metrics`: the text that Prometheus reads, for whoever is logged in.
+pub(super) async fn metrics(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+    dashboard.pass(&session, "/metrics").await
+}
+
 /// `GET /keys`, for whoever may make some.
 pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
     if !session.is_admin() {

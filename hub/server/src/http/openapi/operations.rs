@@ -136,6 +136,7 @@ pub(super) fn operations() -> Vec<Operation> {
         deliveries(),
         super::desk::operations(),
         alerts(),
+        metrics(),
         open(),
     ];
     parts.into_iter().flatten().collect()
@@ -304,6 +305,19 @@ fn alerts() -> Vec<Operation> {
     ]
 }
 
+/// The metrics.
+#[rustfmt::skip]
+fn metrics() -> Vec<Operation> {
+    vec![
+        op(GET, "/actuator/metrics").gives_plain(JSON, shape("MetricNames")).in_memory()
+            .more("As Spring's actuator has it, without the envelope. No key is needed if the hub was started with `--metrics open`; one that is limited to some services is refused"),
+        op(GET, "/actuator/metrics/{name}").gives_plain(JSON, shape("Metric")).in_memory().with(&["tag"]).fails(&["invalid"])
+            .more("As Spring's actuator has it, without the envelope. No key is needed if the hub was started with `--metrics open`; one that is limited to some services is refused"),
+        op(GET, "/metrics").gives_plain("text/plain; version=0.0.4; charset=utf-8", text()).in_memory()
+            .more("No key is needed if the hub was started with `--metrics open`; one that is limited to some services is refused"),
+    ]
+}
+
 /// Those that need no key.
 #[rustfmt::skip]
 fn open() -> Vec<Operation> {
@@ -311,10 +325,6 @@ fn open() -> Vec<Operation> {
         op(GET, "/actuator/health").gives(200, "Health").in_memory(),
         op(GET, "/actuator/health/liveness").gives(200, "Up").fails(&["stuck"]).in_memory(),
         op(GET, "/actuator/health/readiness").gives(200, "Up").fails(&["notReady", "damaged"]).in_memory(),
-        op(GET, "/actuator/metrics").gives_plain(JSON, shape("MetricNames")).in_memory().more("As Spring's actuator has it, without the envelope"),
-        op(GET, "/actuator/metrics/{name}").gives_plain(JSON, shape("Metric")).in_memory().with(&["tag"]).fails(&["invalid"])
-            .more("As Spring's actuator has it, without the envelope"),
-        op(GET, "/metrics").gives_plain("text/plain; version=0.0.4; charset=utf-8", text()).in_memory(),
         op(GET, "/openapi.json").gives_plain(JSON, shape("OpenApi")).in_memory(),
         op(GET, "/docs").gives_plain("text/html; charset=utf-8", text()).in_memory(),
         op(POST, "/in/{source}").takes_also("*/*", any()).gives(202, "Accepted").fails(&["unverified", "tooLarge", "invalid"])

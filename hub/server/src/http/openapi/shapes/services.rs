@@ -163,8 +163,14 @@ fn probe_result() -> Schema {
         need("circuit", state().or_null()),
         may("httpStatus", between(100, 999).says("If it answered")),
         may("good", switch().says("Whether the answer is one that a delivery would take for a success")),
-        may("body", text()),
-        may("error", text().says("If it did not answer: why")),
+        may(
+            "fault",
+            words(&["business", "io", "timeout", "protocol", "system"])
+                .or_null()
+                .says("The class of the failure, if it is one"),
+        ),
+        may("body", text().says("The beginning of the answer; for keys with the scope `admin` only")),
+        may("error", text().says("If it did not answer: why; for keys with the scope `admin` only")),
         may("decidedBy", text().says("Which policy ended it")),
     ])
 }
