@@ -31,6 +31,7 @@ pub struct GuardBuilder {
     name: String,
     pub(crate) recipe: Recipe,
     clock: Clock,
+    pause_tolerance: Option<Duration>,
     seed: Option<u64>,
     /// Those of a registry, if the guard is part of one.
     subscribers: Option<Arc<Subscribers>>,
@@ -43,6 +44,7 @@ impl GuardBuilder {
             name,
             recipe: Recipe::new(),
             clock: Clock::default(),
+            pause_tolerance: None,
             seed: None,
             subscribers: None,
             telemetry: Telemetry::default(),
@@ -139,6 +141,17 @@ impl GuardBuilder {
         self
     }
 
+    /// A process that was stopped for a while (a signal, a laptop that was closed, a machine that was moved) charges no peer with
+    /// it. A timeout that fires this much later than it was set to was missed by the process itself: the attempt gets as much
+    /// time again to read an answer that has come meanwhile, and if there is none, the circuit does not count it. The default
+    /// is to count every timeout.
+    ///
+    /// A test that moves its clock by hand stops the process in this sense: leave it out there, or set it above the jumps.
+    pub fn pause_tolerance(mut self, tolerance: Duration) -> Self {
+        self.pause_tolerance = Some(tolerance);
+        self
+    }
+
     /// Fixes what is left to chance (jitter), so that a test is exact.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -202,9 +215,11 @@ impl GuardBuilder {
         subscribers: &Arc<Subscribers>,
         telemetry: &Telemetry,
         clock: Option<&Clock>,
+        pause_tolerance: Option<Duration>,
     ) -> Self {
         self.subscribers = Some(subscribers.clone());
         self.telemetry.add(telemetry);
+        self.pause_tolerance = self.pause_tolerance.or(pause_tolerance);
         if let Some(clock) = clock {
             self.clock = clock.clone();
         }
@@ -239,6 +254,7 @@ impl GuardBuilder {
                 settings: Versions::new(settings),
                 rejections: Rejections::new(self.clock.now()),
                 clock: self.clock,
+                pause_tolerance: self.pause_tolerance,
                 name: shown,
                 watch,
                 ground,

@@ -48,6 +48,8 @@ pub(super) struct Run<'g> {
     pub(super) tries: u32,
     /// Whether the attempt has returned `Pending`.
     has_suspended: bool,
+    /// Whether the process did not run when the attempt's time was over.
+    pub(super) overslept: bool,
     /// When the call began, if it is watched and not over; else never.
     pub(super) began: Tick,
     pub(super) ran: Ran,
@@ -95,6 +97,7 @@ impl<'g> Run<'g> {
             attempts: 0,
             tries: 0,
             has_suspended: false,
+            overslept: false,
             began: Tick::NEVER,
             ran: Ran::No,
             ticket: Slot::EMPTY,
@@ -138,6 +141,7 @@ impl<'g> Run<'g> {
         self.tries += 1;
         self.attempts += 1;
         self.has_suspended = false;
+        self.overslept = false;
         self.launched_at = self.now;
         self.attempt_deadline = attempt_deadline(settings, &self.terms, self.now);
         self.deadline = self.call_deadline.min(self.attempt_deadline);
@@ -245,8 +249,10 @@ impl<'g> Run<'g> {
                     self.tell_failed(Fault::timeout(), Policy::CallTimeout);
                 }
                 self.leave_gate(Some(Fault::timeout()));
-                if let Some(ticket) = self.ticket.take() {
-                    ticket.cut_short();
+                match self.ticket.take() {
+                    Some(ticket) if self.overslept => ticket.finish(Outcome::Ignored),
+                    Some(ticket) => ticket.cut_short(),
+                    None => {}
                 }
                 self.past_deadline(Fault::timeout())
             }
@@ -262,6 +268,7 @@ impl<'g> Run<'g> {
     pub(super) fn failed(&mut self, fault: Fault, from: Policy) -> Next {
         self.end_span(AttemptOutcome::of(fault, from));
         self.ran = self.ran.max(fault.ran);
+        self.look_for_pause(fault);
         self.report = Some(self.report_of(Kind::Failed, from, fault));
         if self.is_watched() {
             self.tell_failed(fault, from);

@@ -7,7 +7,7 @@ use super::decide::{Next, Run};
 use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
-use crate::fault::{Fault, Ran};
+use crate::fault::{Class, Fault, Ran};
 
 impl Run<'_> {
     /// The deadline has passed before the next attempt could start.
@@ -34,6 +34,10 @@ impl Run<'_> {
 
     /// What a fault is to the circuit.
     pub(super) fn outcome_of(&self, fault: Fault) -> Outcome {
+        if self.overslept && fault.class() == Class::Timeout {
+            // Nobody knows whether the peer would have answered in time.
+            return Outcome::Ignored;
+        }
         match &self.settings().recipe.breaker {
             Some(breaker) => breaker.outcome_of(fault),
             // A shared circuit has no lists of names of this guard's.

@@ -29,6 +29,7 @@ mod making;
 mod opening;
 #[cfg(feature = "tokio")]
 mod operation;
+mod pause;
 #[cfg(feature = "tokio")]
 mod progress;
 mod rare;
@@ -70,6 +71,7 @@ pub(crate) use timer::Timer;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 use crate::breaker::{CircuitBreaker, Scope};
 use crate::budget::RetryBudget;
@@ -119,6 +121,8 @@ pub struct Guard {
 /// State and settings of a guard.
 pub(crate) struct Inner {
     pub(crate) clock: Clock,
+    /// A timeout that fires so much too late was missed by the process itself.
+    pause_tolerance: Option<Duration>,
     pub(crate) settings: Versions<Settings>,
     pub(crate) chance: Chance,
     /// Whom to tell what happens. Knows the guard's name.

@@ -281,6 +281,9 @@ where
                 Poll::Pending => {
                     let at = run.suspended();
                     ready!(timer.as_mut().poll_until(at, &run.guard.clock, cx));
+                    if run.oversleeps(at) {
+                        continue;
+                    }
                     // The attempt is dropped before anybody is told that it ran out of time.
                     let in_span = enter_span(&run.rare);
                     this.stage.set(Stage::Over);

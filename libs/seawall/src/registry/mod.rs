@@ -16,6 +16,7 @@ pub use keyed::Keyed;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use crate::breaker::State;
 use crate::clock::Clock;
@@ -47,6 +48,7 @@ struct Inner {
     subscribers: Arc<Subscribers>,
     telemetry: Telemetry,
     clock: Option<Clock>,
+    pause_tolerance: Option<Duration>,
     /// The configuration that was applied last.
     #[cfg(feature = "config")]
     applied: std::sync::Mutex<Option<crate::config::Config>>,
@@ -64,6 +66,7 @@ enum Entry {
 pub struct RegistryBuilder {
     telemetry: Telemetry,
     clock: Option<Clock>,
+    pause_tolerance: Option<Duration>,
 }
 
 impl RegistryBuilder {
@@ -95,6 +98,12 @@ impl RegistryBuilder {
         self
     }
 
+    /// Timeouts that the process itself has missed are not counted against any peer; see [`GuardBuilder::pause_tolerance`].
+    pub fn pause_tolerance(mut self, tolerance: Duration) -> Self {
+        self.pause_tolerance = Some(tolerance);
+        self
+    }
+
     /// Makes the registry, without any guard yet.
     #[must_use]
     pub fn build(self) -> Registry {
@@ -104,6 +113,7 @@ impl RegistryBuilder {
                 subscribers: Arc::default(),
                 telemetry: self.telemetry,
                 clock: self.clock,
+                pause_tolerance: self.pause_tolerance,
                 #[cfg(feature = "config")]
                 applied: std::sync::Mutex::default(),
             }),
@@ -145,8 +155,8 @@ impl Registry {
     }
 
     fn of_this_registry(&self, builder: GuardBuilder) -> GuardBuilder {
-        let Inner { subscribers, telemetry, clock, .. } = &*self.inner;
-        builder.in_registry(subscribers, telemetry, clock.as_ref())
+        let Inner { subscribers, telemetry, clock, pause_tolerance, .. } = &*self.inner;
+        builder.in_registry(subscribers, telemetry, clock.as_ref(), *pause_tolerance)
     }
 
     fn insert(&self, name: &str, entry: Entry) -> Result<(), ConfigError> {

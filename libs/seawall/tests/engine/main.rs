@@ -35,6 +35,7 @@ mod model;
 mod names;
 #[cfg(feature = "tracing")]
 mod paper;
+mod pause;
 mod permits;
 mod random;
 mod registry;
