@@ -15,6 +15,7 @@ mod live;
 mod login;
 mod pages;
 mod pictures;
+mod presets;
 mod safe;
 mod story;
 

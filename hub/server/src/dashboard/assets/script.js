@@ -256,6 +256,14 @@
     box.scrollIntoView({ block: "center" });
   };
 
+  // A preset fills in what nobody has written.
+  const preset = $("[data-preset]");
+  preset?.addEventListener("change", () => {
+    const values = JSON.parse(preset.selectedOptions[0].dataset.values || "{}");
+    for (const field of $$("input[data-filled]", preset.form))
+      if (field.value === field.dataset.filled) field.value = field.dataset.filled = values[field.name] ?? field.defaultValue;
+  });
+
   // Fields of one choice are there, and sent, when it is chosen.
   for (const choice of $$("[data-choose]")) {
     const choose = () => {

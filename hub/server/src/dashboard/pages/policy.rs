@@ -1,6 +1,7 @@
 //! A policy as fields that somebody fills in, and as JSON for what has no field.
 
 use minijinja::{Value as View, context};
+use seawall::config;
 use serde_json::{Map, Value};
 
 use crate::dashboard::ask::view;
@@ -14,6 +15,8 @@ struct Group {
 
 /// Its place in the policy, what it is called, whether it is a number, what is usual, and a word about it.
 type Field = (&'static str, &'static str, bool, &'static str, &'static str);
+
+const PRESETS: [&str; 3] = ["high-traffic", "development", "critical"];
 
 const GROUPS: [Group; 5] = [
     Group {
@@ -70,9 +73,45 @@ const GROUPS: [Group; 5] = [
         fields: &[
             ("rate_limit.calls", "Calls", true, "none", "so many"),
             ("rate_limit.per", "in", false, "1s", "each such time"),
+            ("rate_limit.burst", "Burst", true, "a tenth", "so many more at once after a pause"),
         ],
     },
 ];
+
+/// The presets, each with the values that it has for fields of the form.
+fn presets() -> Vec<View> {
+    let preset = |name: &&str| context! { name => *name, values => Value::from(values_of(name)).to_string() };
+    PRESETS.iter().map(preset).collect()
+}
+
+/// The values of a preset, by the names of the fields.
+fn values_of(preset: &str) -> Map<String, Value> {
+    let text = serde_json::json!({ "preset": preset }).to_string();
+    let Ok(plan) = config::policy("preset", &text, config::Format::Json) else { return Map::new() };
+    let own = plan.settings().filter(|setting| matches!(setting.from(), config::Origin::Preset(_)));
+    let values = own.filter_map(|setting| {
+        let fields = GROUPS.iter().flat_map(|group| group.fields);
+        let (path, _, number, ..) = fields.into_iter().find(|(path, ..)| *path == setting.path())?;
+        let kind = if *number { ":number" } else { "" };
+        Some((format!("policy.{path}{kind}"), Value::from(setting.value())))
+    });
+    values.collect()
+}
+
+/// A policy that begins with a preset: its values in place of those of `usual`.
+pub(super) fn with_preset(mut usual: Value, preset: &str) -> Value {
+    let preset = PRESETS.iter().find(|name| **name == preset);
+    for (name, value) in preset.map(|name| values_of(name)).unwrap_or_default() {
+        let path = name.trim_start_matches("policy.").trim_end_matches(":number").split('.');
+        let number = value.as_str().and_then(|text| text.parse::<u64>().ok());
+        let place = path.fold(&mut usual, |place, key| &mut place[key]);
+        *place = number.map_or(value, Value::from);
+    }
+    if let Some(preset) = preset {
+        usual["preset"] = Value::from(*preset);
+    }
+    usual
+}
 
 /// For a template: the preset, the groups with their values, and the rest as JSON.
 pub(super) fn form(policy: &Value) -> View {
@@ -92,7 +131,7 @@ pub(super) fn form(policy: &Value) -> View {
         .collect();
     let is_nothing = rest.as_object().is_none_or(Map::is_empty);
     let rest = if is_nothing { View::from("") } else { view(&rest) };
-    context! { preset, groups, rest }
+    context! { preset, presets => presets(), groups, rest }
 }
 
 /// Takes a value out of a policy, however its keys are spelt. A section that has nothing else goes with it: what is filled in

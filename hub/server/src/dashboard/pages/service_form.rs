@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use minijinja::context;
 use serde_json::{Value, json};
 
 use super::policy;
 use crate::dashboard::ask::view;
+use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, Shown};
@@ -20,10 +21,16 @@ fn usual() -> Value {
     })
 }
 
-pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn fresh(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    RawQuery(query): RawQuery,
+) -> Shown {
+    let asked = Asked::of(query.as_deref());
     let service =
         context! { name => "", address => "", headers => "", paused => false, version => 0, auth => "" };
-    let what = context! { is_new => true, service, policy => policy::form(&usual()) };
+    let policy = policy::with_preset(usual(), asked.get("preset").unwrap_or_default());
+    let what = context! { is_new => true, service, policy => policy::form(&policy) };
     dashboard.page(&session, "service_form.html", what)
 }
 
