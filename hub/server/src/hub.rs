@@ -30,6 +30,9 @@ use crate::source::verify::Verifier;
 use crate::spans::{Exporter, Open, Spans};
 use crate::transport::Http;
 
+/// A timeout that fires so much later than it was set to was missed by the hub itself, and charges no peer.
+const PAUSE_TOLERANCE: Duration = Duration::from_secs(2);
+
 /// The hub, put together: what it knows is kept in one folder.
 #[derive(Debug)]
 pub struct Hub {
@@ -124,7 +127,8 @@ impl Hub {
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
         // One clock for all, because deadlines of two can't be compared.
         let clock = Clock::default();
-        let registry = Registry::builder().clock(clock.clone()).metrics().build();
+        let registry =
+            Registry::builder().clock(clock.clone()).metrics().pause_tolerance(PAUSE_TOLERANCE).build();
         let inner = service::Hub::open(store, transport.clone(), registry, clock);
         let mut inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
         if spans.are_wanted() {

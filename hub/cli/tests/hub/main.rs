@@ -15,4 +15,5 @@ mod ops;
 mod peer;
 mod secrets;
 mod security;
+mod semantics;
 mod story;

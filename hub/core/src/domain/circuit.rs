@@ -14,9 +14,9 @@ pub struct Circuit {
     pub until: Option<Millis>,
     /// How often it opened without much health in between.
     pub trips: u32,
-    /// Why a person has moved it, if one has.
+    /// Why it stands there: what a person said who has moved it, or what the peer did that it opened for.
     pub reason: Option<String>,
-    /// Since when.
+    /// Since when. An open one that is probed in vain has been so since it opened first.
     pub changed: Millis,
 }
 

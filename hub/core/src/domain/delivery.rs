@@ -81,6 +81,8 @@ pub enum Outcome {
         /// What the peer asked for.
         retry_after: Option<Duration>,
     },
+    /// The peer refused the hub's token, and the hub has thrown it away: the next attempt has another.
+    TokenRefused,
     /// The request could not be made at all, and never will be: it was rendered wrong, or the target is forbidden.
     Impossible,
     /// The peer was asked whether it is back, and answered that it is not; it asked to wait so long, if it did.
@@ -263,9 +265,9 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
             };
         }
         Outcome::Answered { retry_after, .. } | Outcome::FailedProbe { retry_after } => retry_after,
-        Outcome::Unreachable | Outcome::TimedOut | Outcome::Panicked => None,
+        Outcome::Unreachable | Outcome::TimedOut | Outcome::Panicked | Outcome::TokenRefused => None,
     };
-    let counts = schedule.count == Count::All || counts_when_answered(outcome);
+    let counts = counts(outcome, schedule);
     let progress = Progress {
         counted: progress.counted + u32::from(counts),
         failures: progress.failures + 1,
@@ -287,14 +289,26 @@ pub fn after(outcome: Outcome, progress: Progress, schedule: &Schedule, now: Mil
     Next::Later { at, progress, stalled: asked.is_none() && is_outage(outcome) }
 }
 
+/// Whether a failure costs an attempt. A deferral is none.
+#[must_use]
+pub fn counts(outcome: Outcome, schedule: &Schedule) -> bool {
+    let failed = !matches!(outcome, Outcome::Delivered | Outcome::Deferred { .. });
+    failed && (schedule.count == Count::All || counts_when_answered(outcome))
+}
+
 /// Whether a failure with this status may pass by itself.
-fn may_pass(status: u16) -> bool {
+#[must_use]
+pub fn may_pass(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599) && !matches!(status, 501 | 505)
 }
 
 /// Whether the peer itself has answered. Gateways in front of it speak 502 to 504, and 429 is about us.
 fn counts_when_answered(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Answered { status, .. } if !matches!(status, 429 | 502..=504))
+    match outcome {
+        Outcome::Answered { status, .. } => !matches!(status, 429 | 502..=504),
+        Outcome::TokenRefused => true,
+        _ => false,
+    }
 }
 
 /// Whether it says that the peer is away, rather than something about this delivery.

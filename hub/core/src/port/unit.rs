@@ -70,6 +70,16 @@ pub enum Change {
     Once(Once),
     /// An event, with what it leads to.
     AddEvent(Arc<Event>, Vec<NewDelivery>),
+    /// The clock has jumped by so many milliseconds: the times of deliveries that have not ended move along, and none of them
+    /// lies ahead of `now`. Unless it is `thorough`, only if the newest delivery lies ahead.
+    MoveTimes {
+        /// By how much.
+        by: i64,
+        /// What the clock says now.
+        now: Millis,
+        /// Whether all of them are looked at.
+        thorough: bool,
+    },
     /// What came of a try.
     Settle(Settlement),
     /// There is no room in hand for these; they wait in the store. What this process does not have is left alone.
@@ -247,8 +257,10 @@ pub struct Settlement {
     pub ordered: bool,
     /// When it was.
     pub at: Millis,
-    /// What is remembered of the try, if it was one.
+    /// What is remembered of the attempt; nothing, if none took place.
     pub attempt: Option<Attempt>,
+    /// What the peer did last, of a delivery that becomes too old while nothing may be sent to it.
+    pub cause: Option<String>,
     /// The sends of this delivery, counted from 1.
     pub number: u32,
     /// Whether it replays a dead letter, which then hears of it.

@@ -82,10 +82,6 @@ pub(super) fn entry(change: &Change, at: Millis) -> Option<AuditEntry> {
         Change::Steer(Steer { operation, to, .. }) => (steered(*to), operation.to_string()),
         Change::Bury { whose: Whose::Service(name), .. } => ("service.bury", name.to_string()),
         Change::Bury { whose: Whose::HeldBy(name), .. } => ("rule.bury", name.to_string()),
-        // Only if a person has moved it.
-        Change::PutCircuit(circuit) if BY.try_with(|_| ()).is_ok() => {
-            ("circuit.move", format!("{} {}", circuit.service, circuit.state.word()))
-        }
         _ => return None,
     };
     Some(noted(action, target, at))

@@ -30,9 +30,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Move::ForceOpen => breaker.force_open(reason),
             Move::ForceClosed => breaker.force_closed(reason),
         }
-        self.deliver.observe(service).await;
+        self.deliver.moved_by_person(service, reason).await;
         self.deliver.look_again();
         Ok(())
+    }
+
+    /// Why the circuit of a service stands where it does: what a person said, or what the peer did last.
+    pub fn why_circuit(&self, service: &Slug) -> Option<String> {
+        self.deliver.why_circuit(service)
     }
 
     /// The guard of a service, to be looked at.

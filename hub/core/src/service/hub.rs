@@ -245,7 +245,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 
     /// The wall time now.
     pub fn now(&self) -> Millis {
-        wall_time(&self.clock)
+        self.deliver.now()
     }
 
     /// How many deliveries of a service are in hand.

@@ -16,6 +16,8 @@ pub const ACCEPT_DURATION: &str = "seawall.events.accept.duration";
 pub const WEBHOOKS_REFUSED: &str = "seawall.webhooks.refused";
 /// What became of deliveries, step by step.
 pub const DELIVERIES: &str = "seawall.deliveries";
+/// Calls that somebody waited for, by what became of them.
+pub const GATEWAY_CALLS: &str = "seawall.gateway.calls";
 /// Sends, by how they ended.
 pub const ATTEMPTS: &str = "seawall.deliveries.attempts";
 /// How long a peer took to answer; OpenTelemetry's name.
@@ -64,7 +66,7 @@ pub const CLIENTS_CUT_OFF: &str = "seawall.clients.cut_off";
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, what it measures, in what, its labels, and what it means. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 29] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 30] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -88,6 +90,13 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 29] = [
         Unit::Count,
         &["service", "outcome", "retried"],
         "what became of deliveries",
+    ),
+    (
+        GATEWAY_CALLS,
+        Measure::Counter,
+        Unit::Count,
+        &["service", "outcome", "retried"],
+        "calls through the gateway that ended",
     ),
     (ATTEMPTS, Measure::Counter, Unit::Count, &["service", "error.type"], "sends, by how they ended"),
     (CLIENT_DURATION, Measure::Histogram, Unit::Seconds, &["service"], "how long a peer took to answer"),

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::hub::Hub;
 use super::numbers;
 use crate::domain::retention::{Limits, Retention};
+use crate::domain::time::Millis;
 use crate::port::store::{Change, Prune, Store, StoreError, Unit, Urgency};
 use crate::port::transport::Transport;
 
@@ -96,7 +97,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Lets go of all that is old now.
     pub async fn prune(&self) -> Result<Pruned, StoreError> {
         let retention = *self.retention.read().unwrap_or_else(PoisonError::into_inner);
-        let limits = retention.limits(self.now());
+        // What is kept for a month is not gone because a clock was set by a year.
+        let jumped = i64::try_from(self.deliver.clock_jumped().as_millis()).unwrap_or(i64::MAX);
+        let limits = retention.limits(Millis(self.now().0.saturating_sub(jumped)));
         let mut pruned = Pruned { events: self.prune_events(limits).await?, ..Pruned::default() };
         pruned.audit =
             self.prune_rows("audit", || Prune::Audit { before: limits.audit, most: ROWS_TOGETHER }).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use seawall::config::{Format, Plan, policy};
+use seawall::config::{Format, Origin, Plan, Setting, policy};
 use seawall::{Error, GuardBuilder};
 use tracing::info;
 
@@ -27,6 +27,9 @@ pub enum Pending {
 
 /// An attempt has so long, if the policy of its service does not say.
 const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A service that is deleted has so long for what is under way. What has no answer by then becomes a dead letter like the rest.
+const DRAIN_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// So many deliveries are buried or released in one unit, so that others get their turn in between.
 pub(super) const AT_ONCE: u32 = 500;
@@ -57,23 +60,36 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.put_service(Service { paused, ..service }, Some(version)).await
     }
 
-    /// Deletes a service. Not while a rule names it.
+    /// Deletes a service. Not while a rule names it. What is under way is waited for: a delivery that the peer has taken is
+    /// delivered, and no dead letter.
     pub async fn delete_service(
         &self,
         name: &Slug,
         expected: Option<u64>,
         pending: Pending,
     ) -> Result<(), Refused> {
-        let _one_after_the_other = self.changing.lock().await;
-        let service = self.service(name).ok_or(Refused::Missing)?;
-        check_version(expected, service.version)?;
-        let rules = self.rules();
-        let used: Vec<&str> =
-            rules.iter().filter(|rule| rule.service == *name).map(|rule| rule.name.as_str()).collect();
-        if !used.is_empty() {
-            let used = used.join("`, `");
-            return Err(Refused::Conflict(format!("rule `{used}` sends to it; delete or change it first")));
+        if pending == Pending::DeadLetter {
+            let _one_after_the_other = self.changing.lock().await;
+            self.may_delete(name, expected)?;
+            self.deliver.stop_service(name);
         }
+        // Whoever changes something else does not wait for it.
+        self.deliver.wait_until_idle(name, DRAIN_MAX).await;
+        let deleted = self.delete_idle_service(name, expected, pending).await;
+        if deleted.is_err() {
+            self.deliver.resume_service(name);
+        }
+        deleted
+    }
+
+    async fn delete_idle_service(
+        &self,
+        name: &Slug,
+        expected: Option<u64>,
+        pending: Pending,
+    ) -> Result<(), Refused> {
+        let _one_after_the_other = self.changing.lock().await;
+        let service = self.may_delete(name, expected)?;
         let whose = Whose::Service(name.clone());
         let deleted = async {
             let buried = self.bury(whose, name, pending, || self.deliver.remove_service(name)).await?;
@@ -92,6 +108,20 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         self.services.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         info!(target: "seawall", service = name.as_str(), deadLettered = buried, "[Registry][DeleteService] Success.");
         Ok(())
+    }
+
+    /// The service, if it is the one that was seen and no rule names it.
+    fn may_delete(&self, name: &Slug, expected: Option<u64>) -> Result<Service, Refused> {
+        let service = self.service(name).ok_or(Refused::Missing)?;
+        check_version(expected, service.version)?;
+        let rules = self.rules();
+        let used: Vec<&str> =
+            rules.iter().filter(|rule| rule.service == *name).map(|rule| rule.name.as_str()).collect();
+        if used.is_empty() {
+            return Ok(service);
+        }
+        let used = used.join("`, `");
+        Err(Refused::Conflict(format!("rule `{used}` sends to it; delete or change it first")))
     }
 
     /// Makes dead letters of what has not ended, or refuses if there is such. `stop` is called before. Says how many.
@@ -170,13 +200,71 @@ fn plan_of(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
     })
 }
 
+/// So many calls more than the rate may come at once, if the policy does not say: a tenth of the calls of a period, and at least
+/// one. Whoever agreed to 20 a second gets 22 in the worst second.
+const BURST_SHARE: u64 = 10;
+
+/// The policy with a burst, if it has a rate limit and does not say which.
+fn with_burst(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
+    let plan = plan_of(name, text)?;
+    let said = |path: &str| plan.settings().any(|setting| setting.path() == path && is_said(&setting));
+    let mut policy: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let calls = plan.settings().find(|setting| setting.path() == "rate_limit.calls");
+    let calls = calls.and_then(|setting| setting.value().parse::<u64>().ok());
+    let Some(limit) = section(&mut policy, "rate_limit").filter(|_| !said("rate_limit.burst")) else {
+        return Ok(plan);
+    };
+    limit.insert("burst".into(), calls.unwrap_or(1).div_ceil(BURST_SHARE).max(1).into());
+    plan_of(name, &policy.to_string())
+}
+
+/// Whether somebody wrote it, and it is no default.
+fn is_said(setting: &Setting<'_>) -> bool {
+    !matches!(setting.from(), Origin::Default)
+}
+
+/// A section of a policy, however its name is spelt.
+fn section<'p>(
+    policy: &'p mut serde_json::Value,
+    name: &str,
+) -> Option<&'p mut serde_json::Map<String, serde_json::Value>> {
+    let plain = |key: &str| key.replace(['_', '-'], "").to_ascii_lowercase();
+    let fields = policy.as_object_mut()?;
+    fields.iter_mut().find(|(key, _)| plain(key) == plain(name))?.1.as_object_mut()
+}
+
 /// The guard of a service, and how many attempts its deliveries have.
 fn guard_of(service: &Service) -> Result<(GuardBuilder, u32), Refused> {
-    let plan = plan_of(service.name.as_str(), &service.policy).map_err(Refused::Wrong)?;
+    let plan = with_burst(service.name.as_str(), &service.policy).map_err(Refused::Wrong)?;
     let said: serde_json::Value = serde_json::from_str(&service.policy).unwrap_or_default();
     let attempts = if said["preset"] == "critical" { ATTEMPTS_CRITICAL } else { ATTEMPTS };
     let guard = plan.builder();
     // Without one, a peer that hangs would hold a delivery for ever.
     let timed = plan.settings().any(|setting| setting.path() == "attempt_timeout");
     Ok((if timed { guard } else { guard.attempt_timeout(ATTEMPT_TIMEOUT) }, attempts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(policy: &str) -> String {
+        let plan = with_burst("billing", policy).unwrap();
+        plan.builder().build().unwrap().explain()
+    }
+
+    /// HUB-1: a rate of 20 a second lets at most 20 and its burst into any second, and the burst is small unless somebody says
+    /// otherwise.
+    #[test]
+    fn hub_1_a_rate_limit_has_a_small_burst_and_says_so() {
+        for (policy, expected) in [
+            (r#"{"rate_limit": {"calls": 20}}"#, "20 calls per 1s, 2 at once"),
+            (r#"{"rateLimit": {"calls": 5, "per": "1s"}}"#, "5 calls per 1s, 1 at once"),
+            (r#"{"rate-limit": {"calls": 20, "burst": 20}}"#, "20 calls per 1s, 20 at once"),
+        ] {
+            let explained = explained(policy);
+            assert!(explained.contains(expected), "{policy}: {explained}");
+        }
+        assert!(!explained(r#"{"breaker": {}}"#).contains("calls per"));
+    }
 }

@@ -19,7 +19,7 @@ use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
-use seawall::Error;
+use seawall::{Error, Kind};
 use seawall_http::{AttemptObserver, Cause, Held, HttpError, header};
 use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::service::Target;
@@ -129,6 +129,11 @@ impl Gateway {
             made = made.observed_by(teller);
         }
         transport.client().hold(&target.guard, made, bounds).await.map_err(|error| {
+            target.called(false, error.attempts());
+            if error.kind() != Kind::Rejected {
+                let said = error.last().map_or_else(|| error.to_string(), ToString::to_string);
+                target.note_failure(&said);
+            }
             if target.may_have_moved(true) {
                 self.moved.notify_one();
             }
@@ -175,6 +180,10 @@ fn answer(
 ) -> Response<Relay> {
     let (status, attempt, failed, deadline) =
         (held.status(), held.attempt(), held.fault().is_some(), held.deadline());
+    target.called(!failed, attempt);
+    if let Some(fault) = held.fault().filter(|fault| fault.counts()) {
+        target.note_failure(&fault.to_string());
+    }
     let (mut headers, body) = held.into_parts();
     header::strip(&mut headers);
     // What the hub says of itself is said by nobody else, also if the upstream is a hub.

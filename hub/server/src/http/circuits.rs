@@ -40,11 +40,12 @@ pub(super) async fn get(
             json!({
                 "state": circuit.state.word(), "at": circuit.changed.to_string(), "reason": circuit.reason,
                 "until": circuit.until.map(|until| until.to_string()),
+                "failedProbes": circuit.trips.saturating_sub(1),
             })
         })
         .collect();
     let data = json!({
-        "state": circuit_word(&hub, &service.name), "reason": breaker.reason().as_deref(),
+        "state": circuit_word(&hub, &service.name), "reason": hub.why_circuit(&service.name),
         "policy": breaker.explain(), "opened": counts.opened, "refused": counts.refused,
         "window": {"calls": window.calls, "failures": window.failures, "slow": window.slow}, "history": moves,
         "guard": explained,

@@ -36,6 +36,10 @@ const fn deliveries(with: &'static [(&'static str, &'static str)], kind: &'stati
     Source { metric: "seawall.deliveries", named: "service", with, kind }
 }
 
+const fn gateway(with: &'static [(&'static str, &'static str)], kind: &'static str) -> Source {
+    Source { metric: "seawall.gateway.calls", named: "service", with, kind }
+}
+
 const ALIASES: [Alias; 2] = [
     Alias {
         name: "resilience4j.circuitbreaker.calls",
@@ -56,12 +60,16 @@ const ALIASES: [Alias; 2] = [
     },
     Alias {
         name: "resilience4j.retry.calls",
-        meaning: "deliveries that ended, by whether they were tried again",
+        meaning: "deliveries and calls through the gateway that ended, by whether they were tried again",
         sources: &[
             deliveries(&[("outcome", "delivered"), ("retried", "false")], "successful_without_retry"),
             deliveries(&[("outcome", "delivered"), ("retried", "true")], "successful_with_retry"),
             deliveries(&[("outcome", "deadLettered"), ("retried", "false")], "failed_without_retry"),
             deliveries(&[("outcome", "deadLettered"), ("retried", "true")], "failed_with_retry"),
+            gateway(&[("outcome", "success"), ("retried", "false")], "successful_without_retry"),
+            gateway(&[("outcome", "success"), ("retried", "true")], "successful_with_retry"),
+            gateway(&[("outcome", "failed"), ("retried", "false")], "failed_without_retry"),
+            gateway(&[("outcome", "failed"), ("retried", "true")], "failed_with_retry"),
         ],
     },
 ];

@@ -198,7 +198,7 @@ impl Http {
         #[cfg(seawall_sabotage)]
         super::sabotage::poison(letter);
         let request = self.outgoing(service, request, letter)?.sample_response(FAILURE_KEPT);
-        match self.client().exchange(&request, attempt).await {
+        match self.client().single_exchange(&request, attempt).await {
             Ok(response) => {
                 let secrets =
                     self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();

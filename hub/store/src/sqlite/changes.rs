@@ -1,7 +1,7 @@
 //! One change after another, within a unit.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
-use seawall_hub_core::domain::circuit::Circuit;
+use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
 use seawall_hub_core::domain::delivery::{DeliveryId, State};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
@@ -79,6 +79,7 @@ impl<'c> Changes<'c> {
             Change::Audit(entry) => self.add_audit(entry),
             Change::Once(once) => self.once(once),
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
+            Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough),
             Change::Settle(settlement) => self.settle(settlement),
             Change::PutBack(deliveries) => self.put_back(deliveries),
             Change::Convict(settlement) => self.convict(settlement),
@@ -215,6 +216,17 @@ impl<'c> Changes<'c> {
 
     fn put_circuit(&self, circuit: &Circuit) -> Result<(), StoreError> {
         let Circuit { service, state, until, trips, reason, changed } = circuit;
+        if *state == CircuitState::Open {
+            // A probe has failed: the outage goes on, and is one line.
+            let goes_on = self.run(
+                "UPDATE circuits SET until = ?2, trips = ?3, reason = ?4, state = 'open' WHERE state IN ('open', 'halfOpen')
+                 AND number = (SELECT max(number) FROM circuits WHERE service = ?1)",
+                params![service.as_str(), until.map(|until| until.0), trips, reason],
+            )?;
+            if goes_on > 0 {
+                return Ok(());
+            }
+        }
         self.run(
             "INSERT INTO circuits (service, state, until, trips, reason, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![service.as_str(), state.word(), until.map(|until| until.0), trips, reason, changed.0],

@@ -1,7 +1,7 @@
 //! Changes of events and deliveries.
 
 use rusqlite::params;
-use seawall_dist::deadletter::Attempt;
+use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::time::Millis;
@@ -127,7 +127,7 @@ impl Changes<'_> {
 
     /// Only what is in this process's hand can be settled.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, next, ordered, at, attempt, number: sends, replays } = settlement;
+        let Settlement { delivery, next, ordered, at, attempt, cause, number: sends, replays } = settlement;
         let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
         let changed = match next {
             Following::Delivered => {
@@ -192,7 +192,11 @@ impl Changes<'_> {
             self.add_attempt(number, *sends, attempt)?;
         }
         if let Following::DeadLetter { .. } = next {
-            self.add_dead_letter(number, *at, attempt.as_ref(), *sends)?;
+            let last = match attempt {
+                Some(attempt) => Some(attempt.clone()),
+                None => self.last_attempt(number, cause.as_deref())?,
+            };
+            self.add_dead_letter(number, *at, last.as_ref(), *sends)?;
         }
         if *replays {
             self.replay_tried(number, *sends, next)?;
@@ -223,6 +227,22 @@ impl Changes<'_> {
             params![next, becomes, self.start.epoch.cast_signed()],
         )?;
         Ok(Some(next))
+    }
+
+    /// What is known of a delivery that is given up without another attempt: its own last attempt, or else what its peer did to
+    /// others.
+    fn last_attempt(&self, delivery: i64, cause: Option<&str>) -> Result<Option<Attempt>, StoreError> {
+        let own = self.find(
+            "SELECT status, error, answer FROM attempts WHERE delivery = ?1 ORDER BY number DESC LIMIT 1",
+            [delivery],
+            |row| {
+                let status: Option<u16> = row.get(0)?;
+                let body = row.get::<_, Option<Vec<u8>>>(2)?.unwrap_or_default();
+                let answer = status.map(|status| Answer { status, headers: Vec::new(), body });
+                Ok(Attempt { error: row.get(1)?, answer, ..Attempt::default() })
+            },
+        )?;
+        Ok(own.or_else(|| cause.map(|cause| Attempt { error: Some(cause.to_owned()), ..Attempt::default() })))
     }
 
     fn add_attempt(&self, delivery: i64, number: u32, attempt: &Attempt) -> Result<(), StoreError> {

@@ -31,6 +31,7 @@ mod rows;
 mod sabotage;
 mod schema;
 mod steps;
+mod times;
 mod unit_of_work;
 mod watch;
 mod words;

@@ -144,6 +144,7 @@ pub(crate) async fn settle(
         ordered: false,
         at: NOW,
         attempt: Some(attempt()),
+        cause: None,
         number: 1,
         replays: false,
     };
@@ -228,8 +229,12 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
     put(Change::PutKey(key(7))).await.unwrap();
     put(Change::PutKey(key(9))).await.unwrap();
     for trips in 1..300 {
+        let closed = Circuit { state: CircuitState::Closed, ..circuit(trips) };
+        put(Change::PutCircuit(closed)).await.unwrap();
         put(Change::PutCircuit(circuit(trips))).await.unwrap();
     }
+    // An outage that goes on is one line, with its last end.
+    put(Change::PutCircuit(circuit(299))).await.unwrap();
     let all = Registered {
         services: vec![service("billing", 2)],
         rules: vec![ordered.clone()],

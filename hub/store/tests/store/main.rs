@@ -14,4 +14,5 @@ mod order;
 mod poison;
 mod retention;
 mod scene;
+mod semantics;
 mod work;

@@ -244,6 +244,7 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
         ordered: false,
         at: NOW,
         attempt: None,
+        cause: None,
         number: 1,
         replays: false,
     };
@@ -322,6 +323,7 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
         ordered: false,
         at: NOW,
         attempt: None,
+        cause: None,
         number: 1,
         replays: false,
     };

@@ -127,6 +127,12 @@ impl HttpClient {
         Ok(opened)
     }
 
+    /// As [`exchange`](HttpClient::exchange), and one send on the wire: a token that the peer refuses is thrown away, and the next
+    /// attempt has another. For those who count and record every attempt.
+    pub async fn single_exchange(&self, request: &Request, attempt: Attempt) -> Result<Response, HttpError> {
+        self.whole(request, Some(attempt), Resend::Never).await
+    }
+
     /// Opens a connection for another protocol than HTTP, under the same rules as all others: mail goes out through the same
     /// door. It is plain until [`Socket::secure`](crate::Socket::secure).
     pub async fn connect(&self, host: &str, port: u16) -> Result<Socket, HttpError> {

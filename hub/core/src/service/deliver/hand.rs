@@ -28,6 +28,8 @@ pub struct InHand {
     pub trace: Option<TraceId>,
     /// What it has cost so far.
     pub progress: Progress,
+    /// How often the clock had jumped when that was kept.
+    pub(super) clock_jumps: usize,
     /// Whether others wait behind it.
     pub ordered: bool,
     /// The dead letter that it replays, if it does.

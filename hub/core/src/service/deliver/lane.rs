@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use seawall::{Guard, Tick};
+use seawall::{Error, Fault, Guard, Kind, Tick};
 use tokio::sync::Notify;
 
 use super::hand::InHand;
 use super::seen::{self, Seen};
 use super::watch::Watch;
-use crate::domain::circuit::Circuit;
+use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
+use crate::port::transport::NoAnswer;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -37,6 +38,8 @@ pub(super) struct Lane {
     /// Rung when there may be something to do.
     pub(super) bell: Notify,
     pub(super) watch: Watch,
+    /// What the peer did last that a circuit opens for, since the circuit last closed.
+    last_failure: Mutex<Option<String>>,
 }
 
 struct State {
@@ -110,6 +113,7 @@ impl Lane {
             attempts: AtomicU32::new(attempts),
             state: Mutex::new(state),
             bell: Notify::new(),
+            last_failure: Mutex::default(),
         })
     }
 
@@ -144,6 +148,17 @@ impl Lane {
     /// Nothing is begun any more; what is under way ends.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether nothing is begun any more.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Goes on after all.
+    pub(super) fn resume(&self) {
+        self.stopping.store(false, Ordering::Release);
+        self.bell.notify_one();
     }
 
     /// Whether nothing is under way.
@@ -273,6 +288,12 @@ impl Lane {
         self.bell.notify_one();
     }
 
+    /// Whether its service is paused, or its circuit is not closed.
+    pub(super) fn is_away(&self) -> bool {
+        let closed = self.guard.breaker().is_none_or(|breaker| super::is_closed(breaker.state()));
+        self.paused.load(Ordering::Acquire) || !closed
+    }
+
     /// The peer says that it is asked too much: nothing is sent until then, and one at first after that.
     pub(super) fn throttle(&self, until: Tick) {
         let mut state = self.lock();
@@ -286,8 +307,56 @@ impl Lane {
         self.bell.notify_one();
     }
 
-    /// Where the circuit stands, if it has moved since the last look. When it closes, what has stalled comes forward.
-    pub(super) fn moved(&self, now: Millis) -> Option<(Circuit, bool)> {
+    /// The peer did something that a circuit opens for.
+    pub(super) fn note_failure(&self, what: Option<&str>) {
+        let Some(what) = what else { return };
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
+    }
+
+    /// The same of a call that somebody waited for.
+    pub(super) fn note_call<A>(
+        &self,
+        called: &Result<A, Error<NoAnswer>>,
+        fault: impl FnOnce(&A) -> Option<Fault>,
+    ) {
+        match called {
+            Ok(answer) => {
+                let fault = fault(answer).filter(|fault| fault.counts());
+                self.note_failure(fault.map(|fault| fault.to_string()).as_deref());
+            }
+            Err(error) if error.kind() == Kind::Rejected => {}
+            Err(error) => {
+                let said = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
+                self.note_failure(Some(&said));
+            }
+        }
+    }
+
+    /// What the peer did last that a circuit opens for, if that was since the circuit last closed.
+    pub(super) fn last_failure(&self) -> Option<String> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the circuit stands, in one word.
+    pub(super) fn state_word(&self) -> &'static str {
+        self.guard.breaker().map_or("none", |breaker| seen::state_of(breaker).word())
+    }
+
+    /// Why the circuit stands where it does: what a person said, or what the peer did.
+    pub(super) fn why(&self) -> Option<String> {
+        let breaker = self.guard.breaker()?;
+        match seen::state_of(breaker) {
+            CircuitState::ForcedOpen | CircuitState::ForcedClosed => {
+                breaker.reason().map(|reason| reason.to_string())
+            }
+            CircuitState::Open | CircuitState::HalfOpen => self.last_failure(),
+            CircuitState::Closed => None,
+        }
+    }
+
+    /// Where the circuit stands, if it has moved since the last look, and why: what a person said, or what the peer did. When it
+    /// closes, what has stalled comes forward.
+    pub(super) fn moved(&self, now: Millis, by_person: Option<&str>) -> Option<(Circuit, bool)> {
         let breaker = self.guard.breaker()?;
         let seen = Seen::of(breaker);
         let mut state = self.lock();
@@ -295,7 +364,11 @@ impl Lane {
             return None;
         }
         let closes = !state.circuit.is_closed() && seen.is_closed();
-        let circuit = seen.kept(breaker, self.service().name.clone(), now);
+        let mut circuit = seen.kept(breaker, self.service().name.clone(), now);
+        circuit.reason = by_person.map(ToOwned::to_owned).or_else(|| self.why());
+        if seen.is_closed() {
+            *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
         state.circuit = seen;
         if closes {
             state.come_forward(now);
@@ -312,6 +385,9 @@ impl Lane {
     pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
         let Some(breaker) = self.guard.breaker() else { return };
         breaker.restore(&seen::snapshot(circuit));
+        if matches!(circuit.state, CircuitState::Open | CircuitState::HalfOpen) {
+            self.note_failure(circuit.reason.as_deref());
+        }
         let mut state = self.lock();
         state.circuit = Seen::of(breaker);
         if state.circuit.is_closed() {
@@ -386,6 +462,7 @@ mod tests {
             event_accepted: Millis(0),
             trace: None,
             progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },
+            clock_jumps: 0,
             ordered: false,
             replay_of: None,
             watched: None,

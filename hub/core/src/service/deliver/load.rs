@@ -44,6 +44,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
     }
 
     async fn load(&self) -> Result<(), StoreError> {
+        self.follow_clock().await?;
         let now = self.now();
         self.put_back().await?;
         let due = self.store.next_due().await?;
@@ -134,6 +135,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
                     ordered,
                     at: self.now(),
                     attempt: None,
+                    cause: None,
                     number: 0,
                     replays: kept.replay_of.is_some(),
                 })
@@ -148,6 +150,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             event_accepted: kept.event_accepted,
             trace: kept.trace,
             progress: kept.progress,
+            clock_jumps: self.time.jumps(),
             ordered: kept.order.is_some(),
             replay_of: kept.replay_of,
             watched,

@@ -13,8 +13,10 @@ mod hand;
 mod lane;
 mod load;
 mod now;
+mod pause;
 pub(super) mod seen;
 mod send;
+mod steady;
 mod suspect;
 mod watch;
 
@@ -24,6 +26,7 @@ pub use now::{Answered, Target};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use seawall::breaker::State as GuardState;
 use seawall::{Clock, Error, Guard, GuardBuilder, Registry};
@@ -31,6 +34,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use self::lane::Lane;
+use self::pause::PauseWatch;
+use self::steady::SteadyTime;
 use self::suspect::Suspects;
 use super::accept::Begun;
 use crate::domain::circuit::Circuit;
@@ -44,6 +49,9 @@ use crate::port::store::{Store, StoreError};
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;
 
+/// A service that is about to go is looked at so often.
+const IDLE_LOOK: Duration = Duration::from_millis(5);
+
 /// Delivers. A handle: clones share everything.
 pub struct Deliver<S, T> {
     shared: Arc<Shared<S, T>>,
@@ -54,6 +62,8 @@ struct Shared<S, T> {
     transport: T,
     registry: Registry,
     clock: Clock,
+    pauses: PauseWatch,
+    time: SteadyTime,
     lanes: RwLock<HashMap<Slug, Arc<Lane>>>,
     rules: RwLock<HashMap<Slug, Ways>>,
     /// Leased to this process, and no room in hand: they go back to the store with the next look at it.
@@ -81,6 +91,13 @@ struct Ways {
     hold: bool,
 }
 
+impl Ways {
+    fn of(rule: &Rule) -> Self {
+        let hold = rule.ordering.as_ref().is_some_and(|ordering| ordering.hold);
+        Ways { schedule: rule.schedule, enabled: rule.enabled, hold }
+    }
+}
+
 impl<S: Store, T: Transport> Deliver<S, T> {
     /// Delivers what is in this store by this transport; guards are made in this registry.
     pub fn new(store: S, transport: T, registry: Registry, clock: Clock) -> Self {
@@ -89,6 +106,8 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             store,
             transport,
             registry,
+            pauses: PauseWatch::new(clock.clone()),
+            time: SteadyTime::new(clock.clone()),
             clock,
             lanes: RwLock::default(),
             rules: RwLock::default(),
@@ -126,6 +145,29 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         Ok(())
     }
 
+    /// Begins nothing more of a service; what is under way ends.
+    pub(super) fn stop_service(&self, name: &Slug) {
+        if let Some(lane) = self.shared.lane(name) {
+            lane.stop();
+        }
+    }
+
+    /// Goes on with a service after all.
+    pub(super) fn resume_service(&self, name: &Slug) {
+        if let Some(lane) = self.shared.lane(name) {
+            lane.resume();
+        }
+    }
+
+    /// Waits until nothing of a service that was stopped is under way, or so long. One that goes on is not waited for.
+    pub(super) async fn wait_until_idle(&self, name: &Slug, most: Duration) {
+        let Some(lane) = self.shared.lane(name).filter(|lane| lane.is_stopping()) else { return };
+        let until = self.shared.clock.precise() + most;
+        while !lane.is_idle() && self.shared.clock.precise() < until {
+            tokio::time::sleep(IDLE_LOOK).await;
+        }
+    }
+
     /// A service goes. What is in hand of it is let go; the store has it.
     pub fn remove_service(&self, name: &Slug) {
         let gone = self.shared.lanes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -138,11 +180,19 @@ impl<S: Store, T: Transport> Deliver<S, T> {
 
     /// What the rules say of their deliveries.
     pub fn put_rules(&self, rules: &[Rule]) {
-        let ways = rules.iter().map(|rule| {
-            let hold = rule.ordering.as_ref().is_some_and(|ordering| ordering.hold);
-            (rule.name.clone(), Ways { schedule: rule.schedule, enabled: rule.enabled, hold })
-        });
+        let ways = rules.iter().map(|rule| (rule.name.clone(), Ways::of(rule)));
         *self.shared.rules.write().unwrap_or_else(PoisonError::into_inner) = ways.collect();
+    }
+
+    /// What one rule says of its deliveries.
+    pub(super) fn put_rule(&self, rule: &Rule) {
+        let mut rules = self.shared.rules.write().unwrap_or_else(PoisonError::into_inner);
+        rules.insert(rule.name.clone(), Ways::of(rule));
+    }
+
+    /// A rule is gone.
+    pub(super) fn remove_rule(&self, name: &Slug) {
+        self.shared.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     /// Whether there is room in hand for one more delivery to this service.
@@ -165,6 +215,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
                 event_accepted: event.accepted,
                 trace: event.trace.as_deref().and_then(TraceId::of),
                 progress,
+                clock_jumps: self.shared.time.jumps(),
                 ordered,
                 replay_of: None,
                 watched: None,
@@ -190,18 +241,26 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// One request to a service, through its guard, about nothing but itself.
     pub async fn test(&self, service: &Slug, request: &Request) -> Option<Result<Answer, Error<NoAnswer>>> {
         let lane = self.shared.lane(service)?;
-        let to = lane.service();
+        let (to, began) = (lane.service(), self.shared.clock.precise());
         let send = |attempt| self.shared.transport.send(&to, request, None, attempt);
-        let sent = lane.guard.classify(send::judge).single_attempt().call(send).await;
+        let judge = |sent: &_| self.shared.fault_of(sent, began);
+        let sent = lane.guard.classify(judge).single_attempt().call(send).await;
+        lane.note_call(&sent, |answer| answer.fault);
         self.shared.observe(&lane).await;
         Some(sent)
     }
 
-    /// Writes down where a circuit stands, if it has moved.
-    pub async fn observe(&self, service: &Slug) {
+    /// Writes down that a person has moved the circuit of a service.
+    pub(super) async fn moved_by_person(&self, service: &Slug, reason: &str) {
         if let Some(lane) = self.shared.lane(service) {
-            self.shared.observe(&lane).await;
+            self.shared.moved_by_person(&lane, reason).await;
         }
+    }
+
+    /// Why the circuit of a service stands where it does: what a person said, or what the peer did.
+    #[must_use]
+    pub fn why_circuit(&self, service: &Slug) -> Option<String> {
+        self.shared.lane(service)?.why()
     }
 
     /// Goes on where another start stopped: the circuit of a service stands as it was kept.
@@ -211,10 +270,27 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         }
     }
 
+    /// The wall time now, which does not jump while deliveries are on their way.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.shared.now()
+    }
+
+    /// How far the clock has jumped forward since the start.
+    pub(super) fn clock_jumped(&self) -> Duration {
+        self.shared.time.forward()
+    }
+
     /// How many deliveries of a service are in hand.
     #[must_use]
     pub fn in_hand(&self, service: &Slug) -> usize {
         self.shared.lane(service).map_or(0, |lane| lane.in_hand())
+    }
+
+    /// Services to which nothing is sent now: they are paused, or their circuit is not closed.
+    pub(super) fn away(&self) -> Vec<Slug> {
+        let lanes = self.shared.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().filter(|(_, lane)| lane.is_away()).map(|(name, _)| name.clone()).collect()
     }
 
     /// How many deliveries of each service are in hand, and since when the oldest of them has been waiting.
@@ -255,6 +331,11 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         tasks.spawn(async move { Some(shared.load_for_ever().await) });
         let shared = self.shared.clone();
         tasks.spawn(async move { shared.give_up_convicts().await });
+        let shared = self.shared.clone();
+        tasks.spawn(async move {
+            shared.pauses.beat().await;
+            None
+        });
         let mut started = HashMap::new();
         loop {
             for lane in self.shared.all_lanes() {
@@ -288,7 +369,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
     }
 
     fn now(&self) -> Millis {
-        super::wall_time(&self.clock)
+        self.time.now()
     }
 
     /// What a rule says of its deliveries; what is usual, if it is gone.

@@ -36,6 +36,7 @@ pub struct Target {
     pub guard: Guard,
     /// Whether its circuit was closed when the call began.
     closed: bool,
+    lane: Arc<Lane>,
 }
 
 impl Target {
@@ -43,6 +44,16 @@ impl Target {
     #[must_use]
     pub fn may_have_moved(&self, failed: bool) -> bool {
         failed || !self.closed
+    }
+
+    /// A call has ended after so many attempts.
+    pub fn called(&self, well: bool, attempts: u32) {
+        self.lane.watch.called(well, attempts);
+    }
+
+    /// The peer did something that a circuit opens for.
+    pub fn note_failure(&self, what: &str) {
+        self.lane.note_failure(Some(what));
     }
 }
 
@@ -61,7 +72,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         };
         let judge = |called: &Result<(Whole, Option<Arc<OwnedPermit>>), NoAnswer>| match called {
             Ok((whole, _)) => whole.fault,
-            Err(no_answer) => Some(no_answer.fault),
+            Err(no_answer) => Some(self.shared.pauses.judge(no_answer.fault, began)),
         };
         let mut terms = lane.guard.classify(judge).safety(Safety::of_http_method(&call.request.method));
         if let Some(key) = &call.key {
@@ -78,6 +89,8 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             Err(error) => (Err(error), None),
         };
         let took = self.shared.clock.precise().since(began);
+        lane.note_call(&answer, |whole| whole.fault);
+        lane.watch.called(answer.as_ref().is_ok_and(|whole| whole.fault.is_none()), attempts);
         self.shared.observe(&lane).await;
         Some(Answered { answer, attempts, took, place })
     }
@@ -88,7 +101,7 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         let lanes = self.shared.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let lane: &Arc<Lane> = lanes.get(name)?;
         let closed = lane.guard.breaker().is_none_or(|breaker| is_closed(breaker.state()));
-        Some(Target { service: lane.service(), guard: lane.guard.clone(), closed })
+        Some(Target { service: lane.service(), guard: lane.guard.clone(), closed, lane: lane.clone() })
     }
 
     /// Writes down where circuits stand that have moved without a delivery.

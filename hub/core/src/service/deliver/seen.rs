@@ -53,16 +53,16 @@ impl Seen {
         matches!(self.state, CircuitState::Closed | CircuitState::ForcedClosed)
     }
 
-    /// As it is kept.
+    /// As it is kept, without the reason.
     pub(super) fn kept(&self, breaker: &CircuitBreaker, service: Slug, now: Millis) -> Circuit {
-        let Snapshot { until, trips, reason, .. } = breaker.snapshot();
+        let Snapshot { until, trips, .. } = breaker.snapshot();
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Circuit {
             service,
             state: self.state,
             until: until.map(|until| Millis(0) + since(until)),
             trips,
-            reason: reason.map(|reason| reason.to_string()),
+            reason: None,
             changed: now,
         }
     }
@@ -80,6 +80,7 @@ pub(super) fn snapshot(circuit: &Circuit) -> Snapshot {
     });
     snapshot.until = circuit.until.map(time);
     snapshot.trips = circuit.trips;
-    snapshot.reason = circuit.reason.as_deref().map(Arc::from);
+    let forced = matches!(circuit.state, CircuitState::ForcedOpen | CircuitState::ForcedClosed);
+    snapshot.reason = circuit.reason.as_deref().filter(|_| forced).map(Arc::from);
     snapshot
 }

@@ -3,14 +3,15 @@
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use seawall::{Error, Fault, Kind, Policy, Ran};
+use seawall::{Error, Fault, Kind, Policy, Ran, Tick};
 use seawall_dist::deadletter::{Answer as Said, Attempt};
 use tokio::task::JoinSet;
 
 use super::hand::InHand;
 use super::lane::{Lane, Turn};
 use super::{Shared, is_closed};
-use crate::domain::delivery::{Next, Outcome, Reason, after};
+use crate::domain::circuit::CircuitState;
+use crate::domain::delivery::{Next, Outcome, Reason, after, counts, may_pass};
 use crate::domain::poison::Step;
 use crate::port::store::{Change, Following, Settlement, Store, StoreError, Unit, Urgency};
 use crate::port::transport::{Answer, Letter, NoAnswer, Transport};
@@ -97,14 +98,19 @@ impl<S: Store, T: Transport> Shared<S, T> {
             };
             sent.unwrap_or_else(|panic| Err(no_answer(panicked.get_or_init(|| panic))))
         };
+        let judge = |sent: &_| self.fault_of(sent, began);
         let sent = caught_in(lane.guard.classify(judge).single_attempt().call(send)).await;
         let (outcome, mut attempt) = match (sent, panicked.into_inner()) {
             (Err(panic), _) | (_, Some(panic)) => over(&panic),
             (Ok(sent), None) => outcome_of(sent),
         };
         let outcome = if not_closed { outcome.of_probe() } else { outcome };
+        let outcome = self.unless_paused(outcome, began);
         (attempt.at, attempt.took) = (at, self.clock.precise().since(began));
         lane.watch.sent(outcome, &attempt);
+        if trips(outcome) {
+            lane.note_failure(attempt.error.as_deref());
+        }
         self.observe(&lane).await;
 
         let now = self.now();
@@ -112,7 +118,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
             delivery.id.number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ now.0.cast_unsigned().rotate_left(32);
         let mut schedule = ways.schedule;
         schedule.attempts = schedule.attempts.or_else(|| Some(lane.attempts()));
-        let next = match after(outcome, delivery.progress, &schedule, now, chance) {
+        let was_deferred = matches!(outcome, Outcome::Deferred { .. });
+        let mut progress = delivery.progress;
+        progress.accepted.0 = progress.accepted.0.saturating_add(self.time.moved_since(delivery.clock_jumps));
+        let next = match after(outcome, progress, &schedule, now, chance) {
             Next::Later { .. } if let Outcome::Deferred { retry_after } = outcome => {
                 // Nothing was sent, so nothing is written: it stays in hand.
                 let until =
@@ -135,8 +144,10 @@ impl<S: Store, T: Transport> Shared<S, T> {
                     self.gone_bell.notify_one();
                 }
                 let mut progress = delivery.progress;
-                progress.failures += 1;
-                progress.counted += u32::from(reason == Reason::Attempts);
+                // Nothing was sent of what was deferred until it was too old.
+                progress.failures += u32::from(!was_deferred);
+                let ends_by_count = matches!(reason, Reason::Attempts | Reason::Age);
+                progress.counted += u32::from(ends_by_count && counts(outcome, &schedule));
                 progress.panics += u32::from(outcome == Outcome::Panicked);
                 Following::DeadLetter { reason, progress, hold: ways.hold && delivery.ordered }
             }
@@ -148,7 +159,13 @@ impl<S: Store, T: Transport> Shared<S, T> {
         let refused = matches!(next, Following::DeadLetter { reason: Reason::Refused | Reason::Gone, .. });
         lane.sent(refused || next == Following::Delivered);
         lane.watch.follows(&delivery, &next, &attempt, self.clock.now());
-        let done = self.settle(settlement(&delivery, next, now, Some(attempt))).await;
+        let mut settlement = settlement(&delivery, next, now, None);
+        if was_deferred {
+            settlement.cause = lane.last_failure();
+        } else {
+            settlement.attempt = Some(attempt);
+        }
+        let done = self.settle(settlement).await;
         lane.settled();
         done
     }
@@ -178,18 +195,49 @@ impl<S: Store, T: Transport> Shared<S, T> {
         }
     }
 
-    /// Writes down where a circuit stands, if it has moved. If that fails, the next move is written; what is lost is how long
-    /// it has been so.
+    /// The transport has judged already; what the hub has slept through is no fault of the peer.
+    pub(super) fn fault_of(&self, sent: &Result<Answer, NoAnswer>, began: Tick) -> Option<Fault> {
+        match sent {
+            // Nor is a token of the hub that has had its day.
+            Ok(answer) if is_stale_token(answer.status, answer.fault) => Some(Fault::business()),
+            Ok(answer) => answer.fault,
+            Err(no_answer) => Some(self.pauses.judge(no_answer.fault, began)),
+        }
+    }
+
+    /// A request that was under way while the process did not run, and has no answer, was as good as not sent.
+    fn unless_paused(&self, outcome: Outcome, began: Tick) -> Outcome {
+        let no_answer = matches!(outcome, Outcome::TimedOut | Outcome::Unreachable);
+        if no_answer && self.pauses.has_paused_since(began) {
+            return Outcome::Deferred { retry_after: None };
+        }
+        outcome
+    }
+
+    /// Writes down where a circuit stands, if it has moved by itself. If that fails, the next move is written; what is lost is how
+    /// long it has been so.
     pub(super) async fn observe(&self, lane: &Lane) {
-        let Some((circuit, closes)) = lane.moved(self.now()) else { return };
+        if let Some(change) = self.look_at_circuit(lane, None) {
+            let _ = self.store.commit(Urgency::Admin, Unit::of(change)).await;
+        }
+    }
+
+    /// Writes down that a person has moved a circuit, and who, for this reason.
+    pub(super) async fn moved_by_person(&self, lane: &Lane, reason: &str) {
+        let target = format!("{} {}", lane.service().name, lane.state_word());
+        let entry = Change::Audit(crate::service::audit::noted("circuit.move", target, self.now()));
+        let changes = self.look_at_circuit(lane, Some(reason)).into_iter().chain([entry]).collect();
+        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
+    }
+
+    /// What is to be written of a circuit. A probe that is under way is part of the outage, and nothing to be written.
+    fn look_at_circuit(&self, lane: &Lane, by_person: Option<&str>) -> Option<Change> {
+        let (circuit, closes) = lane.moved(self.now(), by_person)?;
         circuit_moved(&circuit);
         if closes {
             self.hungry.notify_one();
         }
-        let change = Change::PutCircuit(circuit);
-        let entry = crate::service::audit::entry(&change, self.now()).map(Change::Audit);
-        let changes = std::iter::once(change).chain(entry).collect();
-        let _ = self.store.commit(Urgency::Admin, Unit { changes }).await;
+        (circuit.state != CircuitState::HalfOpen).then_some(Change::PutCircuit(circuit))
     }
 }
 
@@ -201,15 +249,8 @@ fn settlement(
 ) -> Settlement {
     let number = delivery.progress.failures + 1;
     let replays = delivery.replay_of.is_some();
-    Settlement { delivery: delivery.id, next, ordered: delivery.ordered, at, attempt, number, replays }
-}
-
-/// The transport has judged already.
-pub(super) fn judge(sent: &Result<Answer, NoAnswer>) -> Option<Fault> {
-    match sent {
-        Ok(answer) => answer.fault,
-        Err(no_answer) => Some(no_answer.fault),
-    }
+    let (delivery, ordered) = (delivery.id, delivery.ordered);
+    Settlement { delivery, next, ordered, at, attempt, cause: None, number, replays }
 }
 
 /// Says nothing about the peer, whose circuit it would count against, and nobody knows how far it came.
@@ -229,6 +270,20 @@ fn over(panic: &Panicked) -> (Outcome, Attempt) {
     (Outcome::Panicked, Attempt { error: Some(panic.to_string()), ..Attempt::default() })
 }
 
+/// Whether the peer refused a token that was at hand: another one may be welcome.
+fn is_stale_token(status: u16, fault: Option<Fault>) -> bool {
+    status == 401 && fault.is_some_and(|fault| fault.is_transient())
+}
+
+/// Whether a circuit may have opened by it.
+fn trips(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Answered { status, .. } => may_pass(status),
+        Outcome::FailedProbe { .. } | Outcome::Unreachable | Outcome::TimedOut => true,
+        _ => false,
+    }
+}
+
 /// What a send means for its delivery.
 fn outcome_of(sent: Result<Answer, Error<NoAnswer>>) -> (Outcome, Attempt) {
     let mut record = Attempt::default();
@@ -237,6 +292,10 @@ fn outcome_of(sent: Result<Answer, Error<NoAnswer>>) -> (Outcome, Attempt) {
             (record.answer, record.sent) = (Some(Said { status, headers, body }), sent);
             match fault {
                 None => Outcome::Delivered,
+                Some(_) if is_stale_token(status, fault) => {
+                    record.error = Some("the token was refused; the next attempt has another".into());
+                    Outcome::TokenRefused
+                }
                 Some(fault) => {
                     record.error = Some(fault.to_string());
                     Outcome::Answered { status, retry_after: fault.retry_after() }

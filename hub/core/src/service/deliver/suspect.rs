@@ -118,6 +118,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             ordered: kept.order.is_some(),
             at,
             attempt: Some(Attempt { at, error: Some(error), ..Attempt::default() }),
+            cause: None,
             number: progress.failures,
             replays: kept.replay_of.is_some(),
         }))

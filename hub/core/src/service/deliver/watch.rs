@@ -34,6 +34,8 @@ pub(super) struct Watch {
     deferred: Counter,
     held: Counter,
     letters: [Counter; Reason::ALL.len()],
+    /// Calls that somebody waited for: well at the first attempt and later, and not.
+    called: [[Counter; 2]; 2],
     quarantined: Counter,
     tempo: Tempo,
     /// Since the last line.
@@ -59,6 +61,11 @@ impl Watch {
             letters: Reason::ALL.map(
                 |reason| counter!(numbers::DEAD_LETTERS, "service" => name(), "reason" => reason.word()),
             ),
+            called: ["success", "failed"].map(|outcome| {
+                ["false", "true"].map(|retried| {
+                    counter!(numbers::GATEWAY_CALLS, "service" => name(), "outcome" => outcome, "retried" => retried)
+                })
+            }),
             quarantined: counter!(numbers::QUARANTINED, "service" => name(), "cause" => "panic"),
             tempo: Tempo::default(),
             later: AtomicU64::new(0),
@@ -74,7 +81,7 @@ impl Watch {
         let (end, answered) = match outcome {
             Outcome::Delivered => (0, true),
             Outcome::Answered { status: 300..=399, .. } => (1, true),
-            Outcome::Answered { status: 400..=499, .. } => (2, true),
+            Outcome::Answered { status: 400..=499, .. } | Outcome::TokenRefused => (2, true),
             // A probe that was answered so was answered by an error of the peer.
             Outcome::Answered { status: 500..=599, .. } | Outcome::FailedProbe { .. } => (3, true),
             Outcome::Answered { .. } => (7, true),
@@ -95,6 +102,11 @@ impl Watch {
     pub(super) fn deferred(&self) {
         self.deferred.increment(1);
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call that somebody waited for has ended after so many attempts.
+    pub(super) fn called(&self, well: bool, attempts: u32) {
+        self.called[usize::from(!well)][usize::from(attempts > 1)].increment(1);
     }
 
     /// Its rule is disabled.

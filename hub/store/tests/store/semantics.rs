@@ -1,0 +1,259 @@
+//! What a delivery is charged with: nothing that the hub, its clock or somebody else did.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use seawall::{Clock, Registry, Tick, Time, millis, secs};
+use seawall_hub_core::domain::delivery::{DeliveryId, Reason, Schedule, State};
+use seawall_hub_core::domain::event_type::Pattern;
+use seawall_hub_core::domain::letter::LetterFilter;
+use seawall_hub_core::domain::operation::{Mode, Operation, Plan, Run, Task};
+use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::domain::service::Service;
+use seawall_hub_core::port::store::Desk;
+use seawall_hub_core::service::{Hub, Move, Pending, Work};
+use serde_json::json;
+
+use crate::conformance::{Place, slug};
+use crate::scene::{Mood, Peer, Scene, USUAL, WELL, billing, everything, peer_service, says};
+
+/// A clock whose wall time somebody sets; its monotonic time is the machine's.
+#[derive(Default)]
+struct Jumping(AtomicI64);
+
+impl Jumping {
+    const YEAR: i64 = 365 * 86_400;
+
+    fn jump(&self, years: i64) {
+        self.0.fetch_add(years * Self::YEAR, Ordering::SeqCst);
+    }
+}
+
+impl Time for Jumping {
+    fn now(&self) -> Tick {
+        Clock::system().precise()
+    }
+
+    fn wall(&self) -> SystemTime {
+        let by = self.0.load(Ordering::SeqCst);
+        let (real, step) = (Clock::system().wall(), Duration::from_secs(by.unsigned_abs()));
+        if by < 0 { real - step } else { real + step }
+    }
+
+    fn sleep_until(&self, at: Tick) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+async fn on_clock(place: &Place, clock: &Arc<Jumping>, peer: &Peer) -> Scene {
+    let store = place.open();
+    let clock = Clock::custom(clock.clone());
+    let registry = Registry::builder().clock(clock.clone()).build();
+    let hub = Hub::open(store.clone(), peer.clone(), registry, clock).await.unwrap();
+    Scene { hub, store, peer: peer.clone() }
+}
+
+/// Reasons of those that were given up.
+async fn given_up(scene: &Scene, ids: &[DeliveryId]) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for id in ids {
+        reasons.extend(scene.kept(*id).await.reason);
+    }
+    reasons
+}
+
+/// HUB-5. Trap "a clock that jumps by years makes no dead letter of age": in an outage the wall clock jumps, forward and back; what
+/// waits goes on waiting, goes on being attempted, and is delivered when the peer is back. So does what comes after the jump.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_clock_that_jumps_ages_nobody() {
+    for years in [20, -20] {
+        let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
+        let scene = on_clock(&place, &clock, &peer).await;
+        scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
+        scene.hub.put_rule(everything(), None).await.unwrap();
+        scene
+            .play(async {
+                peer.feel(Mood::Refuses);
+                let mut ids = Vec::new();
+                for number in 0..20 {
+                    ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
+                }
+                while peer.got().len() < 60 {
+                    tokio::time::sleep(millis(2)).await;
+                }
+                clock.jump(years);
+                for number in 20..30 {
+                    ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
+                }
+                let before = peer.got().len();
+                while peer.got().len() < before + 120 {
+                    tokio::time::sleep(millis(2)).await;
+                }
+                assert_eq!(given_up(&scene, &ids).await, [], "{years} years");
+                peer.feel(WELL);
+                scene.until_all(&ids, State::Delivered).await;
+            })
+            .await;
+    }
+}
+
+/// HUB-5: a clock that was set back while the hub was off makes nobody wait for years.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait() {
+    let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
+    let scene = on_clock(&place, &clock, &peer).await;
+    scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
+    let schedule = Schedule { base: secs(600), cap: secs(600), ..everything().schedule };
+    scene.hub.put_rule(Rule { schedule, ..everything() }, None).await.unwrap();
+    peer.feel(Mood::Refuses);
+    let id = scene
+        .play(async {
+            let id = scene.one("evt", json!({})).await;
+            scene.until(id, State::Stalled).await;
+            id
+        })
+        .await;
+    drop(scene);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    clock.jump(-20);
+    peer.feel(WELL);
+    let scene = on_clock(&place, &clock, &peer).await;
+    scene.play(scene.until(id, State::Delivered)).await;
+}
+
+/// HUB-5: a delivery that becomes too old while nothing may be sent has no attempt that never took place; its dead letter says
+/// what the peer did, and not what the hub did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_deferral_that_ends_by_age_is_no_attempt() {
+    let place = Place::new();
+    let schedule = Schedule { age_max: millis(300), ..everything().schedule };
+    let policy = r#"{"attempt_timeout":"200ms","breaker":{"consecutive_failures":1,"cooldown":"1h"}}"#;
+    let scene = Scene::new(&place, policy, Rule { schedule, ..everything() }).await;
+    scene
+        .play(async {
+            scene.peer.feel(Mood::Refuses);
+            let first = scene.one("evt-1", json!({})).await;
+            scene.until(first, State::Stalled).await;
+            let second = scene.one("evt-2", json!({})).await;
+            scene.until(second, State::DeadLettered).await;
+            scene.until(first, State::DeadLettered).await;
+            assert_eq!(scene.peer.got().len(), 1, "the circuit was open after one");
+            for (id, sends) in [(first, 1), (second, 0)] {
+                let whole = scene.store.dead_letter(id).await.unwrap().unwrap();
+                let kept = &whole.dead.delivery;
+                assert_eq!(kept.reason, Some(Reason::Age));
+                assert_eq!((whole.attempts.len(), kept.progress.failures), (sends, sends as u32));
+                assert_eq!(whole.dead.error.as_deref(), Some("connection refused"));
+            }
+        })
+        .await;
+}
+
+/// HUB-5: an answer that ends a delivery by its age is one of the attempts that count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_5_a_500_that_ends_by_age_is_counted() {
+    let place = Place::new();
+    let schedule = Schedule { age_max: secs(60), base: secs(600), cap: secs(600), ..everything().schedule };
+    let scene = Scene::new(&place, USUAL, Rule { schedule, ..everything() }).await;
+    scene
+        .play(async {
+            scene.peer.feel(says(500));
+            let id = scene.one("evt", json!({})).await;
+            scene.until(id, State::DeadLettered).await;
+            let kept = scene.kept(id).await;
+            assert_eq!(kept.reason, Some(Reason::Age));
+            assert_eq!((kept.progress.counted, kept.progress.failures), (1, 1));
+        })
+        .await;
+}
+
+/// HUB-1: deleting a service waits for what is under way: what the peer takes is delivered, and the rest are dead letters.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_1_deleting_a_service_waits_for_what_is_under_way() {
+    let place = Place::new();
+    let policy = r#"{"attempt_timeout":"20s","bulkhead":{"max_calls":20}}"#;
+    let scene = Scene::new(&place, policy, everything()).await;
+    scene
+        .play(async {
+            scene.peer.feel(Mood::Says(200, millis(400)));
+            let mut ids = Vec::new();
+            for number in 0..30 {
+                ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
+            }
+            while scene.peer.got().len() < 20 {
+                tokio::time::sleep(millis(2)).await;
+            }
+            scene.hub.delete_rule(&slug("everything"), None, Pending::DeadLetter).await.unwrap();
+            scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await.unwrap();
+            for id in &ids {
+                let (kept, taken) = (scene.kept(*id).await, scene.peer.got());
+                let taken = taken.iter().any(|got| got.delivery == *id);
+                let expected = if taken { State::Delivered } else { State::DeadLettered };
+                assert_eq!(kept.state, expected, "{kept:?}");
+            }
+        })
+        .await;
+}
+
+/// HUB-1: a service that can't be deleted after all goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_1_a_service_that_is_not_deleted_goes_on() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            let refused = scene.hub.delete_service(&billing(), Some(1), Pending::DeadLetter).await;
+            assert!(refused.unwrap_err().to_string().contains("everything"));
+            let id = scene.one("evt", json!({})).await;
+            scene.until(id, State::Delivered).await;
+        })
+        .await;
+}
+
+async fn two_services(scene: &Scene) {
+    let mail = Service { name: slug("mail"), ..peer_service(USUAL) };
+    scene.hub.put_service(mail, None).await.unwrap();
+    let events = Pattern::new("order.*").unwrap();
+    let rule = Rule { name: slug("mail"), service: slug("mail"), events, ..everything() };
+    scene.hub.put_rule(rule, None).await.unwrap();
+}
+
+/// HUB-6: a replay over two services goes on for one while the other is away, and for the other when it is back. It does not send
+/// faster to that one than it was told to, so what is away has not begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    two_services(&scene).await;
+    scene
+        .play(async {
+            scene.peer.feel(says(422));
+            for number in 0..60 {
+                let ids = scene.send(&format!("evt-{number}"), json!({})).await;
+                scene.until_all(&ids, State::DeadLettered).await;
+            }
+            scene.peer.feel(WELL);
+            scene.hub.move_circuit(&billing(), Move::ForceOpen, "away").await.unwrap();
+            let task = Task::Replay(Plan { mode: Mode::Same, rate: 10_000, canary: vec![] });
+            let work = Work { task, filter: LetterFilter::default(), most: None, key: None };
+            let begun = scene.hub.begin_work(&work).await.unwrap();
+            assert_eq!(begun.total, 120);
+            let is = async |done: &dyn Fn(&Operation) -> bool| loop {
+                let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
+                if done(&operation) {
+                    return operation;
+                }
+                tokio::time::sleep(millis(5)).await;
+            };
+            let halfway = is(&|operation| operation.tally.delivered == 60).await;
+            assert_eq!(halfway.run, Run::Running);
+            assert!(halfway.tally.begun <= 60 + 32, "{:?}", halfway.tally);
+            scene.hub.move_circuit(&billing(), Move::Reset, "back").await.unwrap();
+            let done = is(&|operation| operation.run.has_ended()).await;
+            assert_eq!((done.run, done.tally.delivered, done.tally.skipped), (Run::Done, 120, 0));
+        })
+        .await;
+}
