@@ -10,6 +10,7 @@ use crate::domain::delivery::{DeliveryId, State};
 use crate::domain::event::Event;
 use crate::domain::letter::{Fingerprint, Group, GroupFilter, LetterFilter, Standing};
 use crate::domain::operation::{Operation, OperationId};
+use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 
 /// A dead letter as it is kept, beside its delivery.
@@ -131,6 +132,13 @@ pub trait Desk {
         &self,
         id: OperationId,
     ) -> impl Future<Output = Result<Option<Operation>, StoreError>> + Send;
+
+    /// How many replays that such work has begun for these services have not been attempted.
+    fn untried_replays(
+        &self,
+        operation: OperationId,
+        services: Vec<Slug>,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Such work that goes on, the oldest first.
     fn running(&self) -> impl Future<Output = Result<Vec<Operation>, StoreError>> + Send;

@@ -140,6 +140,25 @@ pub(super) fn letters_behind(
     Ok((all, last, numbers.len() >= most))
 }
 
+/// Those that are under way are few in each group.
+pub(super) fn untried_replays(
+    connection: &Connection,
+    operation: OperationId,
+    services: &[Slug],
+) -> rusqlite::Result<u64> {
+    let mut count = connection.prepare_cached(
+        "SELECT count(*) FROM letter_groups g JOIN dead_letters l ON l.grouping = g.number AND l.standing = 1
+         JOIN deliveries d ON d.number = l.replayed
+         WHERE g.service = ?1 AND g.replaying > 0 AND l.operation = ?2 AND d.failures = 0 AND d.state < 6",
+    )?;
+    let mut all = 0;
+    for service in services {
+        let found = params![service.as_str(), operation.number.cast_signed()];
+        all += count.query_row(found, |row| row.get::<_, i64>(0))?.cast_unsigned();
+    }
+    Ok(all)
+}
+
 const GROUP: &str = "g.number, g.fingerprint, g.service, g.rule, g.reason, g.status, g.message, g.state, g.note, g.first, \
                      g.last, g.reopened, g.open, g.replaying, g.delivered, g.failed_again, g.parked, g.deleted";
 

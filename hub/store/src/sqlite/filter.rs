@@ -223,6 +223,11 @@ fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result
         Sql::from(json!(names).to_string())
     });
     ask("service IN (SELECT value FROM json_each(?))", services);
+    let except = (!filter.except.is_empty()).then(|| {
+        let names: Vec<&str> = filter.except.iter().map(Slug::as_str).collect();
+        Sql::from(json!(names).to_string())
+    });
+    ask("service NOT IN (SELECT value FROM json_each(?))", except);
     if asked.is_empty() {
         return Ok(None);
     }
@@ -294,6 +299,7 @@ pub(super) fn from_text(text: &str) -> Option<LetterFilter> {
         before: read(&kept["before"], |before| before.as_i64().map(Millis))?,
         text: read(&kept["text"], text)?,
         ids: all(&kept["ids"], |id| DeliveryId::parse(id.as_str()?))?,
+        except: Vec::new(),
         within: Within {
             services: read(&kept["services"], |services| all(services, slug))?,
             sources: read(&kept["sources"], |sources| all(sources, text))?,
@@ -370,6 +376,7 @@ mod tests {
             before: Some(Millis(2)),
             text: Some("no stock".into()),
             ids: vec![DeliveryId { era: 1, number: 2 }],
+            except: Vec::new(),
             within: Within {
                 services: Some(vec![Slug::new("billing").unwrap()]),
                 sources: Some(vec!["shop".into()]),

@@ -371,6 +371,10 @@ impl Desk for Sqlite {
         self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
     }
 
+    async fn untried_replays(&self, operation: OperationId, services: Vec<Slug>) -> Result<u64, StoreError> {
+        self.read(move |connection| desk_reads::untried_replays(connection, operation, &services)).await
+    }
+
     async fn groups(&self, filter: GroupFilter, page: PageAt) -> Result<Page<Group>, StoreError> {
         self.read(move |connection| desk_reads::groups(connection, &filter, page)).await
     }

@@ -291,8 +291,16 @@ async fn settle_as(
     let answer = Some(Answer { status, headers: vec![], body });
     let attempt = Attempt { at, took: Duration::ZERO, sent: None, error: Some("refused".into()), answer };
     let next = Following::DeadLetter { reason, progress: SPENT, hold: false };
-    let settlement =
-        Settlement { delivery, next, ordered: false, at, attempt: Some(attempt), number: 1, replays };
+    let settlement = Settlement {
+        delivery,
+        next,
+        ordered: false,
+        at,
+        attempt: Some(attempt),
+        cause: None,
+        number: 1,
+        replays,
+    };
     store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await.unwrap();
 }
 
@@ -365,6 +373,7 @@ async fn populated(store: &Sqlite, dice: &mut Dice, count: usize) -> Vec<Deliver
                             ordered: false,
                             at: NOW,
                             attempt: None,
+                            cause: None,
                             number: 1,
                             replays: true,
                         };
@@ -440,6 +449,7 @@ fn any_filter(dice: &mut Dice, all: &[DeliveryId], groups: &[Fingerprint]) -> Le
         before,
         text: dice.maybe(&WORDS).map(Into::into),
         ids: ids.filter(|_| dice.below(2) == 0).unwrap_or_default(),
+        except: Vec::new(),
         within: Within {
             services: dice
                 .maybe(&[names(&["billing", "mail"]), names(&["search"])])

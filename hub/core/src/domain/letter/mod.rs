@@ -153,6 +153,8 @@ pub struct LetterFilter {
     pub text: Option<String>,
     /// These, and no others; any, if there are none.
     pub ids: Vec<DeliveryId>,
+    /// Not to these services. For a look that leaves some out, and never kept.
+    pub except: Vec<Slug>,
     /// Only what whoever asks may see.
     pub within: Within,
 }

@@ -234,6 +234,12 @@ impl Operation {
     /// What comes next. `lately` says how many have been tried within the last half second.
     #[must_use]
     pub fn next(&self, lately: u64) -> Step {
+        self.next_beside(lately, 0)
+    }
+
+    /// The same, while so many replays wait for services that are away: they hold up nobody else.
+    #[must_use]
+    pub fn next_beside(&self, lately: u64, away: u64) -> Step {
         let Tally { begun, skipped, .. } = self.tally;
         let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(begun + skipped));
         let exhausted = self.looked || left == 0;
@@ -246,8 +252,8 @@ impl Operation {
         if exhausted {
             return if self.tally.under_way() == 0 { Step::Finish } else { Step::Wait };
         }
-        let ahead = AHEAD.max(lately).saturating_sub(self.tally.untried());
-        match ahead.min(left).min(up_to.saturating_sub(begun)) {
+        let ahead = AHEAD.max(lately).saturating_sub(self.tally.untried().saturating_sub(away));
+        match ahead.min(left).min(up_to.saturating_add(away).saturating_sub(begun)) {
             0 => Step::Wait,
             count => Step::Begin(count),
         }

@@ -5,6 +5,7 @@
 //! - work on many: an operation that is kept, with a rate, a canary and a brake (`work` and `run`).
 
 mod edit;
+mod passes;
 mod remake;
 mod run;
 mod work;

@@ -8,9 +8,11 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use super::super::hub::{Hub, Refused};
+use super::passes::Passes;
 use super::remake::Remaker;
 use crate::domain::letter::{LetterFilter, Standing};
-use crate::domain::operation::{Operation, OperationId, Pace, Run, Step, Task};
+use crate::domain::operation::{AHEAD, Operation, OperationId, Pace, Run, Step, Task};
+use crate::domain::slug::Slug;
 use crate::port::store::{
     Change, Dead, Doing, NewDelivery, Steer, Store, StoreError, Tray, Unit, Urgency, WorkStep,
 };
@@ -26,6 +28,8 @@ const IDLE: Duration = Duration::from_secs(5);
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// So many go together at most: the one who writes is held up for some milliseconds.
 const TOGETHER: u64 = 200;
+/// When so many replays wait for services that are away, the rest of these is passed over.
+const AWAY_MIN: u64 = AHEAD / 2;
 /// What counts as lately.
 const LATELY: Duration = Duration::from_millis(500);
 /// Dead letters become findable so many at a time,
@@ -44,6 +48,7 @@ pub(in crate::service) struct Work {
 
 /// One such work in hand.
 struct Hand {
+    passes: Passes,
     pace: Pace,
     last: Tick,
     /// How many replays had been tried when.
@@ -53,7 +58,8 @@ struct Hand {
 impl Hand {
     fn new(operation: &Operation, now: Tick) -> Self {
         let rate = if let Task::Replay(plan) = &operation.task { plan.rate } else { 1 };
-        Hand { pace: Pace::new(rate), last: now, tried: VecDeque::new() }
+        let passes = Passes::new(operation.cursor);
+        Hand { passes, pace: Pace::new(rate), last: now, tried: VecDeque::new() }
     }
 
     /// How many have been tried lately.
@@ -110,7 +116,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let lately = hand.lately(operation.tally.tried, now);
         let paced = hand.pace.after(now.since(hand.last));
         hand.last = now;
-        let count = match operation.next(lately) {
+        let (away, waiting) = self.away_from(operation).await?;
+        let count = match operation.next_beside(lately, waiting) {
             Step::Begin(count) => count.min(TOGETHER),
             Step::Wait => return Ok(false),
             Step::Finish => return self.end_work(operation, Run::Done, None).await,
@@ -121,16 +128,18 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         if count == 0 {
             return Ok(true);
         }
+        let Some(position) = hand.passes.look(&away) else { return Ok(false) };
         let most = usize::try_from(count).unwrap_or(usize::MAX);
-        let (letters, cursor, more) =
-            self.store.letters_behind(operation.filter.clone(), operation.cursor, most).await?;
+        let filter = LetterFilter { except: away, ..operation.filter.clone() };
+        let (letters, position, more) = self.store.letters_behind(filter, position, most).await?;
+        let (cursor, looked) = hand.passes.came(position, more);
         let mut step = WorkStep {
             operation: operation.id,
             doings: Vec::with_capacity(letters.len()),
             skipped: 0,
             why: None,
             cursor,
-            looked: !more,
+            looked,
             at: self.now(),
         };
         let mut remaker = Remaker::new(self);
@@ -143,6 +152,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 made.transpose().and_then(|new| new.map(|new| within(&operation.filter, new)).transpose());
             match made.and_then(|new| doing(&operation.task, dead, new)) {
                 Ok(doing) => step.doings.push(doing),
+                Err(_) if !hand.passes.leave(dead.delivery.id) => {}
                 Err(refused) => {
                     step.skipped += 1;
                     step.why = Some(format!("{}: {refused}", dead.delivery.id));
@@ -153,6 +163,24 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         hand.pace.used(committed.touched as u64);
         self.deliver.look_again();
         Ok(true)
+    }
+
+    /// Services that an operation has to do without for now, and how many of its replays wait for them. One that is about a single
+    /// service has nobody else to go on for.
+    async fn away_from(&self, operation: &Operation) -> Result<(Vec<Slug>, u64), StoreError> {
+        let replays = matches!(operation.task, Task::Replay(_));
+        if !replays || operation.filter.service.is_some() {
+            return Ok((Vec::new(), 0));
+        }
+        let away = self.deliver.away();
+        if away.is_empty() || operation.tally.untried() < AWAY_MIN {
+            return Ok((Vec::new(), 0));
+        }
+        // Some may wait there, so that one sees that it does.
+        match self.store.untried_replays(operation.id, away.clone()).await? {
+            0..AWAY_MIN => Ok((Vec::new(), 0)),
+            waiting => Ok((away, waiting)),
+        }
     }
 
     async fn end_work(

@@ -94,6 +94,7 @@ pub(super) fn letters(from: &mut impl Written, caller: &Caller) -> LetterFilter 
         before: time(from, "until"),
         text: text(from),
         ids: Vec::new(),
+        except: Vec::new(),
         within: caller.within(),
     }
 }
