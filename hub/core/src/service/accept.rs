@@ -1,7 +1,7 @@
 //! Accepting an event: matched, rendered, and written with all that it leads to in one commit; only then is anybody told.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use seawall::Clock;
@@ -25,7 +25,7 @@ const TURN: usize = 8;
 #[derive(Debug)]
 pub struct Accept<S> {
     store: S,
-    rules: RwLock<Arc<Rulebook>>,
+    rules: Arc<Rulebook>,
     /// Where rules are applied that take long.
     pool: RenderPool,
     /// Where to look how long the rules take, if anybody wants to know.
@@ -139,7 +139,7 @@ struct Prepared {
 impl<S: Store> Accept<S> {
     /// Accepts events into this store, by these rules.
     pub fn new(store: S, rules: Rulebook) -> Self {
-        Accept { store, rules: RwLock::new(Arc::new(rules)), pool: RenderPool::for_events(), timed: None }
+        Accept { store, rules: Arc::new(rules), pool: RenderPool::for_events(), timed: None }
     }
 
     /// Where renderings go that take long.
@@ -152,14 +152,9 @@ impl<S: Store> Accept<S> {
         self.timed = Some(clock);
     }
 
-    /// From now on by these rules.
-    pub fn change_rules(&self, rules: Rulebook) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
-    }
-
-    /// The rules as they are now.
-    pub fn rules(&self) -> Arc<Rulebook> {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The rules that it goes by.
+    pub fn rules(&self) -> &Arc<Rulebook> {
+        &self.rules
     }
 
     /// Keeps an event with all that it leads to. When this returns well, it is on the disk. `has_room` says whether there is
@@ -252,7 +247,7 @@ impl<S: Store> Accept<S> {
                 return Ok((incoming, matched));
             }
         }
-        let payload = payload.clone();
+        let (rules, payload) = (rules.clone(), payload.clone());
         let apply = move || {
             let matched = rules.apply(incoming.kind.as_str(), || view(&incoming, &time), &payload);
             (incoming, matched)

@@ -1,7 +1,8 @@
 //! The rules that are at work, compiled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -15,16 +16,26 @@ use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
 use crate::render::{Meter, Mistake, Program, Request, RuleText, Verdict, View};
 
-/// All rules, compiled: made anew when one changes, and shared by all who accept events.
+/// All rules, compiled, and shared by all who accept events.
 ///
 /// They are found by the kind of the event and what is above it, so that an event costs as much with a thousand rules for
-/// other kinds as with none.
+/// other kinds as with none. Putting one in or taking one out touches nothing but that one, so that the last of a hundred thousand
+/// costs as much as the first. Whoever applies rules holds nobody up: they are looked up first, and applied after that.
 #[derive(Debug, Default)]
 pub struct Rulebook {
-    rules: Vec<Entry>,
-    exactly: HashMap<Box<str>, Vec<usize>>,
-    below: HashMap<Box<str>, Vec<usize>>,
-    everything: Vec<usize>,
+    index: RwLock<Index>,
+}
+
+/// Rules in the order of their names.
+type Shelf = BTreeMap<Slug, Arc<Entry>>;
+
+#[derive(Debug, Default)]
+struct Index {
+    exactly: HashMap<Box<str>, Shelf>,
+    below: HashMap<Box<str>, Shelf>,
+    everything: Shelf,
+    /// Where each rule is.
+    places: HashMap<Slug, Pattern>,
 }
 
 #[derive(Debug)]
@@ -101,40 +112,47 @@ impl Rulebook {
     /// version of the hub wrote it.
     #[must_use]
     pub fn new(rules: &[Rule]) -> (Self, Vec<BadRule>) {
-        let (mut book, mut bad) = (Rulebook::default(), Vec::new());
+        let (book, mut bad) = (Rulebook::default(), Vec::new());
         for rule in rules {
-            let program = match compile(rule) {
-                Ok(program) => program,
-                Err(mistakes) => {
-                    bad.push(BadRule { rule: rule.name.clone(), mistakes });
-                    continue;
-                }
-            };
-            let at = book.rules.len();
-            match &rule.events {
-                Pattern::Exactly(kind) => book.exactly.entry(kind.as_str().into()).or_default().push(at),
-                Pattern::Below(above) => book.below.entry(above.as_str().into()).or_default().push(at),
-                Pattern::Everything => book.everything.push(at),
+            match compile(rule) {
+                Ok(program) => book.put(rule, program),
+                Err(mistakes) => bad.push(BadRule { rule: rule.name.clone(), mistakes }),
             }
-            book.rules.push(Entry {
-                name: rule.name.clone(),
-                version: rule.version,
-                service: rule.service.clone(),
-                enabled: rule.enabled,
-                hold: rule.ordering.as_ref().is_some_and(|ordering| ordering.hold),
-                program,
-            });
         }
         (book, bad)
     }
 
-    /// The rules for this kind, in the order in which they were given.
-    fn for_kind(&self, kind: &str) -> Vec<usize> {
-        let mut found: Vec<usize> = self.everything.clone();
-        found.extend(self.exactly.get(kind).into_iter().flatten());
+    /// Puts a rule in, in place of the one of its name.
+    pub fn put(&self, rule: &Rule, program: Program) {
+        let entry = Arc::new(Entry {
+            name: rule.name.clone(),
+            version: rule.version,
+            service: rule.service.clone(),
+            enabled: rule.enabled,
+            hold: rule.ordering.as_ref().is_some_and(|ordering| ordering.hold),
+            program,
+        });
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.take_out(&rule.name);
+        index.places.insert(rule.name.clone(), rule.events.clone());
+        index.shelf(&rule.events).insert(rule.name.clone(), entry);
+    }
+
+    /// Takes a rule out.
+    pub fn remove(&self, name: &Slug) {
+        self.index.write().unwrap_or_else(PoisonError::into_inner).take_out(name);
+    }
+
+    /// The rules for this kind, in the order of their names.
+    fn for_kind(&self, kind: &str) -> Vec<Arc<Entry>> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let dots = kind.match_indices('.').map(|(at, _)| &kind[..at]);
-        found.extend(dots.filter_map(|above| self.below.get(above)).flatten());
-        found.sort_unstable();
+        let above = dots.filter_map(|above| index.below.get(above));
+        let shelves = [&index.everything].into_iter().chain(index.exactly.get(kind)).chain(above);
+        let mut found: Vec<Arc<Entry>> = shelves.flat_map(BTreeMap::values).cloned().collect();
+        drop(index);
+        // Each shelf is in order already, and this sort knows how to make use of it.
+        found.sort_by(|a, b| a.name.cmp(&b.name));
         found
     }
 
@@ -167,8 +185,8 @@ impl Rulebook {
             return Some(matched);
         }
         let view = view();
-        for entry in found.into_iter().map(|at| &self.rules[at]) {
-            let Entry { name, version, service, enabled, hold, program } = entry;
+        for entry in found {
+            let Entry { name, version, service, enabled, hold, program } = &*entry;
             let meter = work.map_or_else(Meter::default, Meter::with_work);
             matched.tally.considered += 1;
             // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
@@ -203,6 +221,29 @@ impl Rulebook {
             });
         }
         Some(matched)
+    }
+}
+
+impl Index {
+    /// Where rules for these events are.
+    fn shelf(&mut self, events: &Pattern) -> &mut Shelf {
+        match events {
+            Pattern::Exactly(kind) => self.exactly.entry(kind.as_str().into()).or_default(),
+            Pattern::Below(above) => self.below.entry(above.as_str().into()).or_default(),
+            Pattern::Everything => &mut self.everything,
+        }
+    }
+
+    fn take_out(&mut self, name: &Slug) {
+        let Some(events) = self.places.remove(name) else { return };
+        let shelf = self.shelf(&events);
+        shelf.remove(name);
+        let is_empty = shelf.is_empty();
+        match &events {
+            Pattern::Exactly(kind) if is_empty => drop(self.exactly.remove(kind.as_str())),
+            Pattern::Below(above) if is_empty => drop(self.below.remove(above.as_str())),
+            _ => {}
+        }
     }
 }
 
@@ -264,5 +305,80 @@ impl fmt::Display for BadRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rule `{}` is left out", self.rule)?;
         self.mistakes.iter().try_for_each(|mistake| write!(f, "; {mistake}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::delivery::Schedule;
+    use crate::domain::time::Millis;
+
+    fn rule(name: &str, events: &str, version: u64) -> Rule {
+        Rule {
+            name: Slug::new(name).unwrap(),
+            version,
+            events: Pattern::new(events).unwrap(),
+            filter: None,
+            service: Slug::new("billing").unwrap(),
+            method: "POST".into(),
+            path: "/".into(),
+            headers: Vec::new(),
+            body: None,
+            schedule: Schedule::default(),
+            ordering: None,
+            enabled: true,
+            note: None,
+            changed: Millis(0),
+        }
+    }
+
+    fn put(book: &Rulebook, rule: &Rule) {
+        book.put(rule, compile(rule).unwrap());
+    }
+
+    fn names(book: &Rulebook, kind: &str) -> Vec<(String, u64)> {
+        book.for_kind(kind).iter().map(|entry| (entry.name.to_string(), entry.version)).collect()
+    }
+
+    /// HUB-3: registering a rule is work on that rule alone: no other one is compiled, copied or moved for it, however many there
+    /// are.
+    #[test]
+    fn hub_3_a_rule_that_is_put_in_touches_no_other() {
+        let book = Rulebook::default();
+        for number in 0..1_000 {
+            put(&book, &rule(&format!("rule-{number:04}"), "order.*", 1));
+        }
+        let before = book.for_kind("order.created");
+        put(&book, &rule("rule-0500", "order.*", 2));
+        put(&book, &rule("rule-1000", "order.created", 1));
+        book.remove(&Slug::new("rule-0007").unwrap());
+        let after = book.for_kind("order.created");
+        let same = |entry: &&Arc<Entry>| before.iter().any(|old| Arc::ptr_eq(old, entry));
+        assert_eq!((after.len(), after.iter().filter(same).count()), (1_000, 998));
+        assert_eq!(Arc::strong_count(&before[0]), 3, "there is one of it: in the book, and in two answers");
+    }
+
+    /// HUB-3: rules are applied in the order of their names, whatever they are for and whenever they came; one that changes what
+    /// it is for is found there alone, and one that goes leaves nothing behind.
+    #[test]
+    fn hub_3_rules_are_found_in_the_order_of_their_names() {
+        let book = Rulebook::default();
+        for (name, events) in
+            [("d", "*"), ("b", "order.created"), ("c", "order.*"), ("a", "*"), ("e", "other")]
+        {
+            put(&book, &rule(name, events, 1));
+        }
+        let named = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect::<Vec<_>>();
+        assert_eq!(names(&book, "order.created"), named(&["a", "b", "c", "d"]));
+        assert_eq!(names(&book, "order.paid"), named(&["a", "c", "d"]));
+        put(&book, &rule("b", "order.paid", 2));
+        assert_eq!(names(&book, "order.created"), named(&["a", "c", "d"]));
+        assert_eq!(names(&book, "order.paid")[1], ("b".into(), 2));
+        for name in ["a", "b", "c", "d", "e"] {
+            book.remove(&Slug::new(name).unwrap());
+        }
+        let index = book.index.read().unwrap();
+        assert!(index.exactly.is_empty() && index.below.is_empty() && index.places.is_empty());
     }
 }

@@ -6,7 +6,7 @@ use tracing::{info, warn};
 
 use super::call::GATEWAY_RULE;
 use super::hub::{Hub, Refused, check_version, sorted};
-use super::rulebook::{Rulebook, compile};
+use super::rulebook::compile;
 use super::services::{AT_ONCE, Pending};
 use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
@@ -17,10 +17,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     /// Keeps a rule, new or changed, and goes by it from now on. `expected` is the version that whoever changes it has seen.
     pub async fn put_rule(&self, mut rule: Rule, expected: Option<u64>) -> Result<Rule, Refused> {
         let _one_after_the_other = self.changing.lock().await;
-        let problems = self.problems_of(&rule);
-        if !problems.is_empty() {
-            return Err(Refused::Wrong(problems));
-        }
+        let program = match compile(&rule) {
+            Ok(program) if self.problems_beside_text(&rule).is_empty() => program,
+            _ => return Err(Refused::Wrong(self.problems_of(&rule))),
+        };
         let before = self.rule(&rule.name);
         let found = before.as_ref().map_or(0, |rule| rule.version);
         check_version(expected, found)?;
@@ -35,8 +35,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             rule.note = before.as_ref().and_then(|before| before.note.clone());
         }
         self.commit(Change::PutRule(rule.clone())).await?;
+        self.deliver.put_rule(&rule);
+        self.accept.rules().put(&rule, program);
         self.rules.write().unwrap_or_else(PoisonError::into_inner).insert(rule.name.clone(), rule.clone());
-        self.use_rules();
         let (name, service, note) = (rule.name.as_str(), rule.service.as_str(), rule.note.as_deref());
         let Rule { version, enabled, .. } = rule;
         info!(target: "seawall", rule = name, version, service, enabled, note, "[Registry][PutRule] Success.");
@@ -51,6 +52,13 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let mistakes = compile(rule).err().unwrap_or_default();
         let mut problems: Vec<(String, String)> =
             mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect();
+        problems.extend(self.problems_beside_text(rule));
+        problems
+    }
+
+    /// What is wrong with a rule that can be compiled.
+    fn problems_beside_text(&self, rule: &Rule) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
         if rule.name.as_str() == GATEWAY_RULE {
             problems.push(("name".into(), "deliveries of calls stand under it; take another one".into()));
         }
@@ -159,16 +167,22 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         let rest = Change::Bury { whose: held, most: u32::MAX, at: self.now() };
         buried += self.commit_all(vec![delete, rest]).await?.touched;
         self.rules.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.use_rules();
+        self.deliver.remove_rule(name);
+        self.accept.rules().remove(name);
         info!(target: "seawall", rule = name.as_str(), deadLettered = buried, "[Registry][DeleteRule] Success.");
         Ok(())
     }
 
+    /// Goes by the rules that were kept.
     pub(super) fn use_rules(&self) {
         let rules = self.rules();
         self.deliver.put_rules(&rules);
-        let (book, _) = Rulebook::new(&rules);
-        self.accept.change_rules(book);
+        for rule in &rules {
+            // One that can't be compiled was written by another version of the hub, and is left out.
+            if let Ok(program) = compile(rule) {
+                self.accept.rules().put(rule, program);
+            }
+        }
     }
 
     /// All rules, in the order of their names.

@@ -32,7 +32,7 @@ fn rules() -> Rulebook {
         body: None,
         path: "/hook".into(),
         service: slug("mail"),
-        ..rule("everything", 1)
+        ..rule("to-mail", 1)
     };
     let other = Rule { events: Pattern::new("invoice.*").unwrap(), ..rule("other", 1) };
     let (book, bad) = Rulebook::new(&[rule("invoices", 3), everything, other]);
