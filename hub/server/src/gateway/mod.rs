@@ -130,7 +130,8 @@ impl Gateway {
         }
         transport.client().hold(&target.guard, made, bounds).await.map_err(|error| {
             target.called(false, error.attempts());
-            if error.kind() != Kind::Rejected {
+            let counts = error.last().is_none_or(|last| last.fault().counts());
+            if counts && error.kind() != Kind::Rejected {
                 let said = error.last().map_or_else(|| error.to_string(), ToString::to_string);
                 target.note_failure(&said);
             }

@@ -19,7 +19,6 @@ use crate::event::EventKind;
 use crate::fault::{Class, Fault, Ran};
 use crate::retry::{self, GiveUp, Situation};
 use crate::telemetry::AttemptOutcome;
-use crate::timeout::{Expired, expired};
 
 /// The state of a call between polls.
 pub(super) struct Run<'g> {
@@ -233,30 +232,6 @@ impl<'g> Run<'g> {
         // Precisely, because a wait may begin here, and a back-off of 5 ms should not be one of 1 ms.
         self.now = self.guard.clock.precise();
         self.failed(fault, Policy::Operation)
-    }
-
-    /// A deadline of the attempt has passed.
-    #[cold]
-    pub(super) fn expired(&mut self, at: Tick) -> Next {
-        // The coarse clock may be behind the timer.
-        self.now = self.read_clock(self.settings()).max(at);
-        match expired(self.call_deadline, self.attempt_deadline, at) {
-            Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
-            _ => {
-                self.end_span(AttemptOutcome::TimedOut);
-                self.ran = Ran::Unknown;
-                if self.is_watched() {
-                    self.tell_failed(Fault::timeout(), Policy::CallTimeout);
-                }
-                self.leave_gate(Some(Fault::timeout()));
-                match self.ticket.take() {
-                    Some(ticket) if self.overslept => ticket.finish(Outcome::Ignored),
-                    Some(ticket) => ticket.cut_short(),
-                    None => {}
-                }
-                self.past_deadline(Fault::timeout())
-            }
-        }
     }
 
     /// The back-off is over.

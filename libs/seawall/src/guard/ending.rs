@@ -8,8 +8,34 @@ use crate::breaker::Outcome;
 use crate::clock::Tick;
 use crate::error::{Kind, Policy, Report};
 use crate::fault::{Class, Fault, Ran};
+use crate::telemetry::AttemptOutcome;
+use crate::timeout::{Expired, expired};
 
 impl Run<'_> {
+    /// A deadline of the attempt has passed.
+    #[cold]
+    pub(super) fn expired(&mut self, at: Tick) -> Next {
+        // The coarse clock may be behind the timer.
+        self.now = self.read_clock(self.settings()).max(at);
+        match expired(self.call_deadline, self.attempt_deadline, at) {
+            Some(Expired::Attempt) => self.failed(Fault::timeout(), Policy::AttemptTimeout),
+            _ => {
+                self.end_span(AttemptOutcome::TimedOut);
+                self.ran = Ran::Unknown;
+                if self.is_watched() {
+                    self.tell_failed(Fault::timeout(), Policy::CallTimeout);
+                }
+                self.leave_gate(Some(Fault::timeout()));
+                match self.ticket.take() {
+                    Some(ticket) if self.overslept => ticket.finish(Outcome::Ignored),
+                    Some(ticket) => ticket.cut_short(),
+                    None => {}
+                }
+                self.past_deadline(Fault::timeout())
+            }
+        }
+    }
+
     /// The deadline has passed before the next attempt could start.
     #[cold]
     pub(super) fn too_late(&mut self) -> Next {

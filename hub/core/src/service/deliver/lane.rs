@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use seawall::{Error, Fault, Guard, Kind, Tick};
+use seawall::{Guard, Tick};
 use tokio::sync::Notify;
 
 use super::hand::InHand;
@@ -14,7 +14,6 @@ use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
-use crate::port::transport::NoAnswer;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -39,7 +38,7 @@ pub(super) struct Lane {
     pub(super) bell: Notify,
     pub(super) watch: Watch,
     /// What the peer did last that a circuit opens for, since the circuit last closed.
-    last_failure: Mutex<Option<String>>,
+    pub(super) last_failure: Mutex<Option<String>>,
 }
 
 struct State {
@@ -305,53 +304,6 @@ impl Lane {
     pub(super) fn unpark(&self) {
         self.lock().parked_until = None;
         self.bell.notify_one();
-    }
-
-    /// The peer did something that a circuit opens for.
-    pub(super) fn note_failure(&self, what: Option<&str>) {
-        let Some(what) = what else { return };
-        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
-    }
-
-    /// The same of a call that somebody waited for.
-    pub(super) fn note_call<A>(
-        &self,
-        called: &Result<A, Error<NoAnswer>>,
-        fault: impl FnOnce(&A) -> Option<Fault>,
-    ) {
-        match called {
-            Ok(answer) => {
-                let fault = fault(answer).filter(|fault| fault.counts());
-                self.note_failure(fault.map(|fault| fault.to_string()).as_deref());
-            }
-            Err(error) if error.kind() == Kind::Rejected => {}
-            Err(error) => {
-                let said = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
-                self.note_failure(Some(&said));
-            }
-        }
-    }
-
-    /// What the peer did last that a circuit opens for, if that was since the circuit last closed.
-    pub(super) fn last_failure(&self) -> Option<String> {
-        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Where the circuit stands, in one word.
-    pub(super) fn state_word(&self) -> &'static str {
-        self.guard.breaker().map_or("none", |breaker| seen::state_of(breaker).word())
-    }
-
-    /// Why the circuit stands where it does: what a person said, or what the peer did.
-    pub(super) fn why(&self) -> Option<String> {
-        let breaker = self.guard.breaker()?;
-        match seen::state_of(breaker) {
-            CircuitState::ForcedOpen | CircuitState::ForcedClosed => {
-                breaker.reason().map(|reason| reason.to_string())
-            }
-            CircuitState::Open | CircuitState::HalfOpen => self.last_failure(),
-            CircuitState::Closed => None,
-        }
     }
 
     /// Where the circuit stands, if it has moved since the last look, and why: what a person said, or what the peer did. When it

@@ -9,6 +9,8 @@
 //! of retries delays fresh work by a fifth at most. A lane holds a bounded number in hand; the rest waits in the store, and
 //! the [loader](load) brings it when there is room.
 
+mod drain;
+mod failures;
 mod hand;
 mod lane;
 mod load;
@@ -48,9 +50,6 @@ use crate::domain::trace::TraceId;
 use crate::port::store::{Store, StoreError};
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;
-
-/// A service that is about to go is looked at so often.
-const IDLE_LOOK: Duration = Duration::from_millis(5);
 
 /// Delivers. A handle: clones share everything.
 pub struct Deliver<S, T> {
@@ -143,29 +142,6 @@ impl<S: Store, T: Transport> Deliver<S, T> {
             }
         }
         Ok(())
-    }
-
-    /// Begins nothing more of a service; what is under way ends.
-    pub(super) fn stop_service(&self, name: &Slug) {
-        if let Some(lane) = self.shared.lane(name) {
-            lane.stop();
-        }
-    }
-
-    /// Goes on with a service after all.
-    pub(super) fn resume_service(&self, name: &Slug) {
-        if let Some(lane) = self.shared.lane(name) {
-            lane.resume();
-        }
-    }
-
-    /// Waits until nothing of a service that was stopped is under way, or so long. One that goes on is not waited for.
-    pub(super) async fn wait_until_idle(&self, name: &Slug, most: Duration) {
-        let Some(lane) = self.shared.lane(name).filter(|lane| lane.is_stopping()) else { return };
-        let until = self.shared.clock.precise() + most;
-        while !lane.is_idle() && self.shared.clock.precise() < until {
-            tokio::time::sleep(IDLE_LOOK).await;
-        }
     }
 
     /// A service goes. What is in hand of it is let go; the store has it.

@@ -195,11 +195,17 @@ fn circuit() -> Schema {
         need("at", time()),
         need("reason", text().or_null()),
         need("until", time().or_null()),
+        need("failedProbes", count(0).says("Of an outage: how many probes have failed since it opened")),
     ]);
     shown(vec![
         need("state", state().or_null().says("Null if its policy has no breaker")),
         may("note", text()),
-        may("reason", text().or_null().says("Why it was forced")),
+        may(
+            "reason",
+            text()
+                .or_null()
+                .says("Why it stands there: what it opened for, or what the person said who forced it"),
+        ),
         may("policy", text().says("Its settings in words")),
         may("opened", count(0)),
         may("refused", count(0)),
