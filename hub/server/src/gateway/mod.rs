@@ -19,7 +19,7 @@ use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
-use seawall::{Error, Kind};
+use seawall::{Error, Fault, Kind};
 use seawall_http::{AttemptObserver, Cause, Held, HttpError, header};
 use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::service::Target;
@@ -182,7 +182,7 @@ fn answer(
     let (status, attempt, failed, deadline) =
         (held.status(), held.attempt(), held.fault().is_some(), held.deadline());
     target.called(!failed, attempt);
-    if let Some(fault) = held.fault().filter(|fault| fault.counts()) {
+    if let Some(fault) = held.fault().filter(Fault::counts) {
         target.note_failure(&fault.to_string());
     }
     let (mut headers, body) = held.into_parts();

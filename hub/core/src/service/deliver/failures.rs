@@ -24,7 +24,7 @@ impl Lane {
     ) {
         match called {
             Ok(answer) => {
-                let fault = fault(answer).filter(|fault| fault.counts());
+                let fault = fault(answer).filter(Fault::counts);
                 self.note_failure(fault.map(|fault| fault.to_string()).as_deref());
             }
             Err(error) if error.kind() == Kind::Rejected => {}

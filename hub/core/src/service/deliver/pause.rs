@@ -98,3 +98,57 @@ impl Seen {
         self.last.map_or(Duration::ZERO, |(before, at)| tick.since(before).max(wall.since(at)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use seawall::{Time, millis, secs};
+
+    use super::*;
+
+    /// A clock that is moved by hand, in milliseconds: the monotonic one, and by how much the wall clock is ahead of it.
+    #[derive(Default)]
+    struct ByHand(AtomicU64, AtomicU64);
+
+    impl Time for ByHand {
+        fn now(&self) -> Tick {
+            Tick::ZERO + millis(self.0.load(Ordering::SeqCst))
+        }
+
+        fn wall(&self) -> SystemTime {
+            UNIX_EPOCH + millis(self.0.load(Ordering::SeqCst) + self.1.load(Ordering::SeqCst))
+        }
+
+        fn sleep_until(&self, _: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            unreachable!("nobody waits here")
+        }
+    }
+
+    /// HUB-7: a connection that broke while the process was stopped, or the machine slept, charges no peer, whoever notices the pause
+    /// first; one that broke before or after it does.
+    #[test]
+    fn hub_7_what_broke_during_a_pause_charges_nobody() {
+        for asleep in [false, true] {
+            let hand = Arc::new(ByHand::default());
+            let watch = PauseWatch::new(Clock::custom(hand.clone()));
+            watch.lock().last = Some(watch.both());
+            let counts = |began: Tick| watch.judge(Fault::io(), began).counts();
+            let before = watch.clock.precise();
+            hand.0.fetch_add(300, Ordering::SeqCst);
+            assert!(counts(before) && watch.look().is_none(), "it is a little late, as always");
+            // The monotonic clock stands still while the machine sleeps.
+            let clock = if asleep { &hand.1 } else { &hand.0 };
+            clock.fetch_add(62_000, Ordering::SeqCst);
+            assert!(!counts(before), "before the watch has looked");
+            assert!(watch.look().is_some_and(|pause| pause >= secs(62)));
+            assert!(!counts(before), "and after");
+            hand.0.fetch_add(300, Ordering::SeqCst);
+            assert!(watch.look().is_none() && !counts(before));
+            assert!(counts(watch.clock.precise()), "what began later is the peer's");
+        }
+    }
+}

@@ -29,7 +29,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// So many go together at most: the one who writes is held up for some milliseconds.
 const TOGETHER: u64 = 200;
 /// When so many replays wait for services that are away, the rest of these is passed over.
-const AWAY_MIN: u64 = AHEAD / 2;
+pub(super) const AWAY_MIN: u64 = AHEAD / 2;
 /// What counts as lately.
 const LATELY: Duration = Duration::from_millis(500);
 /// Dead letters become findable so many at a time,

@@ -5,6 +5,7 @@ use tracing::info;
 
 use super::super::audit;
 use super::super::hub::{Hub, Refused};
+use super::run::AWAY_MIN;
 use super::{fingerprint, not_done};
 use crate::domain::letter::{LetterFilter, Standing};
 use crate::domain::operation::{Operation, OperationId, Plan, Run, Tally, Task};
@@ -162,8 +163,23 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 _ => None,
             }
         };
-        let closed = operation.filter.service.as_ref().and_then(closed);
+        let closed = operation.filter.service.as_ref().map_or_else(|| self.passed_over(operation), closed);
         closed.or_else(|| operation.looked.then(|| "replays under way have to end".into()))
+    }
+}
+
+impl<S: Store + Clone, T: Transport> Hub<S, T> {
+    /// Which services work that is about several does without for now, in words for people.
+    fn passed_over(&self, operation: &Operation) -> Option<String> {
+        let mut away = self.deliver.away();
+        if away.is_empty() || operation.tally.untried() < AWAY_MIN {
+            return None;
+        }
+        away.sort();
+        let names = away.iter().map(Slug::as_str).collect::<Vec<_>>().join("`, `");
+        Some(format!(
+            "`{names}` is paused or its circuit is not closed: what is for it waits, the rest goes on"
+        ))
     }
 }
 
