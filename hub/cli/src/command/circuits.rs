@@ -9,8 +9,13 @@ use crate::failure::Done;
 use crate::output::Column;
 use crate::talk::{Session, because};
 
-const COLUMNS: &[Column] =
-    &[("SERVICE", "name"), ("CIRCUIT", "circuit"), ("IN HAND", "inHand"), ("PAUSED", "paused")];
+const COLUMNS: &[Column] = &[
+    ("SERVICE", "name"),
+    ("CIRCUIT", "circuit"),
+    ("PAUSED", "paused"),
+    ("WAITING", "waiting"),
+    ("WAITS FOR", "waitsBecause"),
+];
 const HISTORY: &[Column] = &[("AT", "at"), ("STATE", "state"), ("UNTIL", "until"), ("REASON", "reason")];
 
 #[derive(Subcommand)]

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const COLUMNS: &[Column] = &[
     ("ID", "id"),
     ("STATE", "state"),
-    ("WAITS FOR", "waitsFor"),
+    ("WAITS FOR", "waitsBecause"),
     ("SERVICE", "service"),
     ("RULE", "rule"),
     ("EVENT", "event"),
@@ -31,6 +31,8 @@ const FIRST: &[&str] = &[
     "id",
     "state",
     "waitsFor",
+    "waitsBecause",
+    "waitsUntil",
     "dueAt",
     "reason",
     "status",
@@ -87,7 +89,7 @@ pub(crate) enum Verb {
     List {
         #[command(flatten)]
         filter: Filter,
-        /// pending, inFlight, waiting, held, delivered or deadLettered.
+        /// waiting (with pending and held, which are kinds of it), inFlight, delivered, deadLettered, or open for all that have not ended.
         #[arg(long)]
         state: Option<String>,
         #[command(flatten)]

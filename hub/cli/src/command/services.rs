@@ -16,11 +16,22 @@ pub(super) const SERVICES: Resource = Resource {
         ("ADDRESS", "address"),
         ("CIRCUIT", "circuit"),
         ("PAUSED", "paused"),
-        ("IN HAND", "inHand"),
+        ("WAITING", "waiting"),
+        ("IN FLIGHT", "inFlight"),
         ("AUTH", "auth.type"),
         ("VERSION", "version"),
     ],
-    first: &["name", "address", "circuit", "paused", "inHand", "version", "changedAt"],
+    first: &[
+        "name",
+        "address",
+        "circuit",
+        "paused",
+        "waiting",
+        "waitsBecause",
+        "inFlight",
+        "version",
+        "changedAt",
+    ],
 };
 
 #[derive(Subcommand)]

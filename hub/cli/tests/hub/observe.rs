@@ -389,7 +389,7 @@ fn obs_2_every_metric_of_the_page_is_there() {
     assert_eq!(hub.ask("DELETE", "/api/v1/registry/rules/invoices", KEY, "").0, 200);
     assert_eq!(hub.ask("DELETE", "/api/v1/registry/services/billing", KEY, "").0, 200);
     let text = get(&hub, "/metrics");
-    assert!(!text.contains("seawall_deliveries_in_hand{service=\"billing\"}"), "{text}");
+    assert!(!text.contains("seawall_deliveries_in_flight{service=\"billing\"}"), "{text}");
     assert!(!text.contains("seawall_circuit_state{guard=\"billing\"}"), "{text}");
 }
 

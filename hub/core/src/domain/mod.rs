@@ -17,3 +17,4 @@ pub mod slug;
 pub mod source;
 pub mod time;
 pub mod trace;
+pub mod wait;

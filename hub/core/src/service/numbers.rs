@@ -28,9 +28,9 @@ pub const DEAD_LETTERS: &str = "seawall.dead_letters";
 pub const QUARANTINED: &str = "seawall.deliveries.quarantined";
 /// Dead letters that are open.
 pub const DEAD_LETTERS_OPEN: &str = "seawall.dead_letters.open";
-/// Deliveries in the hands of this process.
-pub const IN_HAND: &str = "seawall.deliveries.in_hand";
-/// Deliveries that wait in the store.
+/// Deliveries whose request is under way.
+pub const IN_FLIGHT: &str = "seawall.deliveries.in_flight";
+/// Deliveries that wait, in memory or in the store.
 pub const WAITING: &str = "seawall.deliveries.waiting";
 /// For how long the oldest delivery has been due.
 pub const OLDEST_DUE: &str = "seawall.deliveries.oldest_due.age";
@@ -109,13 +109,13 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 30] = [
         "deliveries that were given up because handling them panics or ends the process",
     ),
     (DEAD_LETTERS_OPEN, Measure::Gauge, Unit::Count, &["service"], "dead letters that are open"),
-    (IN_HAND, Measure::Gauge, Unit::Count, &["service"], "deliveries in the hands of this process"),
+    (IN_FLIGHT, Measure::Gauge, Unit::Count, &["service"], "deliveries whose request is under way"),
     (
         WAITING,
         Measure::Gauge,
         Unit::Count,
         &["service"],
-        "deliveries that wait in the store, counted up to 10000",
+        "deliveries that wait, those in the store counted up to 100000",
     ),
     (
         OLDEST_DUE,

@@ -47,7 +47,7 @@ pub(super) async fn attention(hub: &Hub, caller: &Caller, rows: &[Row]) -> Vec<V
 
 impl Matter {
     fn of(kind: &'static str, row: &Row, weight: u8) -> Self {
-        let waiting = row.waits();
+        let waiting = row.waiting;
         Matter {
             weight: (weight, waiting),
             kind,

@@ -8,6 +8,8 @@ use axum::response::Response;
 use seawall_dist::deadletter::Attempt;
 use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State as Stands};
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::domain::wait::Wait;
 use seawall_hub_core::port::store::{DeliveryFilter, Kept, Store};
 use serde_json::{Map, Value, json};
 
@@ -25,63 +27,74 @@ const OPEN: [Stands; 6] =
 /// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
 /// that is asked for a word looks at each.
 const WORDS: [(&str, &[Stands]); 7] = [
-    ("pending", &[Stands::Queued, Stands::Blocked, Stands::Leased]),
+    (PENDING, &[Stands::Queued, Stands::Leased, Stands::Waiting, Stands::Stalled]),
     ("inFlight", &[Stands::Leased]),
-    ("waiting", &[Stands::Waiting, Stands::Stalled]),
-    ("held", &OPEN),
+    (WAITING, &OPEN),
+    (HELD, &OPEN),
     ("delivered", &[Stands::Delivered]),
     ("deadLettered", &[Stands::DeadLettered]),
     (NOT_ENDED, &OPEN),
 ];
+/// It waits for its turn, and for nothing else.
+const PENDING: &str = "pending";
+/// It waits.
+const WAITING: &str = "waiting";
+/// It waits for a person.
+const HELD: &str = "held";
 /// Whatever it is called, it has not ended.
 const NOT_ENDED: &str = "open";
 
-/// A delivery of a service that is paused is held, wherever it is.
-fn word(hub: &Hub, kept: &Kept) -> &'static str {
-    if OPEN.contains(&kept.state) && hub.service(&kept.service).is_some_and(|service| service.paused) {
-        return "held";
-    }
-    match kept.state {
-        // In hand, and nobody has said yet that it went out.
-        Stands::Leased if kept.progress.failures == 0 => "pending",
-        state => plain_word(state),
+fn word(kept: &Kept, wait: Option<Wait>) -> &'static str {
+    match (kept.state, wait) {
+        (Stands::Delivered, _) => "delivered",
+        (Stands::DeadLettered, _) => "deadLettered",
+        (_, None) => "inFlight",
+        (_, Some(wait)) if wait.needs_person() => HELD,
+        (_, Some(Wait::Turn)) => PENDING,
+        _ => WAITING,
     }
 }
 
+/// Whether somebody who asks for the first word wants to see a delivery that is shown with the second. `pending` and `held` are
+/// kinds of waiting: whoever asks for what waits gets them too.
+fn is_asked_for(asked: &str, word: &str) -> bool {
+    match asked {
+        WAITING => [WAITING, PENDING, HELD].contains(&word),
+        NOT_ENDED => true,
+        asked => asked == word,
+    }
+}
+
+/// Where a replay stands, of which no more than its state is known.
 pub(super) fn plain_word(state: Stands) -> &'static str {
     match state {
-        Stands::Queued | Stands::Blocked => "pending",
-        Stands::Leased => "inFlight",
-        Stands::Waiting | Stands::Stalled => "waiting",
-        Stands::Held => "held",
+        Stands::Queued | Stands::Blocked | Stands::Leased => PENDING,
+        Stands::Waiting | Stands::Stalled => WAITING,
+        Stands::Held => HELD,
         Stands::Delivered => "delivered",
         Stands::DeadLettered => "deadLettered",
     }
 }
 
-/// What it waits for, if it does.
-fn waits_for(hub: &Hub, kept: &Kept) -> Option<&'static str> {
-    let paused = hub.service(&kept.service).is_some_and(|service| service.paused);
-    match kept.state {
-        Stands::Delivered | Stands::DeadLettered => None,
-        _ if paused => Some("service"),
-        Stands::Held => Some("rule"),
-        Stands::Blocked => Some("order"),
-        Stands::Stalled => Some("peer"),
-        Stands::Waiting => Some("time"),
-        Stands::Leased | Stands::Queued => Some("turn"),
-    }
+/// What something waits for, until when, and in words.
+pub(super) fn shown_wait(wait: Option<Wait>, now: Millis) -> Value {
+    json!({
+        "waitsFor": wait.map(Wait::word), "waitsUntil": wait.and_then(Wait::until).map(|until| until.to_string()),
+        "waitsBecause": wait.map(|wait| wait.explain(now)),
+    })
 }
 
 pub(super) fn shown(hub: &Hub, kept: &Kept) -> Value {
-    json!({
-        "id": kept.id.to_string(), "state": word(hub, kept), "waitsFor": waits_for(hub, kept), "event": kept.event,
+    let wait = hub.wait_of(kept);
+    let shown = json!({
+        "id": kept.id.to_string(), "state": word(kept, wait), "event": kept.event,
         "rule": kept.rule.0.as_str(), "ruleVersion": kept.rule.1, "service": kept.service.as_str(),
         "reason": kept.reason.map(Reason::word), "acceptedAt": kept.progress.accepted.to_string(),
         "dueAt": matches!(kept.state, Stands::Waiting | Stands::Stalled).then(|| kept.due.to_string()),
         "failures": kept.progress.failures, "counted": kept.progress.counted, "orderingKey": kept.order,
         "replayOf": kept.replay_of.map(|id| id.to_string()),
-    })
+    });
+    merged(shown, shown_wait(wait, hub.now()))
 }
 
 pub(super) fn shown_attempt(attempt: &Attempt) -> Value {
@@ -129,7 +142,7 @@ fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'stati
         states: asked.map(|(_, states)| states.to_vec()).unwrap_or_default(),
         reason: query.word("reason", &reasons),
     };
-    (filter, asked.map(|(word, _)| word).filter(|word| *word != NOT_ENDED))
+    (filter, asked.map(|(word, _)| word))
 }
 
 pub(super) async fn list(
@@ -144,7 +157,8 @@ pub(super) async fn list(
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
             page.items.retain(|kept| {
-                caller.sees_delivery(kept) && asked.is_none_or(|asked| word(&hub, kept) == asked)
+                caller.sees_delivery(kept)
+                    && asked.is_none_or(|asked| is_asked_for(asked, word(kept, hub.wait_of(kept))))
             });
             success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
         }

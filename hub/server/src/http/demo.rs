@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::reply::{missing, parse, success, wrong_fields};
 use super::services::circuit_word;
 use super::{Caught, no_verb, nothing_here, split_verb};
-use crate::demo::{Mood, Pile, Upstream, pile};
+use crate::demo::{Mood, Upstream};
 use crate::hub::Hub;
 
 pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Caught {
@@ -73,11 +73,12 @@ fn seen(upstream: &Upstream, caller: &Caller) -> Option<Slug> {
 }
 
 async fn shown(hub: &Hub, upstream: &Upstream, name: &Slug) -> Value {
-    let Pile { waiting, letters } = pile(hub, std::slice::from_ref(name)).await;
+    let standing = hub.standing(name).await;
+    let letters = standing.kept.map_or(0, |kept| kept.dead_letters);
     let (good, bad) = upstream.answered();
     json!({
         "name": upstream.part.name, "plays": upstream.part.plays, "address": format!("http://{}", upstream.address),
         "mood": upstream.mood().word(), "moods": Mood::ALL.map(Mood::word), "circuit": circuit_word(hub, name),
-        "waiting": waiting, "deadLetters": letters, "answered": {"good": good, "bad": bad},
+        "waiting": standing.waiting, "deadLetters": letters, "answered": {"good": good, "bad": bad},
     })
 }

@@ -9,6 +9,7 @@ use axum::response::Response;
 use seawall_hub_core::domain::retention::Retention;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::wait::Wait;
 use seawall_hub_core::port::store::{Page, PageAt};
 use seawall_hub_core::service::{KeptStanding, Standing};
 use serde_json::{Map, Value, json};
@@ -16,10 +17,11 @@ use serde_json::{Map, Value, json};
 use super::access::Caller;
 use super::alert_rules::time;
 use super::attention::attention;
+use super::deliveries::shown_wait;
 use super::events::of_all;
 use super::query::{Query, paged};
 use super::reply::{missing, success};
-use super::services::circuit_word;
+use super::services::{circuit_word, merged};
 use super::{Caught, Early};
 use crate::history::{Point, Span};
 use crate::hub::Hub;
@@ -28,7 +30,9 @@ use crate::hub::Hub;
 pub(super) struct Row {
     pub(super) service: Service,
     pub(super) circuit: Option<&'static str>,
-    pub(super) in_hand: usize,
+    pub(super) waiting: u64,
+    in_flight: usize,
+    wait: Option<Wait>,
     pub(super) kept: KeptStanding,
 }
 
@@ -41,9 +45,11 @@ async fn rows(hub: &Hub, caller: &Caller) -> Vec<Row> {
         .map(|service| {
             let standing = standings.remove(&service.name);
             let circuit = circuit_word(hub, &service.name);
-            let in_hand = standing.as_ref().map_or(0, |standing| standing.in_hand);
+            let (waiting, in_flight) =
+                standing.as_ref().map_or((0, 0), |standing| (standing.waiting, standing.in_flight));
+            let wait = standing.as_ref().and_then(|standing| standing.wait);
             let kept = standing.and_then(|standing| standing.kept).unwrap_or_default();
-            Row { service, circuit, in_hand, kept }
+            Row { service, circuit, waiting, in_flight, wait, kept }
         })
         .collect()
 }
@@ -59,24 +65,20 @@ impl Row {
             _ if self.kept.dead_letters > 0 || self.kept.due_since.is_some() => 1,
             _ => 0,
         };
-        (state, self.waits() + self.kept.dead_letters)
-    }
-
-    /// Deliveries that have not ended.
-    pub(super) fn waits(&self) -> u64 {
-        u64::from(self.kept.waiting) + self.in_hand as u64
+        (state, self.waiting + self.kept.dead_letters)
     }
 
     fn shown(&self, hub: &Hub) -> Value {
-        let Row { service, circuit, in_hand, kept } = self;
+        let Row { service, circuit, waiting, in_flight, wait, kept } = self;
         let points = hub.history().points(Some(service.name.as_str()), Span::Minutes);
         let sends: Vec<u32> = points.iter().map(|point| point.sends).collect();
-        json!({
+        let shown = json!({
             "name": service.name.as_str(), "address": service.address, "paused": service.paused, "circuit": circuit,
-            "inHand": in_hand, "waiting": kept.waiting, "deadLetters": kept.dead_letters,
+            "waiting": waiting, "inFlight": in_flight, "deadLetters": kept.dead_letters,
             "oldestDueAt": kept.due_since.map(|since| since.to_string()), "successRate": success_rate(&points),
             "sendsPerSecond": per_second(points.last().map(|point| point.sends)), "sends": sends,
-        })
+        });
+        merged(shown, shown_wait(*wait, hub.now()))
     }
 }
 
@@ -130,8 +132,8 @@ pub(super) async fn overview(State(hub): State<Arc<Hub>>, Extension(caller): Ext
         "deliveries": {
             "perSecond": per_second(last.map(|point| point.delivered)),
             "sendsPerSecond": per_second(last.map(|point| point.sends)),
-            "waiting": rows.iter().map(|row| u64::from(row.kept.waiting)).sum::<u64>(),
-            "inHand": rows.iter().map(|row| row.in_hand).sum::<usize>(),
+            "waiting": rows.iter().map(|row| row.waiting).sum::<u64>(),
+            "inFlight": rows.iter().map(|row| row.in_flight).sum::<usize>(),
             "oldestDueAt": due.map(|due| due.to_string()),
             "oldestDueSeconds": due.map_or(0, |due| hub.now().since(due).as_secs()),
             "successRate": success_rate(&points),

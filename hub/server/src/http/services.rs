@@ -1,5 +1,6 @@
 //! Services and their circuits.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -12,10 +13,11 @@ use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::render::{Body, Request};
-use seawall_hub_core::service::{Pending, problems_of_policy};
+use seawall_hub_core::service::{Pending, Standing, problems_of_policy};
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
+use super::deliveries::shown_wait;
 use super::fields::Fields;
 use super::query::Query;
 use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
@@ -24,6 +26,10 @@ use crate::credentials::Credentials;
 use crate::hub::Hub;
 
 const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
+
+/// What is shown of a service and can't be written; `inHand` is what older versions have shown.
+pub(super) const SHOWN_ONLY: [&str; 8] =
+    ["changedAt", "circuit", "waiting", "inFlight", "waitsFor", "waitsUntil", "waitsBecause", "inHand"];
 
 pub(super) async fn put(
     State(hub): State<Arc<Hub>>,
@@ -124,7 +130,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     // What is shown can be written back: what nobody can write is passed over, and what is shown in place of a secret means
     // the secret that is there.
     let said_version = fields.number("version", 0, u64::MAX);
-    for shown in ["changedAt", "circuit", "inHand"] {
+    for shown in SHOWN_ONLY {
         fields.any(shown);
     }
     let shown_auth = before.as_ref().and_then(|service| shown_auth(hub, service));
@@ -158,7 +164,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     Ok(match hub.put_service(service, expected.or(said_version)).await {
         Ok(kept) => {
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &shown(hub, &kept))
+            versioned(status, kept.version, &shown(hub, &kept).await)
         }
         Err(why) => refused(why, "service"),
     })
@@ -213,12 +219,16 @@ fn shown_auth(hub: &Hub, service: &Service) -> Option<Value> {
     Some(credentials.map_or(json!({"type": "unreadable"}), |credentials| credentials.shown()))
 }
 
-fn shown(hub: &Hub, service: &Service) -> Value {
+async fn shown(hub: &Hub, service: &Service) -> Value {
+    shown_with(hub, service, &hub.standing(&service.name).await)
+}
+
+fn shown_with(hub: &Hub, service: &Service, standing: &Standing) -> Value {
     let more = json!({
         "version": service.version, "auth": shown_auth(hub, service), "changedAt": service.changed.to_string(),
-        "circuit": circuit_word(hub, &service.name), "inHand": hub.in_hand(&service.name),
+        "circuit": circuit_word(hub, &service.name), "waiting": standing.waiting, "inFlight": standing.in_flight,
     });
-    merged(written(service), more)
+    merged(written(service), merged(more, shown_wait(standing.wait, hub.now())))
 }
 
 pub(super) fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
@@ -245,9 +255,16 @@ pub(super) fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Service> {
 }
 
 pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
-    let services = hub.services();
-    let seen = services.iter().filter(|service| caller.sees(&service.name));
-    success(StatusCode::OK, &seen.map(|service| shown(&hub, service)).collect())
+    let standings: HashMap<Slug, Standing> =
+        hub.standings().await.into_iter().map(|standing| (standing.service.clone(), standing)).collect();
+    let mut all = Vec::new();
+    for service in hub.services().iter().filter(|service| caller.sees(&service.name)) {
+        all.push(match standings.get(&service.name) {
+            Some(standing) => shown_with(&hub, service, standing),
+            None => shown(&hub, service).await,
+        });
+    }
+    success(StatusCode::OK, &Value::Array(all))
 }
 
 pub(super) async fn get(
@@ -256,7 +273,7 @@ pub(super) async fn get(
     Path(name): Path<String>,
 ) -> Response {
     match find(&hub, &caller, &name) {
-        Some(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
+        Some(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service).await),
         None => missing("service"),
     }
 }
@@ -300,7 +317,7 @@ pub(super) async fn act(
     };
     let _sealing = hub.keyring().sealing().await;
     Ok(match hub.pause_service(&name, paused).await {
-        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service)),
+        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service).await),
         Err(why) => refused(why, "service"),
     })
 }

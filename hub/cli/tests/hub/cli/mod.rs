@@ -10,6 +10,7 @@ mod gateway;
 mod registry;
 mod sending;
 mod talking;
+mod waiting;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The deliveries of one service that are in hand.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,8 +12,10 @@ use super::hand::InHand;
 use super::seen::{self, Seen};
 use super::watch::Watch;
 use crate::domain::circuit::{Circuit, CircuitState};
+use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
+use crate::domain::wait::Gate;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -50,6 +52,8 @@ struct State {
     sending: usize,
     /// Sent, and not yet written down.
     settling: usize,
+    /// The names of those that are sent or being written down: all others in hand wait.
+    in_flight: HashSet<DeliveryId>,
     /// So many may be under way. One after a closed gate, and one more with each that the peer deals with: what has waited comes
     /// forward in a ramp, and not as a wave.
     allowed: usize,
@@ -78,6 +82,17 @@ pub(super) enum Turn {
     End,
 }
 
+/// How much a lane has in hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaneLoad {
+    /// Deliveries that wait to be sent.
+    pub queued: usize,
+    /// Deliveries whose request is under way, or whose answer is being written down.
+    pub in_flight: usize,
+    /// When the oldest that was never tried was accepted, if there is one.
+    pub oldest: Option<Millis>,
+}
+
 /// How much there is room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Space {
@@ -94,6 +109,7 @@ impl Lane {
             fresh_in_a_row: 0,
             sending: 0,
             settling: 0,
+            in_flight: HashSet::new(),
             allowed: SENDING_MAX,
             parked_until: None,
             throttled_until: None,
@@ -218,12 +234,36 @@ impl Lane {
 
     pub(super) fn in_hand(&self) -> usize {
         let state = self.lock();
-        state.fresh.len() + state.again.len() + state.sending + state.settling
+        state.queued() + state.sending + state.settling
     }
 
-    /// Since when the oldest that was never tried has been waiting in hand.
-    pub(super) fn oldest(&self) -> Option<Millis> {
-        self.lock().fresh.front().map(|delivery| delivery.progress.accepted)
+    /// How many in hand wait to be sent, how many are under way, and since when the oldest that was never tried has been waiting.
+    pub(super) fn load(&self) -> LaneLoad {
+        let state = self.lock();
+        LaneLoad {
+            queued: state.queued(),
+            in_flight: state.in_flight.len(),
+            oldest: state.fresh.front().map(|delivery| delivery.progress.accepted),
+        }
+    }
+
+    /// Whether a request of this delivery is under way, or its answer is being written down.
+    pub(super) fn is_in_flight(&self, delivery: DeliveryId) -> bool {
+        self.lock().in_flight.contains(&delivery)
+    }
+
+    /// What holds up all deliveries of this service now.
+    pub(super) fn gate(&self, tick: Tick, now: Millis) -> Gate {
+        let rest =
+            |until: Option<Tick>| until.filter(|until| tick < *until).map(|until| now + until.since(tick));
+        let circuit = self.guard.breaker().map(|breaker| seen::stopped(breaker, now)).unwrap_or_default();
+        let state = self.lock();
+        Gate {
+            paused: self.paused.load(Ordering::Acquire),
+            circuit,
+            throttled: rest(state.throttled_until),
+            limited: rest(state.parked_until),
+        }
     }
 
     /// What to do next, and whether the store should be asked for more.
@@ -246,6 +286,7 @@ impl Lane {
         }
         let Some(delivery) = state.next() else { return (Turn::Rest, false) };
         state.sending += 1;
+        state.in_flight.insert(delivery.id);
         let hungry = (state.more && state.fresh.len() == FRESH_MAX / 2)
             || (state.forward.is_some() && state.again.len() == AGAIN_MAX / 2);
         (Turn::Send(Box::new(delivery)), hungry)
@@ -266,14 +307,17 @@ impl Lane {
     }
 
     /// It is written down.
-    pub(super) fn settled(&self) {
-        self.lock().settling -= 1;
+    pub(super) fn settled(&self, delivery: DeliveryId) {
+        let mut state = self.lock();
+        state.settling -= 1;
+        state.in_flight.remove(&delivery);
     }
 
     /// A send did not take place: the delivery goes back to the front, and nothing is sent until then.
     pub(super) fn park(&self, delivery: InHand, until: Tick, gate_closed: bool) {
         let mut state = self.lock();
         state.sending -= 1;
+        state.in_flight.remove(&delivery.id);
         if delivery.is_again() {
             state.again.push_front(delivery);
         } else {
@@ -353,6 +397,10 @@ impl Lane {
 }
 
 impl State {
+    fn queued(&self) -> usize {
+        self.fresh.len() + self.again.len()
+    }
+
     /// The circuit is closed: what has stalled until now comes forward, one at first.
     fn come_forward(&mut self, now: Millis) {
         (self.forward, self.closed) = (Some(now), Some(now));
@@ -381,7 +429,7 @@ mod tests {
     use seawall::{Clock, secs};
 
     use super::*;
-    use crate::domain::delivery::{DeliveryId, Progress};
+    use crate::domain::delivery::Progress;
     use crate::domain::slug::Slug;
     use crate::render::{Body, Request};
 

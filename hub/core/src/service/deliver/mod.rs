@@ -24,6 +24,7 @@ mod watch;
 
 pub use hand::InHand;
 pub use lane::FRESH_MAX;
+pub(super) use lane::LaneLoad;
 pub use now::{Answered, Target};
 
 use std::collections::HashMap;
@@ -47,6 +48,7 @@ use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
+use crate::domain::wait::Gate;
 use crate::port::store::{Store, StoreError};
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;
@@ -269,11 +271,30 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         lanes.iter().filter(|(_, lane)| lane.is_away()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// How many deliveries of each service are in hand, and since when the oldest of them has been waiting.
+    /// What each service has in hand.
     #[must_use]
-    pub fn standing(&self) -> Vec<(Slug, usize, Option<Millis>)> {
-        let standing = |lane: &Arc<Lane>| (lane.service().name.clone(), lane.in_hand(), lane.oldest());
-        self.shared.all_lanes().iter().map(standing).collect()
+    pub fn loads(&self) -> Vec<(Slug, LaneLoad)> {
+        let load = |lane: &Arc<Lane>| (lane.service().name.clone(), lane.load());
+        self.shared.all_lanes().iter().map(load).collect()
+    }
+
+    /// What a service has in hand.
+    #[must_use]
+    pub fn load(&self, service: &Slug) -> LaneLoad {
+        self.shared.lane(service).map(|lane| lane.load()).unwrap_or_default()
+    }
+
+    /// Whether a request of this delivery is under way, or its answer is being written down.
+    #[must_use]
+    pub fn is_in_flight(&self, service: &Slug, delivery: DeliveryId) -> bool {
+        self.shared.lane(service).is_some_and(|lane| lane.is_in_flight(delivery))
+    }
+
+    /// What holds up all deliveries of a service now.
+    #[must_use]
+    pub fn gate(&self, service: &Slug) -> Gate {
+        let (tick, now) = (self.shared.clock.precise(), self.shared.now());
+        self.shared.lane(service).map(|lane| lane.gate(tick, now)).unwrap_or_default()
     }
 
     /// Writes a line for each service of what it got since the last time.

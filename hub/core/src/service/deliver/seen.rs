@@ -38,6 +38,23 @@ pub(in crate::service) fn state_of(breaker: &CircuitBreaker) -> CircuitState {
     }
 }
 
+/// A circuit that lets nothing pass, and when its next probe goes out, if that is known.
+pub(super) fn stopped(breaker: &CircuitBreaker, now: Millis) -> Option<(CircuitState, Option<Millis>)> {
+    let state = state_of(breaker);
+    match state {
+        CircuitState::Closed | CircuitState::ForcedClosed => None,
+        CircuitState::HalfOpen | CircuitState::ForcedOpen => Some((state, None)),
+        CircuitState::Open => {
+            let until = breaker.snapshot().until.map(wall_millis);
+            Some((state, Some(until.map_or(now, |until| until.max(now)))))
+        }
+    }
+}
+
+fn wall_millis(time: SystemTime) -> Millis {
+    Millis(0) + time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 impl Seen {
     pub(super) fn of(breaker: &CircuitBreaker) -> Self {
         let state = state_of(breaker);
@@ -56,11 +73,10 @@ impl Seen {
     /// As it is kept, without the reason.
     pub(super) fn kept(&self, breaker: &CircuitBreaker, service: Slug, now: Millis) -> Circuit {
         let Snapshot { until, trips, .. } = breaker.snapshot();
-        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Circuit {
             service,
             state: self.state,
-            until: until.map(|until| Millis(0) + since(until)),
+            until: until.map(wall_millis),
             trips,
             reason: None,
             changed: now,

@@ -72,7 +72,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             lane.sent(false);
             lane.watch.held();
             let done = self.settle(settlement(&delivery, Following::Held, self.now(), None)).await;
-            lane.settled();
+            lane.settled(delivery.id);
             return done;
         }
         let (service, began) = (lane.service(), self.clock.precise());
@@ -166,7 +166,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
             settlement.attempt = Some(attempt);
         }
         let done = self.settle(settlement).await;
-        lane.settled();
+        lane.settled(delivery.id);
         done
     }
 

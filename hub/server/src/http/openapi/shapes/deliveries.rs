@@ -1,6 +1,7 @@
 //! Deliveries.
 
 use seawall_hub_core::domain::delivery::Reason;
+use seawall_hub_core::domain::wait::Wait;
 
 use super::super::schema::{Field, Schema, between, count, list, map, need, shape, shown, text, time, words};
 use super::Named;
@@ -38,12 +39,6 @@ pub(super) fn delivery() -> Vec<Field> {
     vec![
         need("id", delivery_id()),
         need("state", states()),
-        need(
-            "waitsFor",
-            words(&["service", "rule", "order", "peer", "time", "turn"])
-                .or_null()
-                .says("If it has not ended"),
-        ),
         need("event", text().says("The id of the event")),
         need("rule", slug()),
         need("ruleVersion", count(0).says("0 for a call that was kept, which has no rule")),
@@ -56,6 +51,35 @@ pub(super) fn delivery() -> Vec<Field> {
         need("orderingKey", text().or_null()),
         need("replayOf", delivery_id().or_null()),
     ]
+    .into_iter()
+    .chain(waits())
+    .collect()
+}
+
+/// What something waits for.
+pub(super) fn waits() -> Vec<Field> {
+    vec![
+        need(
+            "waitsFor",
+            words(&Wait::WORDS).or_null().says(
+                "Null if nothing waits.",
+            ),
+        ),
+        need("waitsUntil", time().or_null().says("When that ends or is looked at again, if that is known")),
+        need("waitsBecause", text().or_null().says("For people: it may change")),
+    ]
+}
+
+/// How many deliveries of a service wait.
+pub(super) fn waiting() -> Schema {
+    count(0).says(
+        "Deliveries that have not ended and are not being sent: those that a list with `state=waiting` has. Those in the store are counted up to 100 000 for each service",
+    )
+}
+
+/// How many deliveries of a service are being sent.
+pub(super) fn in_flight() -> Schema {
+    count(0).says("Deliveries whose request is under way, or whose answer is being written down")
 }
 
 pub(super) fn attempts() -> Field {

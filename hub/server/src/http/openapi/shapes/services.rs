@@ -8,6 +8,8 @@ use super::super::schema::{
 };
 use super::Named;
 use super::common::{headers, slug};
+use super::deliveries::{in_flight, waiting, waits};
+use crate::http::services::SHOWN_ONLY;
 
 pub(super) fn shapes() -> Vec<Named> {
     let input = [vec![need("name", slug())], settings(true)].concat_fields();
@@ -62,10 +64,10 @@ fn settings(whole: bool) -> Vec<Field> {
         may("policy", shape("Policy")),
         may("paused", switch().says("Whether its deliveries are held").usually(json!(false))),
         may("version", count(0).says("As `If-Match`, which goes before it")),
-        ignored("changedAt"),
-        ignored("circuit"),
-        ignored("inHand"),
     ]
+    .into_iter()
+    .chain(SHOWN_ONLY.map(ignored))
+    .collect()
 }
 
 /// What is shown can be written back, and this is passed over then.
@@ -75,7 +77,7 @@ pub(super) fn ignored(name: &'static str) -> Field {
 
 fn service() -> Schema {
     let headers = map(text());
-    shown(vec![
+    let own = vec![
         need("name", slug()),
         need("type", word("http")),
         need("address", text()),
@@ -86,8 +88,10 @@ fn service() -> Schema {
         need("auth", shape("Auth").or_null()),
         need("changedAt", time()),
         need("circuit", state().or_null().says("Null if its policy has no breaker")),
-        need("inHand", count(0).says("Deliveries that are under way, or next")),
-    ])
+        need("waiting", waiting()),
+        need("inFlight", in_flight()),
+    ];
+    shown([own, waits()].concat_fields())
 }
 
 fn policy() -> Schema {

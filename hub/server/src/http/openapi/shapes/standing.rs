@@ -7,7 +7,8 @@ use super::super::schema::{
 };
 use super::Named;
 use super::common::{duration, slug};
-use super::services::state;
+use super::deliveries::{in_flight, waiting, waits};
+use super::services::{Concat as _, state};
 use crate::numbers::CLASSES;
 
 pub(super) fn shapes() -> Vec<Named> {
@@ -38,8 +39,8 @@ fn overview() -> Schema {
     let deliveries = shown(vec![
         need("perSecond", number().says("Delivered, over the last five seconds")),
         need("sendsPerSecond", number().says("Sent, retries and calls included")),
-        need("waiting", count(0).says("In the store, counted up to 10 000 for each service")),
-        need("inHand", count(0)),
+        need("waiting", waiting()),
+        need("inFlight", in_flight()),
         need("oldestDueAt", time().or_null().says("Since when the oldest one has been due")),
         need("oldestDueSeconds", count(0)),
         need("successRate", share()),
@@ -83,13 +84,13 @@ fn matter() -> Schema {
 }
 
 fn standing() -> Schema {
-    shown(vec![
+    let own = vec![
         need("name", slug()),
         need("address", text()),
         need("paused", switch()),
         need("circuit", state().or_null().says("Null if its policy has no breaker")),
-        need("inHand", count(0)),
-        need("waiting", count(0)),
+        need("waiting", waiting()),
+        need("inFlight", in_flight()),
         need("deadLetters", count(0)),
         need("oldestDueAt", time().or_null()),
         need("successRate", share()),
@@ -98,7 +99,8 @@ fn standing() -> Schema {
             "sends",
             list(count(0)).says("For each five seconds of the last five minutes, the oldest first"),
         ),
-    ])
+    ];
+    shown([own, waits()].concat_fields())
 }
 
 fn standings() -> Schema {
