@@ -108,22 +108,30 @@ impl Serve {
         let address = listener.local_addr()?;
         let listens = format!("http://{address}");
         hub.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
+        let mut fresh = None;
         match admin_key()? {
             Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
             None if hub.has_admin_key() => {}
             None => {
-                let fresh = http::fresh_key();
+                let key = http::fresh_key();
                 // Shown before it counts: a key that nobody has seen would lock everybody out.
-                say(&format!("admin key: {fresh}"))
+                say(&format!("admin key: {key}"))
                     .and_then(|()| {
                         say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start")
                     })
                     .context("the admin key can't be shown; give one as SEAWALL_ADMIN_KEY")?;
-                hub.set_admin_key(http::key_hash(&fresh)).await?;
+                hub.set_admin_key(http::key_hash(&key)).await?;
+                fresh = Some(key);
             }
         }
         // The log says it too; a reader that is gone is no reason not to work.
         let _ = say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
+        let _ = say(&match &fresh {
+            Some(key) => format!("log in: http://{address}/login#{key}"),
+            None => {
+                format!("log in: http://{address}/login, with the admin key or one with the scope `read`")
+            }
+        });
 
         let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
         info!(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,7 +52,12 @@ pub struct Hub {
     metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
+    /// Services that the egress rules forbade when they were registered, and why.
+    forbidden: RwLock<HashMap<Slug, String>>,
 }
+
+/// Whoever registers a service waits so long at most for its name to be resolved.
+const RESOLVED_WITHIN: Duration = Duration::from_millis(300);
 
 /// What checks the webhooks of a source.
 #[derive(Debug)]
@@ -138,6 +143,7 @@ impl Hub {
         let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
         let (demo, write_timeout) =
             (options.demo.clone(), options.write_timeout.unwrap_or(WRITE_TIMEOUT_USUAL));
+        let forbidden = RwLock::default();
         let hub = Hub {
             inner,
             folder,
@@ -153,6 +159,7 @@ impl Hub {
             metrics: options.metrics,
             metrics_text: tokio::sync::Mutex::default(),
             gates,
+            forbidden,
         };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         hub.take_over_the_end().await;
@@ -162,7 +169,25 @@ impl Hub {
     /// From now on requests go to public addresses, and to these ranges of private ones. What is under way ends as it began.
     pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
         self.transport.change_client(client(ranges)?);
+        self.forbidden.write().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
+    }
+
+    /// Looks whether the egress rules allow a service, and remembers the answer. A name that can't be resolved at once may well
+    /// be resolved later, so nothing is said of it.
+    pub(crate) async fn check_egress(&self, name: &Slug, address: &str) {
+        let forbidden = tokio::time::timeout(RESOLVED_WITHIN, self.transport.forbids(address)).await;
+        let mut all = self.forbidden.write().unwrap_or_else(PoisonError::into_inner);
+        match forbidden.ok().flatten() {
+            Some(why) => all.insert(name.clone(), why),
+            None => all.remove(name),
+        };
+    }
+
+    /// What somebody should know who has registered this service.
+    pub(crate) fn warnings_of(&self, name: &Slug) -> Vec<String> {
+        let all = self.forbidden.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).cloned().into_iter().collect()
     }
 
     /// Whether the process gets on with its work.

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use seawall_hub_server::client::Ask;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::services::SERVICES;
 use crate::failure::Done;
@@ -66,8 +66,12 @@ async fn show(session: &Session, service: &str) -> Done {
     if session.out.json {
         return session.out.line(&data.text);
     }
-    let history = data.value.as_object_mut().and_then(|fields| fields.remove("history")).unwrap_or_default();
+    let mut take = |name: &str| data.value.as_object_mut().and_then(|fields| fields.remove(name));
+    let (history, guard) = (take("history").unwrap_or_default(), take("guard"));
     session.out.describe(&data.value, &["state", "reason", "policy", "opened", "refused", "window"])?;
+    if let Some(guard) = guard.as_ref().and_then(Value::as_str) {
+        session.out.text(&format!("\n{guard}"))?;
+    }
     session.out.section("History", HISTORY, history.as_array().map_or(&[], Vec::as_slice))
 }
 

@@ -12,6 +12,11 @@ use crate::output::{Column, cell, note};
 use crate::talk::{Data, Session};
 
 const DELIVERIES: &str = "/api/v1/bridge/deliveries";
+/// The states that a list can be asked for.
+const STATES: [&str; 7] = ["waiting", "pending", "held", "inFlight", "delivered", "deadLettered", "open"];
+/// Why a delivery is given up.
+pub(super) const REASONS: [&str; 7] =
+    ["refused", "gone", "impossible", "attempts", "age", "deleted", "poison"];
 /// How often a delivery is looked at that somebody watches.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -67,8 +72,8 @@ pub(crate) struct Filter {
     /// Because of the event with this id.
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
-    #[arg(long)]
+    /// Given up for this reason.
+    #[arg(long, value_parser = REASONS)]
     reason: Option<String>,
 }
 
@@ -89,8 +94,8 @@ pub(crate) enum Verb {
     List {
         #[command(flatten)]
         filter: Filter,
-        /// waiting (with pending and held, which are kinds of it), inFlight, delivered, deadLettered, or open for all that have not ended.
-        #[arg(long)]
+        /// In this state. `pending` and `held` are kinds of `waiting`; `open` are all that have not ended.
+        #[arg(long, value_parser = STATES)]
         state: Option<String>,
         #[command(flatten)]
         pages: Pages,

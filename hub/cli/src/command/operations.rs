@@ -24,7 +24,19 @@ const COLUMNS: &[Column] = &[
 ];
 
 const FIRST: &[&str] = &[
-    "id", "task", "state", "why", "waitsFor", "percent", "progress", "plan", "filter", "max", "who", "reason",
+    "id",
+    "task",
+    "state",
+    "why",
+    "failedDelivery",
+    "waitsFor",
+    "percent",
+    "progress",
+    "plan",
+    "filter",
+    "max",
+    "who",
+    "reason",
 ];
 
 #[derive(Args)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::failure::Done;
 use crate::input;
-use crate::output::Column;
+use crate::output::{Column, note};
 use crate::talk::{Data, Session, Why};
 
 /// A kind of thing that is registered by name.
@@ -115,6 +115,9 @@ impl Resource {
     }
 
     fn told(&self, session: &Session, data: &Data, word: &str) -> Done {
+        for warning in data.value["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            note(&format!("warning: {warning}"));
+        }
         session.told(data, |value| {
             let version =
                 value["version"].as_u64().map_or_else(String::new, |version| format!(" (version {version})"));

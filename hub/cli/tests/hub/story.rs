@@ -195,7 +195,10 @@ impl Story {
         hub.must("POST", "/api/v1/registry/rules", &book);
         let id = hub.send(&json!({"id": "L-1", "type": "ledger.entry", "data": {}})).remove(0);
         let tried = hub.wait_for(&id, "waiting");
-        assert_eq!((&tried["waitsFor"], &hub.circuit("ledger")["state"]), (&json!("circuit"), &json!("open")));
+        assert_eq!(
+            (&tried["waitsFor"], &hub.circuit("ledger")["state"]),
+            (&json!("circuit"), &json!("open"))
+        );
         // `drop` kills it with -9.
         let _ = self.hub.process.kill();
         self.hub = Hub::start(self.folder.path());

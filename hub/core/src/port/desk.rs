@@ -111,6 +111,13 @@ pub trait Desk {
         most: usize,
     ) -> impl Future<Output = Result<Behind, StoreError>> + Send;
 
+    /// The first replay of this work that has failed at least once, among those of dead letters up to this one.
+    fn failed_replay(
+        &self,
+        operation: OperationId,
+        up_to: u64,
+    ) -> impl Future<Output = Result<Option<DeliveryId>, StoreError>> + Send;
+
     /// Groups of dead letters: those that have failed last come first.
     fn groups(
         &self,

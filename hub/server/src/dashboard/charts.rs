@@ -5,10 +5,13 @@ use serde_json::Value;
 
 /// The lines of what the API calls a history.
 pub(super) fn lines(history: &Value) -> View {
-    let seconds = history["secondsPerPoint"].as_f64().unwrap_or(1.0);
     let points: &[Value] = history["points"].as_array().map_or(&[], Vec::as_slice);
     let line = |name: &str| -> Vec<f64> { points.iter().map(|point| number(&point[name])).collect() };
-    let rate = |name: &str| -> Vec<f64> { line(name).into_iter().map(|count| count / seconds).collect() };
+    // The last one may have lasted less than the others.
+    let seconds = |point: &Value| number(&point["seconds"]).max(1.0);
+    let rate = |name: &str| -> Vec<f64> {
+        points.iter().map(|point| number(&point[name]) / seconds(point)).collect()
+    };
     let mut classes: Vec<(String, f64)> = Vec::new();
     let mut errors = Vec::with_capacity(points.len());
     for point in points {
@@ -20,7 +23,7 @@ pub(super) fn lines(history: &Value) -> View {
                 None => classes.push((class.clone(), number(count))),
             }
         }
-        errors.push(sum / seconds);
+        errors.push(sum / seconds(point));
     }
     classes.retain(|(_, count)| *count > 0.0);
     classes.sort_by(|(_, a), (_, b)| b.total_cmp(a));

@@ -3,7 +3,7 @@
 //! # Why not only metrics?
 //! Whoever has a Prometheus keeps weeks. Whoever has none still wants to see the last hour, on the page where the trouble is. So
 //! the hub looks at its own counters every five seconds and keeps the differences: a point for each look of the last five
-//! minutes, and one for each half minute of the last hour.
+//! minutes, and one for each half minute of the last hour, the one that has begun included.
 //!
 //! It is kept in memory, and is bounded: a service in which something has happened costs about 7 KB, one in which nothing has
 //! costs next to nothing, and there are no more services in it than a metric has labels. A restart begins anew.
@@ -196,7 +196,7 @@ impl History {
             Span::Minutes => (inner.looks, FINE),
             Span::Hour => (inner.looks / TOGETHER, COARSE),
         };
-        (looks.saturating_sub(ring as u64)..looks)
+        let mut found: Vec<Point> = (looks.saturating_sub(ring as u64)..looks)
             .map(|look| {
                 let at = place(look, ring);
                 let (time, events, packed) = match span {
@@ -208,13 +208,26 @@ impl History {
                     }
                 };
                 let events = service.is_none().then_some(events);
-                packed.unwrap_or_default().unpacked(time, events)
+                packed.unwrap_or_default().unpacked(time, span.seconds(), events)
             })
-            .collect()
+            .collect();
+        found.extend((span == Span::Hour).then(|| inner.begun(track, service.is_none())).flatten());
+        found
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// The half minute that has begun, so that the last hour has all that the last five minutes have.
+    fn begun(&self, track: Option<&Track>, of_all: bool) -> Option<Point> {
+        let looks = self.looks % TOGETHER;
+        let at = self.fine_at[place(self.looks.checked_sub(1).filter(|_| looks > 0)?, FINE)];
+        let packed = track.map(|track| Packed::of(&track.gathered)).unwrap_or_default();
+        let events = of_all.then(|| u32::try_from(self.events_gathered).unwrap_or(u32::MAX));
+        Some(packed.unpacked(at, looks * EVERY.as_secs(), events))
     }
 }
 

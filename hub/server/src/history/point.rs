@@ -10,6 +10,8 @@ use crate::numbers::{CLASSES, Totals};
 pub(crate) struct Point {
     /// When it ended.
     pub(crate) at: Millis,
+    /// How long it lasted.
+    pub(crate) seconds: u64,
     /// Events that were accepted; nothing, if it is about one service.
     pub(crate) events: Option<u32>,
     pub(crate) sends: u32,
@@ -33,7 +35,7 @@ impl Point {
             .map(|(class, count)| ((*class).to_owned(), json!(count)))
             .collect();
         json!({
-            "at": self.at.to_string(), "events": self.events, "sends": self.sends, "delivered": self.delivered,
+            "at": self.at.to_string(), "seconds": self.seconds, "events": self.events, "sends": self.sends, "delivered": self.delivered,
             "failed": self.failed, "retried": self.retried, "p50Ms": self.p50_ms.map(rounded),
             "p95Ms": self.p95_ms.map(rounded), "errors": errors,
         })
@@ -72,10 +74,10 @@ impl Packed {
         }
     }
 
-    pub(super) fn unpacked(self, at: Millis, events: Option<u32>) -> Point {
+    pub(super) fn unpacked(self, at: Millis, seconds: u64, events: Option<u32>) -> Point {
         let Packed { sends, delivered, failed, retried, p50, p95, errors } = self;
         let (p50_ms, p95_ms) = (p50.get(), p95.get());
-        Point { at, events, sends, delivered, failed, retried, p50_ms, p95_ms, errors }
+        Point { at, seconds, events, sends, delivered, failed, retried, p50_ms, p95_ms, errors }
     }
 }
 

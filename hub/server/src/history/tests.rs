@@ -43,9 +43,11 @@ fn ui_2_what_is_older_makes_room() {
     assert_eq!((fine.len(), fine[0].at, fine[59].at), (60, Millis(941 * 5_000), Millis(1_000 * 5_000)));
     assert!(fine.iter().all(|point| point.sends == 2));
     let coarse = history.points(None, Span::Hour);
-    // The last whole half minute ended with look 996.
-    assert_eq!((coarse.len(), coarse[119].at), (120, Millis(996 * 5_000)));
-    assert!(coarse.iter().all(|point| point.sends == 12 && point.events == Some(6)));
+    // The last whole half minute ended with look 996, and another one has begun.
+    assert_eq!((coarse.len(), coarse[119].at, coarse[119].seconds), (121, Millis(996 * 5_000), 30));
+    assert!(coarse[..120].iter().all(|point| point.sends == 12 && point.events == Some(6)));
+    let begun = &coarse[120];
+    assert_eq!((begun.at, begun.seconds, begun.sends, begun.events), (Millis(1_000 * 5_000), 20, 8, Some(4)));
 }
 
 /// UI-1: what nothing has happened to costs no points; a service that was counted before the hub began does not jump.
@@ -57,4 +59,21 @@ fn ui_1_idle_services_cost_little() {
     history.look(seen(&all), 0, Millis(5_000));
     assert!(history.lock().services.values().all(|track| track.points.is_none()));
     assert!(size_of::<Points>() <= 7_200 && size_of::<Track>() < 600, "{}", size_of::<Track>());
+}
+
+/// UI-2. Trap "a count that is shown in two places is the same number": the last hour never has less than the last five minutes.
+#[test]
+fn ui_2_the_hour_has_all_that_the_minutes_have() {
+    let history = history();
+    for look in 1..=1_000_u64 {
+        history.look(seen(&[("a", look * 3, look)]), look, Millis(i64::try_from(look).unwrap() * 5_000));
+        for service in [None, Some("a")] {
+            let sum = |span| -> (u32, u32) {
+                let points = history.points(service, span);
+                (points.iter().map(|point| point.sends).sum(), points.iter().map(Point::errors).sum())
+            };
+            let (minutes, hour) = (sum(Span::Minutes), sum(Span::Hour));
+            assert!(hour >= minutes, "after {look} looks: {hour:?} in an hour, {minutes:?} in five minutes");
+        }
+    }
 }

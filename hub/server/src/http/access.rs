@@ -20,6 +20,8 @@ use crate::hub::Hub;
 /// Why whoever changes something does it: kept in the audit log.
 pub(crate) const REASON: &str = "x-seawall-reason";
 const REASON_MAX: usize = 500;
+/// The source of an event that names none.
+pub(super) const UNNAMED: &str = "api";
 
 /// Whoever asks.
 #[derive(Clone, Debug)]
@@ -87,7 +89,22 @@ impl Caller {
         if self.0.may_send_from(source) {
             return Ok(());
         }
-        let word = format!("this key may not send events from the source `{source}`");
+        let mut word = format!("this key may not send events from the source `{source}`");
+        if let Some(own) =
+            self.0.sources.as_ref().and_then(|sources| sources.first()).filter(|_| source == UNNAMED)
+        {
+            word = format!(
+                "this key may send events from {} only, and an event that says no `source` comes from `{UNNAMED}`; \
+                 add `\"source\": \"{own}\"`",
+                self.0
+                    .sources
+                    .iter()
+                    .flatten()
+                    .map(|known| format!("`{known}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+        }
         Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &word, false)))
     }
 }
@@ -111,8 +128,15 @@ fn allowed(key: Arc<Key>, scope: Scope) -> Result<Caller, Box<Response>> {
 /// Whose key this is, if it may do this. Found by its hash, so that the time it takes says nothing about the key.
 pub(crate) fn authorised(hub: &Hub, given: Option<&str>, scope: Scope) -> Result<Caller, Box<Response>> {
     let Some(key) = given.and_then(|given| hub.key_with(&key_hash(given))) else {
-        let word = "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at \
-                    the first start";
+        let word = match given {
+            Some(_) => {
+                "this key is not known here: it is wrong, was revoked or has expired, or it is for another hub"
+            }
+            None => {
+                "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at the \
+                 first start"
+            }
+        };
         return Err(Box::new(problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false)));
     };
     allowed(key, scope)

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Caught;
-use super::access::Caller;
+use super::access::{Caller, UNNAMED};
 use super::fields::FieldProblem;
 use super::query::{Query, paged};
 use super::reply::{
@@ -171,7 +171,7 @@ pub(super) fn read(written: &[u8], named: bool) -> Result<Incoming, Unread> {
             None
         }
     };
-    let source = fields.text("source").unwrap_or_else(|| "api".into());
+    let source = fields.text("source").unwrap_or_else(|| UNNAMED.into());
     let (time, subject) = (fields.text("time"), fields.text("subject"));
     if time.as_ref().is_some_and(|time| !is_time(time)) {
         fields.wrong("time", "a time by RFC 3339 is expected, like `2026-11-15T12:00:00Z`");

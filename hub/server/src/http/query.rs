@@ -12,8 +12,8 @@ const PAGE_SIZE: usize = 50;
 /// and so many at most.
 const PAGE_SIZE_MAX: usize = 500;
 
-/// A token is no longer. So many digits hold more rows than there can be.
-const TOKEN_MAX: usize = 12;
+/// The last digits of a token are made of the others, so that a token that no page has given is recognised.
+const CHECK_DIGITS: usize = 4;
 
 /// The parameters of a request, taken one by one. What is left at the end is unknown.
 pub(super) struct Query {
@@ -68,10 +68,7 @@ impl Query {
             size.ok_or(format!("a number from 1 to {PAGE_SIZE_MAX} is expected"))
         });
         let from = self.parsed("page_token", |text| {
-            let wrong = "it is what a page before called `nextPageToken`";
-            // A sign and large letters would be read too, and are nothing that we have written.
-            let ours = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
-            u64::from_str_radix(text, 36).ok().filter(|_| ours && text.len() <= TOKEN_MAX).ok_or(wrong)
+            position(text).ok_or("no page has given it; it is what a page before called `nextPageToken`")
         });
         PageAt { from, size: size.unwrap_or(PAGE_SIZE) }
     }
@@ -88,8 +85,21 @@ impl Query {
 /// A page as it is answered.
 pub(super) fn paged<T>(page: &Page<T>, name: &str, show: impl Fn(&T) -> Value) -> Value {
     let items: Vec<Value> = page.items.iter().map(show).collect();
-    let next = page.next.map(base_36).unwrap_or_default();
+    let next = page.next.map(token).unwrap_or_default();
     json!({name: items, "nextPageToken": next})
+}
+
+/// What a page calls the next one.
+fn token(position: u64) -> String {
+    // Multiplied by a large odd number, neighbours look nothing alike.
+    let check = position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
+    format!("{}{:0>width$}", base_36(position), base_36(check), width = CHECK_DIGITS)
+}
+
+/// The other way round; nothing, if it was not written by [`token`].
+fn position(text: &str) -> Option<u64> {
+    let digits = text.len().checked_sub(CHECK_DIGITS).and_then(|end| text.get(..end))?;
+    u64::from_str_radix(digits, 36).ok().filter(|position| token(*position) == text)
 }
 
 fn base_36(mut number: u64) -> String {
@@ -142,7 +152,8 @@ mod tests {
     /// API-1: parameters are decoded, pages are numbered, and what nobody knows is a mistake.
     #[test]
     fn api_1_parameters_are_taken_one_by_one() {
-        let mut query = Query::new(Some("type=order.%2A&source=a+b&page_size=7&page_token=zz&state=%zz%4"));
+        let mut query =
+            Query::new(Some("type=order.%2A&source=a+b&page_size=7&page_token=zzlugz&state=%zz%4"));
         assert_eq!(query.text("type").as_deref(), Some("order.*"));
         assert_eq!(query.text("source").as_deref(), Some("a b"));
         assert_eq!(query.page(), PageAt { from: Some(35 * 36 + 35), size: 7 });
@@ -153,6 +164,8 @@ mod tests {
             "page_size=501",
             "page_size=",
             "page_token=!",
+            "page_token=zzzz",
+            "page_token=zzlug0",
             "page_token=Z",
             "page_token=%2B1",
             "tpye=a",
@@ -161,8 +174,8 @@ mod tests {
             query.page();
             assert!(query.end("type").is_err(), "{wrong}");
         }
-        for number in [0, 35, 36, u64::MAX] {
-            assert_eq!(u64::from_str_radix(&base_36(number), 36), Ok(number));
+        for number in [0, 35, 36, 1_295, 1_000_000, u64::MAX] {
+            assert_eq!(position(&token(number)), Some(number));
         }
     }
 }

@@ -16,6 +16,7 @@ use seawall_hub_core::service::compile;
 use serde_json::{Map, Value, json};
 
 use super::access::Caller;
+use super::alert_rules::time;
 use super::fields::{FieldProblem, Fields};
 use super::query::Query;
 use super::reply::{expected, missing, parse, refused, store_problem, success, versioned, wrong_fields};
@@ -194,7 +195,6 @@ pub(super) fn written(rule: &Rule) -> Value {
     let headers: Map<String, Value> =
         rule.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let Schedule { attempts, age_max, base, cap, count } = rule.schedule;
-    let millis = |time: std::time::Duration| format!("{}ms", time.as_millis());
     let ordering = rule.ordering.as_ref().map(|ordering| {
         let word = if ordering.hold { "hold" } else { "continue" };
         json!({"key": ordering.key, "onDeadLetter": word})
@@ -204,7 +204,7 @@ pub(super) fn written(rule: &Rule) -> Value {
         "service": rule.service.as_str(), "method": rule.method, "path": rule.path, "headers": headers,
         "body": rule.body.as_deref().and_then(|body| serde_json::from_str::<Value>(body).ok()),
         "delivery": {
-            "maxAttempts": attempts, "maxAge": millis(age_max), "base": millis(base), "cap": millis(cap),
+            "maxAttempts": attempts, "maxAge": time(age_max), "base": time(base), "cap": time(cap),
             "count": if count == Count::All { "all" } else { "answered" },
         },
         "ordering": ordering, "enabled": rule.enabled,

@@ -28,8 +28,17 @@ use crate::hub::Hub;
 const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
 
 /// What is shown of a service and can't be written; `inHand` is what older versions have shown.
-pub(super) const SHOWN_ONLY: [&str; 8] =
-    ["changedAt", "circuit", "waiting", "inFlight", "waitsFor", "waitsUntil", "waitsBecause", "inHand"];
+pub(super) const SHOWN_ONLY: [&str; 9] = [
+    "changedAt",
+    "circuit",
+    "warnings",
+    "waiting",
+    "inFlight",
+    "waitsFor",
+    "waitsUntil",
+    "waitsBecause",
+    "inHand",
+];
 
 pub(super) async fn put(
     State(hub): State<Arc<Hub>>,
@@ -163,6 +172,7 @@ async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<
     let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
     Ok(match hub.put_service(service, expected.or(said_version)).await {
         Ok(kept) => {
+            hub.check_egress(&kept.name, &kept.address).await;
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
             versioned(status, kept.version, &shown(hub, &kept).await)
         }
@@ -227,6 +237,7 @@ fn shown_with(hub: &Hub, service: &Service, standing: &Standing) -> Value {
     let more = json!({
         "version": service.version, "auth": shown_auth(hub, service), "changedAt": service.changed.to_string(),
         "circuit": circuit_word(hub, &service.name), "waiting": standing.waiting, "inFlight": standing.in_flight,
+        "warnings": hub.warnings_of(&service.name),
     });
     merged(written(service), merged(more, shown_wait(standing.wait, hub.now())))
 }

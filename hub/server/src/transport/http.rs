@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use axum::http::Uri;
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{Sent, kept_headers};
 use seawall_http::{
@@ -94,6 +95,19 @@ impl Http {
         }
         bases.insert(address.to_owned(), base.clone());
         Ok(base)
+    }
+
+    /// Why the egress rules forbid an address, if they do.
+    pub(crate) async fn forbids(&self, address: &str) -> Option<String> {
+        let uri: Uri = address.parse().ok()?;
+        let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+        let error = self.client().check(uri.host()?, port).await.err()?;
+        // Not which address it is: whoever may only read should not learn what a name leads to inside.
+        let rule = error.refusal()?.rule();
+        Some(format!(
+            "nothing can be sent to it, and what comes for it will be a dead letter: its address is {rule}, and requests to \
+             addresses that are not public need `--allow-egress RANGE` at the start of the hub"
+        ))
     }
 
     /// By this client from now on.

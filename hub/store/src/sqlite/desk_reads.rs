@@ -304,6 +304,21 @@ pub(super) fn operation(connection: &Connection, id: OperationId) -> rusqlite::R
     statement.query_row([id.number.cast_signed()], |row| operation_row(row, era)).optional()
 }
 
+pub(super) fn failed_replay(
+    connection: &Connection,
+    id: OperationId,
+    up_to: u64,
+) -> rusqlite::Result<Option<DeliveryId>> {
+    let sql = "SELECT l.replayed FROM dead_letters l JOIN deliveries d ON d.number = l.replayed
+               WHERE l.delivery <= ?2 AND l.operation = ?1 AND d.failures > 0 ORDER BY l.delivery LIMIT 1";
+    let up_to = i64::try_from(up_to).unwrap_or(i64::MAX);
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row(params![id.number.cast_signed(), up_to], |row| row.get::<_, i64>(0))
+        .optional()?;
+    Ok(found.map(|number| DeliveryId { era: id.era, number: number.cast_unsigned() }))
+}
+
 pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Operation>> {
     let era = era(connection)?;
     let sql = format!("SELECT {OPERATION} FROM operations WHERE run = 0 ORDER BY number");

@@ -362,6 +362,14 @@ impl Desk for Sqlite {
         self.read(move |connection| desk_reads::count_letters(connection, &filter, most)).await
     }
 
+    async fn failed_replay(
+        &self,
+        operation: OperationId,
+        up_to: u64,
+    ) -> Result<Option<DeliveryId>, StoreError> {
+        self.read(move |connection| desk_reads::failed_replay(connection, operation, up_to)).await
+    }
+
     async fn letters_behind(
         &self,
         filter: LetterFilter,

@@ -139,6 +139,12 @@ impl HttpClient {
         self.inner.dialer.connect(host, port).await
     }
 
+    /// Whether the egress rules allow this host, without connecting to it: a name is resolved, and every address is checked. It
+    /// says nothing about tomorrow, when the name may lead elsewhere; each connection is checked again.
+    pub async fn check(&self, host: &str, port: u16) -> Result<(), HttpError> {
+        self.inner.dialer.check(host, port).await
+    }
+
     /// Closes connections of [`hold`](HttpClient::hold) that have been idle for too long. They have no task of their own that
     /// would; whoever uses `hold` calls this now and then.
     pub fn close_idle(&self) {

@@ -72,6 +72,14 @@ impl Dialer {
 }
 
 impl Dialer {
+    /// Whether the rules allow this host.
+    pub(crate) async fn check(&self, host: &str, port: u16) -> Result<(), HttpError> {
+        let host = Host::parse(host).ok_or(Cause::Request(BadRequest::Host))?;
+        let limit = self.0.timeout;
+        let checked = tokio::time::timeout(limit, self.0.checked(&host, port)).await;
+        checked.unwrap_or_else(|_| Err(Cause::ConnectTimeout(limit).into())).map(drop)
+    }
+
     /// Opens a connection for another protocol.
     pub(crate) async fn connect(&self, host: &str, port: u16) -> Result<Socket, HttpError> {
         let host = Host::parse(host).ok_or(Cause::Request(BadRequest::Host))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::snapshot::State;
 use super::word::Place;
-use crate::clock::{Unit, from_units};
+use crate::clock::{Rounded, Unit, from_units};
 
 /// A call that a circuit did not let through.
 ///
@@ -54,7 +54,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the circuit is {}", self.state())?;
         match self.retry_after() {
-            Some(wait) => write!(f, ", try again in {}", crate::clock::Rounded(wait)),
+            Some(wait) => write!(f, ", try again in {}", Rounded(wait)),
             None => f.write_str(", until it is reset"),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::config::RateLimit;
 use super::machine::{Rules, Turn, convert, give_back, take};
-use crate::clock::{Clock, Tick};
+use crate::clock::{Clock, Rounded, Tick};
 use crate::config::{ConfigError, Problems};
 use crate::sync::{AtomicU64, Ordering};
 use crate::versions::Versions;
@@ -218,7 +218,7 @@ impl fmt::Display for Limited {
         if calls > burst {
             return write!(f, "{calls} calls at once are above the burst of {burst}; ask for fewer");
         }
-        write!(f, "above the rate limit, try again in {}", crate::clock::Rounded(self.retry_after))
+        write!(f, "above the rate limit, try again in {}", Rounded(self.retry_after))
     }
 }
 

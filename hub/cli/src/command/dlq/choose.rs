@@ -5,7 +5,11 @@ use seawall::Clock;
 use seawall_hub_server::client::moment;
 use serde_json::{Map, Value, json};
 
+use crate::command::deliveries::REASONS;
 use crate::failure::Failure;
+
+/// Where a dead letter may stand.
+const STANDINGS: [&str; 6] = ["open", "replaying", "delivered", "failedAgain", "parked", "deleted"];
 
 /// What dead letters have in common.
 #[derive(Args)]
@@ -19,9 +23,9 @@ pub(crate) struct Filter {
     /// The peer answered this last.
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..=999))]
     status: Option<u16>,
-    /// open, replaying, delivered, failedAgain, parked or deleted; several with commas.
-    #[arg(long)]
-    standing: Option<String>,
+    /// Where they stand; several with commas.
+    #[arg(long, value_delimiter = ',', value_parser = STANDINGS)]
+    standing: Vec<String>,
     /// Of the group with this fingerprint.
     #[arg(long, value_name = "FP")]
     group: Option<String>,
@@ -63,7 +67,7 @@ impl Filter {
             ("rule", self.rule.clone()),
             ("reason", reason.map(ToOwned::to_owned)),
             ("status", self.status.map(|status| status.to_string())),
-            ("standing", self.standing.clone()),
+            ("standing", Some(self.standing.join(",")).filter(|all| !all.is_empty())),
             ("group", self.group.clone()),
             ("event", self.event.clone()),
             ("since", self.since.clone()),
@@ -81,8 +85,8 @@ pub(crate) struct Choice {
     ids: Vec<String>,
     #[command(flatten)]
     filter: Filter,
-    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
-    #[arg(long, value_name = "REASON")]
+    /// Given up for this reason.
+    #[arg(long, value_name = "REASON", value_parser = REASONS)]
     cause: Option<String>,
     /// All that there are.
     #[arg(long)]

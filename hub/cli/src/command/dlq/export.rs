@@ -9,6 +9,7 @@ use seawall_hub_server::client::{Ask, path_part};
 
 use super::choose::Filter;
 use super::{DEAD_LETTERS, letters};
+use crate::command::deliveries::REASONS;
 use crate::failure::{Done, Failure, REFUSED};
 use crate::output::{Progress, note, plain};
 use crate::talk::Session;
@@ -17,8 +18,8 @@ use crate::talk::Session;
 pub(crate) struct Export {
     #[command(flatten)]
     filter: Filter,
-    /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
-    #[arg(long, visible_alias = "cause")]
+    /// Given up for this reason.
+    #[arg(long, visible_alias = "cause", value_parser = REASONS)]
     reason: Option<String>,
     /// So many at most.
     #[arg(long, value_name = "N")]

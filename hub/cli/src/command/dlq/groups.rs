@@ -50,9 +50,9 @@ pub(crate) struct Which {
     /// Because of this rule.
     #[arg(long)]
     rule: Option<String>,
-    /// open, acknowledged or resolved; several with commas.
-    #[arg(long)]
-    state: Option<String>,
+    /// In this state; several with commas.
+    #[arg(long, value_delimiter = ',', value_parser = ["open", "acknowledged", "resolved"])]
+    state: Vec<String>,
 }
 
 /// What is said about a group.
@@ -73,10 +73,11 @@ pub(super) fn path(fingerprint: &str, verb: &str) -> String {
 }
 
 pub(super) async fn list(session: &Session, which: &Which, pages: &Pages) -> Done {
+    let state = which.state.join(",");
     let query = &[
         ("service", which.service.as_deref()),
         ("rule", which.rule.as_deref()),
-        ("state", which.state.as_deref()),
+        ("state", Some(&*state).filter(|all| !all.is_empty())),
     ];
     let list = List { path: GROUPS, query, name: "deadLetterGroups", columns: COLUMNS };
     session.list(&list, pages).await

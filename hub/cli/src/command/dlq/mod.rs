@@ -11,6 +11,7 @@ use clap::Subcommand;
 use seawall_hub_server::client::{Ask, path_part};
 
 use self::choose::Filter;
+use super::deliveries::REASONS;
 use crate::failure::Done;
 use crate::lists::{List, Pages};
 use crate::output::Column;
@@ -62,8 +63,8 @@ pub(crate) enum Verb {
     List {
         #[command(flatten)]
         filter: Filter,
-        /// Given up for this reason: refused, gone, impossible, attempts, age, deleted or poison.
-        #[arg(long, visible_alias = "cause")]
+        /// Given up for this reason.
+        #[arg(long, visible_alias = "cause", value_parser = REASONS)]
         reason: Option<String>,
         #[command(flatten)]
         pages: Pages,

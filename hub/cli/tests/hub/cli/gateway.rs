@@ -118,5 +118,5 @@ fn hub_10_a_service_is_called_through_a_hub() {
     scene.peer.feel(Mood::Says(200));
     let kept = scene.json(&["call", "billing", "POST", "/later", "--mode", "async", "--data", "{}"]);
     let delivery = kept["delivery"].as_str().unwrap();
-    scene.run(&["deliveries", "show", delivery, "--watch"]).well().says(&["state        delivered"]);
+    scene.run(&["deliveries", "show", delivery, "--watch"]).well().says(&["state         delivered"]);
 }

@@ -7,6 +7,7 @@ mod alone;
 mod bridge;
 mod desk;
 mod gateway;
+mod newcomer;
 mod registry;
 mod sending;
 mod talking;

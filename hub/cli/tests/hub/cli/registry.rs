@@ -39,9 +39,9 @@ fn hub_10_services_are_made_changed_and_deleted() {
         .collect();
     assert_eq!(names, ["billing", "shop"]);
     scene.run(&["services", "show", "shop"]).well().says(&[
-        "name       shop\n",
-        "circuit    closed\n",
-        "version    2\n",
+        "name          shop\n",
+        "circuit       closed\n",
+        "version       2\n",
     ]);
     assert_eq!(scene.json(&["services", "show", "shop"])["version"], 2);
     scene

@@ -12,7 +12,7 @@ const ALL: u64 = 40;
 
 impl Scene {
     /// A page of the dashboard, as an administrator sees it.
-    fn page(&self, path: &str) -> String {
+    pub(super) fn page(&self, path: &str) -> String {
         let form = [("content-type", "application/x-www-form-urlencoded")];
         let begun = self.hub.call("POST", "/login", &form, &format!("key={KEY}"));
         let cookie = header(&begun.head, "set-cookie").unwrap().split(';').next().unwrap().to_owned();

@@ -121,7 +121,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Step::Begin(count) => count.min(TOGETHER),
             Step::Wait => return Ok(false),
             Step::Finish => return self.end_work(operation, Run::Done, None).await,
-            Step::Stop(why) => return self.end_work(operation, Run::Stopped, Some(why)).await,
+            Step::Stop(why) => {
+                let why = format!("{why}{}", self.evidence(operation).await);
+                return self.end_work(operation, Run::Stopped, Some(why)).await;
+            }
         };
         let replays = matches!(operation.task, Task::Replay(_));
         let count = if replays { count.min(paced) } else { count };
@@ -181,6 +184,22 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             0..AWAY_MIN => Ok((Vec::new(), 0)),
             waiting => Ok((away, waiting)),
         }
+    }
+
+    /// Which delivery has stopped work, and what it was answered: the first question of whoever finds it stopped.
+    async fn evidence(&self, operation: &Operation) -> String {
+        if operation.tally.skipped > 0 {
+            return operation.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        }
+        let Ok(Some(id)) = self.store.failed_replay(operation.id, operation.cursor).await else {
+            return String::new();
+        };
+        let attempts = self.store.delivery(id).await.ok().flatten().map(|(_, attempts)| attempts);
+        let said = attempts.as_ref().and_then(|attempts| attempts.last()).map(|last| match &last.answer {
+            Some(answer) => format!(" was answered {}", answer.status),
+            None => format!(": {}", last.error.as_deref().unwrap_or("no answer")),
+        });
+        format!("; {id}{}", said.unwrap_or_default())
     }
 
     async fn end_work(

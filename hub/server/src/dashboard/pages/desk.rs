@@ -153,5 +153,9 @@ pub(super) async fn operation(
     Path(id): Path<String>,
 ) -> Shown {
     let operation = dashboard.get(&session, &format!("/api/v1/ops/operations/{}", encoded(&id))).await?;
-    dashboard.page(&session, "operation.html", context! { operation })
+    let failed = match operation.get_attr("failedDelivery").ok().and_then(|id| id.as_str().map(encoded)) {
+        Some(id) => dashboard.get_if(&session, &format!("/api/v1/bridge/deliveries/{id}")).await,
+        None => None,
+    };
+    dashboard.page(&session, "operation.html", context! { operation, failed })
 }

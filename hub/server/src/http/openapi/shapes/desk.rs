@@ -181,6 +181,10 @@ fn operation() -> Schema {
         need("task", words(&["replay", "delete", "restore", "park", "unpark", "purge"])),
         need("state", words(&Run::ALL.map(Run::word))),
         need("why", text().or_null().says("Why it was stopped, or why some were skipped")),
+        need(
+            "failedDelivery",
+            delivery_id().or_null().says("The delivery whose failure has stopped it, or the dead letter that no request could be made of"),
+        ),
         need("waitsFor", text().or_null()),
         need("plan", plan.or_null().says("Of a replay")),
         need("filter", shape("DeadLetterFilter").says("Which, under the names by which it was asked for")),

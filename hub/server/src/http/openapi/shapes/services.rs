@@ -88,6 +88,12 @@ fn service() -> Schema {
         need("auth", shape("Auth").or_null()),
         need("changedAt", time()),
         need("circuit", state().or_null().says("Null if its policy has no breaker")),
+        need(
+            "warnings",
+            list(text()).says(
+                "What whoever registered it should know: its address is one that the egress rules forbid",
+            ),
+        ),
         need("waiting", waiting()),
         need("inFlight", in_flight()),
     ];

@@ -115,6 +115,7 @@ fn point() -> Schema {
     let took = || number().or_null().says("Null if nothing was sent");
     shown(vec![
         need("at", time().says("When it ended")),
+        need("seconds", count(1).says("How long it lasted; the last one may have just begun")),
         need("events", count(0).or_null().says("Events that came in; null if it is about one service")),
         need("sends", count(0).says("Requests that were sent: deliveries, calls, and their retries")),
         need("delivered", count(0)),
