@@ -5,6 +5,7 @@ mod api;
 mod browser;
 mod cli;
 mod demo;
+mod documents;
 mod egress;
 mod gateway;
 mod harness;
