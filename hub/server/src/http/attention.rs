@@ -22,8 +22,9 @@ struct Matter {
     service: Option<String>,
     rule: Option<String>,
     since: Option<Millis>,
-    /// What waits for it.
+    /// What waits for it, and why.
     waiting: u64,
+    waits_because: Option<String>,
     /// Dead letters.
     dead: u64,
     state: Option<&'static str>,
@@ -46,7 +47,7 @@ pub(super) async fn attention(hub: &Hub, caller: &Caller, rows: &[Row]) -> Vec<V
 }
 
 impl Matter {
-    fn of(kind: &'static str, row: &Row, weight: u8) -> Self {
+    fn of(kind: &'static str, row: &Row, weight: u8, now: Millis) -> Self {
         let waiting = row.waiting;
         Matter {
             weight: (weight, waiting),
@@ -56,6 +57,7 @@ impl Matter {
             rule: None,
             since: None,
             waiting,
+            waits_because: row.wait.map(|wait| wait.explain(now)),
             dead: 0,
             state: None,
             message: String::new(),
@@ -65,36 +67,44 @@ impl Matter {
     fn shown(self) -> Value {
         json!({
             "kind": self.kind, "severity": if self.bad { "bad" } else { "warn" }, "service": self.service,
-            "rule": self.rule, "since": self.since.map(|since| since.to_string()), "waiting": self.waiting,
+            "rule": self.rule, "since": self.since.map(|since| since.to_string()), "waiting": self.waiting, "waitsBecause": self.waits_because,
             "deadLetters": self.dead, "circuit": self.state, "message": self.message,
         })
     }
 }
 
 fn of_service(hub: &Hub, row: &Row) -> Vec<Matter> {
-    let (kept, mut found) = (&row.kept, Vec::new());
+    let (kept, now, mut found) = (&row.kept, hub.now(), Vec::new());
     let stopped = matches!(row.circuit, Some("open" | "forcedOpen" | "halfOpen"));
     if let Some(state) = row.circuit.filter(|state| *state != "closed") {
         // One that is forced closed lets everything pass: nothing waits for it, and somebody may have forgotten it.
-        let matter = Matter::of("circuit", row, if stopped { 5 } else { 1 });
+        let matter = Matter::of("circuit", row, if stopped { 5 } else { 1 }, now);
         found.push(Matter { bad: matches!(state, "open" | "forcedOpen"), state: Some(state), ..matter });
     }
     if row.service.paused {
         let message = "it is paused: its deliveries are kept, and wait until it is resumed".to_owned();
         let since = Some(row.service.changed);
-        found.push(Matter { since, message, ..Matter::of("paused", row, 3) });
+        found.push(Matter { since, message, ..Matter::of("paused", row, 3, now) });
     }
     if kept.dead_letters > 0 {
         let dead = kept.dead_letters;
         let message = "deliveries were given up: replay them, or discard them".to_owned();
-        let matter = Matter::of("deadLetters", row, 4);
-        found.push(Matter { weight: (4, dead), bad: true, dead, waiting: 0, message, ..matter });
+        let matter = Matter::of("deadLetters", row, 4, now);
+        found.push(Matter {
+            weight: (4, dead),
+            bad: true,
+            dead,
+            waiting: 0,
+            waits_because: None,
+            message,
+            ..matter
+        });
     }
     let late = kept.due_since.filter(|since| hub.now().since(*since).as_secs() >= LATE_SECONDS);
     if let Some(since) = late.filter(|_| !stopped && !row.service.paused) {
         let message =
             "deliveries that are due are not sent: it is too slow, or its limits are too tight".to_owned();
-        found.push(Matter { since: Some(since), message, ..Matter::of("late", row, 2) });
+        found.push(Matter { since: Some(since), message, ..Matter::of("late", row, 2, now) });
     }
     found
 }
@@ -142,6 +152,7 @@ fn of_rules(hub: &Hub, caller: &Caller) -> Vec<Matter> {
                 rule: Some(rule.name.to_string()),
                 since: Some(rule.changed),
                 waiting: 0,
+                waits_because: None,
                 dead: 0,
                 state: None,
                 message,

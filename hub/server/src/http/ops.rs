@@ -32,7 +32,7 @@ pub(super) struct Row {
     pub(super) circuit: Option<&'static str>,
     pub(super) waiting: u64,
     in_flight: usize,
-    wait: Option<Wait>,
+    pub(super) wait: Option<Wait>,
     pub(super) kept: KeptStanding,
 }
 

@@ -2,12 +2,13 @@
 //!
 //! # Why a page may be short
 //! A page looks at a bounded number of rows, however few of them the filter takes, so that no question can hold up the
-//! machine. It then says where the next one begins, and whoever asks goes on.
+//! machine. It then says where the next one begins, and whoever asks goes on. What has not ended is found by an index, unless
+//! there are more of these than a page looks at: then they are among the newest rows anyway.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::Attempt;
 use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::delivery::{DeliveryId, State};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
@@ -121,6 +122,9 @@ pub(super) fn deliveries(
     };
     // Those of one event are few, and have an index.
     let (sql, of) = match &filter.event {
+        None if are_few(connection, filter)? => {
+            (select(&format!("d.number < ?1 AND d.number IN ({OPEN})")), None)
+        }
         None => (select("d.number < ?1"), None),
         Some(id) => {
             // The newest, if several sources use the same id.
@@ -131,6 +135,22 @@ pub(super) fn deliveries(
         }
     };
     page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
+}
+
+/// Those that have not ended, each by the index of its kind.
+pub(super) const OPEN: &str = "SELECT number FROM deliveries WHERE state = 0
+    UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6";
+
+/// Whether only those that have not ended are asked for, and there are so few of them that a page can look at all. They may be far
+/// behind many that have ended, and whoever asks what waits must not find an empty page.
+fn are_few(connection: &Connection, filter: &DeliveryFilter) -> rusqlite::Result<bool> {
+    let ended = |state: &State| matches!(state, State::Delivered | State::DeadLettered);
+    if filter.states.is_empty() || filter.states.iter().any(ended) {
+        return Ok(false);
+    }
+    let sql = format!("SELECT count(*) FROM ({OPEN} LIMIT ?1)");
+    let count: i64 = connection.prepare_cached(&sql)?.query_row([LOOKED_AT as i64], |row| row.get(0))?;
+    Ok(count < LOOKED_AT as i64)
 }
 
 /// The number of the newest event of this id, among those from these sources.

@@ -73,3 +73,21 @@ fn prm_1_suspects_of_the_first_tables_are_due() {
     let left: Vec<(i64, i64)> = left.map(Result::unwrap).collect();
     assert_eq!(left, [(1, 0), (2, 0), (1, 0)]);
 }
+
+/// HUB-5, UI-2: a list of what has not ended looks at nothing that has: it reads the two indexes that hold no such row.
+#[test]
+fn hub_5_what_has_not_ended_is_found_by_an_index() {
+    let folder = tempfile::TempDir::new().unwrap();
+    drop(Sqlite::open(folder.path()).unwrap());
+    let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", lists::OPEN)).unwrap();
+    let (mut rows, mut steps) = (plan.raw_query(), Vec::new());
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get::<_, String>(3).unwrap());
+    }
+    for index in ["deliveries_leased", "deliveries_waiting"] {
+        assert_eq!(steps.iter().filter(|step| step.contains(index)).count(), 1, "{steps:?}");
+    }
+    let looks = steps.iter().filter(|step| step.contains("deliveries")).count();
+    assert_eq!(looks, 2, "{steps:?}");
+}

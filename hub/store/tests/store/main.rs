@@ -10,6 +10,7 @@ mod deliver;
 mod desk;
 mod forward;
 mod letters;
+mod open_list;
 mod order;
 mod poison;
 mod retention;

@@ -79,6 +79,11 @@ impl Scene {
         for path in ["/services/billing", "/services", "/deliveries?state=waiting"] {
             assert!(self.page(path).contains(why), "no `{why}` on {path}");
         }
+        // The overview names what needs a person; a retry does not.
+        if ["circuit", "service"].contains(&waits_for) {
+            assert!(self.page("/").contains(why), "no `{why}` on the overview");
+            assert!(self.hub.get("/api/v1/ops/overview")["attention"].to_string().contains(why));
+        }
         self.run(&["circuits", "list"]).well().says(&[why]);
         self.run(&["services", "show", "billing"]).well().says(&[why]);
         self.run(&["deliveries", "list", "--state", "waiting"]).well().says(&[why]);

@@ -73,13 +73,14 @@ fn matter() -> Schema {
         need("rule", slug().or_null()),
         need("since", time().or_null()),
         need("waiting", count(0).says("Deliveries that wait for it")),
+        need("waitsBecause", text().or_null().says("Why they wait and until when; for people: it may change")),
         need("deadLetters", count(0)),
         need("circuit", state().or_null()),
         need("message", text().says("For people: it may change")),
     ])
     .like(json!({
         "kind": "circuit", "severity": "bad", "service": "billing", "rule": null, "since": "2026-11-15T16:16:23.497Z",
-        "waiting": 120, "deadLetters": 0, "circuit": "open", "message": "its circuit is open: too many sends failed",
+        "waiting": 120, "waitsBecause": "circuit open, next probe in 3 s", "deadLetters": 0, "circuit": "open", "message": "its circuit is open: too many sends failed",
     }))
 }
 

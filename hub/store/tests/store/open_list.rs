@@ -1,0 +1,59 @@
+//! Lists of deliveries that have not ended.
+
+use seawall_hub_core::domain::delivery::State;
+use seawall_hub_core::port::store::{
+    Birth, Change, DeliveryFilter, Following, NewDelivery, PageAt, Settlement, Store, Urgency,
+};
+
+use crate::conformance::{NOW, Names, Place, event, slug, to, unit};
+
+/// More deliveries than a page looks at.
+const ENDED: usize = 10_500;
+
+/// HUB-5, UI-2: what waits is on the first page, however many that came later have ended.
+#[tokio::test]
+async fn hub_5_what_waits_is_on_the_first_page_whatever_has_ended_since() {
+    let place = Place::new();
+    let store = place.open();
+    let queued = |service: &str| NewDelivery { birth: Birth::Queued, ..to(service) };
+    let waiting = vec![queued("billing"), queued("mail"), to("billing")];
+    let made = store.commit(Urgency::Ingest, unit([Change::AddEvent(event("old"), waiting)])).await.unwrap();
+    for batch in 0..ENDED / 500 {
+        let all = (0..500).map(|_| to("billing")).collect();
+        let new = Change::AddEvent(event(&format!("new-{batch}")), all);
+        let names = store.commit(Urgency::Ingest, unit([new])).await.unwrap().names();
+        let delivered = names.into_iter().map(|delivery| {
+            Change::Settle(Settlement {
+                delivery,
+                next: Following::Delivered,
+                ordered: false,
+                at: NOW,
+                attempt: None,
+                number: 1,
+                replays: false,
+            })
+        });
+        store.commit(Urgency::Outcomes, unit(delivered)).await.unwrap();
+    }
+    let list = async |service: Option<&str>, states: &[State], from: Option<u64>, size: usize| {
+        let filter = DeliveryFilter {
+            service: service.map(slug),
+            states: states.to_vec(),
+            ..DeliveryFilter::default()
+        };
+        let page = store.deliveries(filter, PageAt { from, size }).await.unwrap();
+        (page.items.iter().map(|kept| kept.id).collect::<Vec<_>>(), page.next)
+    };
+    let names = made.names();
+    let open = [State::Queued, State::Leased, State::Waiting, State::Held, State::Suspect];
+    assert_eq!(
+        list(None, &open, None, 50).await,
+        (vec![names[2], names[1], names[0]], None),
+        "the newest first"
+    );
+    assert_eq!(list(Some("mail"), &open, None, 50).await.0, [names[1]]);
+    assert_eq!(list(None, &[State::Leased], None, 50).await.0, [names[2]]);
+    let (first, next) = list(None, &open, None, 2).await;
+    assert_eq!(first, [names[2], names[1]]);
+    assert_eq!(list(None, &open, next, 2).await.0, [names[0]], "and the next page goes on");
+}
