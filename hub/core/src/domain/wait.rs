@@ -201,14 +201,8 @@ mod tests {
     use super::*;
 
     const NOW: Millis = Millis(1_000_000);
-    const OPEN: [State; 7] = [
-        State::Leased,
-        State::Queued,
-        State::Waiting,
-        State::Stalled,
-        State::Blocked,
-        State::Held,
-    ];
+    const OPEN: [State; 7] =
+        [State::Leased, State::Queued, State::Waiting, State::Stalled, State::Blocked, State::Held];
 
     fn after(seconds: u64) -> Millis {
         NOW + Duration::from_secs(seconds)

@@ -50,8 +50,8 @@ enum Encoding {
 }
 
 /// What the service answered. Its body is put in as it is, where it is JSON.
-pub(super) fn call_response(whole: Whole, about: &About, holding: Holding) -> Response {
-    let (encoding, body) = encoded(&whole);
+pub(super) fn call_response(whole: &Whole, about: &About, holding: Holding) -> Response {
+    let (encoding, body) = encoded(whole);
     let mut headers = serde_json::Map::new();
     for (name, value) in &whole.headers {
         let value = Value::from(String::from_utf8_lossy(value));

@@ -201,7 +201,7 @@ fn now(hub: &Hub, service: &Slug, answered: Answered, room: HeldBytes) -> Respon
                 latency_ms: millis(answered.took),
                 circuit: circuit_word(hub, service),
             };
-            call_response(whole, &about, (room, answered.place))
+            call_response(&whole, &about, (room, answered.place))
         }
         Err(error) => {
             let last = error.last().map_or_else(Last::default, |last| Last {

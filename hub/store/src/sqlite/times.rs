@@ -7,7 +7,7 @@ use seawall_hub_core::port::store::StoreError;
 use super::changes::Changes;
 
 /// Deliveries that have not ended, in the words of the indices that find them.
-const NOT_ENDED: [&str; 3] = ["state = 0", "state > 0 AND state < 6", "state = -1"];
+const NOT_ENDED: [&str; 2] = ["state = 0", "state > 0 AND state < 6"];
 
 impl Changes<'_> {
     /// The times of what has not ended move by so much. What lies ahead of `now` after that was kept by a clock that was ahead: it

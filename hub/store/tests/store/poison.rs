@@ -88,6 +88,7 @@ async fn prm_1_crashes_in_the_same_step_convict() {
             ordered: false,
             at: NOW,
             attempt: None,
+            cause: None,
             number: 1,
             replays: false,
         };

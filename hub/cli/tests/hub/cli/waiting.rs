@@ -59,10 +59,7 @@ impl Scene {
         let mut seen = BTreeMap::new();
         until("each place gives the same number", || {
             seen = self.counts();
-            seen.values().all(|count| *count == ALL) || {
-                eprintln!("{seen:?}");
-                false
-            }
+            seen.values().all(|count| *count == ALL)
         });
         let rows = self.hub.all("/api/v1/bridge/deliveries?state=waiting", "deliveries", 500);
         for row in &rows {

@@ -59,12 +59,7 @@ pub(super) fn delivery() -> Vec<Field> {
 /// What something waits for.
 pub(super) fn waits() -> Vec<Field> {
     vec![
-        need(
-            "waitsFor",
-            words(&Wait::WORDS).or_null().says(
-                "Null if nothing waits.",
-            ),
-        ),
+        need("waitsFor", words(&Wait::WORDS).or_null().says("Null if nothing waits.")),
         need("waitsUntil", time().or_null().says("When that ends or is looked at again, if that is known")),
         need("waitsBecause", text().or_null().says("For people: it may change")),
     ]
