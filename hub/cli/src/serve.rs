@@ -99,6 +99,7 @@ impl Serve {
             response_memory: Some(settings.response_memory),
             write_timeout: Some(settings.write_timeout),
             metrics: settings.metrics,
+            open_files,
         };
         let hub = Arc::new(Hub::open(&data_dir, &options).await?);
         hub.keep_for(settings.retention);

@@ -48,6 +48,7 @@ pub struct Hub {
     responses: ResponseMemory,
     write_timeout: Duration,
     metrics: MetricsAccess,
+    open_files: Option<u64>,
     /// The text of the metrics, if it was made a moment ago and is a long one.
     metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
@@ -86,6 +87,8 @@ pub struct Options {
     pub write_timeout: Option<Duration>,
     /// Who may read the metrics.
     pub metrics: MetricsAccess,
+    /// How many files and connections the system lets the process have, if that is known.
+    pub open_files: Option<u64>,
 }
 
 /// Who may read the metrics.
@@ -157,6 +160,7 @@ impl Hub {
             responses,
             write_timeout,
             metrics: options.metrics,
+            open_files: options.open_files,
             metrics_text: tokio::sync::Mutex::default(),
             gates,
             forbidden,
@@ -281,6 +285,11 @@ impl Hub {
     /// Whether everybody may read the metrics.
     pub(crate) fn are_metrics_open(&self) -> bool {
         self.metrics == MetricsAccess::Open
+    }
+
+    /// How many files and connections the system lets the process have, if that is known.
+    pub(crate) fn open_files(&self) -> Option<u64> {
+        self.open_files
     }
 
     /// The text of the metrics, if it was made a moment ago.

@@ -38,6 +38,10 @@ use crate::responses::ResponseMemory;
 
 /// So many connections at once; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 16 * 1024;
+/// However few files the system allows, so many clients are served.
+const CONNECTIONS_MIN: usize = 8;
+/// So many files are kept for the hub's own connections at least.
+const FILES_RESERVED: usize = 32;
 /// The headers of a request have so long to come, and an idle connection is kept for as long. Longer than clients of ours keep
 /// theirs, so that it is they who close it.
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
@@ -60,12 +64,13 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
     let (responses, write_timeout) = (hub.responses().clone(), hub.write_timeout());
     let door = Arc::new(Door { api, gateway: Gateway::new(hub.clone()), responses, write_timeout });
     let (stop, stopped) = watch::channel(());
+    let connections_max = connections_max(hub.open_files(), files_now());
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stopping);
     let mut observing = pin!(door.gateway.observe());
     let mut looking = pin!(hub.keep_history());
     loop {
-        let room = connections.len() < CONNECTIONS_MAX;
+        let room = connections.len() < connections_max;
         tokio::select! {
             accepted = listener.accept(), if room => match accepted {
                 Ok((tcp, peer)) => {
@@ -85,6 +90,21 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
     drop((listener, stop));
     let ended = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(END_WITHIN, ended).await;
+}
+
+/// How many clients may be connected at once. Some of the files that the system allows are kept for the hub itself: else clients
+/// that only hold connections would keep it from delivering anything.
+fn connections_max(open_files: Option<u64>, now: usize) -> usize {
+    let Some(open_files) = open_files.and_then(|files| usize::try_from(files).ok()) else {
+        return CONNECTIONS_MAX;
+    };
+    let reserve = now + FILES_RESERVED.max(open_files / 8);
+    open_files.saturating_sub(reserve).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+/// How many files the process has open already, as far as the system tells.
+fn files_now() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
 /// Whether this time has come. One timer does for all: it is set anew only when it fires too early, and not for each request.
@@ -190,5 +210,20 @@ impl Door {
                 Err(refused) => refused.map(Reply::own),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PRM-8: some files are kept for the hub itself, and some clients are served however few there are.
+    #[test]
+    fn prm_8_clients_do_not_get_all_files() {
+        assert_eq!(connections_max(None, 40), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(u64::MAX), 40), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(1_024), 40), 1_024 - 40 - 128);
+        assert_eq!(connections_max(Some(100), 40), 100 - 40 - 32);
+        assert_eq!(connections_max(Some(64), 40), CONNECTIONS_MIN);
     }
 }

@@ -33,6 +33,31 @@ fn poll<'a>(waiter: &mut Waiter<'a>) -> Option<Permit<'a>> {
     }
 }
 
+/// ENG-6: a place that is kept stays taken after its call has ended, whoever waits for it, and goes to the first of the line when it
+/// is given back.
+#[test]
+fn eng_6_a_place_that_is_kept_outlives_its_call() {
+    let (_, gate) = gate(Bulkhead::max_calls(2).max_waiting(1).max_wait(secs(1)));
+    let gate = Arc::new(gate);
+    let (other, call) = (gate.try_enter().expect("a place"), gate.try_enter().expect("a place"));
+    let mut waiter = wait(&gate);
+    let kept = gate.keep_place();
+    drop(call);
+    assert_eq!((gate.inside(), poll(&mut waiter).is_some()), (2, false), "nobody enters in between");
+    drop(kept);
+    let admitted = poll(&mut waiter).expect("the place is free");
+    assert!(gate.try_enter().is_err());
+    drop((other, admitted));
+    assert_eq!(gate.inside(), 0);
+    let (call, kept) = (gate.try_enter().expect("a place"), gate.keep_place());
+    drop(call);
+    assert_eq!(gate.inside(), 1);
+    let rest = gate.try_enter().expect("the other place");
+    assert!(gate.try_enter().is_err(), "the parked place is none");
+    drop((rest, kept));
+    assert_eq!(gate.inside(), 0);
+}
+
 /// ENG-6: at most N at once; full means refused at once.
 #[test]
 fn eng_6_full_means_refused() {

@@ -6,6 +6,7 @@ mod backup;
 mod config;
 mod deploy;
 mod folder;
+mod files;
 mod retention;
 mod start;
 mod traces;

@@ -183,6 +183,10 @@ fn codes_of(operation: &Operation, guarded: bool) -> Vec<&'static str> {
     if guarded {
         codes.extend(["unauthorised", "forbidden"]);
     }
+    // Whatever shows much may find no memory for it.
+    if guarded && operation.stored && operation.method == Method::GET {
+        codes.push("memoryFull");
+    }
     if operation.path.contains('{') && !operation.path.starts_with("/in/") {
         codes.extend(["badRequest", "notFound"]);
     }

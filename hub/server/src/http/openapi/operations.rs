@@ -218,6 +218,8 @@ fn gateway() -> Vec<Operation> {
         "rateLimited",
         "circuitOpen",
         "bulkheadFull",
+        "memoryFull",
+        "responseDropped",
         "paused",
         "timeout",
         "noConnection",
