@@ -230,6 +230,7 @@ mod tests {
                 ordered: false,
                 at: Millis(0),
                 attempt: None,
+                cause: None,
                 number: 1,
                 replays: false,
             }))

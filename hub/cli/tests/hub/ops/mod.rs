@@ -5,8 +5,8 @@
 mod backup;
 mod config;
 mod deploy;
-mod folder;
 mod files;
+mod folder;
 mod retention;
 mod start;
 mod traces;
