@@ -93,6 +93,7 @@ async fn on<R: Send + 'static>(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests wait for the tasks that they begin")]
 mod tests {
     use std::sync::mpsc;
 
@@ -107,7 +108,7 @@ mod tests {
     fn prm_8_trying_rules_takes_one_place_and_tells_when_it_is_full() {
         runtime().block_on(async {
             let pool = RenderPool::for_trials();
-            let (done, wait) = mpsc::channel::<()>();
+            let (done, wait) = mpsc::sync_channel::<()>(1);
             let long = tokio::spawn({
                 let pool = pool.clone();
                 async move { pool.run_soon(move || wait.recv().is_ok()).await }
@@ -135,7 +136,7 @@ mod tests {
     fn prm_8_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() {
         runtime().block_on(async {
             let pool = RenderPool::for_trials();
-            let (done, wait) = mpsc::channel::<()>();
+            let (done, wait) = mpsc::sync_channel::<()>(1);
             let gone = tokio::spawn({
                 let pool = pool.clone();
                 async move { pool.run(move || wait.recv().is_ok()).await }
