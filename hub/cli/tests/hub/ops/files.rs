@@ -17,7 +17,7 @@ fn prm_8_idle_clients_leave_files_for_deliveries() {
     let (folder, peer) = (TempDir::new().unwrap(), Peer::start());
     let mut command = Command::new("sh");
     command
-        .args(["-c", "ulimit -n 128; exec \"$@\"", "sh", SEAWALL, "serve", "--listen", "127.0.0.1:0"])
+        .args(["-c", "ulimit -n 96; exec \"$@\"", "sh", SEAWALL, "serve", "--listen", "127.0.0.1:0"])
         .args(["--allow-egress", "127.0.0.0/8", "--data-dir"])
         .arg(folder.path())
         .env("SEAWALL_ADMIN_KEY", KEY)
@@ -27,7 +27,7 @@ fn prm_8_idle_clients_leave_files_for_deliveries() {
     register(&hub, &peer);
     let mut client = Client::connect(&hub.address).unwrap();
     client.ask("GET", "/actuator/health", "").unwrap();
-    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&hub.address).unwrap()).collect();
+    let idle: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(&hub.address).unwrap()).collect();
     let event = json!({"id": "A", "type": "a.b"}).to_string();
     let (status, said) = client.ask("POST", "/api/v1/bridge/events", &event).unwrap();
     assert_eq!(status, 202, "{said}");
