@@ -44,8 +44,8 @@ const PAGES: [(&str, &str); 33] = [
     ("/audit", "/audit"),
 ];
 
-/// What is no page of a hub like others: a place that leads elsewhere, a file, and the page of a demo, which has a test of its own.
-const OTHERS: [&str; 3] = ["/deadLetters/groups", "/deadLetters/export", "/demo"];
+/// What is no page of a hub like others: a place that leads elsewhere, files, and the page of a demo, which has a test of its own.
+const OTHERS: [&str; 4] = ["/deadLetters/groups", "/deadLetters/export", "/demo", "/settings/metrics"];
 
 /// The routes of the dashboard, as it has them.
 fn routes() -> Vec<&'static str> {
