@@ -1,8 +1,10 @@
 //! Waiting for what is under way to a service that is about to go.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Deliver;
+use super::lane::Lane;
 use crate::domain::slug::Slug;
 use crate::port::store::Store;
 use crate::port::transport::Transport;
@@ -32,5 +34,18 @@ impl<S: Store, T: Transport> Deliver<S, T> {
         while !lane.is_idle() && self.shared.clock.precise() < until {
             tokio::time::sleep(IDLE_LOOK).await;
         }
+    }
+}
+
+impl Lane {
+    /// Whether nothing is begun any more.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Goes on after all.
+    pub(super) fn resume(&self) {
+        self.stopping.store(false, Ordering::Release);
+        self.bell.notify_one();
     }
 }

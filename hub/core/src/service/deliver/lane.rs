@@ -32,7 +32,7 @@ pub(super) struct Lane {
     pub(super) guard: Guard,
     paused: AtomicBool,
     closed: AtomicBool,
-    stopping: AtomicBool,
+    pub(super) stopping: AtomicBool,
     /// So many has a delivery, unless its rule says otherwise.
     attempts: AtomicU32,
     state: Mutex<State>,
@@ -163,17 +163,6 @@ impl Lane {
     /// Nothing is begun any more; what is under way ends.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-    }
-
-    /// Whether nothing is begun any more.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    /// Goes on after all.
-    pub(super) fn resume(&self) {
-        self.stopping.store(false, Ordering::Release);
-        self.bell.notify_one();
     }
 
     /// Whether nothing is under way.
