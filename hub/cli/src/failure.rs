@@ -31,7 +31,7 @@ pub(crate) struct Failure {
 }
 
 /// Where to look for what is not there.
-const LISTS: [(&str, &str); 9] = [
+const LISTS: [(&str, &str); 12] = [
     ("there is no such service", "services list"),
     ("there is no such rule", "rules list"),
     ("there is no such source", "sources list"),
@@ -41,6 +41,9 @@ const LISTS: [(&str, &str); 9] = [
     ("there is no such dead letter", "dlq list"),
     ("there is no such group", "dlq groups"),
     ("there is no such operation", "operations list"),
+    ("there is no such incident", "alerts list"),
+    ("there is no such alert rule", "alerts rules list"),
+    ("there is no such channel", "alerts channels list"),
 ];
 
 pub(crate) type Done = Result<(), Failure>;

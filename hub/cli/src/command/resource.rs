@@ -66,6 +66,9 @@ impl Resource {
         let ask = Ask::post(self.path).json(body).header("if-none-match", none).header("if-match", some);
         let data = session.ask(put.why.of(ask)).await?;
         let word = if data.status == 201 { "made" } else { "changed" };
+        for warning in data.value["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            note(&format!("warning: {warning}"));
+        }
         self.told(session, &data, word)
     }
 
@@ -82,6 +85,9 @@ impl Resource {
         let ask = if method == "PUT" { Ask::put(path) } else { Ask::patch(path) };
         let data = session.ask(why.of(ask.json(body))).await?;
         let word = if data.status == 201 { "made" } else { "changed" };
+        for warning in data.value["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            note(&format!("warning: {warning}"));
+        }
         self.told(session, &data, word)
     }
 
@@ -115,9 +121,6 @@ impl Resource {
     }
 
     fn told(&self, session: &Session, data: &Data, word: &str) -> Done {
-        for warning in data.value["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            note(&format!("warning: {warning}"));
-        }
         session.told(data, |value| {
             let version =
                 value["version"].as_u64().map_or_else(String::new, |version| format!(" (version {version})"));

@@ -214,3 +214,16 @@ fn hub_10_a_state_that_is_none_is_told_which_ones_there_are() {
     scene.run(&["deliveries", "list", "--reason", "bad"]).wrong(2, &["refused", "poison"]);
     scene.run(&["dlq", "list", "--standing", "lost"]).wrong(2, &["parked"]);
 }
+
+/// HUB-10: who names something of the alerts that is not there is told what lists it.
+#[test]
+fn hub_10_what_is_not_there_names_what_lists_it() {
+    let scene = Scene::new();
+    for (args, list) in [
+        (["alerts", "rules", "show", "nobody"].as_slice(), "`seawall alerts rules list`"),
+        (&["alerts", "channels", "show", "nobody"], "`seawall alerts channels list`"),
+        (&["alerts", "show", "nobody"], "`seawall alerts list`"),
+    ] {
+        scene.run(args).wrong(3, &[list]);
+    }
+}
