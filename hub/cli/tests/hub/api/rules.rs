@@ -19,8 +19,7 @@ fn hub_4_settings_are_shown_back_and_changed_one_by_one() {
         "ordering": {"key": "{{ data.customer }}", "onDeadLetter": "hold"},
     });
     let shown = hub.must("PUT", ALL, &rule);
-    let as_given =
-        json!({"maxAttempts": 7, "maxAge": "2h", "base": "2s", "cap": "5m", "count": "all"});
+    let as_given = json!({"maxAttempts": 7, "maxAge": "2h", "base": "2s", "cap": "5m", "count": "all"});
     assert_eq!((&shown["delivery"], &shown["ordering"]), (&as_given, &rule["ordering"]));
     for field in ["eventType", "filter", "service", "method", "path", "headers", "body", "enabled"] {
         assert_eq!(shown[field], rule[field], "{field}");

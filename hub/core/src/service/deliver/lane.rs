@@ -1,5 +1,9 @@
 //! The deliveries of one service that are in hand.
 
+mod view;
+
+pub(in crate::service) use view::LaneLoad;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,7 +19,6 @@ use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
-use crate::domain::wait::Gate;
 
 /// So many deliveries of one service that were never tried are in hand at most; the rest waits in the store.
 pub const FRESH_MAX: usize = 1_000;
@@ -80,17 +83,6 @@ pub(super) enum Turn {
     Rest,
     /// Nothing any more.
     End,
-}
-
-/// How much a lane has in hand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LaneLoad {
-    /// Deliveries that wait to be sent.
-    pub queued: usize,
-    /// Deliveries whose request is under way, or whose answer is being written down.
-    pub in_flight: usize,
-    /// When the oldest that was never tried was accepted, if there is one.
-    pub oldest: Option<Millis>,
 }
 
 /// How much there is room for.
@@ -218,40 +210,6 @@ impl Lane {
         // Unless the circuit has closed anew in the meantime.
         if state.forward == forwarded {
             state.forward = None;
-        }
-    }
-
-    pub(super) fn in_hand(&self) -> usize {
-        let state = self.lock();
-        state.queued() + state.sending + state.settling
-    }
-
-    /// How many in hand wait to be sent, how many are under way, and since when the oldest that was never tried has been waiting.
-    pub(super) fn load(&self) -> LaneLoad {
-        let state = self.lock();
-        LaneLoad {
-            queued: state.queued(),
-            in_flight: state.in_flight.len(),
-            oldest: state.fresh.front().map(|delivery| delivery.progress.accepted),
-        }
-    }
-
-    /// Whether a request of this delivery is under way, or its answer is being written down.
-    pub(super) fn is_in_flight(&self, delivery: DeliveryId) -> bool {
-        self.lock().in_flight.contains(&delivery)
-    }
-
-    /// What holds up all deliveries of this service now.
-    pub(super) fn gate(&self, tick: Tick, now: Millis) -> Gate {
-        let rest =
-            |until: Option<Tick>| until.filter(|until| tick < *until).map(|until| now + until.since(tick));
-        let circuit = self.guard.breaker().map(|breaker| seen::stopped(breaker, now)).unwrap_or_default();
-        let state = self.lock();
-        Gate {
-            paused: self.paused.load(Ordering::Acquire),
-            circuit,
-            throttled: rest(state.throttled_until),
-            limited: rest(state.parked_until),
         }
     }
 
@@ -386,10 +344,6 @@ impl Lane {
 }
 
 impl State {
-    fn queued(&self) -> usize {
-        self.fresh.len() + self.again.len()
-    }
-
     /// The circuit is closed: what has stalled until now comes forward, one at first.
     fn come_forward(&mut self, now: Millis) {
         (self.forward, self.closed) = (Some(now), Some(now));

@@ -24,7 +24,7 @@ mod watch;
 
 pub use hand::InHand;
 pub use lane::FRESH_MAX;
-pub(super) use lane::LaneLoad;
+pub(in crate::service) use lane::LaneLoad;
 pub use now::{Answered, Target};
 
 use std::collections::HashMap;
