@@ -10,6 +10,8 @@ use anyhow::Context;
 use crate::run::{self, Step};
 
 const MINUTES: u32 = 30;
+/// How often the hub is killed beside each kind of peer; `cargo xtask test` does so 12 times.
+const QUARANTINE_KILLS: &str = "100";
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let minutes = run::minutes("soak", args, MINUTES)?;
@@ -38,6 +40,7 @@ fn judges(seed: u64) -> Step {
         "test --workspace --all-features --test hub judge:: -- --nocapture --test-threads=1",
     )
     .env("SEAWALL_JUDGE_SEED", &seed.to_string())
+    .env("SEAWALL_JUDGE_QUARANTINE_KILLS", QUARANTINE_KILLS)
 }
 
 #[cfg(test)]
@@ -58,7 +61,8 @@ mod tests {
     fn a_round_can_be_repeated_by_its_seed() {
         assert_eq!(
             judges(7).line(),
-            "SEAWALL_JUDGE_SEED=7 cargo test --workspace --all-features --test hub judge:: -- --nocapture --test-threads=1"
+            "SEAWALL_JUDGE_SEED=7 SEAWALL_JUDGE_QUARANTINE_KILLS=100 cargo test --workspace --all-features --test hub judge:: -- \
+             --nocapture --test-threads=1"
         );
     }
 }

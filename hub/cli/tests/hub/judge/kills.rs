@@ -1,6 +1,7 @@
 //! Killed again and again from outside, with peers that are slow, hang, or do a little of everything: nobody is quarantined for it.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -12,11 +13,43 @@ use super::load::{Load, Pressure};
 use super::log::Log;
 use super::sink::{Mood, Sink};
 use super::trial::{Folder, Ground};
-use super::{alone, register, times, verdict};
+use super::verdict::{self, Fault};
+use super::{alone, register, times};
 use crate::harness::{Hub, SEAWALL};
 
+/// What came of it.
+struct Report {
+    seed: u64,
+    kills: u32,
+    acknowledged: usize,
+    deliveries: usize,
+    faults: Vec<Fault>,
+    quarantined: HashSet<String>,
+}
+
+impl Report {
+    fn is_good(&self) -> bool {
+        self.faults.is_empty() && self.quarantined.is_empty()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { seed, kills, acknowledged, deliveries, faults, quarantined } = self;
+        let lost = faults.iter().filter(|fault| matches!(fault, Fault::Lost { .. })).count();
+        writeln!(
+            f,
+            "seed {seed}: {kills} kills, {acknowledged} acknowledgements, {deliveries} deliveries, {lost} lost, {} wrongly \
+             quarantined; {} faults",
+            quarantined.len(),
+            faults.len()
+        )?;
+        faults.iter().take(20).try_for_each(|fault| writeln!(f, "  {fault}"))
+    }
+}
+
 /// Kills the hub at moments by chance, under load, as often as the variable `SEAWALL_JUDGE_QUARANTINE_KILLS` says.
-fn quarantines_nobody(peer: &str, mood: Mood) {
+fn killed_beside(mood: Mood) -> Report {
     let _alone = alone();
     let (seed, kills) = (chance::seed(), times("SEAWALL_JUDGE_QUARANTINE_KILLS", 12));
     let (mut chance, notes, mut ground) = (Chance::new(seed), TempDir::new().unwrap(), Folder::new());
@@ -49,32 +82,30 @@ fn quarantines_nobody(peer: &str, mood: Mood) {
     load.finish();
     let faults = verdict::of(&log.read(), || sink.seen(), &hub.address, seed);
     quarantined.extend(verdict::quarantined(&hub.address));
-    let lost = faults.iter().filter(|fault| matches!(fault, verdict::Fault::Lost { .. })).count();
-    // The figures are part of what a long run shows.
-    #[expect(clippy::print_stderr, reason = "a soak shows what it has done")]
-    let () = eprintln!(
-        "a peer that {peer}: seed {seed}, {kills} kills, {} acknowledgements, {} deliveries, {lost} lost, {} wrongly quarantined",
-        log.len(),
-        sink.count(),
-        quarantined.len()
-    );
-    assert!(faults.is_empty() && quarantined.is_empty(), "seed {seed}: {faults:?}, {quarantined:?}");
+    let (acknowledged, deliveries) = (log.len(), sink.count());
+    Report { seed, kills, acknowledged, deliveries, faults, quarantined }
 }
 
 /// PRM-1. Trap "a delivery in flight to a slow peer is quarantined": not by a kill from outside.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_slow_peer() {
-    quarantines_nobody("answers after 0.6 s", Mood::Slow(600));
+    let report = killed_beside(Mood::Slow(600));
+    eprintln!("a peer that answers after 0.6 s: {report}");
+    assert!(report.is_good(), "{report}");
 }
 
 /// PRM-1. Trap "a delivery in flight to a hanging peer is quarantined": not by a kill from outside.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_hanging_peer() {
-    quarantines_nobody("hangs", Mood::Hanging);
+    let report = killed_beside(Mood::Hanging);
+    eprintln!("a peer that hangs: {report}");
+    assert!(report.is_good(), "{report}");
 }
 
 /// PRM-1: the same beside a peer that fails, hangs and answers.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_peer_that_does_a_little_of_everything() {
-    quarantines_nobody("fails, hangs and answers", Mood::Mixed);
+    let report = killed_beside(Mood::Mixed);
+    eprintln!("a peer that fails, hangs and answers: {report}");
+    assert!(report.is_good(), "{report}");
 }

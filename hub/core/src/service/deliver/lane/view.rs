@@ -58,6 +58,6 @@ impl Lane {
 
 impl State {
     fn queued(&self) -> usize {
-        self.trials.len() + self.fresh.len() + self.again.len()
+        self.fresh.len() + self.again.len()
     }
 }
