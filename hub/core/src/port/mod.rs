@@ -1,6 +1,7 @@
 //! What the hub needs from outside.
 
 mod alerts;
+mod crash;
 mod desk;
 pub mod notify;
 pub mod store;

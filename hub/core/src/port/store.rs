@@ -18,7 +18,6 @@ use crate::domain::circuit::Circuit;
 use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
-use crate::domain::poison::Step;
 use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
@@ -28,6 +27,7 @@ use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
 pub use super::alerts::{Health, IncidentFilter};
+pub use super::crash::{Evidence, StepMarks};
 pub use super::desk::{Behind, Dead, Desk, Found, Letters, WholeLetter};
 pub use super::unit::{
     Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
@@ -345,28 +345,6 @@ pub trait Store: Desk + Send + Sync + 'static {
         limits: Limits,
         behind: u64,
     ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
-}
-
-/// Marks of what the process is doing with suspects. They outlive the process, but not a power cut, and cost no wait for the disk.
-/// The rules are in [`poison`](crate::domain::poison).
-pub trait StepMarks: Send + Sync + fmt::Debug {
-    /// The process begins a step of this delivery.
-    fn began(&self, delivery: DeliveryId, step: Step);
-    /// The step has ended.
-    fn ended(&self, delivery: DeliveryId);
-    /// The process has it in hand no longer.
-    fn forget(&self, delivery: DeliveryId);
-}
-
-/// What is known against a delivery.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Evidence {
-    /// The number of crashes in a row that speak against it.
-    pub crashes: u32,
-    /// The starts that ended so, counted as the store counts them, with commas in between.
-    pub starts: String,
-    /// The step in which they happened.
-    pub step: Step,
 }
 
 /// Events that may go.

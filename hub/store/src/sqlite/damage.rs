@@ -9,14 +9,35 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use seawall_hub_core::port::store::StoreError;
 
+use super::Inner;
 use super::unit_of_work::translate;
+
+impl Inner {
+    /// This came of a unit.
+    pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
+        self.disk.answered(answer);
+        if let Err(error) = answer {
+            self.notice_damage(error);
+        }
+    }
+
+    /// Nothing more is promised, once something can't be read. Told once.
+    pub(super) fn notice_damage(&self, error: &StoreError) {
+        if let StoreError::Damaged(reason) = error
+            && self.queue.damage(reason)
+        {
+            self.disk.damaged(error);
+            note(&self.path, reason);
+        }
+    }
+}
 
 fn note_of(database: &Path) -> PathBuf {
     database.with_file_name("damaged")
 }
 
 /// Leaves a note for the next start.
-pub(super) fn note(database: &Path, reason: &str) {
+fn note(database: &Path, reason: &str) {
     // If that can't be written, the next start finds the damage when somebody reads it.
     let _ = fs::write(note_of(database), format!("{reason}\n"));
 }
@@ -39,5 +60,23 @@ pub(super) fn found(database: &Path, connection: &Connection) -> Option<StoreErr
             damaged @ StoreError::Damaged(_) => Some(damaged),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sqlite;
+    use super::*;
+
+    /// PRM-8: a note beside a database that is sound goes, and nothing is refused.
+    #[test]
+    fn prm_8_a_database_that_was_put_right_is_not_damaged() {
+        let folder = tempfile::TempDir::new().unwrap();
+        drop(Sqlite::open(folder.path()).unwrap());
+        let database = folder.path().join("seawall.db");
+        note(&database, "database disk image is malformed");
+        let store = Sqlite::open(folder.path()).unwrap();
+        assert_eq!(store.damaged(), None);
+        assert!(!note_of(&database).exists());
     }
 }

@@ -203,24 +203,6 @@ impl Sqlite {
 }
 
 impl Inner {
-    /// This came of a unit.
-    fn answered<T>(&self, answer: &Result<T, StoreError>) {
-        self.disk.answered(answer);
-        if let Err(error) = answer {
-            self.notice_damage(error);
-        }
-    }
-
-    /// Nothing more is promised, once something can't be read. Told once.
-    fn notice_damage(&self, error: &StoreError) {
-        if let StoreError::Damaged(reason) = error
-            && self.queue.damage(reason)
-        {
-            self.disk.damaged(error);
-            damage::note(&self.path, reason);
-        }
-    }
-
     fn reader(&self) -> rusqlite::Result<Connection> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY), Ok)
