@@ -7,9 +7,10 @@
 //! # Crashes
 //! A process that ends says nothing of which delivery it was, or whether it was one at all: somebody may have killed it. So
 //! what was in hand at a crash is *watched* by the next process. A watched delivery is marked while the process works at it, in
-//! a [`Step`], and is not marked while it waits for its peer or in a queue. The mark outlives the process, and one watched
-//! delivery is worked at at a time, so after the next crash the mark names the one that it may have been. [`CRASHES_MAX`] crashes
-//! in the same step convict it. A step that has ended before the crash acquits it, and so does any outcome.
+//! a [`Step`], and is not marked while it waits for its peer or in a queue. The mark outlives the process, so after the next crash
+//! the marks name the few that it may have been, one for each thread at most. One that was named is worked at while no other watched
+//! one is, so that nobody is named again because of it. [`CRASHES_MAX`] crashes in the same step convict. A step that has ended
+//! before the crash acquits, and so does any outcome.
 //!
 //! # Why three?
 //! A kill from outside falls into a step now and then: a step takes a fraction of a millisecond of a life. Three times in a row
@@ -123,20 +124,26 @@ mod tests {
         ended: Option<bool>,
     }
 
-    /// One life of a process: all that is not watched is worked at at once, the rest one after the other, from `first` on. Every
-    /// `slow`th waits for its peer until the end of the life. True, if it crashed.
+    /// One life of a process: all that is not watched is worked at at once, the rest one after the other, from `first` on, or two at a
+    /// time if nothing speaks against them. Every `slow`th waits for its peer until the end of the life. True, if it crashed.
     fn live(rows: &mut [Row], first: usize, slow: usize) -> bool {
         let open: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].ended.is_none()).collect();
         let in_hand = u32::try_from(open.len()).unwrap();
         let mut traces = vec![None; rows.len()];
         let mut crashed = open.iter().any(|at| !rows[*at].watched && rows[*at].culprit);
         let (watched, others): (Vec<usize>, Vec<usize>) = open.iter().partition(|at| rows[**at].watched);
-        for at in watched.iter().cycle().skip(first).take(watched.len()) {
+        let order: Vec<usize> = watched.iter().cycle().skip(first).take(watched.len()).copied().collect();
+        let accused = |at: &usize| rows[*at].suspicion.crashes > 0;
+        for together in
+            order.chunk_by(|one, other| !accused(one) && !accused(other)).flat_map(|few| few.chunks(2))
+        {
+            crashed = crashed || together.iter().any(|at| rows[*at].culprit);
+            for at in together {
+                traces[*at] = Some(if crashed { Trace::Begun(Step::Send) } else { Trace::Ended });
+            }
             if crashed {
                 break;
             }
-            crashed = rows[*at].culprit;
-            traces[*at] = Some(if crashed { Trace::Begun(Step::Send) } else { Trace::Ended });
         }
         if crashed {
             others.iter().for_each(|at| traces[*at] = Some(Trace::Unwatched(in_hand)));

@@ -63,6 +63,8 @@ pub struct Kept {
     pub order: Option<String>,
     /// True if it was in hand at a crash, and no outcome has acquitted it since.
     pub suspected: bool,
+    /// True if a crash speaks against it: it is worked at alone.
+    pub accused: bool,
     /// The dead letter that it replays, if it does.
     pub replay_of: Option<DeliveryId>,
     /// The request as it was rendered. Not in lists.

@@ -173,11 +173,11 @@ pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
 /// The columns of a delivery, but for its request; `e` is its event.
 pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
-                               d.crashes > 0";
+                               d.crashes > 0, d.against > 0";
 /// Its request, and the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// So many columns has `KEPT`.
-pub(super) const KEPT_COLUMNS: usize = 18;
+pub(super) const KEPT_COLUMNS: usize = 19;
 
 /// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
 pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
@@ -201,6 +201,7 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
         },
         order: row.get(12)?,
         suspected: row.get(17)?,
+        accused: row.get(18)?,
         replay_of: row.get::<_, Option<i64>>(13)?.map(name),
         request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
         payload: request

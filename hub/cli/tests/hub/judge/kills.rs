@@ -6,15 +6,16 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::chance::{self, Chance};
-use super::load::{Load, Pressure};
+use super::load::{Load, Pressure, registrations};
 use super::log::Log;
 use super::sink::{Mood, Sink};
 use super::trial::{Folder, Ground};
 use super::verdict::{self, Fault};
-use super::{alone, register, times};
+use super::{alone, times};
 use crate::harness::{Hub, SEAWALL};
 
 /// What came of it.
@@ -56,7 +57,13 @@ fn killed_beside(mood: Mood) -> Report {
     let (sink, log) = (Sink::start(seed, mood), Log::create(notes.path()));
     let start = |ground: &Folder| Hub::command(Path::new(SEAWALL), &ground.folder()).spawn().unwrap();
     let mut hub = Hub::ready(start(&ground)).unwrap();
-    register(&hub, &sink);
+    for (path, mut body) in registrations(sink.address()) {
+        if path.ends_with("/services") {
+            // Longer than a life: what is in flight at a kill waits for its peer.
+            body["policy"]["attempt_timeout"] = json!("20s");
+        }
+        hub.must("POST", path, &body);
+    }
     let pressure = Pressure { clients: 4, pause: Duration::from_millis(40), bytes_max: 3_000 };
     let mut load = Load::start(seed, pressure, &log);
     load.up(&hub.address);

@@ -112,7 +112,7 @@ impl<S: Store, T: Transport> Shared<S, T> {
 
     /// Takes a delivery from the store in hand.
     pub(super) async fn take_kept(&self, kept: Kept) -> Result<(), StoreError> {
-        let watched = kept.suspected.then(|| self.suspects.watch(kept.id));
+        let watched = kept.suspected.then(|| self.suspects.watch(kept.id, kept.accused));
         let read = async { caught(|| Request::from_bytes(&kept.request, &kept.payload)) };
         let read = match &watched {
             Some(watched) => watched.step(Step::Load, read).await,

@@ -2,7 +2,7 @@
 //!
 //! Why, and when one is given up, is said in [`poison`](crate::domain::poison). Here is how it goes: a suspect goes the way of all
 //! others, through the same queues, guards and schedules. The only difference is that each [`Step`] of it is marked in the store,
-//! and that no two suspects are in a step at once.
+//! and that one against whom a crash speaks is in a step while no other suspect is.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use seawall_dist::deadletter::Attempt;
-use tokio::sync::Mutex;
+use tokio::sync::RwLock;
 
 use super::Shared;
 use crate::domain::delivery::{DeliveryId, Reason};
@@ -27,24 +27,26 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Suspects {
     marks: Arc<dyn StepMarks>,
-    /// Held by the suspect that is in a step.
-    turn: Mutex<()>,
+    /// Held by each suspect that is in a step, alone by one against whom a crash speaks.
+    turn: RwLock<()>,
 }
 
 /// A delivery that is watched, for as long as it is in hand.
 #[derive(Debug)]
 pub(super) struct Watched {
     id: DeliveryId,
+    /// True if a crash speaks against it.
+    accused: bool,
     suspects: Arc<Suspects>,
 }
 
 impl Suspects {
     pub(super) fn new(marks: Arc<dyn StepMarks>) -> Arc<Self> {
-        Arc::new(Suspects { marks, turn: Mutex::new(()) })
+        Arc::new(Suspects { marks, turn: RwLock::new(()) })
     }
 
-    pub(super) fn watch(self: &Arc<Self>, id: DeliveryId) -> Arc<Watched> {
-        Arc::new(Watched { id, suspects: self.clone() })
+    pub(super) fn watch(self: &Arc<Self>, id: DeliveryId, accused: bool) -> Arc<Watched> {
+        Arc::new(Watched { id, accused, suspects: self.clone() })
     }
 }
 
@@ -54,11 +56,12 @@ impl Watched {
         let Suspects { marks, turn } = &*self.suspects;
         let mut future = pin!(future);
         loop {
-            let alone = turn.lock().await;
+            let (alone, beside_others) =
+                if self.accused { (Some(turn.write().await), None) } else { (None, Some(turn.read().await)) };
             marks.began(self.id, step);
             let polled = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
             marks.ended(self.id);
-            drop(alone);
+            drop((alone, beside_others));
             match polled {
                 Poll::Ready(output) => return output,
                 // The future was told whom to wake: this task, which then polls it again.
@@ -152,7 +155,7 @@ mod tests {
     }
 
     /// PRM-1. Trap "a delivery that waits for its peer did not end the process": it is marked while it is polled, and not while it
-    /// waits; two are never marked at once.
+    /// waits; one against whom a crash speaks is marked while no other is.
     #[test]
     fn prm_1_a_delivery_is_marked_while_it_is_polled_and_not_while_it_waits() {
         let marks = Arc::new(Marks::default());
@@ -161,7 +164,8 @@ mod tests {
             assert_eq!(std::mem::take(&mut *marks.0.lock().unwrap()), expected);
         };
         let mut cx = Context::from_waker(Waker::noop());
-        let (first, second) = [1, 2].map(|number| suspects.watch(DeliveryId { era: 1, number })).into();
+        let (first, second) =
+            [1, 2].map(|number| suspects.watch(DeliveryId { era: 1, number }, number == 2)).into();
         let mut polls = 0;
         let mut slow = Box::pin(first.step(
             Step::Send,
@@ -173,7 +177,7 @@ mod tests {
         assert!(slow.as_mut().poll(&mut cx).is_pending());
         said(&["1 Send", "1 ended"]);
 
-        let held = suspects.turn.try_lock().unwrap();
+        let held = suspects.turn.try_read().unwrap();
         let mut other = Box::pin(second.step(Step::Send, std::future::ready(8)));
         assert!(other.as_mut().poll(&mut cx).is_pending());
         said(&[]);
