@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     const NOW: Millis = Millis(1_000_000);
-    const OPEN: [State; 7] =
+    const OPEN: [State; 6] =
         [State::Leased, State::Queued, State::Waiting, State::Stalled, State::Blocked, State::Held];
 
     fn after(seconds: u64) -> Millis {
