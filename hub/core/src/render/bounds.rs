@@ -40,7 +40,7 @@ fn prm_8_a_costly_filter_ends_with_what_ran_out() {
     let error = rendered.unwrap_err();
     assert_eq!(
         error,
-        "body: `data.l|select('in',data.l)|length` needs more than 1000000 steps of work, which is what one rule may spend \
+        "body: `data.l|select('in',data.l)|length` needs more than 750000 steps of work, which is what one rule may spend \
          on one event; it ran out in `in` over 100000 items. Look at less of the event, or let its sender send less in one \
          event"
     );

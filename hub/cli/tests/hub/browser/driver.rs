@@ -32,21 +32,35 @@ pub(super) struct Browser {
     _profile: TempDir,
 }
 
+/// A driver and its port, unless it ended before it listened.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("`chromedriver` can be started; the Debian packages are chromium and chromium-driver");
+    let said = BufReader::new(driver.stdout.take().unwrap());
+    let port = said.lines().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse::<u16>().ok()
+    });
+    match port {
+        Some(port) => Some((driver, port)),
+        None => {
+            let _ = driver.wait();
+            None
+        }
+    }
+}
+
 impl Browser {
     pub(super) fn start() -> Self {
         let profile = TempDir::new().unwrap();
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("`chromedriver` can be started; the Debian packages are chromium and chromium-driver");
-        let said = BufReader::new(driver.stdout.take().unwrap());
-        let port = said.lines().map_while(Result::ok).find_map(|line| {
-            let (_, port) = line.split_once("started successfully on port ")?;
-            port.trim_end_matches('.').parse::<u16>().ok()
-        });
-        let address = format!("127.0.0.1:{}", port.expect("chromedriver says where it listens"));
+        // It looks for a free port and takes it a moment later: of several that start at once one may come too late, and ends.
+        let (driver, port) =
+            (0..5).find_map(|_| start_driver()).expect("chromedriver starts and says where it listens");
+        let address = format!("127.0.0.1:{port}");
         let mut args: Vec<String> = [
             "--headless",
             "--no-sandbox",

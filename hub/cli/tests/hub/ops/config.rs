@@ -54,12 +54,13 @@ fn hub_9_settings_change_while_it_runs() {
     until("every event has a line", || said("DEBUG [") > 0);
 
     write("listen = \"127.0.0.1:1\"\nallow_egress = [\"any\"]\nlog = 7\n");
-    until("it is told what is wrong", || said("[Config][Reload] Failed!") == 1);
+    // The alert about it repeats the line, so the level is asked for too.
+    until("it is told what is wrong", || said("ERROR [Config][Reload] Failed!") == 1);
     assert_eq!((said("seawall.toml:3:17: `any`"), said("seawall.toml:4:7: a table")), (1, 1));
-    let before = said("[Config][Reload]");
+    let before = said("ERROR [Config][Reload]");
     let pid = hub.process.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    until("it looks when it is asked to", || said("[Config][Reload]") > before);
+    until("it looks when it is asked to", || said("ERROR [Config][Reload]") > before);
     assert!(hub.get("/actuator/health/liveness")["state"] == "up");
 }
 
