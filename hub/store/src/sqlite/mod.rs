@@ -17,6 +17,7 @@ mod damage;
 mod deliveries;
 mod desk;
 mod desk_reads;
+mod desk_store;
 mod filter;
 mod letters;
 mod lists;
@@ -50,16 +51,13 @@ use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::circuit::Circuit;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::letter::{Fingerprint, Group, GroupFilter, LetterFilter};
-use seawall_hub_core::domain::operation::{Operation, OperationId};
 use seawall_hub_core::domain::retention::Limits;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Behind, Census, Committed, DeliveryFilter, Desk, Due, EventFilter, Evidence, Found, Health,
-    IncidentFilter, Kept, Letters, OldEvents, Page, PageAt, Registered, Room, StepMarks, Store, StoreError,
-    Unit, Urgency, WholeLetter, Whose,
+    Census, Committed, DeliveryFilter, Due, EventFilter, Evidence, Health, IncidentFilter, Kept, OldEvents,
+    Page, PageAt, Registered, Room, StepMarks, Store, StoreError, Unit, Urgency, Whose,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -328,61 +326,6 @@ impl Store for Sqlite {
 
     async fn old_events(&self, limits: Limits, behind: u64) -> Result<OldEvents, StoreError> {
         self.read(move |connection| prune::old_events(connection, limits, behind)).await
-    }
-}
-
-impl Desk for Sqlite {
-    async fn dead_letter(&self, id: DeliveryId) -> Result<Option<WholeLetter>, StoreError> {
-        self.read(move |connection| desk_reads::dead_letter(connection, id)).await
-    }
-
-    async fn dead_letters(&self, filter: LetterFilter, page: PageAt) -> Result<Letters, StoreError> {
-        self.read(move |connection| desk_reads::dead_letters(connection, &filter, page)).await
-    }
-
-    async fn count_letters(&self, filter: LetterFilter, most: u64) -> Result<Found, StoreError> {
-        self.read(move |connection| desk_reads::count_letters(connection, &filter, most)).await
-    }
-
-    async fn failed_replay(
-        &self,
-        operation: OperationId,
-        up_to: u64,
-    ) -> Result<Option<DeliveryId>, StoreError> {
-        self.read(move |connection| desk_reads::failed_replay(connection, operation, up_to)).await
-    }
-
-    async fn letters_behind(
-        &self,
-        filter: LetterFilter,
-        behind: u64,
-        most: usize,
-    ) -> Result<Behind, StoreError> {
-        self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
-    }
-
-    async fn untried_replays(&self, operation: OperationId, services: Vec<Slug>) -> Result<u64, StoreError> {
-        self.read(move |connection| desk_reads::untried_replays(connection, operation, &services)).await
-    }
-
-    async fn groups(&self, filter: GroupFilter, page: PageAt) -> Result<Page<Group>, StoreError> {
-        self.read(move |connection| desk_reads::groups(connection, &filter, page)).await
-    }
-
-    async fn group(&self, fingerprint: Fingerprint) -> Result<Option<Group>, StoreError> {
-        self.read(move |connection| desk_reads::group(connection, fingerprint)).await
-    }
-
-    async fn operations(&self, page: PageAt) -> Result<Page<Operation>, StoreError> {
-        self.read(move |connection| desk_reads::operations(connection, page)).await
-    }
-
-    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.read(move |connection| desk_reads::operation(connection, id)).await
-    }
-
-    async fn running(&self) -> Result<Vec<Operation>, StoreError> {
-        self.read(desk_reads::running).await
     }
 }
 

@@ -18,6 +18,7 @@ mod now;
 mod pause;
 pub(super) mod seen;
 mod send;
+mod standing;
 mod steady;
 mod suspect;
 mod watch;
@@ -48,7 +49,6 @@ use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
-use crate::domain::wait::Gate;
 use crate::port::store::{Store, StoreError};
 use crate::port::transport::{Answer, NoAnswer, Transport};
 use crate::render::Request;
@@ -257,44 +257,6 @@ impl<S: Store, T: Transport> Deliver<S, T> {
     /// How far the clock has jumped forward since the start.
     pub(super) fn clock_jumped(&self) -> Duration {
         self.shared.time.forward()
-    }
-
-    /// How many deliveries of a service are in hand.
-    #[must_use]
-    pub fn in_hand(&self, service: &Slug) -> usize {
-        self.shared.lane(service).map_or(0, |lane| lane.in_hand())
-    }
-
-    /// Services to which nothing is sent now: they are paused, or their circuit is not closed.
-    pub(super) fn away(&self) -> Vec<Slug> {
-        let lanes = self.shared.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().filter(|(_, lane)| lane.is_away()).map(|(name, _)| name.clone()).collect()
-    }
-
-    /// What each service has in hand.
-    #[must_use]
-    pub fn loads(&self) -> Vec<(Slug, LaneLoad)> {
-        let load = |lane: &Arc<Lane>| (lane.service().name.clone(), lane.load());
-        self.shared.all_lanes().iter().map(load).collect()
-    }
-
-    /// What a service has in hand.
-    #[must_use]
-    pub fn load(&self, service: &Slug) -> LaneLoad {
-        self.shared.lane(service).map(|lane| lane.load()).unwrap_or_default()
-    }
-
-    /// Whether a request of this delivery is under way, or its answer is being written down.
-    #[must_use]
-    pub fn is_in_flight(&self, service: &Slug, delivery: DeliveryId) -> bool {
-        self.shared.lane(service).is_some_and(|lane| lane.is_in_flight(delivery))
-    }
-
-    /// What holds up all deliveries of a service now.
-    #[must_use]
-    pub fn gate(&self, service: &Slug) -> Gate {
-        let (tick, now) = (self.shared.clock.precise(), self.shared.now());
-        self.shared.lane(service).map(|lane| lane.gate(tick, now)).unwrap_or_default()
     }
 
     /// Writes a line for each service of what it got since the last time.

@@ -48,7 +48,7 @@ impl PauseWatch {
             if let Some(duration) = self.look() {
                 let duration = seawall::telemetry::Millis(duration);
                 warn!(
-                    target: "seawall", %duration, cause = "the process did not run: it was stopped, or the machine slept",
+                    target: "seawall", %duration, cause = "the process did not run: it was stopped or its machine slept",
                     action = "QueueForRetry", "[Hub][Pause] Fallback activated."
                 );
             }
