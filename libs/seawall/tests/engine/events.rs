@@ -82,7 +82,7 @@ fn eng_13_policies_tell_what_they_decide() {
     );
     let refused = told(&hands, &guard, &mut events, &[]);
     assert!(
-        refused[1].starts_with("peer charge order 7: rejected by the breaker, come back in 29.9"),
+        refused[1].starts_with("peer charge order 7: rejected by the breaker, come back in 30s"),
         "{refused:?}"
     );
     hands.advance(secs(31));

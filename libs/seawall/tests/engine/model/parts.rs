@@ -270,17 +270,19 @@ impl Allowance {
             BudgetSettings::Share { percent, .. } => percent,
             BudgetSettings::Tokens { max, .. } => return self.tokens * 2 > u64::from(max) * 1_000,
         };
-        let (calls, retries) = self.in_window(now);
+        let (calls, mut retries) = self.in_window(now);
         if now - self.debt_since >= DEBT_LIFETIME {
             self.debt = 0;
         }
         self.paid = None;
-        if (retries + 1) * 100 <= calls * u64::from(percent) {
+        while (retries + 1) * 100 <= calls * u64::from(percent) {
             self.retries.push(now);
+            retries += 1;
             // First the share repays what the floor has paid for: the place is taken, and nobody gets it.
-            let repays = calls >= 100 && self.debt > 0;
-            self.debt -= u64::from(repays);
-            return !repays;
+            if calls < 100 || self.debt == 0 {
+                return true;
+            }
+            self.debt -= 1;
         }
         let Some(due) = self.floor_then(now) else { return false };
         let raised_debt = self.debt < self.floor_burst();
