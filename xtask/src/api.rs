@@ -136,7 +136,7 @@ impl Hub {
             ("registry/rules", r#"{"name":"billing","eventType":"order.*","service":"billing"}"#),
             (
                 "registry/sources",
-                r#"{"name":"billing","eventType":"a.b","verify":{"type":"bearer","secrets":["secret"]}}"#,
+                r#"{"name":"billing","eventType":"a.b","verify":{"type":"bearer","secrets":["a-secret-that-nobody-guesses"]}}"#,
             ),
             ("registry/keys", r#"{"name":"billing","scopes":["read"]}"#),
             ("bridge/events", r#"{"id":"evt-0","type":"order.created"}"#),
