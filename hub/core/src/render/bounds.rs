@@ -3,20 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::Code;
+use super::tests::view;
 use super::*;
-
-/// A view over this as `data`.
-fn view(data: &Json) -> View<'_> {
-    View::new(Said {
-        id: "evt-1",
-        kind: "order.created",
-        source: "shop",
-        time: "2026-11-15T12:00:00Z",
-        subject: None,
-        extensions: &[],
-        data: data.into(),
-    })
-}
 
 /// Renders one expression as a body. The answer, the steps and the bytes.
 fn spent(expression: &str, data: &Json) -> (Result<String, String>, u64, usize) {

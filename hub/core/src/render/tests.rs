@@ -10,7 +10,8 @@ fn order() -> Json {
            "items": [{"sku": "x", "n": 2}, {"sku": "y", "n": 1}], "big": 9_007_199_254_740_993_u64})
 }
 
-fn view(data: &Json) -> View<'_> {
+/// A view over this as `data`.
+pub(super) fn view(data: &Json) -> View<'_> {
     View::new(Said {
         id: "evt-1",
         kind: "order.created",

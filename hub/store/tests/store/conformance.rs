@@ -29,6 +29,20 @@ use tempfile::TempDir;
 
 pub(crate) const NOW: Millis = Millis(1_700_000_000_000);
 
+/// The end of a first send, of which no attempt is kept.
+pub(crate) fn settlement(delivery: DeliveryId, next: Following) -> Settlement {
+    Settlement {
+        delivery,
+        next,
+        ordered: false,
+        at: NOW,
+        attempt: None,
+        cause: None,
+        number: 1,
+        replays: false,
+    }
+}
+
 pub(crate) struct Place {
     folder: TempDir,
 }

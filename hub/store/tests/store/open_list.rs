@@ -2,10 +2,10 @@
 
 use seawall_hub_core::domain::delivery::State;
 use seawall_hub_core::port::store::{
-    Birth, Change, DeliveryFilter, Following, NewDelivery, PageAt, Settlement, Store, Urgency,
+    Birth, Change, DeliveryFilter, Following, NewDelivery, PageAt, Store, Urgency,
 };
 
-use crate::conformance::{NOW, Names, Place, event, slug, to, unit};
+use crate::conformance::{Names, Place, event, settlement, slug, to, unit};
 
 /// More deliveries than a page looks at.
 const ENDED: usize = 10_500;
@@ -22,18 +22,8 @@ async fn hub_5_what_waits_is_on_the_first_page_whatever_has_ended_since() {
         let all = (0..500).map(|_| to("billing")).collect();
         let new = Change::AddEvent(event(&format!("new-{batch}")), all);
         let names = store.commit(Urgency::Ingest, unit([new])).await.unwrap().names();
-        let delivered = names.into_iter().map(|delivery| {
-            Change::Settle(Settlement {
-                delivery,
-                next: Following::Delivered,
-                ordered: false,
-                at: NOW,
-                attempt: None,
-                cause: None,
-                number: 1,
-                replays: false,
-            })
-        });
+        let delivered =
+            names.into_iter().map(|delivery| Change::Settle(settlement(delivery, Following::Delivered)));
         store.commit(Urgency::Outcomes, unit(delivered)).await.unwrap();
     }
     let list = async |service: Option<&str>, states: &[State], from: Option<u64>, size: usize| {

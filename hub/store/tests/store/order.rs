@@ -11,7 +11,7 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::{Again, Mode, Pending};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, event, slug, to};
+use crate::conformance::{NOW, Place, event, settlement, slug, to};
 use crate::scene::{Mood, Scene, USUAL, everything, says};
 
 fn ordered(hold: bool) -> Rule {
@@ -238,16 +238,7 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement = Settlement {
-        delivery: id,
-        next: Following::Held,
-        ordered: false,
-        at: NOW,
-        attempt: None,
-        cause: None,
-        number: 1,
-        replays: false,
-    };
+    let settlement = settlement(id, Following::Held);
     scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, State::Queued);
 }

@@ -4,12 +4,12 @@ use seawall::millis;
 use seawall_hub_core::domain::delivery::{DeliveryId, Progress, Reason, State};
 use seawall_hub_core::domain::poison::{CRASHES_MAX, FEW, PANICS_MAX, Step};
 use seawall_hub_core::domain::rule::{Ordering, Rule};
-use seawall_hub_core::port::store::{Change, Evidence, Following, Settlement, Store, Unit, Urgency};
+use seawall_hub_core::port::store::{Change, Evidence, Following, Store, Unit, Urgency};
 use seawall_hub_core::service::{Again, Mode};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, due, kept, settle};
+use crate::conformance::{NOW, Names, Place, add, due, kept, settle, settlement};
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything};
 
 async fn stop(store: &Sqlite) {
@@ -85,16 +85,8 @@ async fn prm_1_crashes_in_the_same_step_convict() {
         drop(store);
         let store = place.open();
         assert_eq!(store.convicts().await.unwrap(), convicts);
-        let given_up = Settlement {
-            delivery: id,
-            next: Following::DeadLetter { reason: Reason::Poison, progress: convict.progress, hold: false },
-            ordered: false,
-            at: NOW,
-            attempt: None,
-            cause: None,
-            number: 1,
-            replays: false,
-        };
+        let next = Following::DeadLetter { reason: Reason::Poison, progress: convict.progress, hold: false };
+        let given_up = settlement(id, next);
         let give_up = || store.commit(Urgency::Outcomes, Unit::of(Change::Convict(given_up.clone())));
         give_up().await.unwrap();
         assert!(give_up().await.is_err());

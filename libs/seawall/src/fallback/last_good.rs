@@ -150,12 +150,12 @@ struct Shared<K, T> {
 
 /// The values, and their keys in the order in which the values came.
 struct Values<K, T> {
-    by_key: HashMap<K, Kept<T>>,
+    by_key: HashMap<K, KeyedValue<T>>,
     by_age: BTreeMap<u64, K>,
     next: u64,
 }
 
-struct Kept<T> {
+struct KeyedValue<T> {
     number: u64,
     since: Tick,
     value: T,
@@ -221,7 +221,7 @@ impl<K: Eq + Hash + Clone, T: Clone> LastGoodMap<K, T> {
         let mut values = lock(&self.shared.values);
         let number = values.next;
         values.next += 1;
-        if let Some(old) = values.by_key.insert(key.clone(), Kept { number, since, value }) {
+        if let Some(old) = values.by_key.insert(key.clone(), KeyedValue { number, since, value }) {
             values.by_age.remove(&old.number);
         }
         values.by_age.insert(number, key);

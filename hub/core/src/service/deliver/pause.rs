@@ -23,11 +23,11 @@ pub(super) const PAUSE_MIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct PauseWatch {
     clock: Clock,
-    seen: Mutex<Seen>,
+    seen: Mutex<PauseState>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct PauseState {
     /// When it looked last, on both clocks: the monotonic one stands still while the machine sleeps. Nothing, if nobody looks.
     last: Option<(Tick, Millis)>,
     /// When the last pause was over.
@@ -88,12 +88,12 @@ impl PauseWatch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, PauseState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl PauseState {
     fn gap(&self, tick: Tick, wall: Millis) -> Duration {
         self.last.map_or(Duration::ZERO, |(before, at)| tick.since(before).max(wall.since(at)))
     }

@@ -31,11 +31,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct SteadyTime {
     clock: Clock,
-    seen: Mutex<Seen>,
+    seen: Mutex<ClockState>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct ClockState {
     tick: Tick,
     wall: Millis,
     /// The jumps of this process, in milliseconds.
@@ -49,7 +49,7 @@ impl SteadyTime {
         let (tick, wall) = (clock.precise(), wall_time(&clock));
         // The clock may have been set back while the process was off.
         let again = Some(tick);
-        SteadyTime { clock, seen: Mutex::new(Seen { tick, wall, jumps: Vec::new(), again }) }
+        SteadyTime { clock, seen: Mutex::new(ClockState { tick, wall, jumps: Vec::new(), again }) }
     }
 
     /// The wall time now; as if the clock had not jumped, until the jump is dealt with.
@@ -107,7 +107,7 @@ impl SteadyTime {
         self.lock().again = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -168,8 +168,8 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(true)
     }
 
-    /// Services that an operation has to do without for now, and how many of its replays wait for them. One that is about a single
-    /// service has nobody else to go on for.
+    /// Services of an operation to which nothing is sent at present, and how many of its replays wait for them. One that is about a
+    /// single service has nobody else to go on for.
     async fn away_from(&self, operation: &Operation) -> Result<(Vec<Slug>, u64), StoreError> {
         let replays = matches!(operation.task, Task::Replay(_));
         if !replays || operation.filter.service.is_some() {

@@ -169,7 +169,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
 }
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Which services work that is about several does without for now, in words for people.
+    /// Which services an operation over several passes over until something is sent to them again, in words for people.
     fn passed_over(&self, operation: &Operation) -> Option<String> {
         let mut away = self.deliver.away();
         if away.is_empty() || operation.tally.untried() < AWAY_MIN {
