@@ -1,23 +1,27 @@
 //! What the tests need of the machine beside a Rust toolchain, and how it is had.
 //!
 //! The judges of the hub make file systems and networks of their own, and what is shipped for Prometheus is read by its own
-//! tool. What is missing is installed where that can be done
-//! without asking anybody; where it can't, the tests that need it fail and say what is missing.
+//! tool. Redis and PostgreSQL are real in the tests, which start servers of their own. What is missing is installed where that
+//! can be done without asking anybody; where it can't, the tests that need it fail and say what is missing.
 
 use std::env;
-use std::path::Path;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A command, and the Debian package that has it.
-const NEEDS: [(&str, &str); 9] = [
+const NEEDS: [(&str, &str); 12] = [
     ("cc", "gcc"),
     ("chromedriver", "chromium-driver"),
     ("chromium", "chromium"),
+    ("initdb", "postgresql"),
     ("ip", "iproute2"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("promtool", "prometheus"),
+    ("redis-server", "redis-server"),
+    ("setpriv", "util-linux"),
     ("unshare", "util-linux"),
 ];
 
@@ -58,8 +62,11 @@ fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
 
 fn is_there(command: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    let system = ["/usr/sbin", "/sbin"].map(Path::new);
-    env::split_paths(&path).chain(system.map(Path::to_path_buf)).any(|folder| folder.join(command).is_file())
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    // Debian keeps the server's programs of each version of PostgreSQL in a folder that is on no path.
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let postgres = versions.map(|version| version.path().join("bin"));
+    env::split_paths(&path).chain(system).chain(postgres).any(|folder| folder.join(command).is_file())
 }
 
 #[cfg(test)]

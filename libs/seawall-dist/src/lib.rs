@@ -3,11 +3,23 @@
 //! Logic and plain types, without a store: stores on SQLite, Postgres and Redis are crates of their own, and the hub has its
 //! own. What two of them need is written once, here.
 //!
+//! - [`lock`]: work under a lock runs in one process at a time, and a fencing token refuses what comes too late.
 //! - [`idempotency`]: work under a key happens once, and whoever repeats it gets what came of it.
+//! - [`outbox`]: a message is stored with the data that it tells of, and published later, at least once.
+//! - [`saga`]: steps in several places that end all done or all undone.
+//! - [`schedule`]: a job runs once across all processes.
+//! - [`limit`]: a rate limit that several processes share.
 //! - [`deadletter`]: what was given up, in one form, wherever it came from.
 
 pub mod deadletter;
 pub mod idempotency;
+pub mod limit;
+pub mod lock;
+pub mod outbox;
+pub mod saga;
+pub mod schedule;
+mod store;
 mod time;
 
+pub use store::{StoreError, StoreFuture};
 pub use time::Millis;

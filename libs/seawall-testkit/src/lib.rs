@@ -6,12 +6,19 @@
 //!   whether everything was given back.
 //! - [`run`]: runs a future on a manual clock, moving it to the next timer whenever nothing else can happen.
 //!
-//! Nothing here sleeps, and nothing needs a runtime.
+//! None of these sleeps, and none needs a runtime.
+//!
+//! Two more parts are behind features: `servers` starts real servers, and `conformance` has the suites
+//! that every store of `seawall-dist` has to pass.
 
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod drops;
 mod executor;
 mod script;
+#[cfg(all(unix, feature = "servers"))]
+pub mod servers;
 
 pub use clock::ManualClock;
 pub use drops::{Dropped, drop_at_every_poll};

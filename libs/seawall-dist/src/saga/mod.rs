@@ -1,0 +1,1 @@
+//! Steps with compensations, kept in a journal.

@@ -1,0 +1,1 @@
+//! Work under a key that happens once.

@@ -1,0 +1,1 @@
+//! A rate limit that several processes share.

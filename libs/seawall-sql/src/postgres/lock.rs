@@ -1,0 +1,1 @@
+//! Locks that several processes share.

@@ -1,0 +1,47 @@
+//! Stores on PostgreSQL.
+
+pub mod dead_letter;
+pub mod idempotency;
+pub mod job;
+pub mod lock;
+pub mod outbox;
+pub mod saga;
+
+use sqlx::postgres::PgPool;
+use sqlx::{Executor, Row};
+
+use seawall_dist::StoreError;
+
+use crate::POSTGRES_MIGRATIONS;
+use crate::fault::store_error;
+
+/// The number of the advisory lock under which one process at a time migrates: the word `seawall` in bytes.
+const MIGRATION_LOCK: i64 = 0x0073_6561_7761_6c6c;
+
+/// Applies every [migration](POSTGRES_MIGRATIONS) that this database has not seen, each in a transaction. Several processes
+/// may call it at once.
+pub async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+    let failed = store_error("migrating the schema");
+    let mut transaction = pool.begin().await.map_err(failed)?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(MIGRATION_LOCK)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed)?;
+    let table = "CREATE TABLE IF NOT EXISTS seawall_migrations (name TEXT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())";
+    transaction.execute(table).await.map_err(failed)?;
+    let rows = sqlx::query("SELECT name FROM seawall_migrations")
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(failed)?;
+    let applied: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    for migration in POSTGRES_MIGRATIONS.iter().filter(|step| !applied.iter().any(|name| name == step.name)) {
+        transaction.execute(migration.sql).await.map_err(failed)?;
+        sqlx::query("INSERT INTO seawall_migrations (name) VALUES ($1)")
+            .bind(migration.name)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+    }
+    transaction.commit().await.map_err(failed)
+}

@@ -1,0 +1,11 @@
+//! Tests against real databases.
+
+mod dead_letter;
+mod failover;
+mod hooks;
+mod idempotency;
+mod job;
+mod lock;
+mod outbox;
+mod saga;
+mod schema;

@@ -1,0 +1,11 @@
+//! One suite per trait of `seawall-dist`: what every store has to hold, whatever it is made of.
+//!
+//! A suite takes a store that nobody else uses and panics with a sentence when the store breaks its contract. Run it against
+//! a store of your own:
+//!
+//! ```ignore
+//! #[tokio::test]
+//! async fn my_store_is_a_lock_store() {
+//!     seawall_testkit::conformance::lock(Arc::new(MyStore::new())).await;
+//! }
+//! ```

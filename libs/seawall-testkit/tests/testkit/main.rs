@@ -1,0 +1,3 @@
+//! Tests of the launcher of servers.
+
+mod servers;

@@ -1,0 +1,110 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use seawall_testkit::servers::{FaultProxy, NetworkFault, Postgres, Redis, WorkerProcess, worker_settings};
+
+/// Asks a Redis server; `None` if it does not answer within 300 ms.
+fn ping(address: SocketAddr) -> Option<String> {
+    let patience = Duration::from_millis(300);
+    let mut stream = TcpStream::connect_timeout(&address, patience).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
+    stream.write_all(b"PING\r\n").ok()?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer).ok()?;
+    Some(String::from_utf8_lossy(&answer).trim().to_owned())
+}
+
+/// DESIGN 23: a test stops, pauses, kills and restarts its own Redis, and nothing is left of it.
+#[test]
+fn redis_is_started_paused_stopped_and_gone() {
+    let redis = Redis::start().unwrap();
+    let (address, folder) = (redis.address(), redis.control().folder());
+    assert_eq!(ping(address).as_deref(), Some("+PONG"));
+    redis.control().pause().unwrap();
+    assert_eq!(ping(address), None, "a paused server answered");
+    redis.control().resume().unwrap();
+    assert_eq!(ping(address).as_deref(), Some("+PONG"));
+    redis.control().stop().unwrap();
+    assert_eq!(ping(address), None, "a stopped server answered");
+    redis.control().start().unwrap();
+    redis.control().kill().unwrap();
+    assert_eq!(ping(address), None, "a killed server answered");
+    redis.control().start().unwrap();
+    assert_eq!(ping(address).as_deref(), Some("+PONG"));
+    drop(redis);
+    assert_eq!(ping(address), None);
+    assert!(!folder.exists(), "its folder is still there");
+}
+
+/// DESIGN 23: PostgreSQL runs although the tests run as root, has a database per test, and survives a crash.
+#[test]
+fn postgres_is_started_killed_and_recovers() {
+    let postgres = Postgres::start().unwrap();
+    let (first, second) = (postgres.database().unwrap(), postgres.database().unwrap());
+    assert_ne!(first.url(), second.url());
+    postgres.control().kill().unwrap();
+    assert!(postgres.database().is_err(), "a killed server created a database");
+    postgres.control().start().unwrap();
+    postgres.database().unwrap();
+    postgres.control().stop().unwrap();
+    let folder = postgres.control().folder();
+    drop(postgres);
+    assert!(!folder.exists(), "its folder is still there");
+}
+
+/// DESIGN 23: a test that is killed leaves no server behind.
+#[test]
+fn a_killed_test_leaves_no_server_behind() {
+    let mut worker = WorkerProcess::spawn("servers::holds_a_server", &[]).unwrap();
+    let line =
+        std::iter::from_fn(|| worker.read_line().unwrap()).find(|line| line.contains("redis ")).unwrap();
+    let (_, rest) = line.split_once("redis ").unwrap();
+    let (address, folder) = rest.split_once(' ').unwrap();
+    let address: SocketAddr = address.parse().unwrap();
+    assert!(ping(address).is_some());
+    worker.kill().unwrap();
+    eventually(|| ping(address).is_none() && !Path::new(folder).exists());
+}
+
+#[test]
+fn holds_a_server() {
+    if worker_settings().is_none() {
+        return;
+    }
+    let redis = Redis::start().unwrap();
+    println!("redis {} {}", redis.address(), redis.control().folder().display());
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A partition keeps bytes back and gives them out when it ends; a refusal closes connections.
+#[test]
+fn a_proxy_breaks_the_network_and_mends_it() {
+    let redis = Redis::shared();
+    let proxy = FaultProxy::start(redis.address()).unwrap();
+    assert_eq!(ping(proxy.address()).as_deref(), Some("+PONG"));
+    proxy.set(NetworkFault::Partition);
+    assert_eq!(ping(proxy.address()), None);
+    proxy.set(NetworkFault::LostResponses);
+    assert_eq!(ping(proxy.address()), None);
+    proxy.set(NetworkFault::Refuse);
+    assert_eq!(ping(proxy.address()), None);
+    proxy.set(NetworkFault::Delay(Duration::from_millis(20)));
+    assert_eq!(ping(proxy.address()).as_deref(), Some("+PONG"));
+    proxy.set(NetworkFault::None);
+    assert_eq!(ping(proxy.address()).as_deref(), Some("+PONG"));
+}
+
+#[expect(clippy::disallowed_methods, reason = "what happens in another process can't be awaited")]
+fn eventually(condition: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it did not come true within ten seconds");
+}
