@@ -32,8 +32,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--quick]        every test: unit, integration, examples, documentation, loom models.
-                        --quick leaves out what needs a server or takes long (today: the judges of the hub, its
-                        pages in a browser, its API against its description, and the loom models)
+                        --quick leaves out what needs a server or takes long (today: Redis and PostgreSQL, the judges of
+                        the hub, its pages in a browser, its API against its description, and the loom models)
   ci                    format, lints, documentation, each feature alone, then everything of `test`
   loom                  the loom models of crate `seawall` alone
   api                   holds a running hub against its own description, with requests that schemathesis makes of it;
@@ -45,7 +45,8 @@ usage: cargo xtask COMMAND
   fuzz [--minutes N]    reads texts that nobody would write, as configurations and as what comes to the hub from outside, for
                         N (20) minutes in all; installs cargo-fuzz first, and needs a nightly compiler
   soak [--minutes N]    the judges of the hub, again and again with fresh seeds, for N (30) minutes: kills, power cuts, full
-                        disks, failing fsync; needs root and loop devices, see docs/judges.md
+                        disks, failing fsync; needs root and loop devices, see docs/judges.md. Then the long form of the
+                        tests of coordination on Redis and PostgreSQL
   public-api [--check]  writes the public API of the published crates to docs/public-api, one item per line, and prints what
                         changed; --check writes nothing and fails if a file is stale
   reference             writes docs/configuration-reference.md, docs/openapi.json, the lists in docs/api.md and the reports of

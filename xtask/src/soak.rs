@@ -1,6 +1,7 @@
-//! `cargo xtask soak`: the judges of the hub, again and again with fresh seeds, for as long as one asks.
+//! `cargo xtask soak`: the judges of the hub, and of coordination on real servers, again and again with fresh seeds, for as
+//! long as one asks.
 //!
-//! What they demand and how is told in `docs/judges.md`.
+//! What the judges of the hub demand and how is told in `docs/judges.md`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -19,10 +20,12 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let first = RandomState::new().hash_one(0) % 1_000_000;
     let (mut seeds, mut rounds) = (first.., 0);
     while rounds == 0 || began.elapsed() < time {
-        let step = judges(seeds.next().unwrap_or(first));
-        let so_far = began.elapsed().as_secs_f64() / 60.0;
-        println!("==> round {}, after {so_far:.1} of {minutes} minutes: {}", rounds + 1, step.line());
-        step.run().with_context(|| format!("a judge found something in round {} of the soak", rounds + 1))?;
+        for step in [judges(seeds.next().unwrap_or(first)), coordination()] {
+            let so_far = began.elapsed().as_secs_f64() / 60.0;
+            println!("==> round {}, after {so_far:.1} of {minutes} minutes: {}", rounds + 1, step.line());
+            step.run()
+                .with_context(|| format!("a judge found something in round {} of the soak", rounds + 1))?;
+        }
         rounds += 1;
     }
     let took = began.elapsed().as_secs_f64() / 60.0;
@@ -41,6 +44,15 @@ fn judges(seed: u64) -> Step {
     )
     .env("SEAWALL_JUDGE_SEED", &seed.to_string())
     .env("SEAWALL_JUDGE_QUARANTINE_KILLS", QUARANTINE_KILLS)
+}
+
+/// The tests of locks, outbox, idempotency and sagas against real servers, in their long form.
+fn coordination() -> Step {
+    Step::cargo(
+        "coordination",
+        "test -p seawall-redis -p seawall-sql --all-features --tests -- --nocapture --test-threads=1",
+    )
+    .env("SEAWALL_LONG", "1")
 }
 
 #[cfg(test)]

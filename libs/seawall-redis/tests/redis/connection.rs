@@ -16,7 +16,7 @@ async fn adp_7_a_connection_is_made_again_after_a_restart() {
     for _ in 0..3 {
         faults.push(connection.query::<String>("a ping", ping).await.unwrap_err().fault());
     }
-    assert!(faults.iter().all(|fault| fault.is_transient()), "{faults:?}");
+    assert!(faults.iter().all(seawall::Fault::is_transient), "{faults:?}");
     assert_eq!(faults[2].did_run(), Ran::No, "without a connection nothing is sent");
     redis.control().start().unwrap();
     let mut answer = connection.query::<String>("a ping", ping).await;

@@ -100,11 +100,9 @@ fn a_proxy_breaks_the_network_and_mends_it() {
 
 #[expect(clippy::disallowed_methods, reason = "what happens in another process can't be awaited")]
 fn eventually(condition: impl Fn() -> bool) {
-    for _ in 0..500 {
-        if condition() {
-            return;
-        }
+    let came_true = (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it did not come true within ten seconds");
+        condition()
+    });
+    assert!(came_true, "it did not come true within ten seconds");
 }
