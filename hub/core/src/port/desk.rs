@@ -140,12 +140,12 @@ pub trait Desk {
         id: OperationId,
     ) -> impl Future<Output = Result<Option<Operation>, StoreError>> + Send;
 
-    /// How many replays that such work has begun for these services have not been attempted.
+    /// How many replays that such work has begun for these services have not been attempted: each service for which there are any.
     fn untried_replays(
         &self,
         operation: OperationId,
         services: Vec<Slug>,
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<(Slug, u64)>, StoreError>> + Send;
 
     /// Such work that goes on, the oldest first.
     fn running(&self) -> impl Future<Output = Result<Vec<Operation>, StoreError>> + Send;

@@ -84,6 +84,8 @@ pub struct Steer {
     pub to: Run,
     /// Why.
     pub why: Option<String>,
+    /// The delivery whose failure is the reason.
+    pub failed_delivery: Option<DeliveryId>,
     /// When.
     pub at: Millis,
 }
@@ -97,8 +99,10 @@ pub struct WorkStep {
     pub doings: Vec<Doing>,
     /// How many were left as they were,
     pub skipped: u64,
-    /// and why, of one of them.
+    /// and why, of one of them,
     pub why: Option<String>,
+    /// which is this one.
+    pub failed_delivery: Option<DeliveryId>,
     /// The last dead letter that was looked at.
     pub cursor: u64,
     /// Whether there are no more.

@@ -145,18 +145,21 @@ pub(super) fn untried_replays(
     connection: &Connection,
     operation: OperationId,
     services: &[Slug],
-) -> rusqlite::Result<u64> {
+) -> rusqlite::Result<Vec<(Slug, u64)>> {
     let mut count = connection.prepare_cached(
         "SELECT count(*) FROM letter_groups g JOIN dead_letters l ON l.grouping = g.number AND l.standing = 1
          JOIN deliveries d ON d.number = l.replayed
          WHERE g.service = ?1 AND g.replaying > 0 AND l.operation = ?2 AND d.failures = 0 AND d.state < 6",
     )?;
-    let mut all = 0;
+    let mut waiting = Vec::new();
     for service in services {
         let found = params![service.as_str(), operation.number.cast_signed()];
-        all += count.query_row(found, |row| row.get::<_, i64>(0))?.cast_unsigned();
+        match count.query_row(found, |row| row.get::<_, i64>(0))?.cast_unsigned() {
+            0 => {}
+            some => waiting.push((service.clone(), some)),
+        }
     }
-    Ok(all)
+    Ok(waiting)
 }
 
 const GROUP: &str = "g.number, g.fingerprint, g.service, g.rule, g.reason, g.status, g.message, g.state, g.note, g.first, \
@@ -248,7 +251,7 @@ pub(super) fn group(connection: &Connection, fingerprint: Fingerprint) -> rusqli
 }
 
 const OPERATION: &str = "number, task, plan, filter, most, total, run, why, begun, skipped, tried, faltered, delivered, \
-                         failed, cursor, looked, who, reason, began, changed, ended";
+                         failed, cursor, looked, who, reason, began, changed, ended, failed_delivery";
 
 fn operation_row(row: &Row<'_>, era: u64) -> rusqlite::Result<Operation> {
     let count = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
@@ -262,6 +265,9 @@ fn operation_row(row: &Row<'_>, era: u64) -> rusqlite::Result<Operation> {
         total: count(5)?,
         run: rows::run(row, 6)?,
         why: row.get(7)?,
+        failed_delivery: row
+            .get::<_, Option<i64>>(21)?
+            .map(|number| DeliveryId { era, number: number.cast_unsigned() }),
         tally: Tally {
             begun: count(8)?,
             skipped: count(9)?,

@@ -38,7 +38,11 @@ impl Desk for Sqlite {
         self.read(move |connection| desk_reads::letters_behind(connection, &filter, behind, most)).await
     }
 
-    async fn untried_replays(&self, operation: OperationId, services: Vec<Slug>) -> Result<u64, StoreError> {
+    async fn untried_replays(
+        &self,
+        operation: OperationId,
+        services: Vec<Slug>,
+    ) -> Result<Vec<(Slug, u64)>, StoreError> {
         self.read(move |connection| desk_reads::untried_replays(connection, operation, &services)).await
     }
 

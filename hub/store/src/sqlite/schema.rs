@@ -18,7 +18,7 @@ pub(super) struct Start {
 }
 
 /// The steps from an empty database to today's, one for each version. Never changed, only added to.
-const STEPS: [&str; 2] = [include_str!("step_1.sql"), include_str!("step_2.sql")];
+const STEPS: [&str; 3] = [include_str!("step_1.sql"), include_str!("step_2.sql"), include_str!("step_3.sql")];
 
 /// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
 const LOG_PAGES: i32 = 4_000;

@@ -52,7 +52,7 @@ impl Changes<'_> {
 
     /// Looks before it writes.
     pub(super) fn steer(&self, steer: &Steer) -> Result<(), StoreError> {
-        let Steer { operation, from, to, why, at } = steer;
+        let Steer { operation, from, to, why, failed_delivery, at } = steer;
         let number = self.work(*operation)?;
         let run =
             self.find("SELECT run FROM operations WHERE number = ?1", [number], |row| rows::run(row, 0))?;
@@ -69,8 +69,17 @@ impl Changes<'_> {
         }
         self.run(
             // Why something was skipped is still true at the end.
-            "UPDATE operations SET run = ?2, why = CASE ?2 WHEN 0 THEN ?3 ELSE coalesce(?3, why) END, changed = ?4, ended = ?5 WHERE number = ?1",
-            params![number, rows::run_to_number(*to), why, at.0, to.has_ended().then_some(at.0)],
+            "UPDATE operations SET run = ?2, why = CASE ?2 WHEN 0 THEN ?3 ELSE coalesce(?3, why) END, changed = ?4, ended = ?5,
+              failed_delivery = CASE ?2 WHEN 0 THEN ?6 ELSE coalesce(?6, failed_delivery) END
+             WHERE number = ?1",
+            params![
+                number,
+                rows::run_to_number(*to),
+                why,
+                at.0,
+                to.has_ended().then_some(at.0),
+                failed_delivery.map(|delivery| delivery.number.cast_signed())
+            ],
         )
         .map(drop)
     }
@@ -104,7 +113,8 @@ impl Changes<'_> {
         // The first that was left as it was is enough to see what is wrong.
         let why = why.or_else(|| step.why.clone());
         self.run(
-            "UPDATE operations SET begun = begun + ?2, skipped = skipped + ?3, cursor = ?4, looked = ?5, changed = ?6, why = ?7
+            "UPDATE operations SET begun = begun + ?2, skipped = skipped + ?3, cursor = ?4, looked = ?5, changed = ?6, why = ?7,
+              failed_delivery = coalesce(failed_delivery, ?8)
              WHERE number = ?1",
             params![
                 number,
@@ -113,7 +123,8 @@ impl Changes<'_> {
                 step.cursor.cast_signed(),
                 step.looked,
                 step.at.0,
-                why
+                why,
+                step.failed_delivery.map(|delivery| delivery.number.cast_signed())
             ],
         )
         .map(drop)

@@ -221,6 +221,47 @@ async fn two_services(scene: &Scene) {
     scene.hub.put_rule(rule, None).await.unwrap();
 }
 
+/// HUB-6: an operation names every service that it waits for: those for which replays wait, and those whose dead letters it passes
+/// over. A few that wait for a service are told as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hub_6_a_replay_names_the_services_that_it_waits_for() {
+    let place = Place::new();
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    two_services(&scene).await;
+    scene
+        .play(async {
+            scene.peer.feel(says(422));
+            for number in 0..60 {
+                let ids = scene.send(&format!("evt-{number}"), json!({})).await;
+                scene.until_all(&ids, State::DeadLettered).await;
+            }
+            scene.peer.feel(WELL);
+            for service in ["billing", "mail"] {
+                scene.hub.pause_service(&slug(service), true).await.unwrap();
+            }
+            for (most, expected) in [
+                (Some(2), "`billing`, `mail` are paused or their circuits are not closed"),
+                (Some(1), "` is paused or its circuit is not closed"),
+                (None, "`billing`, `mail` are paused or their circuits are not closed"),
+            ] {
+                let task = Task::Replay(Plan { mode: Mode::Same, rate: 10_000, canary: vec![] });
+                let work = Work { task, filter: LetterFilter::default(), most, key: None };
+                let begun = scene.hub.begin_work(&work).await.unwrap();
+                let all = most.unwrap_or(16);
+                let operation = loop {
+                    let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
+                    if operation.tally.begun >= all {
+                        break operation;
+                    }
+                    tokio::time::sleep(millis(5)).await;
+                };
+                let waits_for = scene.hub.work_waits_for(&operation).await.unwrap().unwrap();
+                assert!(waits_for.contains(expected), "{waits_for}");
+            }
+        })
+        .await;
+}
+
 /// HUB-6: a replay over two services goes on for one while the other is away, and for the other when it is back. It does not send
 /// faster to that one than it was told to, so what is away has not begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -237,6 +278,9 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
             }
             scene.peer.feel(WELL);
             scene.hub.move_circuit(&billing(), Move::ForceOpen, "away").await.unwrap();
+            let idle = Service { name: slug("idle"), ..peer_service(USUAL) };
+            scene.hub.put_service(idle, None).await.unwrap();
+            scene.hub.pause_service(&slug("idle"), true).await.unwrap();
             let task = Task::Replay(Plan { mode: Mode::Same, rate: 10_000, canary: vec![] });
             let work = Work { task, filter: LetterFilter::default(), most: None, key: None };
             let begun = scene.hub.begin_work(&work).await.unwrap();
@@ -251,6 +295,14 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
             let halfway = is(&|operation| operation.tally.delivered == 60).await;
             assert_eq!(halfway.run, Run::Running);
             assert!(halfway.tally.begun <= 60 + 32, "{:?}", halfway.tally);
+            let waits_for = scene.hub.work_waits_for(&halfway).await.unwrap();
+            assert_eq!(
+                waits_for.as_deref(),
+                Some(
+                    "`billing` is paused or its circuit is not closed: what is for it waits, the rest goes on"
+                ),
+                "nothing of it is for `idle`, which is away too"
+            );
             scene.hub.move_circuit(&billing(), Move::Reset, "back").await.unwrap();
             let done = is(&|operation| operation.run.has_ended()).await;
             assert_eq!((done.run, done.tally.delivered, done.tally.skipped), (Run::Done, 120, 0));

@@ -89,6 +89,11 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
             let stopped = until(&scene, first.id, |operation| operation.run.has_ended()).await;
             assert_eq!((stopped.run, stopped.tally.begun, scene.peer.got().len()), (Run::Stopped, 1, 1));
             assert!(stopped.why.as_ref().is_some_and(|why| why.contains("canary")), "{stopped:?}");
+            let replay_of = async |dead: DeliveryId| {
+                let whole = scene.store.dead_letter(dead).await.unwrap().unwrap();
+                whole.dead.replayed.map(|(id, ..)| id)
+            };
+            assert_eq!(stopped.failed_delivery, replay_of(all[0]).await, "it says which has stopped it");
 
             scene.peer.forget();
             scene.peer.feel(WELL);
@@ -107,7 +112,9 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
             let third = scene.hub.begin_work(&replay(1_000, &[1])).await.unwrap();
             let stopped = until(&scene, third.id, |operation| operation.run.has_ended()).await;
             assert_eq!((stopped.run, stopped.tally.begun), (Run::Stopped, 1));
-            scene.hub.steer_work(third.id, Steering::Resume).await.unwrap();
+            assert_eq!(stopped.failed_delivery, replay_of(all[12]).await);
+            let resumed = scene.hub.steer_work(third.id, Steering::Resume).await.unwrap();
+            assert_eq!(resumed.failed_delivery, None);
             let done = until(&scene, third.id, |operation| operation.run.has_ended()).await;
             assert_eq!(done.run, Run::Done, "{done:?}");
             let left = scene.hub.preview(&replay(1, &[]).task, LetterFilter::default()).await.unwrap();
@@ -267,6 +274,7 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
             let done = until(&scene, done.id, |operation| operation.run.has_ended()).await;
             assert_eq!((done.tally.begun, done.tally.skipped), (0, 5));
             assert!(done.why.as_ref().is_some_and(|why| why.contains("missing")), "{done:?}");
+            assert!(done.failed_delivery.is_some_and(|id| all[..5].contains(&id)), "{done:?}");
 
             let do_all = async |task: Task| {
                 let (filter, most, key) = (LetterFilter::default(), None, None);
@@ -274,7 +282,8 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
                 let begun = scene.hub.begin_work(&work).await.unwrap();
                 let done = until(&scene, begun.id, |operation| operation.run == Run::Done).await;
                 let before = Operation { run: Run::Running, ..done.clone() };
-                assert_eq!(scene.hub.work_waits_for(&before), None, "nothing of it has to end anywhere else");
+                let waits_for = scene.hub.work_waits_for(&before).await.unwrap();
+                assert_eq!(waits_for, None, "nothing of it has to end anywhere else");
                 done.tally.begun
             };
             assert_eq!(do_all(Task::Park).await, 25);

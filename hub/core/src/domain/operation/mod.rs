@@ -11,10 +11,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::delivery::DeliveryId;
 use super::letter::LetterFilter;
 use super::time::Millis;
 
-/// The name of an operation. See [`DeliveryId`](super::delivery::DeliveryId) for why it has two halves.
+/// The name of an operation. See [`DeliveryId`] for why it has two halves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId {
     /// Of the database.
@@ -195,6 +196,8 @@ pub struct Operation {
     pub run: Run,
     /// and why, if there is more to say.
     pub why: Option<String>,
+    /// The delivery whose failure has stopped it, or the first dead letter of which no request could be made.
+    pub failed_delivery: Option<DeliveryId>,
     /// How far it is.
     pub tally: Tally,
     /// The last dead letter that it has looked at.

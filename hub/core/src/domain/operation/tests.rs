@@ -14,6 +14,7 @@ fn replay(canary: &[u32], tally: Tally) -> Operation {
         tally,
         cursor: 0,
         looked: false,
+        failed_delivery: None,
         who: "key".into(),
         reason: None,
         began: Millis(0),

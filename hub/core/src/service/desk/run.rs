@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::super::hub::{Hub, Refused};
 use super::passes::Passes;
 use super::remake::Remaker;
+use crate::domain::delivery::DeliveryId;
 use crate::domain::letter::{LetterFilter, Standing};
 use crate::domain::operation::{AHEAD, Operation, OperationId, Pace, Run, Step, Task};
 use crate::domain::slug::Slug;
@@ -29,7 +30,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// So many go together at most: the one who writes is held up for some milliseconds.
 const TOGETHER: u64 = 200;
 /// When so many replays wait for services that are away, the rest of these is passed over.
-pub(super) const AWAY_MIN: u64 = AHEAD / 2;
+const AWAY_MIN: u64 = AHEAD / 2;
 /// What counts as lately.
 const LATELY: Duration = Duration::from_millis(500);
 /// Dead letters become findable so many at a time,
@@ -122,8 +123,9 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Step::Wait => return Ok(false),
             Step::Finish => return self.end_work(operation, Run::Done, None).await,
             Step::Stop(why) => {
-                let why = format!("{why}{}", self.evidence(operation).await);
-                return self.end_work(operation, Run::Stopped, Some(why)).await;
+                let (evidence, failed_delivery) = self.evidence(operation).await;
+                let why = format!("{why}{evidence}");
+                return self.end_work(operation, Run::Stopped, Some((why, failed_delivery))).await;
             }
         };
         let replays = matches!(operation.task, Task::Replay(_));
@@ -141,6 +143,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             doings: Vec::with_capacity(letters.len()),
             skipped: 0,
             why: None,
+            failed_delivery: None,
             cursor,
             looked,
             at: self.now(),
@@ -159,6 +162,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 Err(refused) => {
                     step.skipped += 1;
                     step.why = Some(format!("{}: {refused}", dead.delivery.id));
+                    step.failed_delivery = Some(dead.delivery.id);
                 }
             }
         }
@@ -168,51 +172,80 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(true)
     }
 
-    /// Services of an operation to which nothing is sent at present, and how many of its replays wait for them. One that is about a
-    /// single service has nobody else to go on for.
+    /// The services that an operation passes over, because nothing is sent to them at present, and how many of its replays wait
+    /// for them. An operation on a single service has nobody else to go on for.
     async fn away_from(&self, operation: &Operation) -> Result<(Vec<Slug>, u64), StoreError> {
-        let replays = matches!(operation.task, Task::Replay(_));
-        if !replays || operation.filter.service.is_some() {
+        let several = matches!(operation.task, Task::Replay(_)) && operation.filter.service.is_none();
+        if !several || operation.tally.untried() < AWAY_MIN {
             return Ok((Vec::new(), 0));
         }
-        let away = self.deliver.away();
-        if away.is_empty() || operation.tally.untried() < AWAY_MIN {
-            return Ok((Vec::new(), 0));
-        }
-        // Some may wait there, so that one sees that it does.
-        match self.store.untried_replays(operation.id, away.clone()).await? {
-            0..AWAY_MIN => Ok((Vec::new(), 0)),
-            waiting => Ok((away, waiting)),
+        let (away, waiting) = self.waiting_for_away(operation).await?;
+        match passes_over(&waiting) {
+            true => Ok((away, waiting.iter().map(|(_, count)| count).sum())),
+            false => Ok((Vec::new(), 0)),
         }
     }
 
+    /// All services to which nothing is sent at present, and those of them for which replays of this operation wait.
+    async fn waiting_for_away(
+        &self,
+        operation: &Operation,
+    ) -> Result<(Vec<Slug>, Vec<(Slug, u64)>), StoreError> {
+        let away = self.deliver.away();
+        let waiting = match &away[..] {
+            [] => Vec::new(),
+            _ => self.store.untried_replays(operation.id, away.clone()).await?,
+        };
+        Ok((away, waiting))
+    }
+
+    /// The services that are away and for which an operation on several services has something: replays that wait, or dead letters
+    /// that it passes over for now.
+    pub(super) async fn waited_for(&self, operation: &Operation) -> Result<Vec<Slug>, StoreError> {
+        let (away, waiting) = self.waiting_for_away(operation).await?;
+        let mut named: Vec<Slug> = waiting.iter().map(|(service, _)| service.clone()).collect();
+        if passes_over(&waiting) {
+            for service in away.iter().filter(|service| !waiting.iter().any(|(waits, _)| waits == *service)) {
+                let filter = LetterFilter { service: Some(service.clone()), ..operation.filter.clone() };
+                if self.store.count_letters(filter, 1).await?.count > 0 {
+                    named.push(service.clone());
+                }
+            }
+        }
+        named.sort();
+        Ok(named)
+    }
+
     /// Which delivery has stopped work, and what it was answered: the first question of whoever finds it stopped.
-    async fn evidence(&self, operation: &Operation) -> String {
+    async fn evidence(&self, operation: &Operation) -> (String, Option<DeliveryId>) {
         if operation.tally.skipped > 0 {
-            return operation.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            let why = operation.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            return (why, operation.failed_delivery);
         }
         let Ok(Some(id)) = self.store.failed_replay(operation.id, operation.cursor).await else {
-            return String::new();
+            return (String::new(), None);
         };
         let attempts = self.store.delivery(id).await.ok().flatten().map(|(_, attempts)| attempts);
         let said = attempts.as_ref().and_then(|attempts| attempts.last()).map(|last| match &last.answer {
             Some(answer) => format!(" was answered {}", answer.status),
             None => format!(": {}", last.error.as_deref().unwrap_or("no answer")),
         });
-        format!("; {id}{}", said.unwrap_or_default())
+        (format!("; {id}{}", said.unwrap_or_default()), Some(id))
     }
 
     async fn end_work(
         &self,
         operation: &Operation,
         to: Run,
-        why: Option<String>,
+        why: Option<(String, Option<DeliveryId>)>,
     ) -> Result<bool, StoreError> {
         let tally = operation.tally;
         let (task, begun, skipped) = (operation.task.word(), tally.begun, tally.skipped);
         let (delivered, failed) = (tally.delivered, tally.failed);
-        let steer =
-            Steer { operation: operation.id, from: &[Run::Running], to, why: why.clone(), at: self.now() };
+        let (why, failed_delivery) = why.map_or((None, None), |(why, delivery)| (Some(why), delivery));
+        let (operation_id, from) = (operation.id, &[Run::Running]);
+        let at = self.now();
+        let steer = Steer { operation: operation_id, from, to, why: why.clone(), failed_delivery, at };
         self.commit_all(vec![Change::Steer(steer)]).await?;
         match why {
             None => {
@@ -234,6 +267,11 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             tokio::time::sleep(if full { INDEX_REST } else { INDEX_EVERY }).await;
         }
     }
+}
+
+/// Whether services that are away are passed over while these replays wait for them. Some may wait there, so that one sees that it does.
+fn passes_over(waiting: &[(Slug, u64)]) -> bool {
+    waiting.iter().map(|(_, count)| count).sum::<u64>() >= AWAY_MIN
 }
 
 /// A rule may send elsewhere today, where whoever has begun the work may not send.

@@ -5,7 +5,6 @@ use tracing::info;
 
 use super::super::audit;
 use super::super::hub::{Hub, Refused};
-use super::run::AWAY_MIN;
 use super::{fingerprint, not_done};
 use crate::domain::letter::{LetterFilter, Standing};
 use crate::domain::operation::{Operation, OperationId, Plan, Run, Tally, Task};
@@ -93,6 +92,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             tally: Tally::default(),
             cursor: 0,
             looked: false,
+            failed_delivery: None,
             who: by.who,
             reason: by.reason,
             began,
@@ -127,7 +127,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Steering::Cancel => (&[Run::Running, Run::Paused, Run::Stopped], Run::Cancelled),
         };
         // Whoever resumes what the canary has stopped has seen why, and takes it on: there is no canary any more.
-        let steer = Steer { operation: id, from, to, why: None, at: self.now() };
+        let steer = Steer { operation: id, from, to, why: None, failed_delivery: None, at: self.now() };
         match self.commit_all(vec![Change::Steer(steer)]).await {
             Ok(_) => {}
             // Clicked twice.
@@ -145,11 +145,10 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 
     /// What work that goes on waits for, if it does: in words for people.
-    #[must_use]
-    pub fn work_waits_for(&self, operation: &Operation) -> Option<String> {
+    pub async fn work_waits_for(&self, operation: &Operation) -> Result<Option<String>, StoreError> {
         let replays = matches!(operation.task, Task::Replay(_));
         if operation.run != Run::Running || !replays || operation.tally.under_way() == 0 {
-            return None;
+            return Ok(None);
         }
         let closed = |service: &Slug| {
             let paused = self.service(service).is_some_and(|service| service.paused);
@@ -163,23 +162,27 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 _ => None,
             }
         };
-        let closed = operation.filter.service.as_ref().map_or_else(|| self.passed_over(operation), closed);
-        closed.or_else(|| operation.looked.then(|| "replays under way have to end".into()))
+        let closed = match &operation.filter.service {
+            Some(service) => closed(service),
+            None => words_on_away(&self.waited_for(operation).await?),
+        };
+        Ok(closed.or_else(|| operation.looked.then(|| "replays under way have to end".into())))
     }
 }
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Which services an operation over several passes over until something is sent to them again, in words for people.
-    fn passed_over(&self, operation: &Operation) -> Option<String> {
-        let mut away = self.deliver.away();
-        if away.is_empty() || operation.tally.untried() < AWAY_MIN {
-            return None;
+/// What an operation on several services says of those that are away, in words for people.
+fn words_on_away(services: &[Slug]) -> Option<String> {
+    match services {
+        [] => None,
+        [one] => Some(format!(
+            "`{one}` is paused or its circuit is not closed: what is for it waits, the rest goes on"
+        )),
+        many => {
+            let names = many.iter().map(Slug::as_str).collect::<Vec<_>>().join("`, `");
+            Some(format!(
+                "`{names}` are paused or their circuits are not closed: what is for them waits, the rest goes on"
+            ))
         }
-        away.sort();
-        let names = away.iter().map(Slug::as_str).collect::<Vec<_>>().join("`, `");
-        Some(format!(
-            "`{names}` is paused or its circuit is not closed: what is for it waits, the rest goes on"
-        ))
     }
 }
 

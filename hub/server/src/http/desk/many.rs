@@ -15,6 +15,7 @@ use super::super::access::Caller;
 use super::super::events::idempotency_key;
 use super::super::fields::Fields;
 use super::super::reply::{refused, success};
+use super::operations::operation_of;
 use super::{end, fields_of, filter, mode, reason, shown};
 use crate::hub::Hub;
 
@@ -112,7 +113,7 @@ impl Wanted {
             });
         }
         Ok(match because(reason, hub.begin_work(&Work { task, filter, most, key })).await {
-            Ok(operation) => success(StatusCode::ACCEPTED, &shown::operation(hub, &operation)),
+            Ok(operation) => success(StatusCode::ACCEPTED, &operation_of(hub, &operation).await?),
             Err(why) => refused(why, "operation"),
         })
     }

@@ -6,8 +6,9 @@ use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
 use seawall_hub_core::domain::operation::{Operation, OperationId};
-use seawall_hub_core::port::store::Desk;
+use seawall_hub_core::port::store::{Desk, Page};
 use seawall_hub_core::service::{Steering, because};
+use serde_json::Value;
 
 use super::super::access::Caller;
 use super::super::query::{Query, paged};
@@ -30,7 +31,12 @@ pub(in crate::http) async fn list(
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
             page.items.retain(|operation| sees(&caller, operation));
-            success(StatusCode::OK, &paged(&page, "operations", |one| shown::operation(&hub, one)))
+            let mut shown = Vec::with_capacity(page.items.len());
+            for operation in &page.items {
+                shown.push(operation_of(&hub, operation).await?);
+            }
+            let page = Page { items: shown, next: page.next };
+            success(StatusCode::OK, &paged(&page, "operations", Value::clone))
         }
         Err(error) => store_problem(&error),
     })
@@ -42,7 +48,7 @@ pub(in crate::http) async fn get(
     Path(id): Path<String>,
 ) -> Caught {
     let operation = find(&hub, &caller, &id).await?;
-    Ok(success(StatusCode::OK, &shown::operation(&hub, &operation)))
+    Ok(success(StatusCode::OK, &operation_of(&hub, &operation).await?))
 }
 
 /// `POST …/operations/{id}:pause`, `:resume`, `:cancel`.
@@ -64,9 +70,14 @@ pub(in crate::http) async fn act(
     end(fields, "reason")?;
     let operation = find(&hub, &caller, id).await?;
     Ok(match because(reason, hub.steer_work(operation.id, steering)).await {
-        Ok(operation) => success(StatusCode::OK, &shown::operation(&hub, &operation)),
+        Ok(operation) => success(StatusCode::OK, &operation_of(&hub, &operation).await?),
         Err(why) => refused(why, "operation"),
     })
+}
+
+/// An operation as it is answered.
+pub(super) async fn operation_of(hub: &Hub, operation: &Operation) -> Result<Value, Early> {
+    shown::operation(hub, operation).await.map_err(|error| store_problem(&error).into())
 }
 
 /// Work that is for the caller to see. What is not answers exactly like one that is not there.

@@ -1,11 +1,11 @@
 //! What is shown of dead letters, their groups and the work on them.
 
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
+use seawall_hub_core::domain::delivery::Reason;
 use seawall_hub_core::domain::letter::{Group, LetterFilter, Standing};
 use seawall_hub_core::domain::operation::{Mode, Operation, Plan, Run, Tally, Task};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Dead, WholeLetter};
+use seawall_hub_core::port::store::{Dead, StoreError, WholeLetter};
 use seawall_hub_core::render::Request;
 use seawall_hub_core::service::{Difference, curl, differences};
 use serde_json::{Map, Value, json};
@@ -80,7 +80,7 @@ pub(super) fn group(group: &Group) -> Value {
 }
 
 /// Work on many.
-pub(super) fn operation(hub: &Hub, operation: &Operation) -> Value {
+pub(super) async fn operation(hub: &Hub, operation: &Operation) -> Result<Value, StoreError> {
     let Tally { begun, skipped, tried, faltered, delivered, failed } = operation.tally;
     let replays = matches!(operation.task, Task::Replay(_));
     let under_way = if replays { operation.tally.under_way() } else { 0 };
@@ -91,9 +91,9 @@ pub(super) fn operation(hub: &Hub, operation: &Operation) -> Value {
         }
         _ => Value::Null,
     };
-    json!({
+    Ok(json!({
         "id": operation.id.to_string(), "task": operation.task.word(), "state": operation.run.word(),
-        "why": operation.why, "failedDelivery": failed_delivery(operation), "waitsFor": hub.work_waits_for(operation), "plan": plan,
+        "why": operation.why, "failedDelivery": failed_delivery(operation), "waitsFor": hub.work_waits_for(operation).await?, "plan": plan,
         "filter": filter(operation), "max": operation.most, "percent": percent(operation),
         "progress": {
             "total": operation.total, "begun": begun, "skipped": skipped, "tried": tried, "faltered": faltered,
@@ -101,14 +101,12 @@ pub(super) fn operation(hub: &Hub, operation: &Operation) -> Value {
         },
         "who": operation.who, "reason": operation.reason, "beganAt": operation.began.to_string(),
         "changedAt": operation.changed.to_string(), "endedAt": operation.ended.map(|at| at.to_string()),
-    })
+    }))
 }
 
-/// The delivery that has stopped it: `why` names it.
+/// The delivery that has stopped it.
 fn failed_delivery(operation: &Operation) -> Option<String> {
-    let why = operation.why.as_deref().filter(|_| operation.run == Run::Stopped)?;
-    let named = why.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
-    named.filter_map(DeliveryId::parse).next().map(|id| id.to_string())
+    operation.failed_delivery.filter(|_| operation.run == Run::Stopped).map(|id| id.to_string())
 }
 
 /// How far it is. What ends without having begun all of it says how far it came.
