@@ -5,8 +5,11 @@
 use std::fmt;
 use std::path::Path;
 
+use seawall::Clock;
+use seawall_hub_core::service::wall_time;
 use seawall_hub_store::{Copied, OpenError, backup};
 
+use crate::dashboard::end_all_sessions;
 use crate::seal::file::KeyFile;
 
 /// What was copied.
@@ -58,6 +61,10 @@ pub fn copy(data: &Path, to: &Path, secrets: bool) -> Result<Copy, NotCopied> {
 pub fn restore(from: &Path, data: &Path) -> Result<Copy, NotCopied> {
     let keys = KeyFile::read(from).map_err(|error| key(&error))?;
     let secrets = keys.is_some();
-    let database = backup::restore(from, data, || keys.map_or(Ok(()), |keys| keys.write(data)))?;
+    let database = backup::restore(from, data, || {
+        // A copy does not know which sessions were ended, before it was made or since. So all are.
+        end_all_sessions(data, wall_time(&Clock::default()))?;
+        keys.map_or(Ok(()), |keys| keys.write(data))
+    })?;
     Ok(Copy { database, secrets })
 }

@@ -13,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use seawall_hub_core::domain::time::Millis;
 use sha2::{Digest, Sha256};
 
+use super::session::LASTS;
+
 const FILE: &str = "ended-sessions";
 /// So many are remembered. When there are more, every session that began before is over: people log in once more, and no session
 /// that was ended is good again.
@@ -97,6 +99,13 @@ impl EndedSessions {
         fs::File::open(&next)?.sync_data()?;
         fs::rename(&next, &self.path)
     }
+}
+
+/// Ends every session that began until now, in a folder that no hub runs on.
+pub(crate) fn end_all_sessions(folder: &Path, now: Millis) -> io::Result<()> {
+    let path = folder.join(FILE);
+    fs::write(&path, format!("{ALL} {}\n", now.0 + LASTS * 1_000))?;
+    fs::File::open(&path)?.sync_data()
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use minijinja::{Environment, Value, context};
 
+pub(crate) use self::ended::end_all_sessions;
 use self::ended::EndedSessions;
 use self::session::Session;
 use self::throttle::LoginThrottle;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{refusal, register, seawall, well};
-use crate::harness::{Client, Hub, SEAWALL, until};
+use crate::harness::{Client, Hub, KEY, SEAWALL, header, until};
 use crate::peer::{Mood, Peer};
 
 /// How many requests the peer got about an event, and whether all of them had the secret.
@@ -122,6 +122,34 @@ fn sec_2_a_copy_without_the_key_needs_it_back() {
     let ids = hub.send(&json!({"id": "b", "type": "a.b"}));
     hub.wait_for(&ids[0], "delivered");
     assert_eq!(got(&peer, "b"), (1, true));
+}
+
+/// SEC-1: a copy does not know which sessions were ended, so in a hub that is made of it all are: also one that somebody has logged
+/// out of, before the copy or after it. Whoever logs in there is in.
+#[test]
+fn sec_1_no_session_from_before_is_good_in_a_restored_hub() {
+    let folder = TempDir::new().unwrap();
+    let (data, copy, anew) =
+        (folder.path().join("data"), folder.path().join("copy"), folder.path().join("anew"));
+    let hub = Hub::start(&data);
+    let login = |hub: &Hub| {
+        let begun = hub.call("POST", "/login", &[], &format!("key={KEY}"));
+        header(&begun.head, "set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    };
+    let sees = |hub: &Hub, cookie: &str| hub.call("GET", "/services", &[("cookie", cookie)], "").status;
+    let (ended, open) = (login(&hub), login(&hub));
+    let page = hub.call("GET", "/services", &[("cookie", &ended)], "").text;
+    let token = page.split_once("data-csrf=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    let form = format!("_csrf={token}");
+    assert_eq!(hub.call("POST", "/logout", &[("cookie", &ended)], &form).status, 303);
+    assert_eq!((sees(&hub, &ended), sees(&hub, &open)), (303, 200));
+    well(&seawall("backup", &copy, &data, &["--with-secrets"]));
+    drop(hub);
+    well(&seawall("restore", &copy, &anew, &[]));
+    let hub = Hub::start(&anew);
+    assert_eq!((sees(&hub, &ended), sees(&hub, &open)), (303, 303));
+    let fresh = login(&hub);
+    assert_eq!(sees(&hub, &fresh), 200);
 }
 
 /// HUB-9: nothing is written over, no folder in use is touched, and what is damaged or newer is refused.
