@@ -20,6 +20,14 @@ impl Asked {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value.trim())
     }
 
+    /// What was said besides these, as it is written in a query.
+    pub(super) fn besides(&self, known: &[&str]) -> Option<String> {
+        let others = self.0.iter().filter(|(name, _)| !known.contains(&&**name));
+        let pairs: Vec<String> =
+            others.map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+        (!pairs.is_empty()).then(|| pairs.join("&"))
+    }
+
     /// A path with those of these that were said.
     pub(super) fn over(&self, path: &str, names: &[&str]) -> String {
         let said = names.iter().filter_map(|name| Some((name, self.get(name)?)));

@@ -16,7 +16,12 @@ pub(super) async fn protect(request: Request, next: Next) -> Response {
     } else {
         (StatusCode::FORBIDDEN, "this was sent from another site, and is refused\n").into_response()
     };
-    let headers = response.headers_mut();
+    say(response.headers_mut());
+    response
+}
+
+/// What every page says to the browser.
+pub(super) fn say(headers: &mut HeaderMap) {
     let mut say = |name: HeaderName, value: &'static str| {
         if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));
@@ -28,7 +33,6 @@ pub(super) async fn protect(request: Request, next: Next) -> Response {
     say(header::REFERRER_POLICY, "same-origin");
     say(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     say(header::CACHE_CONTROL, "no-store");
-    response
 }
 
 /// Whether a browser says that the page which sends this is one of ours. One that says nothing is none, or a very old one; it

@@ -23,6 +23,7 @@ mod login;
 mod pages;
 mod session;
 mod show;
+mod sorry;
 mod throttle;
 
 use std::fmt;
@@ -31,13 +32,14 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use minijinja::{Environment, Value, context};
 
-pub(crate) use self::ended::end_all_sessions;
 use self::ended::EndedSessions;
+pub(crate) use self::ended::end_all_sessions;
 use self::session::Session;
+use self::sorry::Trouble;
 use self::throttle::LoginThrottle;
 use crate::hub::Hub;
 
@@ -70,17 +72,22 @@ impl Dashboard {
             .route("/login", get(login::page).post(login::login))
             .route("/logout", post(login::logout))
             .route("/assets/{name}", get(assets::asset));
-        pages.layer(axum::middleware::from_fn(guard::protect)).with_state(dashboard).merge(api)
+        let framed = axum::middleware::from_fn_with_state(dashboard.clone(), sorry::framed);
+        pages.layer(axum::middleware::from_fn(guard::protect)).with_state(dashboard).merge(api).layer(framed)
     }
 
     /// A page within the frame that all pages have.
     fn page(&self, session: &Session, name: &str, what: Value) -> Shown {
+        self.page_with(StatusCode::OK, session, name, what)
+    }
+
+    fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> Shown {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
             path => session.path(), flash => session.flash(), origin => session.origin(),
             is_demo => self.hub.demo().is_some(), ..what
         };
-        Ok(html(StatusCode::OK, self.render(name, frame)?, session.flash().is_some()))
+        Ok(html(status, self.render(name, frame)?, session.flash().is_some()))
     }
 
     fn render(&self, name: &str, what: Value) -> Result<String, Trouble> {
@@ -102,51 +109,4 @@ fn html(status: StatusCode, text: String, said: bool) -> Response {
         session::forget_flash(&mut response);
     }
     response
-}
-
-/// Why there is no page.
-#[derive(Debug)]
-enum Trouble {
-    /// Somebody has to log in first.
-    NobodyThere {
-        /// And wants to go there then.
-        to: String,
-    },
-    /// The API does not answer with what the page is about.
-    Answered {
-        /// Its status.
-        status: StatusCode,
-        /// What it says.
-        message: String,
-    },
-    /// The page itself is broken.
-    Broken(String),
-}
-
-impl IntoResponse for Trouble {
-    fn into_response(self) -> Response {
-        let (status, title, message) = match self {
-            Trouble::NobodyThere { to } => {
-                return Redirect::to(&format!("/login?to={}", show::encoded(&to))).into_response();
-            }
-            Trouble::Answered { status: StatusCode::NOT_FOUND, .. } => (
-                StatusCode::NOT_FOUND,
-                "There is nothing here",
-                "It may have been deleted, or the link is wrong.".into(),
-            ),
-            Trouble::Answered { status: StatusCode::FORBIDDEN, message } => {
-                (StatusCode::FORBIDDEN, "This key may not see that", message)
-            }
-            Trouble::Answered { status, message } => (status, "The hub could not answer", message),
-            Trouble::Broken(cause) => {
-                tracing::error!(target: "seawall", cause, action = "ManualReview", "[Dashboard][Render] Failed!");
-                (
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "This page is broken",
-                    "The log says why. The rest of the hub works on.".into(),
-                )
-            }
-        };
-        html(status, show::sorry(title, &message), false)
-    }
 }

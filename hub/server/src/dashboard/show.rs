@@ -7,7 +7,7 @@ use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 34] = [
+const TEMPLATES: [(&str, &str); 35] = [
     ("alert.html", include_str!("templates/alert.html")),
     ("alert_channel.html", include_str!("templates/alert_channel.html")),
     ("alert_parts.html", include_str!("templates/alert_parts.html")),
@@ -39,6 +39,7 @@ const TEMPLATES: [(&str, &str); 34] = [
     ("service_form.html", include_str!("templates/service_form.html")),
     ("services.html", include_str!("templates/services.html")),
     ("settings.html", include_str!("templates/settings.html")),
+    ("sorry.html", include_str!("templates/sorry.html")),
     ("source.html", include_str!("templates/source.html")),
     ("source_form.html", include_str!("templates/source_form.html")),
     ("sources.html", include_str!("templates/sources.html")),

@@ -10,6 +10,7 @@ mod demo;
 mod driver;
 mod everyone;
 mod filling;
+mod forms;
 mod keyboard;
 mod live;
 mod login;

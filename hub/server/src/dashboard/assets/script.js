@@ -59,9 +59,12 @@
   };
 
   // Somebody says that they mean it, and why.
-  const confirm = (text, button) => new Promise((done) => {
+  const confirm = (text, button, diff) => new Promise((done) => {
     const dialog = $("dialog.confirm");
     $("[data-text]", dialog).textContent = text;
+    const lines = diff?.map(({ place, was, now }) => `${place}\n- ${was ?? "nothing"}\n+ ${now ?? "nothing"}`);
+    $("[data-diff]", dialog).hidden = !lines;
+    $("[data-diff]", dialog).textContent = lines?.join("\n") || "Nothing differs from the request that failed.";
     $("[data-yes]", dialog).textContent = button?.textContent.trim() || "Do it";
     const reason = $("[name=reason]", dialog);
     reason.value = "";
@@ -147,6 +150,20 @@
     $("[aria-invalid]", form)?.focus();
   };
 
+  // What a call would come to, if it says so beforehand: how many it is about, or what differs.
+  const tried = async (form, what) => {
+    const { ok, answer } = await call({ ...what, body: { ...what.body, dryRun: true } });
+    if (!ok) show(form, answer.message || "The hub did not answer.", answer.errors);
+    return ok ? answer.data : null;
+  };
+
+  // What is being mended is not wrong any more, as far as anybody knows.
+  on("input", ({ target }) => {
+    if (!target.matches("form[data-act] [aria-invalid]")) return;
+    target.removeAttribute("aria-invalid");
+    if (target.nextSibling?.matches?.(".field-wrong")) target.nextSibling.remove();
+  });
+
   on("submit", async (submit) => {
     const form = submit.target;
     if (!form.matches("form[data-act]")) return;
@@ -155,7 +172,12 @@
     if (wrong) return show(form, "", wrong);
     const text = submit.submitter?.dataset.confirm || form.dataset.confirm;
     if (text) {
-      const said = await confirm(text.replace("{chosen}", $$("[data-one]:checked", form).length), submit.submitter);
+      const would = form.matches("[data-try]") ? await tried(form, what).catch(() => ({})) : {};
+      if (!would) return;
+      if (would.count === 0) return show(form, "There is none to do this to.");
+      const count = would.count === undefined ? "Some" : would.count.toLocaleString("en") + (would.countIsExact ? "" : " or more");
+      const words = text.replace("{chosen}", $$("[data-one]:checked", form).length).replace("{count}", count);
+      const said = await confirm(words, submit.submitter, would.diff);
       if (!said) return;
       if (said.reason) what.reason = said.reason;
     }
@@ -302,7 +324,11 @@
       if (chosen.value) body.eventId = chosen.value;
       else try { body.event = JSON.parse(sample.value); } catch (error) { return line("bad", "the event", error.message); }
       const { ok, answer } = await call({ path: "/api/v1/registry/rules:evaluate", body });
-      if (ok) return drawn(answer.data);
+      if (ok) {
+        // The hub has read all of the rule, so what it said of a field before is mended.
+        clear(rule);
+        return drawn(answer.data);
+      }
       return answer.errors?.length ? answer.errors.flatMap(({ field, reason }) => line("bad", field.replace("rule.", ""), reason)) : line("bad", "no", answer.message);
     };
     let timer, turn = 0;

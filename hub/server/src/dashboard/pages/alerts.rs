@@ -21,12 +21,30 @@ pub(super) async fn list(
     let asked = Asked::of(query.as_deref());
     let token = asked.get("open_token").map(|token| format!("&page_token={}", encoded(token)));
     let open = format!("/api/v1/ops/alerts?state=open&page_size=100{}", token.unwrap_or_default());
-    let (open, wrong) = dashboard.filtered(&session, &open).await?;
-    let path = asked.over("/api/v1/ops/alerts?state=resolved&page_size=20", &["page_token"]);
-    let (resolved, also_wrong) = dashboard.filtered(&session, &path).await?;
+    let resolved = asked.over("/api/v1/ops/alerts?state=resolved&page_size=20", &["page_token"]);
+    // With a state the page shows that list alone. What is no state, and what is no parameter, is for the API to say.
+    let unknown = asked.besides(&["state", "page_token", "open_token"]);
+    let ((open, wrong), (resolved, also_wrong)) = match asked.get("state") {
+        None if unknown.is_none() => {
+            (dashboard.filtered(&session, &open).await?, dashboard.filtered(&session, &resolved).await?)
+        }
+        Some("open") if unknown.is_none() => {
+            (dashboard.filtered(&session, &open).await?, (Value::Null, None))
+        }
+        Some("resolved") if unknown.is_none() => {
+            ((Value::Null, None), dashboard.filtered(&session, &resolved).await?)
+        }
+        state => {
+            let state = state.map(|state| format!("state={}", encoded(state)));
+            let said: Vec<String> = state.into_iter().chain(unknown).collect();
+            let path = format!("/api/v1/ops/alerts?{}", said.join("&"));
+            (dashboard.filtered(&session, &path).await?, (Value::Null, None))
+        }
+    };
     let rules = dashboard.get(&session, "/api/v1/ops/alertRules").await?;
     let channels = dashboard.get(&session, "/api/v1/ops/alertChannels").await?;
     let what = context! {
+        state => asked.get("state"),
         limited => session.key.services.is_some(), open => view(&open), resolved => view(&resolved), wrong => wrong.or(also_wrong), rules, channels,
         further => asked.get("page_token").is_some() || asked.get("open_token").is_some(),
     };

@@ -7,21 +7,15 @@ use axum::http::{HeaderValue, header};
 use axum::response::Redirect;
 use minijinja::context;
 
+use crate::dashboard::ask::view;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, Shown};
 use crate::http::query::pairs_of;
 
-/// What a list can be asked for, besides its page.
-const FILTERS: [&str; 10] =
-    ["q", "service", "rule", "reason", "status", "standing", "group", "event", "since", "until"];
-
-/// What was asked for, without what is empty: the forms send every field.
-fn asked(query: Option<&str>, known: &[&str]) -> Vec<(String, String)> {
-    let wanted = |(name, value): &(String, String)| {
-        !value.trim().is_empty() && (known.contains(&&**name) || name == "page_token")
-    };
-    pairs_of(query).into_iter().filter(wanted).collect()
+/// What was asked for, without what is empty: the forms send every field. The API says which of it there is not.
+fn asked(query: Option<&str>) -> Vec<(String, String)> {
+    pairs_of(query).into_iter().filter(|(_, value)| !value.trim().is_empty()).collect()
 }
 
 fn written(pairs: &[(String, String)]) -> String {
@@ -40,20 +34,21 @@ pub(super) async fn groups(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> Shown {
-    let mut pairs = asked(query.as_deref(), &["service", "rule", "state"]);
+    let mut pairs = asked(query.as_deref());
     let state =
         pairs.iter().find(|(name, _)| name == "state").map_or("unresolved", |(_, state)| state).to_owned();
     pairs.retain(|(name, value)| name != "state" || !matches!(&**value, "unresolved" | "all"));
     if state == "unresolved" {
         pairs.push(("state".into(), "open,acknowledged".into()));
     }
-    let groups =
-        dashboard.get(&session, &format!("/api/v1/bridge/deadLetterGroups?{}", written(&pairs))).await?;
+    let path = format!("/api/v1/bridge/deadLetterGroups?{}", written(&pairs));
+    let (groups, wrong) = dashboard.filtered(&session, &path).await?;
     let services = dashboard.get_if(&session, "/api/v1/registry/services").await;
     let operations = dashboard.get_if(&session, "/api/v1/ops/operations?page_size=5").await;
     let service = pairs.iter().find(|(name, _)| name == "service").map(|(_, service)| service.clone());
     let more = format!("/deadLetters?{}", written(&without_page(&pairs)));
-    let what = context! { groups, services, operations, state, service, more };
+    let groups = view(&groups);
+    let what = context! { groups, wrong, services, operations, state, service, more };
     dashboard.page(&session, "groups.html", what)
 }
 
@@ -77,7 +72,7 @@ pub(super) async fn group(
         None => None,
     };
     let operations = dashboard.get_if(&session, "/api/v1/ops/operations?page_size=20").await;
-    let group = crate::dashboard::ask::view(&group);
+    let group = view(&group);
     dashboard.page(&session, "group.html", context! { group, letters, sample, operations })
 }
 
@@ -87,8 +82,9 @@ pub(super) async fn list(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> Shown {
-    let pairs = asked(query.as_deref(), &FILTERS);
-    let letters = dashboard.get(&session, &format!("/api/v1/bridge/deadLetters?{}", written(&pairs))).await?;
+    let pairs = asked(query.as_deref());
+    let path = format!("/api/v1/bridge/deadLetters?{}", written(&pairs));
+    let (letters, wrong) = dashboard.filtered(&session, &path).await?;
     let services = dashboard.get_if(&session, "/api/v1/registry/services").await;
     let kept = without_page(&pairs);
     let filter: serde_json::Map<String, serde_json::Value> = kept
@@ -102,7 +98,8 @@ pub(super) async fn list(
     let more = format!("/deadLetters/list?{}", written(&kept));
     let filter = serde_json::Value::from(filter).to_string();
     let query = written(&kept);
-    let what = context! { letters, services, values, filter, more, query, filtered => !kept.is_empty() };
+    let (letters, filtered) = (view(&letters), !kept.is_empty());
+    let what = context! { letters, wrong, services, values, filter, more, query, filtered };
     dashboard.page(&session, "letters.html", what)
 }
 
@@ -112,7 +109,7 @@ pub(super) async fn export(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> Shown {
-    let pairs = without_page(&asked(query.as_deref(), &FILTERS));
+    let pairs = without_page(&asked(query.as_deref()));
     let path = format!("/api/v1/bridge/deadLetters:export?{}", written(&pairs));
     let mut response = dashboard.pass(&session, &path).await?;
     let name = HeaderValue::from_static("attachment; filename=\"dead-letters.jsonl\"");
@@ -131,7 +128,7 @@ pub(super) async fn letter(
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
     let (raw, data) = (pretty(&letter["rawEvent"]), pretty(&letter["rawEvent"]["data"]));
     let request = pretty(&letter["request"]["body"]);
-    let letter = crate::dashboard::ask::view(&letter);
+    let letter = view(&letter);
     dashboard.page(&session, "letter.html", context! { letter, raw, data, request })
 }
 
@@ -141,9 +138,10 @@ pub(super) async fn operations(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> Shown {
-    let pairs = asked(query.as_deref(), &[]);
-    let operations = dashboard.get(&session, &format!("/api/v1/ops/operations?{}", written(&pairs))).await?;
-    dashboard.page(&session, "operations.html", context! { operations, more => "/operations" })
+    let path = format!("/api/v1/ops/operations?{}", written(&asked(query.as_deref())));
+    let (operations, wrong) = dashboard.filtered(&session, &path).await?;
+    let operations = view(&operations);
+    dashboard.page(&session, "operations.html", context! { operations, wrong, more => "/operations" })
 }
 
 /// `GET /operations/{id}`.

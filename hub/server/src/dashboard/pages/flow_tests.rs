@@ -141,6 +141,77 @@ fn pages(delivery: &str) -> Vec<String> {
     all
 }
 
+/// UI-1: a path at which there is nothing is a page with the menu for a browser, and JSON for a program. So is what was deleted, or is
+/// not to be seen.
+#[tokio::test]
+async fn ui_1_a_wrong_path_is_a_page_with_the_menu_for_a_browser() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let mut site = Site::new().await;
+    let cookie = site.login(ADMIN).await;
+    let get = |path: &str, accept: &str, cookie: &str| {
+        let request = Request::get(path).header("accept", accept).header("cookie", cookie);
+        request.body(Body::empty()).unwrap()
+    };
+    for path in ["/nosuchpage", "/services/nobody", "/nosuchpage/deep?x=<script>"] {
+        let path = path.replace('<', "%3C").replace('>', "%3E");
+        let (status, _, text) = site.send(get(&path, BROWSER, &cookie)).await;
+        assert_eq!(status, 404, "{path}: {text}");
+        for part in ["There is nothing here", "aria-label=\"Main\"", "Log out"] {
+            assert!(text.contains(part), "{path} lacks `{part}`: {text}");
+        }
+        // Whoever has not logged in sees no menu.
+        let (status, said, text) = site.send(get(&path, BROWSER, "")).await;
+        let to_login = status == 303 && said.starts_with("/login");
+        assert!(
+            to_login || (status == 404 && !text.contains("aria-label=\"Main\"")),
+            "{path}: {status} {text}"
+        );
+    }
+    for (path, accept) in
+        [("/nosuchpage", "application/json"), ("/nosuchpage", "*/*"), ("/api/v1/nothing", BROWSER)]
+    {
+        let (status, _, text) = site.send(get(path, accept, &cookie)).await;
+        let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{path}: {text}"));
+        assert_eq!((status, &answer["code"]), (404, &json!("notFound")), "{path}");
+    }
+}
+
+/// UI-2: a filter or a page that there can't be is told above the list, with what there is; the list is not said to be empty.
+#[tokio::test]
+async fn ui_2_a_wrong_filter_is_told_at_the_list() {
+    let mut site = Site::new().await;
+    let cookie = site.login(ADMIN).await;
+    for (path, told, not_told) in [
+        ("/operations?page_token=zzzz", "no page has given it", "No work on many yet"),
+        (
+            "/operations?state=lost",
+            "no such parameter; there are page_size, page_token",
+            "No work on many yet",
+        ),
+        ("/deadLetters?status=abc", "no such parameter; there are", "Nothing has failed for good"),
+        ("/deadLetters?state=lost", "lost", "Nothing has failed for good"),
+        ("/deadLetters/list?status=abc", "status: ", "Nothing has failed for good"),
+        ("/deadLetters/list?page_token=zzzz", "no page has given it", "Nothing has failed for good"),
+        ("/alerts?state=lost", "`lost` is none of open, resolved", "Nothing is wrong"),
+        ("/alerts?nosuch=1", "no such parameter; there are", "Nothing is wrong"),
+        ("/alerts?open_token=zzzz", "no page has given it", "Nothing is wrong"),
+    ] {
+        let (status, text) = site.page(&cookie, path).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        let (_, alert) = text.split_once("role=\"alert\">").unwrap_or_else(|| panic!("{path}: {text}"));
+        let (alert, _) = alert.split_once("</p>").unwrap();
+        assert!(alert.contains(told), "{path}: {alert}");
+        assert!(!text.contains(not_told), "{path} says `{not_told}`");
+    }
+    for (path, shown, hidden) in [
+        ("/alerts?state=open", "id=\"open\"", "id=\"resolved\""),
+        ("/alerts?state=resolved", "id=\"resolved\"", "id=\"open\""),
+    ] {
+        let (_, text) = site.page(&cookie, path).await;
+        assert!(text.contains(shown) && !text.contains(hidden) && !text.contains("role=\"alert\""), "{path}");
+    }
+}
+
 /// UI-2, SEC-1: every page is there, and whatever came in from outside is a text on it: no tag, and no template.
 #[tokio::test]
 async fn ui_2_every_page_is_shown_and_texts_stay_texts() {
