@@ -14,7 +14,8 @@ use crate::port::store::{Change, Store, StoreError, Whose};
 use crate::port::transport::Transport;
 
 impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Keeps a rule, new or changed, and goes by it from now on. `expected` is the version that whoever changes it has seen.
+    /// Keeps a rule, new or changed, and goes by it from now on. `expected` is the version that whoever changes it has seen. A rule
+    /// that is there already as it is stays as it is, with its version.
     pub async fn put_rule(&self, mut rule: Rule, expected: Option<u64>) -> Result<Rule, Refused> {
         let _one_after_the_other = self.changing.lock().await;
         let program = match compile(&rule) {
@@ -29,11 +30,18 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             Some(_) => found,
             None => self.store.rule_versions(&rule.name).await?.first().map_or(0, |rule| rule.version),
         };
-        (rule.version, rule.changed) = (last + 1, self.now());
         if !rule.enabled && rule.note.is_none() {
             // Whoever changes something else does not have to know why it is not at work.
             rule.note = before.as_ref().and_then(|before| before.note.clone());
         }
+        if let Some(before) = &before {
+            (rule.version, rule.changed) = (before.version, before.changed);
+            if rule == *before {
+                // A rule that says the same is no new version: whoever applies files again and again leaves no trace.
+                return Ok(rule);
+            }
+        }
+        (rule.version, rule.changed) = (last + 1, self.now());
         self.commit(Change::PutRule(rule.clone())).await?;
         self.deliver.put_rule(&rule);
         self.accept.rules().put(&rule, program);

@@ -50,6 +50,30 @@ fn hub_4_settings_are_shown_back_and_changed_one_by_one() {
     }
 }
 
+/// HUB-4: putting a rule as it is makes no new version, and no entry in the audit log; a change of anything does.
+#[test]
+fn hub_4_a_rule_that_is_put_unchanged_stays_as_it_is() {
+    let Scene { folder: _folder, hub, .. } = Scene::new();
+    let first = hub.get(ALL);
+    let audited = || hub.all("/api/v1/ops/audit", "entries", 100).len();
+    let before = audited();
+    let mut again = super::everything();
+    for (method, path) in [("POST", RULES), ("PUT", ALL), ("PATCH", ALL)] {
+        let put = hub.must(method, path, &again);
+        assert_eq!(
+            (&put["version"], &put["changedAt"]),
+            (&first["version"], &first["changedAt"]),
+            "{method}"
+        );
+    }
+    assert_eq!(hub.get(&format!("{ALL}/versions")).as_array().unwrap().len(), 1);
+    assert_eq!(audited(), before);
+    let stale = hub.with("PUT", ALL, &[("if-match", "\"7\"")], &again);
+    assert_eq!(stale.status, 412, "who has seen another version is told so all the same");
+    again["path"] = json!("/elsewhere");
+    assert_eq!(hub.must("PUT", ALL, &again)["version"], 2);
+}
+
 /// HUB-4: every version of a rule stays readable and can be gone back to; a deleted rule goes on counting when it comes again.
 #[test]
 fn hub_4_a_rule_can_be_rolled_back() {
