@@ -14,7 +14,11 @@ use crate::domain::delivery::Reason;
 use crate::domain::event_type::Pattern;
 use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
-use crate::render::{Meter, Mistake, Program, Request, RuleText, Verdict, View};
+use crate::render::{Meter, Mistake, Program, Request, RuleText, Verdict, View, WORK_MAX};
+
+/// The number of steps that all rules together may spend on one event: what twenty rules may spend that use up all of theirs. It ends
+/// within a second of CPU, however many rules there are for the event.
+pub(crate) const EVENT_WORK_MAX: u64 = 20 * WORK_MAX;
 
 /// All rules, compiled, and shared by all who accept events.
 ///
@@ -157,7 +161,8 @@ impl Rulebook {
     }
 
     /// What the rules make of an event. `view` is asked for once at most; `event` is the event as it came. Each rule may
-    /// take as much as one rendering may, so this belongs on a thread that may be held up.
+    /// take as much as one rendering may, and all together [`EVENT_WORK_MAX`] steps, so this belongs on a thread that may be held up.
+    /// When these are spent, each further rule that needs more is a dead letter that says so.
     pub fn apply<'v>(&self, kind: &str, view: impl FnOnce() -> View<'v>, event: &Bytes) -> Matched {
         self.apply_within(kind, view, event, None).unwrap_or_default()
     }
@@ -178,16 +183,17 @@ impl Rulebook {
         kind: &str,
         view: impl FnOnce() -> View<'v>,
         event: &Bytes,
-        mut work: Option<u64>,
+        quickly: Option<u64>,
     ) -> Option<Matched> {
         let (found, mut matched) = (self.for_kind(kind), Matched::default());
         if found.is_empty() {
             return Some(matched);
         }
         let view = view();
+        let mut left = quickly.unwrap_or(EVENT_WORK_MAX);
         for entry in found {
             let Entry { name, version, service, enabled, hold, program } = &*entry;
-            let meter = work.map_or_else(Meter::default, Meter::with_work);
+            let meter = Meter::with_work(left.min(WORK_MAX));
             matched.tally.considered += 1;
             // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
             let applied = caught(|| {
@@ -195,12 +201,10 @@ impl Rulebook {
                 super::caught::sabotage(name.as_str());
                 apply(program, &view, event, &meter)
             });
-            if let Some(left) = &mut work {
-                if meter.is_spent() {
-                    return None;
-                }
-                *left -= meter.work();
+            if quickly.is_some() && meter.is_spent() {
+                return None;
             }
+            left -= meter.work();
             let panicked = applied.is_err();
             let (order, request) = match applied.unwrap_or_else(|panic| Ok((None, Err(over(&panic))))) {
                 Ok(made) => made,
@@ -215,7 +219,7 @@ impl Rulebook {
                 rule: (name.clone(), *version),
                 service: service.clone(),
                 enabled: *enabled,
-                request,
+                request: request.map_err(|mistake| all_spent(&meter).unwrap_or(mistake)),
                 hold: *hold && order.is_some(),
                 order,
             });
@@ -267,6 +271,18 @@ fn apply(program: &Program, view: &View<'_>, event: &Bytes, meter: &Meter) -> Re
     Ok(match program.order(view, meter) {
         Ok(order) => (order, program.render(view, event, meter)),
         Err(mistake) => (None, Err(mistake)),
+    })
+}
+
+/// Why there is no request, if it is because the rules before this one have spent what all rules together may spend.
+fn all_spent(meter: &Meter) -> Option<Mistake> {
+    (meter.is_spent() && meter.work_max() < WORK_MAX).then(|| Mistake {
+        place: "rule".into(),
+        reason: format!(
+            "all rules together may spend {EVENT_WORK_MAX} steps of work on one event, and the rules before this one have left {} of \
+             them, which is not enough. Let fewer rules look at such an event, or let them look at less of it",
+            meter.work_max()
+        ),
     })
 }
 
@@ -357,6 +373,29 @@ mod tests {
         let same = |entry: &&Arc<Entry>| before.iter().any(|old| Arc::ptr_eq(old, entry));
         assert_eq!((after.len(), after.iter().filter(same).count()), (1_000, 998));
         assert_eq!(Arc::strong_count(&before[0]), 3, "there is one of it: in the book, and in two answers");
+    }
+
+    /// PRM-8: however many costly rules there are for an event, all together spend no more than [`EVENT_WORK_MAX`] steps. Further ones
+    /// are dead letters that say so; those before them are served as ever.
+    #[test]
+    fn prm_8_all_rules_together_have_a_bound_on_one_event() {
+        let book = Rulebook::default();
+        let costly = Some("{\"n\": \"{{ ([1.5] * 100000)|map('round', 2)|sort|length }}\"}".to_owned());
+        for number in 0..30 {
+            put(&book, &Rule { body: costly.clone(), ..rule(&format!("rule-{number:02}"), "order.*", 1) });
+        }
+        put(&book, &Rule { body: Some("{\"n\": \"{{ data.n }}\"}".into()), ..rule("a-cheap", "order.*", 1) });
+        let payload = Bytes::from_static(br#"{"data": {"n": 1}}"#);
+        let view = || View::of_payload("evt-1", "order.created", "shop", &payload);
+        let made = book.apply("order.created", view, &payload).made;
+        let (cheap, costly) = made.split_first().unwrap();
+        assert!(cheap.request.is_ok(), "{cheap:?}");
+        let reasons: Vec<String> =
+            costly.iter().map(|made| made.request.clone().unwrap_err().to_string()).collect();
+        // The cheap one has spent a little of what the twentieth would have needed.
+        assert!(reasons[..19].iter().all(|reason| reason.contains("what one rule may spend")), "{reasons:?}");
+        assert!(reasons[19..].iter().all(|reason| reason.contains("all rules together")), "{reasons:?}");
+        assert!(costly.iter().all(|made| made.reason() == Reason::Impossible));
     }
 
     /// HUB-3: rules are applied in the order of their names, whatever they are for and whenever they came; one that changes what
