@@ -18,6 +18,7 @@ use seawall_hub_core::port::store::Store;
 use seawall_hub_core::render::Naming;
 use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
 use seawall_hub_store::Sqlite;
+use tokio::sync::Notify;
 
 use crate::demo::Demo;
 use crate::history::History;
@@ -53,8 +54,10 @@ pub struct Hub {
     metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
-    /// Services that the egress rules forbade when they were registered, and why.
+    /// Services that the egress rules forbade when they were last checked, and why.
     forbidden: RwLock<HashMap<Slug, String>>,
+    /// Notified when the egress rules have changed.
+    egress_changed: Notify,
 }
 
 /// Whoever registers a service waits so long at most for its name to be resolved.
@@ -164,6 +167,7 @@ impl Hub {
             metrics_text: tokio::sync::Mutex::default(),
             gates,
             forbidden,
+            egress_changed: Notify::new(),
         };
         hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
         hub.take_over_the_end().await;
@@ -173,14 +177,29 @@ impl Hub {
     /// From now on requests go to public addresses, and to these ranges of private ones. What is under way ends as it began.
     pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
         self.transport.change_client(client(ranges)?);
-        self.forbidden.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.egress_changed.notify_one();
         Ok(())
+    }
+
+    /// Looks at the start, and whenever the egress rules have changed, which services they forbid: one after the other, because nobody
+    /// waits for it.
+    pub(crate) async fn keep_egress_checked(&self) {
+        loop {
+            for service in self.services() {
+                self.check_egress(&service.name, &service.address).await;
+            }
+            self.egress_changed.notified().await;
+        }
     }
 
     /// Looks whether the egress rules allow a service, and remembers the answer. A name that can't be resolved at once may well
     /// be resolved later, so nothing is said of it.
     pub(crate) async fn check_egress(&self, name: &Slug, address: &str) {
         let forbidden = tokio::time::timeout(RESOLVED_WITHIN, self.transport.forbids(address)).await;
+        if self.service(name).is_none_or(|service| service.address != address) {
+            // It was changed or deleted meanwhile.
+            return;
+        }
         let mut all = self.forbidden.write().unwrap_or_else(PoisonError::into_inner);
         match forbidden.ok().flatten() {
             Some(why) => all.insert(name.clone(), why),

@@ -69,6 +69,7 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
     let mut stopping = pin!(stopping);
     let mut observing = pin!(door.gateway.observe());
     let mut looking = pin!(hub.keep_history());
+    let mut checking = pin!(hub.keep_egress_checked());
     loop {
         let room = connections.len() < connections_max;
         tokio::select! {
@@ -84,6 +85,7 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
             () = &mut stopping => break,
             () = &mut observing => {}
             () = &mut looking => {}
+            () = &mut checking => {}
         }
     }
     closing.store(true, Ordering::Release);

@@ -129,6 +129,19 @@ fn hub_1_a_service_that_egress_forbids_is_told_so_when_it_is_registered() {
         ran(&mut command(&url, &["services", "put", "-"]), r#"{"name":"cli","address":"http://10.0.0.1"}"#)
             .well();
     assert!(put.err.contains("--allow-egress"), "{}", put.err);
+    // It is told after a restart as well: an outage of the hub is when somebody changes its settings.
+    drop(hub);
+    let hub = Hub::ready(process.spawn().unwrap()).unwrap();
+    let warnings = |address: &str| {
+        let service = json!({"name": "inside", "address": address});
+        hub.must("POST", "/api/v1/registry/services", &service)["warnings"].clone()
+    };
+    for name in ["inside", "cli"] {
+        until("the warning is there again", || {
+            let kept = hub.get(&format!("/api/v1/registry/services/{name}"));
+            kept["warnings"][0].as_str().is_some_and(|text| text.contains("--allow-egress"))
+        });
+    }
     assert_eq!(warnings("http://93.184.216.34"), json!([]), "a public address is fine");
     assert_eq!(hub.get("/api/v1/registry/services/inside")["warnings"], json!([]));
 }
