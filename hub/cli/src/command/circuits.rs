@@ -16,7 +16,13 @@ const COLUMNS: &[Column] = &[
     ("WAITING", "waiting"),
     ("WAITS FOR", "waitsBecause"),
 ];
-const HISTORY: &[Column] = &[("AT", "at"), ("STATE", "state"), ("UNTIL", "until"), ("REASON", "reason")];
+const HISTORY: &[Column] = &[
+    ("AT", "at"),
+    ("STATE", "state"),
+    ("UNTIL", "until"),
+    ("FAILED PROBES", "failedProbes"),
+    ("REASON", "reason"),
+];
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {

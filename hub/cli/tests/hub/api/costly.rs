@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{RULES, Scene};
-use crate::harness::until;
+use crate::harness::{header, until};
 
 const ALL: &str = "/api/v1/registry/rules/all";
 const EVALUATE: &str = "/api/v1/registry/rules:evaluate";
@@ -36,6 +36,37 @@ fn prm_8_trying_a_costly_rule_ends_and_holds_up_nobody() {
             assert!(data["reason"].as_str().unwrap().contains("needs more than"), "{data}");
         }
     });
+}
+
+/// PRM-8: trying rules and backtesting them share one thread. Who finds too many waiting for it is told so with 503 and when to come
+/// back, nobody waits for ever, and the next one is served when the others are done.
+#[test]
+fn prm_8_trying_more_rules_than_their_share_allows_is_told_to_come_back() {
+    const CALLERS: usize = 60;
+    let Scene { folder: _folder, hub, .. } = Scene::new();
+    hub.must("POST", EVENTS, &event(1, &json!({"id": 1})));
+    // Little to send and much to do, so that all callers are there long before the first is done.
+    let costly = tried("{{ ([1.5] * 100000)|map('round', 2)|sort|length }}", &json!({}));
+    let evaluate = (EVALUATE.to_owned(), costly.clone());
+    let backtest = (format!("{ALL}:backtest"), json!({"rule": costly["rule"], "max": 1}));
+    for (path, body) in [evaluate, backtest] {
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let callers: Vec<_> =
+                (0..CALLERS).map(|_| scope.spawn(|| hub.with("POST", &path, &[], &body))).collect();
+            callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+        });
+        let (served, refused): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|answer| answer.status == 200);
+        assert!(!served.is_empty() && !refused.is_empty(), "{path}: {} served", served.len());
+        for answer in &refused {
+            assert_eq!((answer.status, &answer.body["code"]), (503, &json!("busy")), "{}", answer.body);
+            assert_eq!(answer.body["retryable"], json!(true));
+            let seconds = header(&answer.head, "retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+            assert!(seconds.is_some_and(|seconds| seconds >= 1), "{}", answer.head);
+            assert!(answer.body["message"].as_str().unwrap().contains("too many rules"), "{}", answer.body);
+        }
+        until("the next one is served", || hub.with("POST", &path, &[], &body).status == 200);
+    }
 }
 
 /// PRM-8, HUB-5: an event that can't be rendered within its bounds is acknowledged, and its delivery is a dead letter with that

@@ -37,6 +37,14 @@ fn hub_7_the_reason_of_an_open_circuit_is_what_tripped_it_this_time() {
     until("it has opened again, and was probed in vain", || {
         scene.hub.circuit("billing")["history"][0]["failedProbes"].as_u64() >= Some(2)
     });
+    let mut show = std::process::Command::new(crate::harness::SEAWALL);
+    show.args(["circuits", "show", "billing", "--url", &format!("http://{}", scene.hub.address)]);
+    let shown = show.env("SEAWALL_KEY", crate::harness::KEY).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let table: Vec<&str> = shown.lines().skip_while(|line| !line.contains("FAILED PROBES")).collect();
+    let column = table.first().unwrap_or_else(|| panic!("{shown}")).find("FAILED PROBES").unwrap();
+    let probes = table[1].get(column..).and_then(|rest| rest.split_whitespace().next());
+    assert!(probes.and_then(|probes| probes.parse::<u64>().ok()) >= Some(2), "{shown}");
     let open = scene.hub.circuit("billing");
     let history = open["history"].as_array().unwrap();
     let states: Vec<&str> = history.iter().map(|one| one["state"].as_str().unwrap()).collect();
