@@ -48,7 +48,9 @@ fn prm_8_trying_more_rules_than_their_share_allows_is_told_to_come_back() {
     // Little to send and much to do, so that all callers are there long before the first is done.
     let costly = tried("{{ ([1.5] * 100000)|map('round', 2)|sort|length }}", &json!({}));
     let evaluate = (EVALUATE.to_owned(), costly.clone());
-    let backtest = (format!("{ALL}:backtest"), json!({"rule": costly["rule"], "max": 1}));
+    let mut draft = costly["rule"].clone();
+    draft["name"] = json!("all");
+    let backtest = (format!("{ALL}:backtest"), json!({"rule": draft, "max": 1}));
     for (path, body) in [evaluate, backtest] {
         let answers: Vec<_> = std::thread::scope(|scope| {
             let callers: Vec<_> =
