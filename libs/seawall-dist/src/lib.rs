@@ -20,6 +20,7 @@ pub mod saga;
 pub mod schedule;
 mod store;
 mod time;
+mod work;
 
 pub use store::{StoreError, StoreFuture};
 pub use time::Millis;

@@ -1,1 +1,35 @@
-//! Steps with compensations, kept in a journal.
+//! Steps in several places that end all done or all undone.
+#![doc = ""]
+#![doc = include_str!("../../docs/saga.md")]
+
+mod config;
+mod definition;
+mod driver;
+mod error;
+mod handle;
+mod journal;
+mod memory;
+mod monitor;
+mod progress;
+mod step;
+mod store;
+mod telemetry;
+
+pub use config::{
+    LEASE, MONITOR_CONCURRENCY, MONITOR_PERIOD, RETENTION, SagasBuilder, UNKNOWN_DEFINITION_AFTER,
+};
+pub use definition::{DefinitionError, DefinitionId, SAGA_TIMEOUT, Saga, SagaBuilder};
+pub use error::SagaError;
+pub use handle::{NewSaga, SagaEnd, Sagas, StepResults};
+pub use journal::{EntryKind, JournalEntry, JournalLineError};
+pub use memory::MemorySagaStore;
+pub use progress::{NextAction, ReplayError};
+pub use step::{
+    COMPENSATION_ATTEMPTS, STEP_ATTEMPTS, STEP_BACKOFF, STEP_TIMEOUT, Step, StepContext, StepError,
+    StepOutput,
+};
+pub use store::{
+    ClaimOutcome, CreateOutcome, DueSagas, SagaFilter, SagaLease, SagaRecord, SagaRow, SagaState, SagaStore,
+    SagaWrite, WriteOutcome,
+};
+pub use telemetry::METRICS;

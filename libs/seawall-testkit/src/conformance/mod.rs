@@ -9,3 +9,7 @@
 //!     seawall_testkit::conformance::lock(Arc::new(MyStore::new())).await;
 //! }
 //! ```
+
+mod saga;
+
+pub use saga::saga;

@@ -1,0 +1,318 @@
+//! Drives one saga, under its lease, to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::fault::Verdict;
+use seawall::{Backoff, Fault, Tick, millis};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::definition::Saga;
+use super::error::SagaError;
+use super::handle::Shared;
+use super::journal::{EntryKind, JournalEntry};
+use super::progress::{NextAction, Progress};
+use super::step::{Step, StepContext, StepFailure};
+use super::store::{SagaRecord, SagaState, SagaWrite, WriteOutcome};
+use super::telemetry;
+use crate::saga::{SagaEnd, StepResults};
+use crate::work::{CatchPanic, random};
+
+/// The back-off between attempts to write the journal while the store is away; the lease bounds them.
+const WRITE_BACKOFF: Backoff = Backoff::exponential(millis(20)).cap(millis(500));
+
+/// A saga that this process drives.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    saga: Saga,
+    record: SagaRecord,
+    progress: Progress,
+    /// When the lease was asked for: it lasts from there at least.
+    claimed: Tick,
+    deadline: Tick,
+    /// True when the process stops: the saga is left to another one after the current step.
+    stop: watch::Receiver<bool>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        saga: Saga,
+        record: SagaRecord,
+        progress: Progress,
+        claimed: Tick,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        let left = record.deadline_at.since(record.now);
+        let deadline = shared.clock.precise() + left;
+        Driver { shared, saga, record, progress, claimed, deadline, stop }
+    }
+
+    /// Goes on until the saga has ended, the lease is lost or the process stops.
+    pub(super) async fn drive(mut self) -> Result<SagaEnd, SagaError> {
+        let shared = self.shared.clone();
+        let (id, fence) = (self.record.id.clone(), self.record.lease.fence);
+        let claimed = self.claimed;
+        tokio::select! {
+            // The lease is looked at first: nothing happens under one that is over.
+            biased;
+            () = keep_lease(&shared, &id, fence, claimed) => {
+                telemetry::lease_lost(&id);
+                Err(SagaError::LeaseLost { id })
+            }
+            end = self.advance() => end,
+        }
+    }
+
+    async fn advance(&mut self) -> Result<SagaEnd, SagaError> {
+        loop {
+            if *self.stop.borrow() && self.record.state.is_active() {
+                // The lease ends by itself if this fails.
+                let _ = self.shared.store.release(&self.record.id, self.record.lease.fence).await;
+                return Err(SagaError::Stopped { id: self.record.id.clone() });
+            }
+            match self.saga.next(&self.progress) {
+                NextAction::Execute { step, attempt } => self.execute(step, attempt).await?,
+                NextAction::Compensate { step, attempt } => self.compensate(step, attempt).await?,
+                NextAction::Complete => self.finish(EntryKind::Completed, SagaState::Completed, None).await?,
+                NextAction::FinishCompensation => {
+                    let reason = self.progress.compensating.clone();
+                    self.finish(EntryKind::Compensated, SagaState::Compensated, reason).await?;
+                }
+                NextAction::AskForAttention { reason } => {
+                    let reason = match &self.progress.compensating {
+                        Some(cause) => format!("{reason} (compensated because {cause})"),
+                        None => reason,
+                    };
+                    self.finish(EntryKind::NeedsAttention, SagaState::NeedsAttention, Some(reason)).await?;
+                }
+                NextAction::Nothing => return Ok(self.end()),
+            }
+        }
+    }
+
+    async fn execute(&mut self, index: usize, attempt: u32) -> Result<(), SagaError> {
+        let step = self.saga.steps()[index].clone();
+        let left = self.deadline.since(self.shared.clock.precise());
+        if left.is_zero() {
+            let reason = format!("the deadline passed before step `{}` was done", step.name);
+            let entry = JournalEntry::new(EntryKind::TimedOut).with_text(reason);
+            return self.write(entry).await;
+        }
+        if attempt > step.attempts {
+            let text = "its outcome is unknown: the process ended during the last attempt";
+            return self
+                .write(JournalEntry::of_step(EntryKind::StepFailed, &step.name, attempt - 1).with_text(text))
+                .await;
+        }
+        self.write(JournalEntry::of_step(EntryKind::StepIntent, &step.name, attempt)).await?;
+        let action = (step.action)(self.context(&step, attempt));
+        match bounded(action, step.timeout.min(left)).await {
+            Ok(result) => {
+                self.write(
+                    JournalEntry::of_step(EntryKind::StepDone, &step.name, attempt).with_payload(result),
+                )
+                .await
+            }
+            Err(failure) => {
+                let again = may_retry(&failure.fault) && attempt < step.attempts;
+                let kind = if again { EntryKind::StepAttemptFailed } else { EntryKind::StepFailed };
+                self.fail(&step, kind, attempt, failure, again).await
+            }
+        }
+    }
+
+    async fn compensate(&mut self, index: usize, attempt: u32) -> Result<(), SagaError> {
+        let step = self.saga.steps()[index].clone();
+        if attempt > step.compensation_attempts {
+            let text = "the process ended during the last attempt";
+            let entry = JournalEntry::of_step(EntryKind::CompensationGivenUp, &step.name, attempt - 1);
+            return self.write(entry.with_text(text)).await;
+        }
+        self.write(JournalEntry::of_step(EntryKind::CompensationIntent, &step.name, attempt)).await?;
+        let Some(compensation) = &step.compensation else {
+            return self.write(JournalEntry::of_step(EntryKind::CompensationDone, &step.name, attempt)).await;
+        };
+        match bounded(compensation(self.context(&step, attempt)), step.timeout).await {
+            Ok(_) => {
+                self.write(JournalEntry::of_step(EntryKind::CompensationDone, &step.name, attempt)).await
+            }
+            Err(failure) => {
+                // Also after a permanent failure: what must be undone is worth more attempts than what may be refused.
+                let again = attempt < step.compensation_attempts;
+                let kind =
+                    if again { EntryKind::CompensationAttemptFailed } else { EntryKind::CompensationGivenUp };
+                self.fail(&step, kind, attempt, failure, again).await
+            }
+        }
+    }
+
+    /// Writes a failed attempt, and waits if another one follows.
+    async fn fail(
+        &mut self,
+        step: &Step,
+        kind: EntryKind,
+        attempt: u32,
+        failure: StepFailure,
+        again: bool,
+    ) -> Result<(), SagaError> {
+        let fault = failure.fault;
+        telemetry::attempt_failed(&self.record, &step.name, kind, attempt, &failure.message, again);
+        self.write(JournalEntry::of_step(kind, &step.name, attempt).with_text(failure.message)).await?;
+        if again {
+            let throttled = fault.verdict() == Verdict::Throttled;
+            let wait = step.backoff.wait(
+                attempt - 1,
+                step.backoff.bound(attempt.saturating_sub(2)),
+                throttled,
+                random(),
+            );
+            self.pause(fault.retry_after().unwrap_or(wait).max(wait)).await;
+        }
+        Ok(())
+    }
+
+    /// Waits, but no longer than until the deadline of a saga that goes forward, and not when the process stops.
+    async fn pause(&mut self, wait: Duration) {
+        let wait = match self.record.state {
+            SagaState::Running => wait.min(self.deadline.since(self.shared.clock.precise())),
+            _ => wait,
+        };
+        let stopped = async {
+            if self.stop.wait_for(|stop| *stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = stopped => {}
+        }
+    }
+
+    async fn finish(
+        &mut self,
+        kind: EntryKind,
+        state: SagaState,
+        reason: Option<String>,
+    ) -> Result<(), SagaError> {
+        let mut entry = JournalEntry::new(kind);
+        entry.text.clone_from(&reason);
+        self.record.reason = reason;
+        self.write(entry).await?;
+        telemetry::ended(&self.record, state);
+        Ok(())
+    }
+
+    /// Writes one entry, again if the store was away. A write whose outcome was unknown is recognised by its version.
+    async fn write(&mut self, entry: JournalEntry) -> Result<(), SagaError> {
+        let mut progress = self.progress.clone();
+        let applied = progress.apply(&self.saga.outline(), &entry);
+        applied.expect("a driver writes only what a replay accepts");
+        let state = match entry.kind {
+            EntryKind::Completed => SagaState::Completed,
+            EntryKind::Compensated => SagaState::Compensated,
+            EntryKind::NeedsAttention | EntryKind::Resolved => SagaState::NeedsAttention,
+            _ if progress.compensating.is_some() => SagaState::Compensating,
+            _ => SagaState::Running,
+        };
+        let reason =
+            if state.is_active() { progress.compensating.clone() } else { self.record.reason.clone() };
+        let (id, fence, version) = (self.record.id.clone(), self.record.lease.fence, self.record.version);
+        let write = SagaWrite { id, fence, version, entry, state, reason };
+        write_entry(&self.shared, &write).await?;
+        self.progress = progress;
+        self.record.version += 1;
+        self.record.state = state;
+        self.record.reason = write.reason;
+        Ok(())
+    }
+
+    fn context(&self, step: &Step, attempt: u32) -> StepContext {
+        let results = self.saga.steps().iter().zip(&self.progress.steps);
+        let results =
+            results.filter_map(|(step, progress)| Some((step.name.clone(), progress.result.clone()?)));
+        StepContext {
+            saga_id: self.record.id.as_str().into(),
+            step: step.name.clone(),
+            key: format!("{}:{}", self.record.id, step.name).into(),
+            attempt,
+            input: self.record.input.as_slice().into(),
+            results: Arc::new(results.collect()),
+        }
+    }
+
+    fn end(&self) -> SagaEnd {
+        let reason = || self.record.reason.clone().unwrap_or_default();
+        match self.record.state {
+            SagaState::Completed => SagaEnd::Completed(StepResults::of(&self.saga, &self.progress)),
+            SagaState::Compensated => SagaEnd::Compensated { reason: reason() },
+            _ => SagaEnd::NeedsAttention { reason: reason() },
+        }
+    }
+}
+
+/// Writes one entry until it is written or another process has the saga.
+pub(super) async fn write_entry(shared: &Shared, write: &SagaWrite) -> Result<(), SagaError> {
+    let mut failures = 0;
+    loop {
+        match shared.store.write(write).await {
+            Ok(WriteOutcome::Written) => return Ok(()),
+            // Nobody else has this fence, so the one version more is a write of ours whose answer was lost.
+            Ok(WriteOutcome::Conflict { fence, version })
+                if failures > 0 && fence == write.fence && version == write.version + 1 =>
+            {
+                return Ok(());
+            }
+            Ok(WriteOutcome::Conflict { .. }) => return Err(SagaError::LeaseLost { id: write.id.clone() }),
+            Err(error) if error.fault().is_transient() => {
+                sleep(WRITE_BACKOFF.wait(failures, Duration::ZERO, false, random())).await;
+                failures += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Renews the lease every third of its time, and returns when it is lost or could not be renewed in time.
+pub(super) async fn keep_lease(shared: &Shared, id: &str, fence: u64, claimed: Tick) {
+    // The lease counts from when it was asked for, and the last tenth is left for what must be cancelled.
+    let lease = shared.lease;
+    let mut held_since = claimed;
+    let mut wait = lease / 3;
+    loop {
+        sleep(wait.saturating_sub(shared.clock.precise().since(held_since))).await;
+        let asked = shared.clock.precise();
+        let left = (lease - lease / 10).saturating_sub(asked.since(held_since));
+        if left.is_zero() {
+            return;
+        }
+        match timeout(left, shared.store.renew(id, fence, lease)).await {
+            Ok(Ok(true)) => {
+                held_since = asked;
+                wait = lease / 3;
+            }
+            Ok(Ok(false)) | Err(_) => return,
+            // Another attempt follows after a tenth of the lease.
+            Ok(Err(_)) => wait = shared.clock.precise().since(held_since) + lease / 10,
+        }
+    }
+}
+
+async fn bounded(
+    work: impl Future<Output = Result<Vec<u8>, StepFailure>> + Send,
+    limit: Duration,
+) -> Result<Vec<u8>, StepFailure> {
+    match timeout(limit, CatchPanic::new(work)).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(StepFailure { fault: Fault::system(), message: format!("panicked: {panic}") }),
+        Err(_) => {
+            Err(StepFailure { fault: Fault::timeout(), message: format!("no result within {limit:?}") })
+        }
+    }
+}
+
+/// A refusal by a guard inside of the step, such as an open circuit, passes as well.
+fn may_retry(fault: &Fault) -> bool {
+    fault.is_transient() || fault.verdict() == Verdict::Rejected
+}

@@ -1,0 +1,129 @@
+//! The monitor: takes over sagas whose process is gone.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use seawall::secs;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::error::SagaError;
+use super::handle::Sagas;
+use super::store::{DueSagas, SagaRecord};
+use super::telemetry;
+use crate::work::random;
+
+/// How often ended sagas are deleted, and how many at once, so that no statement takes long.
+const CLEAN_UP_PERIOD: Duration = secs(60);
+const CLEAN_UP_LIMIT: u32 = 500;
+
+impl Sagas {
+    /// Takes over sagas whose lease is over, and drives them, until `stopping` completes. Then it lets the current steps end,
+    /// gives the sagas back, and returns.
+    ///
+    /// Run it in every process: for each saga only one of them acts.
+    pub async fn run(&self, stopping: impl Future<Output = ()> + Send) {
+        let mut stopping = pin!(stopping);
+        let stop = watch::Sender::new(false);
+        let mut driven: JoinSet<()> = JoinSet::new();
+        let mut cleaned = None;
+        loop {
+            let free = self.shared.concurrency - driven.len();
+            let full = free > 0 && self.take_over(free, &stop, &mut driven).await == free;
+            self.observe().await;
+            let now = self.shared.clock.now();
+            if cleaned.is_none_or(|at| now.since(at) >= CLEAN_UP_PERIOD) {
+                cleaned = Some(now);
+                let cleaned = self.shared.store.clean_up(self.shared.retention, CLEAN_UP_LIMIT).await;
+                telemetry::store_failed("CleanUp", cleaned.err());
+            }
+            // Half a period to a whole one, so that processes that started together do not ask together.
+            let period = self.shared.period / 2
+                + self.shared.period.mul_f64((random() >> 33) as f64 / f64::from(u32::MAX));
+            let mut pause = pin!(sleep(period));
+            loop {
+                tokio::select! {
+                    () = &mut stopping => {
+                        stop.send_replace(true);
+                        while driven.join_next().await.is_some() {}
+                        return;
+                    }
+                    () = &mut pause => break,
+                    // There may be more than there was room for.
+                    Some(_) = driven.join_next() => if full { break },
+                }
+            }
+        }
+    }
+
+    /// Takes over the sagas that are due now, drives them to their ends, and returns how many there were. For programs that
+    /// call it from a schedule of their own instead of [`run`](Sagas::run).
+    ///
+    /// # Errors
+    /// Fails if the store does.
+    pub async fn run_due(&self) -> Result<usize, SagaError> {
+        let stop = watch::Sender::new(false);
+        let mut driven = JoinSet::new();
+        let count = self
+            .claim_due(self.shared.concurrency)
+            .await
+            .map(|records| self.spawn(records, &stop, &mut driven))?;
+        while driven.join_next().await.is_some() {}
+        Ok(count)
+    }
+
+    async fn take_over(&self, limit: usize, stop: &watch::Sender<bool>, driven: &mut JoinSet<()>) -> usize {
+        match self.claim_due(limit).await {
+            Ok(records) => self.spawn(records, stop, driven),
+            Err(error) => {
+                telemetry::failed("Monitor", "", &error);
+                0
+            }
+        }
+    }
+
+    async fn claim_due(&self, limit: usize) -> Result<Vec<(SagaRecord, seawall::Tick)>, SagaError> {
+        let due = DueSagas {
+            owner: self.shared.owner.clone(),
+            lease: self.shared.lease,
+            known: self.shared.sagas.keys().cloned().collect(),
+            unknown_after: self.shared.unknown_after,
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        };
+        let claimed = self.shared.clock.precise();
+        let records = self.shared.store.claim_due(&due).await?;
+        Ok(records.into_iter().map(|record| (record, claimed)).collect())
+    }
+
+    fn spawn(
+        &self,
+        records: Vec<(SagaRecord, seawall::Tick)>,
+        stop: &watch::Sender<bool>,
+        driven: &mut JoinSet<()>,
+    ) -> usize {
+        let count = records.len();
+        for (record, claimed) in records {
+            telemetry::taken_over(&record);
+            let (sagas, stop) = (self.clone(), stop.subscribe());
+            driven.spawn(async move {
+                let id = record.id.clone();
+                if let Err(error) = sagas.drive(record, claimed, stop).await {
+                    telemetry::failed("Drive", &id, &error);
+                }
+            });
+        }
+        count
+    }
+
+    /// Records the number of sagas by state.
+    async fn observe(&self) {
+        if !telemetry::COUNTS_STATES {
+            return;
+        }
+        match self.shared.store.count().await {
+            Ok(counts) => telemetry::states(&counts),
+            Err(error) => telemetry::store_failed("Count", Some(error)),
+        }
+    }
+}

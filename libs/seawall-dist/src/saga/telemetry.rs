@@ -1,0 +1,125 @@
+//! What sagas do as log lines and numbers. Without the features `tracing` and `metrics` these functions do nothing.
+
+use super::error::SagaError;
+use super::journal::EntryKind;
+use super::store::{SagaRecord, SagaState};
+use crate::StoreError;
+
+/// Every metric of sagas: its name, its labels, and what it means. The names are public and do not change.
+pub const METRICS: &[(&str, &[&str], &str)] = &[
+    ("seawall.sagas", &["state"], "gauge: sagas in the store, by state; resolved ones do not count"),
+    ("seawall.sagas.started", &["saga"], "counter: sagas that were started"),
+    ("seawall.sagas.ended", &["saga", "state"], "counter: sagas that ended, by how"),
+    ("seawall.saga.takeovers", &["saga"], "counter: sagas that were taken over from another process"),
+    ("seawall.saga.step.retries", &["saga", "kind"], "counter: attempts that failed and are made again"),
+    ("seawall.saga.leases.lost", &[], "counter: sagas that a process lost while it drove them"),
+];
+
+/// Whether anybody wants to know how many sagas there are.
+pub(super) const COUNTS_STATES: bool = cfg!(feature = "metrics");
+
+macro_rules! log {
+    ($level:ident, $($line:tt)+) => {
+        #[cfg(feature = "tracing")]
+        tracing::$level!(target: "seawall", $($line)+);
+    };
+}
+
+macro_rules! count {
+    ($name:literal $(, $label:literal => $value:expr)*) => {
+        #[cfg(feature = "metrics")]
+        metrics::counter!($name $(, $label => $value)*).increment(1);
+    };
+}
+
+pub(super) fn started(record: &SagaRecord) {
+    let _ = record;
+    log!(info, sagaId = %record.id, saga = %record.definition, entity = record.entity, "[Saga][Start] Start.");
+    count!("seawall.sagas.started", "saga" => record.definition.to_string());
+}
+
+pub(super) fn taken_over(record: &SagaRecord) {
+    let _ = record;
+    log!(warn, sagaId = %record.id, saga = %record.definition, state = record.state.name(), fence = record.lease.fence, "[Saga][TakeOver] Start.");
+    count!("seawall.saga.takeovers", "saga" => record.definition.to_string());
+}
+
+pub(super) fn attempt_failed(
+    record: &SagaRecord,
+    step: &str,
+    kind: EntryKind,
+    attempt: u32,
+    cause: &str,
+    again: bool,
+) {
+    let _ = (record, step, kind, attempt, cause);
+    let compensation = matches!(kind, EntryKind::CompensationAttemptFailed | EntryKind::CompensationGivenUp);
+    let _ = compensation;
+    if again {
+        log!(warn, sagaId = %record.id, saga = %record.definition, step, compensation, attempt, cause, "[Saga][Step] Retry triggered.");
+        count!("seawall.saga.step.retries", "saga" => record.definition.to_string(), "kind" => if compensation { "compensation" } else { "action" });
+    } else if compensation {
+        log!(error, sagaId = %record.id, saga = %record.definition, step, compensation, attempt, cause, action = "ManualReview", "[Saga][Step] Failed!");
+    } else {
+        log!(warn, sagaId = %record.id, saga = %record.definition, step, compensation, attempt, cause, action = "Compensate", "[Saga][Step] Failed!");
+    }
+}
+
+pub(super) fn ended(record: &SagaRecord, state: SagaState) {
+    let _ = (record, state);
+    #[cfg(feature = "tracing")]
+    let cause = record.reason.as_deref();
+    match state {
+        SagaState::NeedsAttention => {
+            log!(error, sagaId = %record.id, saga = %record.definition, cause, action = "ManualReview", "[Saga][NeedsAttention] Failed!");
+        }
+        SagaState::Compensated => {
+            log!(warn, sagaId = %record.id, saga = %record.definition, cause, "[Saga][Compensate] Success.");
+        }
+        _ => {
+            log!(info, sagaId = %record.id, saga = %record.definition, "[Saga][Complete] Success.");
+        }
+    }
+    count!("seawall.sagas.ended", "saga" => record.definition.to_string(), "state" => state.name());
+}
+
+pub(super) fn reopened(record: &SagaRecord) {
+    let _ = record;
+    log!(info, sagaId = %record.id, saga = %record.definition, state = record.state.name(), "[Saga][Retry] Start.");
+}
+
+pub(super) fn resolved(record: &SagaRecord) {
+    let _ = record;
+    log!(info, sagaId = %record.id, saga = %record.definition, "[Saga][Resolve] Success.");
+}
+
+pub(super) fn lease_lost(id: &str) {
+    let _ = id;
+    log!(warn, sagaId = id, "[Saga][Lease] Failed!");
+    count!("seawall.saga.leases.lost");
+}
+
+pub(super) fn failed(operation: &str, id: &str, error: &SagaError) {
+    let _ = (operation, id);
+    let cause = match error {
+        SagaError::Store(error) => error.to_string(),
+        other => other.to_string(),
+    };
+    let _ = &cause;
+    log!(warn, sagaId = id, cause, "[Saga][{operation}] Failed!");
+}
+
+pub(super) fn store_failed(operation: &str, error: Option<StoreError>) {
+    if let Some(error) = error {
+        failed(operation, "", &SagaError::Store(error));
+    }
+}
+
+pub(super) fn states(counts: &[(SagaState, u64)]) {
+    for state in SagaState::ALL {
+        let count = counts.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count);
+        let _ = count;
+        #[cfg(feature = "metrics")]
+        metrics::gauge!("seawall.sagas", "state" => state.name()).set(count as f64);
+    }
+}
