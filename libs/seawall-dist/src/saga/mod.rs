@@ -8,6 +8,7 @@ mod driver;
 mod error;
 mod handle;
 mod journal;
+mod mark;
 mod memory;
 mod monitor;
 mod progress;
@@ -22,6 +23,7 @@ pub use definition::{DefinitionError, DefinitionId, SAGA_TIMEOUT, Saga, SagaBuil
 pub use error::SagaError;
 pub use handle::{NewSaga, SagaEnd, Sagas, StepResults};
 pub use journal::{EntryKind, JournalEntry, JournalLineError};
+pub use mark::{CompensationMark, StepMark};
 pub use memory::MemorySagaStore;
 pub use progress::{NextAction, ReplayError};
 pub use step::{

@@ -1,1 +1,0 @@
-//! Steps with compensations, kept in a journal.

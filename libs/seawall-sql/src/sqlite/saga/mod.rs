@@ -1,0 +1,389 @@
+//! Sagas on SQLite: the store, and marks that steps write beside their effects.
+//!
+//! A write is one transaction that begins as a writer; everything else is one statement. Times come from SQLite, which is the
+//! clock of the machine: all processes that share the file share it.
+
+mod mark;
+
+pub use mark::{clean_up_marks, mark_compensation, mark_step};
+
+use std::time::Duration;
+
+use seawall::Fault;
+use seawall_dist::saga::{
+    ClaimOutcome, CreateOutcome, DefinitionId, DueSagas, EntryKind, JournalEntry, SagaFilter, SagaLease,
+    SagaRecord, SagaRow, SagaState, SagaStore, SagaWrite, WriteOutcome,
+};
+use seawall_dist::{Millis, StoreError, StoreFuture};
+use sqlx::Row;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+
+use crate::fault::store_error;
+
+/// The time in milliseconds since 1970; the same in all of a statement.
+macro_rules! now {
+    () => {
+        "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)"
+    };
+}
+
+/// The columns of a record.
+macro_rules! columns {
+    () => {
+        concat!(
+            "id, name, definition_version, state, reason, entity, input, version, owner, fence, \
+             lease_until, created_at, updated_at, deadline_at, resolution, ",
+            now!()
+        )
+    };
+}
+
+/// Sagas that have not ended.
+macro_rules! open {
+    () => {
+        "(state IN ('running', 'compensating') OR (state = 'needs_attention' AND resolution IS NULL))"
+    };
+}
+
+/// A store of sagas on SQLite. Apply [the schema](crate::sqlite::migrate) first.
+#[derive(Clone, Debug)]
+pub struct SqliteSagaStore {
+    pool: SqlitePool,
+}
+
+impl SqliteSagaStore {
+    /// Creates a store on this pool.
+    #[must_use]
+    pub fn new(pool: SqlitePool) -> Self {
+        SqliteSagaStore { pool }
+    }
+
+    async fn read(&self, action: &'static str, id: &str) -> Result<Option<SagaRecord>, StoreError> {
+        let failed = store_error(action);
+        let query = concat!("SELECT ", columns!(), " FROM seawall_sagas WHERE id = $1");
+        let row = sqlx::query(query).bind(id).fetch_optional(&self.pool).await.map_err(failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let mut record = record(&row).map_err(failed)?;
+        record.journal = self.journal(action, id, record.version).await?;
+        Ok(Some(record))
+    }
+
+    /// The journal up to a version: what others append in the meantime belongs to a later record.
+    async fn journal(
+        &self,
+        action: &'static str,
+        id: &str,
+        version: u64,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let failed = store_error(action);
+        let query = "SELECT kind, step, attempt, payload, text, at \
+                     FROM seawall_saga_journal WHERE saga_id = $1 AND seq <= $2 ORDER BY seq";
+        let rows =
+            sqlx::query(query).bind(id).bind(version as i64).fetch_all(&self.pool).await.map_err(failed)?;
+        rows.iter().map(|row| entry(row).map_err(failed)).collect()
+    }
+}
+
+impl SagaStore for SqliteSagaStore {
+    fn create<'a>(&'a self, row: &'a SagaRow) -> StoreFuture<'a, CreateOutcome> {
+        Box::pin(async move {
+            const ACTION: &str = "storing a saga";
+            let failed = store_error(ACTION);
+            let insert = concat!(
+                "INSERT INTO seawall_sagas (id, name, definition_version, entity, active_entity, input, owner, lease_until, deadline_at, created_at, updated_at) \
+                 VALUES ($1, $2, $3, $4, $4, $5, $6, ",
+                now!(),
+                " + $7, ",
+                now!(),
+                " + $8, ",
+                now!(),
+                ", ",
+                now!(),
+                ") ON CONFLICT DO NOTHING RETURNING ",
+                columns!()
+            );
+            // A saga that held the id or the entity may end between two statements.
+            for _ in 0..3 {
+                let inserted = sqlx::query(insert)
+                    .bind(&row.id)
+                    .bind(&row.definition.name)
+                    .bind(i64::from(row.definition.version))
+                    .bind(&row.entity)
+                    .bind(&row.input)
+                    .bind(&row.owner)
+                    .bind(millis(row.lease))
+                    .bind(millis(row.timeout))
+                    .fetch_optional(&self.pool)
+                    .await
+                    .map_err(failed)?;
+                if let Some(row) = inserted {
+                    return Ok(CreateOutcome::Created(record(&row).map_err(failed)?));
+                }
+                if let Some(record) = self.read(ACTION, &row.id).await? {
+                    return Ok(CreateOutcome::Exists(record));
+                }
+                let holder = sqlx::query_scalar("SELECT id FROM seawall_sagas WHERE active_entity = $1")
+                    .bind(&row.entity)
+                    .fetch_optional(&self.pool)
+                    .await
+                    .map_err(failed)?;
+                if let Some(saga) = holder {
+                    return Ok(CreateOutcome::EntityBusy { saga });
+                }
+            }
+            Err(StoreError::without_cause(ACTION, Fault::protocol()))
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<SagaRecord>> {
+        Box::pin(self.read("reading a saga", id))
+    }
+
+    fn list<'a>(&'a self, filter: &'a SagaFilter) -> StoreFuture<'a, Vec<SagaRecord>> {
+        Box::pin(async move {
+            let failed = store_error("listing sagas");
+            let query = concat!(
+                "SELECT ",
+                columns!(),
+                " FROM seawall_sagas WHERE ($1 IS NULL OR state = $1) AND ($1 IS NOT 'needs_attention' OR resolution IS NULL) \
+                  AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+            );
+            let rows = sqlx::query(query)
+                .bind(filter.state.map(SagaState::name))
+                .bind(&filter.after)
+                .bind(i64::from(filter.limit))
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed)?;
+            rows.iter().map(|row| record(row).map_err(failed)).collect()
+        })
+    }
+
+    fn claim<'a>(&'a self, id: &'a str, owner: &'a str, lease: Duration) -> StoreFuture<'a, ClaimOutcome> {
+        Box::pin(async move {
+            const ACTION: &str = "claiming a saga";
+            let failed = store_error(ACTION);
+            let update = concat!(
+                "UPDATE seawall_sagas SET owner = $2, fence = fence + 1, lease_until = ",
+                now!(),
+                " + $3 WHERE id = $1 AND lease_until <= ",
+                now!(),
+                " AND ",
+                open!(),
+                " RETURNING ",
+                columns!()
+            );
+            // A lease may end between two statements.
+            for _ in 0..3 {
+                let claimed = sqlx::query(update)
+                    .bind(id)
+                    .bind(owner)
+                    .bind(millis(lease))
+                    .fetch_optional(&self.pool)
+                    .await
+                    .map_err(failed)?;
+                if let Some(row) = claimed {
+                    let mut record = record(&row).map_err(failed)?;
+                    record.journal = self.journal(ACTION, id, record.version).await?;
+                    return Ok(ClaimOutcome::Claimed(record));
+                }
+                match self.read(ACTION, id).await? {
+                    None => return Ok(ClaimOutcome::Missing),
+                    Some(record) if record.lease.until > record.now => {
+                        return Ok(ClaimOutcome::Held(record.lease));
+                    }
+                    Some(record) if !is_open(&record) => return Ok(ClaimOutcome::Ended(record)),
+                    Some(_) => {}
+                }
+            }
+            Err(StoreError::without_cause(ACTION, Fault::protocol()))
+        })
+    }
+
+    fn claim_due<'a>(&'a self, due: &'a DueSagas) -> StoreFuture<'a, Vec<SagaRecord>> {
+        Box::pin(async move {
+            const ACTION: &str = "claiming due sagas";
+            let failed = store_error(ACTION);
+            let update = concat!(
+                "UPDATE seawall_sagas SET owner = $1, fence = fence + 1, lease_until = ",
+                now!(),
+                " + $2 WHERE id IN (SELECT id FROM seawall_sagas WHERE state IN ('running', 'compensating') AND lease_until <= ",
+                now!(),
+                " AND (instr($3, char(10) || name || '@' || definition_version || char(10)) > 0 OR lease_until <= ",
+                now!(),
+                " - $4) ORDER BY lease_until LIMIT $5) RETURNING ",
+                columns!()
+            );
+            // Names have no white space, so lines can't run together.
+            let known: String = due.known.iter().map(|id| format!("\n{id}\n")).collect();
+            let rows = sqlx::query(update)
+                .bind(&due.owner)
+                .bind(millis(due.lease))
+                .bind(known)
+                .bind(millis(due.unknown_after))
+                .bind(i64::from(due.limit))
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed)?;
+            let mut records = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let mut record = record(row).map_err(failed)?;
+                record.journal = self.journal(ACTION, &record.id, record.version).await?;
+                records.push(record);
+            }
+            Ok(records)
+        })
+    }
+
+    fn renew<'a>(&'a self, id: &'a str, fence: u64, lease: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let update = concat!(
+                "UPDATE seawall_sagas SET lease_until = ",
+                now!(),
+                " + $3 WHERE id = $1 AND fence = $2 AND ",
+                open!()
+            );
+            let query = sqlx::query(update).bind(id).bind(fence as i64).bind(millis(lease));
+            let done =
+                query.execute(&self.pool).await.map_err(store_error("renewing the lease of a saga"))?;
+            Ok(done.rows_affected() == 1)
+        })
+    }
+
+    fn release<'a>(&'a self, id: &'a str, fence: u64) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let update =
+                concat!("UPDATE seawall_sagas SET lease_until = ", now!(), " WHERE id = $1 AND fence = $2");
+            let query = sqlx::query(update).bind(id).bind(fence as i64);
+            query.execute(&self.pool).await.map_err(store_error("giving back a saga")).map(|_| ())
+        })
+    }
+
+    fn write<'a>(&'a self, write: &'a SagaWrite) -> StoreFuture<'a, WriteOutcome> {
+        Box::pin(async move {
+            let failed = store_error("writing the journal of a saga");
+            let update = concat!(
+                "UPDATE seawall_sagas SET version = version + 1, state = $4, reason = $5, updated_at = ",
+                now!(),
+                ", resolution = $6, active_entity = CASE WHEN $7 THEN NULL ELSE active_entity END, lease_until = CASE WHEN $8 THEN ",
+                now!(),
+                " ELSE lease_until END WHERE id = $1 AND fence = $2 AND version = $3"
+            );
+            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+            let done = sqlx::query(update)
+                .bind(&write.id)
+                .bind(write.fence as i64)
+                .bind(write.version as i64)
+                .bind(write.state.name())
+                .bind(&write.reason)
+                .bind(write.resolution())
+                .bind(write.frees_entity())
+                .bind(write.ends_lease())
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed)?;
+            if done.rows_affected() == 0 {
+                let found: Option<(i64, i64)> =
+                    sqlx::query_as("SELECT fence, version FROM seawall_sagas WHERE id = $1")
+                        .bind(&write.id)
+                        .fetch_optional(&mut *transaction)
+                        .await
+                        .map_err(failed)?;
+                let (fence, version) = found.unwrap_or_default();
+                return Ok(WriteOutcome::Conflict { fence: fence as u64, version: version as u64 });
+            }
+            let insert = concat!(
+                "INSERT INTO seawall_saga_journal (saga_id, seq, kind, step, attempt, payload, text, at) VALUES ($1, $2, $3, $4, $5, $6, $7, ",
+                now!(),
+                ")"
+            );
+            sqlx::query(insert)
+                .bind(&write.id)
+                .bind(write.version as i64 + 1)
+                .bind(write.entry.kind.name())
+                .bind(&write.entry.step)
+                .bind(i64::from(write.entry.attempt))
+                .bind(&write.entry.payload)
+                .bind(&write.entry.text)
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed)?;
+            transaction.commit().await.map_err(failed)?;
+            Ok(WriteOutcome::Written)
+        })
+    }
+
+    fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
+        Box::pin(async move {
+            let failed = store_error("counting sagas");
+            let query = "SELECT state, count(*) FROM seawall_sagas WHERE resolution IS NULL GROUP BY state";
+            let rows: Vec<(String, i64)> =
+                sqlx::query_as(query).fetch_all(&self.pool).await.map_err(failed)?;
+            Ok(rows
+                .into_iter()
+                .filter_map(|(state, count)| Some((SagaState::of_name(&state)?, count as u64)))
+                .collect())
+        })
+    }
+
+    fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let delete = concat!(
+                "DELETE FROM seawall_sagas WHERE id IN (SELECT id FROM seawall_sagas \
+                 WHERE (state IN ('completed', 'compensated') OR resolution IS NOT NULL) AND updated_at <= ",
+                now!(),
+                " - $1 LIMIT $2)"
+            );
+            let query = sqlx::query(delete).bind(millis(age)).bind(i64::from(limit));
+            let done = query.execute(&self.pool).await.map_err(store_error("deleting old sagas"))?;
+            Ok(done.rows_affected())
+        })
+    }
+}
+
+/// A duration as the database counts it.
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn is_open(record: &SagaRecord) -> bool {
+    record.state.is_active() || (record.state == SagaState::NeedsAttention && record.resolution.is_none())
+}
+
+fn record(row: &SqliteRow) -> Result<SagaRecord, sqlx::Error> {
+    let millis = |index: usize| row.try_get(index).map(Millis);
+    let number = |index: usize| row.try_get(index).map(|number: i64| number as u64);
+    let state: String = row.try_get(3)?;
+    Ok(SagaRecord {
+        id: row.try_get(0)?,
+        definition: DefinitionId { name: row.try_get(1)?, version: row.try_get::<i64, _>(2)? as u32 },
+        state: SagaState::of_name(&state).ok_or_else(|| unknown("state", &state))?,
+        reason: row.try_get(4)?,
+        entity: row.try_get(5)?,
+        input: row.try_get(6)?,
+        version: number(7)?,
+        lease: SagaLease { owner: row.try_get(8)?, fence: number(9)?, until: millis(10)? },
+        created_at: millis(11)?,
+        updated_at: millis(12)?,
+        deadline_at: millis(13)?,
+        resolution: row.try_get(14)?,
+        now: millis(15)?,
+        journal: Vec::new(),
+    })
+}
+
+fn entry(row: &SqliteRow) -> Result<JournalEntry, sqlx::Error> {
+    let kind: String = row.try_get(0)?;
+    Ok(JournalEntry {
+        kind: EntryKind::of_name(&kind).ok_or_else(|| unknown("kind of entry", &kind))?,
+        step: row.try_get(1)?,
+        attempt: row.try_get::<i64, _>(2)? as u32,
+        payload: row.try_get(3)?,
+        text: row.try_get(4)?,
+        at: Millis(row.try_get(5)?),
+    })
+}
+
+fn unknown(what: &str, name: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("`{name}` is no {what} of a saga that this version knows").into())
+}
