@@ -195,7 +195,8 @@ impl Bank {
         Sagas::builder(store).register(self.transfer()).lease(lease).monitor_period(millis(200))
     }
 
-    /// Moves money: the input is `from to amount`, and with the word `refuse` after it the last step fails.
+    /// Moves money: the input is `from to amount`. With the word `refuse` after it the last step fails, and with `slow` a step
+    /// hangs for a while after its effect.
     fn transfer(&self) -> Saga {
         let step = |name: &str, index: usize, sign: i64| {
             let (forward, backward) = (self.clone(), self.clone());
@@ -205,7 +206,12 @@ impl Bank {
                     let order = Order::of(&context);
                     match bank.add(&context.key, order.accounts[index], sign * order.amount).await? {
                         StepMark::Refused => Err(BankError::Refused),
-                        _ => Ok(()),
+                        _ => {
+                            if order.slow {
+                                tokio::time::sleep(SLOW).await;
+                            }
+                            Ok(())
+                        }
                     }
                 }
             })
@@ -233,14 +239,19 @@ struct Order {
     accounts: [i64; 2],
     amount: i64,
     refuse: bool,
+    slow: bool,
 }
+
+/// How long a slow transfer hangs after each effect.
+const SLOW: Duration = millis(100);
 
 impl Order {
     fn of(context: &StepContext) -> Order {
         let text = String::from_utf8(context.input.to_vec()).unwrap();
         let words: Vec<&str> = text.split(' ').collect();
         let number = |index: usize| words[index].parse().unwrap();
-        Order { accounts: [number(0), number(1)], amount: number(2), refuse: words.get(3) == Some(&"refuse") }
+        let (refuse, slow) = (words.contains(&"refuse"), words.contains(&"slow"));
+        Order { accounts: [number(0), number(1)], amount: number(2), refuse, slow }
     }
 }
 

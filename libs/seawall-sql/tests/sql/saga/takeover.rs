@@ -106,7 +106,7 @@ async fn survives_kills_of_monitors(bank: Bank, transfers: u32, kills: u32) {
         // There is work to interrupt at every kill.
         for number in kill * transfers / kills..(kill + 1) * transfers / kills {
             let refuse = if number % 3 == 0 { " refuse" } else { "" };
-            let input = format!("{} {} 3{refuse}", number % 10, (number + 3) % 10);
+            let input = format!("{} {} 3 slow{refuse}", number % 10, (number + 3) % 10);
             sagas.submit(NewSaga::new("transfer", &format!("t{number}"), input)).await.unwrap();
         }
         let random = u64::from(kill).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -122,6 +122,7 @@ async fn survives_kills_of_monitors(bank: Bank, transfers: u32, kills: u32) {
     // The first claim is that of the monitor which began; more of them took over.
     let interrupted = all.iter().filter(|saga| saga.lease.fence > 2).count();
     println!("{transfers} transfers, {kills} kills, {interrupted} taken over: {counts:?}");
+    assert!(interrupted > 0, "no kill interrupted a saga");
     let balances = bank.balances().await;
     assert_eq!(balances.iter().sum::<i64>(), ACCOUNTS * BALANCE, "{balances:?}");
     let ended: u64 = counts.iter().filter(|(state, _)| !state.is_active()).map(|(_, count)| count).sum();
