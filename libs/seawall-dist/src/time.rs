@@ -36,7 +36,7 @@ impl fmt::Display for Millis {
 }
 
 /// The date of a day counted from 1970. Years are counted from March, so that the day that is sometimes missing comes last.
-fn date(days: i64) -> (i64, i64, i64) {
+pub(crate) fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
     // From the first of March of the year 0.
     let days = days + 719_468;

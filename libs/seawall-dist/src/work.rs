@@ -1,5 +1,5 @@
-//! What sagas and jobs share to run work that others wrote: panics become values, chance comes from the operating system,
-//! and stores in memory have a clock.
+//! What sagas and jobs share to run work that others wrote: panics become values, leases are kept, chance
+//! comes from the operating system, and stores in memory have a clock.
 
 use std::any::Any;
 use std::future::Future;
@@ -7,11 +7,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use seawall::{Clock, Tick};
+use tokio::time::{sleep, timeout};
 
-use crate::Millis;
+use crate::{Millis, StoreFuture};
 
 /// A future whose panic is an error with the panic's message.
 pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
@@ -43,6 +44,35 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// A number that nobody can foresee.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
+}
+
+/// Renews a lease every third of its time, and returns when it is lost or could not be renewed in time.
+pub(crate) async fn keep_lease<'a>(
+    clock: &Clock,
+    lease: Duration,
+    claimed: Tick,
+    renew: impl Fn() -> StoreFuture<'a, bool>,
+) {
+    // The lease counts from when it was asked for, and the last tenth is left for what must be cancelled.
+    let mut held_since = claimed;
+    let mut wait = lease / 3;
+    loop {
+        sleep(wait.saturating_sub(clock.precise().since(held_since))).await;
+        let asked = clock.precise();
+        let left = (lease - lease / 10).saturating_sub(asked.since(held_since));
+        if left.is_zero() {
+            return;
+        }
+        match timeout(left, renew()).await {
+            Ok(Ok(true)) => {
+                held_since = asked;
+                wait = lease / 3;
+            }
+            Ok(Ok(false)) | Err(_) => return,
+            // Another attempt follows after a tenth of the lease.
+            Ok(Err(_)) => wait = clock.precise().since(held_since) + lease / 10,
+        }
+    }
 }
 
 /// The clock of a store in memory: wall time that runs as evenly as the monotonic clock, and stands still in paused tests.

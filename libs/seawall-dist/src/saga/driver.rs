@@ -17,7 +17,7 @@ use super::step::{Step, StepContext, StepFailure};
 use super::store::{SagaRecord, SagaState, SagaWrite, WriteOutcome};
 use super::telemetry;
 use crate::saga::{SagaEnd, StepResults};
-use crate::work::{CatchPanic, random};
+use crate::work::{CatchPanic, keep_lease, random};
 
 /// The back-off between attempts to write the journal while the store is away; the lease bounds them.
 const WRITE_BACKOFF: Backoff = Backoff::exponential(millis(20)).cap(millis(500));
@@ -57,7 +57,7 @@ impl Driver {
         tokio::select! {
             // The lease is looked at first: nothing happens under one that is over.
             biased;
-            () = keep_lease(&shared, &id, fence, claimed) => {
+            () = keep_saga(&shared, &id, fence, claimed) => {
                 telemetry::lease_lost(&id);
                 Err(SagaError::LeaseLost { id })
             }
@@ -274,29 +274,9 @@ pub(super) async fn write_entry(shared: &Shared, write: &SagaWrite) -> Result<()
     }
 }
 
-/// Renews the lease every third of its time, and returns when it is lost or could not be renewed in time.
-pub(super) async fn keep_lease(shared: &Shared, id: &str, fence: u64, claimed: Tick) {
-    // The lease counts from when it was asked for, and the last tenth is left for what must be cancelled.
-    let lease = shared.lease;
-    let mut held_since = claimed;
-    let mut wait = lease / 3;
-    loop {
-        sleep(wait.saturating_sub(shared.clock.precise().since(held_since))).await;
-        let asked = shared.clock.precise();
-        let left = (lease - lease / 10).saturating_sub(asked.since(held_since));
-        if left.is_zero() {
-            return;
-        }
-        match timeout(left, shared.store.renew(id, fence, lease)).await {
-            Ok(Ok(true)) => {
-                held_since = asked;
-                wait = lease / 3;
-            }
-            Ok(Ok(false)) | Err(_) => return,
-            // Another attempt follows after a tenth of the lease.
-            Ok(Err(_)) => wait = shared.clock.precise().since(held_since) + lease / 10,
-        }
-    }
+/// Keeps the lease of a saga, and returns when it is lost.
+pub(super) async fn keep_saga(shared: &Shared, id: &str, fence: u64, claimed: Tick) {
+    keep_lease(&shared.clock, shared.lease, claimed, || shared.store.renew(id, fence, shared.lease)).await;
 }
 
 async fn bounded(

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::config::SagasBuilder;
 use super::definition::{DefinitionId, Saga};
-use super::driver::{Driver, keep_lease, write_entry};
+use super::driver::{Driver, keep_saga, write_entry};
 use super::error::SagaError;
 use super::journal::{EntryKind, JournalEntry};
 use super::progress::Progress;
@@ -294,7 +294,7 @@ impl Sagas {
     ) -> Result<T, SagaError> {
         tokio::select! {
             biased;
-            () = keep_lease(&self.shared, &record.id, record.lease.fence, claimed) => {
+            () = keep_saga(&self.shared, &record.id, record.lease.fence, claimed) => {
                 Err(SagaError::LeaseLost { id: record.id.clone() })
             }
             result = work => result,

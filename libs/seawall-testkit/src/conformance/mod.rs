@@ -10,6 +10,8 @@
 //! }
 //! ```
 
+mod job;
 mod saga;
 
+pub use job::job;
 pub use saga::saga;
