@@ -1,5 +1,6 @@
 //! Tests of the logic on stores in memory.
 
+mod dead_letter;
 mod idempotency;
 mod job;
 mod limit;

@@ -15,3 +15,6 @@ mod saga;
 
 pub use job::job;
 pub use saga::saga;
+mod dead_letter;
+
+pub use dead_letter::dead_letter;

@@ -143,7 +143,12 @@ pub fn record(whole: &WholeLetter) -> Record {
     let kept = &dead.delivery;
     Record {
         id: kept.id.to_string(),
-        origin: Origin { kind: "bridge".into(), place: kept.service.to_string(), id: kept.event.clone() },
+        origin: Origin {
+            kind: "bridge".into(),
+            place: kept.service.to_string(),
+            id: kept.event.clone(),
+            at: None,
+        },
         payload: event.payload.to_vec(),
         headers: Request::from_bytes(&kept.request, &kept.payload)
             .map(|request| request.headers)

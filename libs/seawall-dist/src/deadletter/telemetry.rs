@@ -1,0 +1,114 @@
+//! Log lines and metrics of dead letters.
+
+use std::time::Duration;
+
+use super::{Change, ChangeOutcome, PutOutcome, Record, ReplayOutcome};
+
+#[cfg(feature = "metrics")]
+mod numbers {
+    use metrics::{describe_counter, describe_gauge};
+
+    use super::super::GroupCount;
+
+    /// Every metric of dead letters: its name, its labels, and what it means. The names are public and do not change.
+    pub const NAMES: &[(&str, &[&str], &str)] = &[
+        (
+            "seawall.dead_letters",
+            &["kind", "place", "reason", "status"],
+            "dead letters that are not deleted, by group",
+        ),
+        ("seawall.dead_letter.puts", &["kind", "reason", "outcome"], "records that were put away"),
+        ("seawall.dead_letter.replays", &["outcome"], "replays that ended"),
+    ];
+
+    /// Tells the installed recorder what each metric means.
+    pub fn describe() {
+        for &(name, _, meaning) in NAMES {
+            if name == "seawall.dead_letters" {
+                describe_gauge!(name, meaning);
+            } else {
+                describe_counter!(name, meaning);
+            }
+        }
+    }
+
+    pub(in crate::deadletter) fn record_gauges(groups: &[GroupCount]) {
+        for group in groups {
+            metrics::gauge!(
+                "seawall.dead_letters",
+                "kind" => group.kind.clone(),
+                "place" => group.place.clone(),
+                "reason" => group.reason.clone(),
+                "status" => group.status.name(),
+            )
+            .set(group.count as f64);
+        }
+    }
+}
+
+#[cfg(feature = "metrics")]
+pub(super) use numbers::record_gauges;
+#[cfg(feature = "metrics")]
+pub use numbers::{NAMES, describe};
+
+pub(super) fn put(record: &Record, outcome: PutOutcome) {
+    let _ = (record, outcome);
+    #[cfg(feature = "metrics")]
+    metrics::counter!(
+        "seawall.dead_letter.puts",
+        "kind" => record.origin.kind.clone(),
+        "reason" => record.fault.reason.clone(),
+        "outcome" => match outcome {
+            PutOutcome::Created => "created",
+            PutOutcome::Updated => "updated",
+            PutOutcome::Known => "known",
+        },
+    )
+    .increment(1);
+    // A dead letter needs a person, so that its line is an error and is never left out.
+    #[cfg(feature = "tracing")]
+    if outcome != PutOutcome::Known {
+        let Record { id, origin, fault, attempts, trace, .. } = record;
+        tracing::error!(
+            target: "seawall", traceId = trace.as_deref(), id = %id, origin = %origin.kind, place = %origin.place,
+            originalId = %origin.id, attempts = attempts.len(), reason = %fault.reason, cause = fault.message.as_deref(),
+            action = "ManualReview", "[DeadLetter][Put] Stored."
+        );
+    }
+}
+
+pub(super) fn changed(id: &str, change: Change, outcome: ChangeOutcome) {
+    let _ = (id, change, outcome);
+    #[cfg(feature = "tracing")]
+    if outcome == ChangeOutcome::Changed {
+        tracing::info!(target: "seawall", id, "[DeadLetter][{change:?}] Success.");
+    }
+}
+
+pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
+    let _ = (id, took);
+    let word = match outcome {
+        ReplayOutcome::Replayed { .. } => "replayed",
+        ReplayOutcome::Failed { .. } => "failed",
+        ReplayOutcome::Overtaken => "overtaken",
+        _ => return,
+    };
+    let _ = word;
+    #[cfg(feature = "metrics")]
+    metrics::counter!("seawall.dead_letter.replays", "outcome" => word).increment(1);
+    #[cfg(feature = "tracing")]
+    {
+        let duration = seawall::telemetry::Millis(took);
+        match outcome {
+            ReplayOutcome::Replayed { generation, .. } => {
+                tracing::info!(target: "seawall", id, generation, %duration, "[DeadLetter][Replay] Success.");
+            }
+            ReplayOutcome::Failed { error } => {
+                tracing::warn!(target: "seawall", id, %duration, cause = %error, "[DeadLetter][Replay] Failed!");
+            }
+            _ => {
+                tracing::warn!(target: "seawall", id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.")
+            }
+        }
+    }
+}
