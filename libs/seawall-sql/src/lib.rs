@@ -4,11 +4,22 @@
 //! record in one transaction.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod fault;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[macro_use]
+mod dead_letter;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub mod failover;
+pub mod fault;
 mod migration;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub mod transaction;
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use failover::SqlFailover;
 pub use fault::{SqlxErrors, fault_of};
 pub use migration::{Migration, POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use transaction::{Transactions, in_transaction};
 
 #[cfg(feature = "postgres")]
 pub mod postgres;

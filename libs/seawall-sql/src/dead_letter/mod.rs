@@ -1,0 +1,28 @@
+//! Dead letters in SQL: what both databases have in common.
+
+mod json;
+#[macro_use]
+mod store;
+
+pub(crate) use json::{attempts_of, attempts_text, headers_of, headers_text, replays_of, replays_text};
+
+use seawall_dist::deadletter::Record;
+
+/// The text without the character that PostgreSQL's texts can't hold. A dead letter must not be lost for it.
+pub(crate) fn clean_text(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// The record as it can be stored: ids and messages without that character. Payload and headers are kept as they are.
+pub(crate) fn clean(record: &Record) -> Record {
+    let mut record = record.clone();
+    let message = record.fault.message.iter_mut().chain(&mut record.trace);
+    let errors = record.attempts.iter_mut().filter_map(|attempt| attempt.error.as_mut());
+    let origin = &mut record.origin;
+    let names =
+        [&mut record.id, &mut origin.kind, &mut origin.place, &mut origin.id, &mut record.fault.reason];
+    for text in names.into_iter().chain(message).chain(errors).filter(|text| text.contains('\0')) {
+        *text = clean_text(text);
+    }
+    record
+}

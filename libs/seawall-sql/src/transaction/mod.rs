@@ -1,0 +1,17 @@
+//! Work in a transaction, and hooks that run when it is committed.
+#![doc = ""]
+#![doc = include_str!("../../docs/transaction.md")]
+
+mod active;
+mod database;
+mod error;
+mod hook;
+mod policy;
+
+pub use active::ActiveTransaction;
+pub use database::TransactionalDatabase;
+pub use error::TransactionError;
+pub use hook::{HookError, HookResult};
+#[cfg(feature = "postgres")]
+pub use policy::Isolation;
+pub use policy::{ATTEMPTS, BACKOFF, Transactions, in_transaction};
