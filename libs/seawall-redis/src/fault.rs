@@ -16,7 +16,7 @@ use seawall::{Classify, Fault};
 /// let guard = Guard::builder("sessions").build()?;
 /// # let client = redis::Client::open("redis://127.0.0.1:1/")?;
 /// let result = guard.classify(RedisErrors).call(|_| client.get_multiplexed_async_connection()).await;
-/// assert!(result.unwrap_err().last_fault().unwrap().is_transient());
+/// assert!(result.unwrap_err().last_fault().is_transient());
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

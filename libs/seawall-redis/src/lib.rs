@@ -10,5 +10,8 @@ pub mod idempotency;
 pub mod limit;
 pub mod lock;
 
-pub use connection::{CONNECT_TIMEOUT, Connection, ConnectionBuilder, RECONNECT_PAUSES, RESPONSE_TIMEOUT};
+pub use connection::{
+    ABANDONED_AFTER, CONNECT_TIMEOUT, Connection, ConnectionBuilder, RECONNECT_PAUSES, RESPONSE_TIMEOUT,
+    TIMEOUTS_BEFORE_RECONNECT,
+};
 pub use fault::{RedisErrors, fault_of};
