@@ -18,3 +18,6 @@ pub use saga::saga;
 mod dead_letter;
 
 pub use dead_letter::dead_letter;
+mod remote_cache;
+
+pub use remote_cache::{remote_cache, remote_cache_versions};
