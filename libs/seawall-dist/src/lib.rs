@@ -15,6 +15,7 @@ pub mod deadletter;
 pub mod idempotency;
 pub mod limit;
 pub mod lock;
+mod message;
 pub mod outbox;
 pub mod saga;
 pub mod schedule;
@@ -22,5 +23,6 @@ mod store;
 mod time;
 mod work;
 
+pub use message::{Message, PublishError, PublishFuture, Publisher};
 pub use store::{StoreError, StoreFuture};
 pub use time::Millis;

@@ -1,1 +1,24 @@
 //! Messages that are stored with the data they tell of, and published later.
+
+mod batch;
+mod config;
+mod fallback;
+mod machine;
+mod memory;
+mod relay;
+mod store;
+mod telemetry;
+
+pub use config::{
+    ATTEMPTS_MAX, BATCH_LANES, BATCH_ROWS, BATCHES_MAX, ConfigError, LEASE, OUTAGE_ATTEMPTS_MAX, POLL_MAX,
+    POLL_MIN, PUBLISH_TIMEOUT, RelayBuilder, UPKEEP_INTERVAL,
+};
+pub use fallback::{FallbackError, FallbackPublisher, PublishedBy};
+pub use memory::{MemoryOutbox, MemoryTransaction};
+pub use relay::Relay;
+pub use store::{
+    Batch, ClaimRequest, LANES_PER_TOPIC, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, PARKED_TIME,
+    Retention, Stats, WOKEN_MAX, batch_limit, lane_of,
+};
+#[cfg(feature = "metrics")]
+pub use telemetry::{Measure, NAMES};

@@ -21,3 +21,6 @@ pub use dead_letter::dead_letter;
 mod remote_cache;
 
 pub use remote_cache::{remote_cache, remote_cache_versions};
+mod outbox;
+
+pub use outbox::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
