@@ -13,6 +13,7 @@ pub mod fault;
 mod migration;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod transaction;
+mod outbox_row;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use failover::SqlFailover;

@@ -1,1 +1,52 @@
+use std::sync::Arc;
 
+use seawall_dist::Message;
+use seawall_dist::outbox::OutboxStore;
+use seawall_sql::postgres::{self, outbox::PostgresOutbox};
+use seawall_testkit::conformance::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
+use seawall_testkit::servers::Postgres;
+use sqlx::PgPool;
+
+pub(crate) async fn pool() -> PgPool {
+    let pool = PgPool::connect(Postgres::shared().database().unwrap().url()).await.unwrap();
+    postgres::migrate(&pool).await.unwrap();
+    pool
+}
+
+struct OnPostgres(PgPool);
+
+impl OutboxUnderTest for OnPostgres {
+    fn store(&self) -> Arc<dyn OutboxStore> {
+        Arc::new(PostgresOutbox::new(self.0.clone()))
+    }
+
+    fn begin(&self) -> TestFuture<'_, Box<dyn TestTransaction>> {
+        Box::pin(async {
+            let open =
+                PostgresTransaction(PostgresOutbox::new(self.0.clone()), self.0.begin().await.unwrap());
+            Box::new(open) as Box<dyn TestTransaction>
+        })
+    }
+}
+
+struct PostgresTransaction(PostgresOutbox, sqlx::Transaction<'static, sqlx::Postgres>);
+
+impl TestTransaction for PostgresTransaction {
+    fn enqueue<'a>(&'a mut self, message: &'a Message) -> TestFuture<'a, ()> {
+        Box::pin(async { self.0.enqueue(&mut self.1, message).await.unwrap() })
+    }
+
+    fn commit(self: Box<Self>) -> TestFuture<'static, ()> {
+        Box::pin(async { self.1.commit().await.unwrap() })
+    }
+
+    fn rollback(self: Box<Self>) -> TestFuture<'static, ()> {
+        Box::pin(async { self.1.rollback().await.unwrap() })
+    }
+}
+
+/// CRD-3: the outbox on PostgreSQL holds what every outbox has to hold.
+#[tokio::test]
+async fn crd_3_the_outbox_on_postgres_conforms() {
+    outbox(&OnPostgres(pool().await)).await;
+}

@@ -1,0 +1,161 @@
+//! The statements of the outbox. Each is a transaction of its own, so `now()` is its beginning by the clock of the database.
+
+/// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
+///
+/// The lanes that have rows are found by stepping from one to the next in the index, so an idle poll is one probe.
+/// Parameters: lease in seconds, number of lanes, owner.
+pub(super) const LEASE: &str = "
+WITH RECURSIVE present (lane, due_at) AS (
+    (SELECT lane, due_at FROM seawall_outbox WHERE status = 'ready' ORDER BY lane, due_at, id LIMIT 1)
+    UNION ALL
+    SELECT next.lane, next.due_at FROM present CROSS JOIN LATERAL (
+        SELECT lane, due_at FROM seawall_outbox
+        WHERE status = 'ready' AND lane > present.lane ORDER BY lane, due_at, id LIMIT 1) next
+), wanted AS MATERIALIZED (
+    SELECT present.lane, present.due_at, known.served_at
+    FROM present LEFT JOIN seawall_outbox_lanes known USING (lane)
+    WHERE present.due_at <= now() AND (known.lane IS NULL OR known.leased_until <= now())
+), chosen AS MATERIALIZED (
+    SELECT lane, served_at FROM wanted
+    WHERE lane / 16 = (SELECT lane / 16 FROM wanted ORDER BY served_at NULLS FIRST, due_at LIMIT 1)
+    ORDER BY served_at NULLS FIRST, lane LIMIT $2
+), lease AS MATERIALIZED (
+    SELECT nextval('seawall_outbox_tokens') AS token FROM chosen LIMIT 1
+), free AS MATERIALIZED (
+    SELECT lane FROM seawall_outbox_lanes
+    WHERE lane = ANY (ARRAY(SELECT lane FROM chosen)) AND leased_until <= now()
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE seawall_outbox_lanes SET token = lease.token, leased_until = now() + make_interval(secs => $1), served_at = now(), owner = $3
+    FROM lease WHERE lane = ANY (ARRAY(SELECT lane FROM free)) RETURNING lane
+), made AS (
+    INSERT INTO seawall_outbox_lanes (lane, token, leased_until, served_at, owner)
+    SELECT chosen.lane, lease.token, now() + make_interval(secs => $1), now(), $3 FROM chosen, lease WHERE served_at IS NULL
+    ON CONFLICT DO NOTHING RETURNING lane
+)
+SELECT lease.token, all_lanes.lane FROM lease, (SELECT lane FROM taken UNION ALL SELECT lane FROM made) all_lanes";
+
+/// Claims due rows in leased lanes, counts their attempts, and parks rows that wait for an earlier one of their aggregate.
+///
+/// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded.
+/// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds.
+pub(super) const CLAIM: &str = "
+WITH held AS MATERIALIZED (
+    SELECT lane FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
+), due AS MATERIALIZED (
+    SELECT row.* FROM held CROSS JOIN LATERAL (
+        SELECT id, topic, aggregate_id, due_at, retry_count - failure_count AS lost FROM seawall_outbox
+        WHERE lane = held.lane AND status = 'ready' AND due_at <= now() ORDER BY due_at, id LIMIT $4) row
+), aggregates AS (
+    SELECT topic, aggregate_id, max(id) AS last_id FROM due GROUP BY topic, aggregate_id
+), heads AS MATERIALIZED (
+    -- The first row of each aggregate that waits and is not part of this batch.
+    SELECT aggregates.topic, aggregates.aggregate_id, head.* FROM aggregates CROSS JOIN LATERAL (
+        SELECT id AS head_id, due_at AS head_due_at, failure_count AS head_failures FROM seawall_outbox
+        WHERE aggregate_id = aggregates.aggregate_id AND topic = aggregates.topic AND status = 'ready'
+          AND id < aggregates.last_id AND id NOT IN (SELECT id FROM due)
+        ORDER BY id LIMIT 1) head
+), ranked AS (
+    SELECT due.id, row_number() OVER before AS place, max(due.lost) OVER before AS lost
+    FROM due LEFT JOIN heads USING (topic, aggregate_id) WHERE head_id IS NULL OR due.id < head_id
+    WINDOW before AS (ORDER BY due.id ROWS UNBOUNDED PRECEDING)
+), parked AS (
+    -- Behind a row that failed they are woken when it is done; behind one that is merely due later they come right after it.
+    UPDATE seawall_outbox waiting
+    SET due_at = heads.head_due_at + CASE WHEN heads.head_failures > 0 THEN make_interval(secs => $5) ELSE interval '0' END
+    FROM heads
+    WHERE waiting.id = ANY (ARRAY(SELECT due.id FROM due JOIN heads USING (topic, aggregate_id) WHERE due.id > head_id))
+      AND heads.topic = waiting.topic AND heads.aggregate_id = waiting.aggregate_id
+)
+UPDATE seawall_outbox SET retry_count = retry_count + 1
+WHERE id = ANY (ARRAY(SELECT id FROM ranked WHERE place <= greatest(1, $3 >> least(lost * 3, 30))))
+RETURNING id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error,
+    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at";
+
+/// Extends a lease. Parameters: lanes, token, lease in seconds.
+pub(super) const RENEW: &str = "
+UPDATE seawall_outbox_lanes SET leased_until = now() + make_interval(secs => $3) WHERE lane = ANY ($1) AND token = $2";
+
+/// Records outcomes and ends the lease, if it is still the latest one.
+///
+/// Parameters: lanes, token; ids of published rows, whether they are kept; ids, delays in seconds and errors of failed rows;
+/// ids and delays of returned rows; ids and errors of dead rows; number of rows to wake per aggregate.
+pub(super) const RECORD: &str = "
+WITH held AS MATERIALIZED (
+    SELECT lane FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
+), deleted AS (
+    DELETE FROM seawall_outbox WHERE NOT $4 AND id = ANY ($3) AND lane IN (SELECT lane FROM held)
+    RETURNING topic, aggregate_id, failure_count > 0 OR wakes AS wakes
+), kept AS (
+    UPDATE seawall_outbox SET status = 'published', finished_at = now()
+    WHERE $4 AND id = ANY ($3) AND lane IN (SELECT lane FROM held) AND status = 'ready'
+    RETURNING topic, aggregate_id, failure_count > 0 OR wakes AS wakes
+), failed AS (
+    UPDATE seawall_outbox SET failure_count = failure_count + 1, last_error = outcome.error, due_at = now() + make_interval(secs => outcome.delay)
+    FROM unnest($5::BIGINT[], $6::FLOAT8[], $7::TEXT[]) AS outcome (id, delay, error)
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING 1
+), returned AS (
+    UPDATE seawall_outbox SET retry_count = greatest(0, retry_count - 1), due_at = now() + make_interval(secs => outcome.delay)
+    FROM unnest($8::BIGINT[], $9::FLOAT8[]) AS outcome (id, delay)
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING 1
+), dead AS (
+    UPDATE seawall_outbox SET status = 'dead', last_error = outcome.error, finished_at = now()
+    FROM unnest($10::BIGINT[], $11::TEXT[]) AS outcome (id, error)
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready'
+    RETURNING topic, aggregate_id
+), woken AS (
+    UPDATE seawall_outbox SET due_at = now(), wakes = true
+    WHERE id = ANY (ARRAY(
+        SELECT waiting.id FROM (
+            SELECT topic, aggregate_id FROM deleted WHERE wakes
+            UNION SELECT topic, aggregate_id FROM kept WHERE wakes
+            UNION SELECT topic, aggregate_id FROM dead) done
+        CROSS JOIN LATERAL (
+            SELECT id FROM seawall_outbox row
+            WHERE row.aggregate_id = done.aggregate_id AND row.topic = done.topic AND row.status = 'ready'
+              AND row.due_at > now() AND row.failure_count = 0
+              AND row.id <> ALL ($3) AND row.id <> ALL ($5) AND row.id <> ALL ($8) AND row.id <> ALL ($10)
+            ORDER BY id LIMIT $12) waiting))
+), released AS (
+    UPDATE seawall_outbox_lanes SET token = 0, leased_until = '-infinity' WHERE lane IN (SELECT lane FROM held)
+)
+SELECT (SELECT count(*) FROM deleted) + (SELECT count(*) FROM kept) + (SELECT count(*) FROM failed)
+     + (SELECT count(*) FROM returned) + (SELECT count(*) FROM dead)";
+
+/// Ends a lease without outcomes. Parameters: lanes, token.
+pub(super) const END: &str = "
+UPDATE seawall_outbox_lanes SET token = 0, leased_until = '-infinity' WHERE lane = ANY ($1) AND token = $2";
+
+/// Writes rows. Parameters: one array for each column.
+pub(super) const ENQUEUE: &str = "
+INSERT INTO seawall_outbox (event_id, event_type, topic, aggregate_id, payload, headers)
+SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BYTEA[], $6::TEXT[])";
+
+/// Writes one row: the usual case, planned once.
+pub(super) const ENQUEUE_ONE: &str = "
+INSERT INTO seawall_outbox (event_id, event_type, topic, aggregate_id, payload, headers) VALUES ($1, $2, $3, $4, $5, $6)";
+
+pub(super) const STATS: &str = "
+SELECT count(*) AS depth, coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::FLOAT8 AS lag,
+    (SELECT count(*) FROM seawall_outbox WHERE status = 'dead') AS dead
+FROM seawall_outbox WHERE status = 'ready'";
+
+/// Parameters: id, number of rows.
+pub(super) const LIST_DEAD: &str = "
+SELECT id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error,
+    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at
+FROM seawall_outbox WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2";
+
+/// Parameter: ids.
+pub(super) const RELEASE: &str = "
+UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, due_at = now(), finished_at = NULL
+WHERE status = 'dead' AND id = ANY ($1)";
+
+/// Parameter: ids.
+pub(super) const DISCARD: &str = "DELETE FROM seawall_outbox WHERE status = 'dead' AND id = ANY ($1)";
+
+/// Parameters: age in seconds, number of rows.
+pub(super) const CLEAN_UP: &str = "
+DELETE FROM seawall_outbox WHERE id = ANY (ARRAY(
+    SELECT id FROM seawall_outbox WHERE status = 'published' AND finished_at < now() - make_interval(secs => $1)
+    ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED))";

@@ -1,0 +1,226 @@
+//! The outbox as the store of a relay.
+
+use std::time::Duration;
+
+use seawall_dist::outbox::{
+    Batch, ClaimRequest, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, PARKED_TIME, Retention, Stats,
+    WOKEN_MAX,
+};
+use seawall_dist::{Message, Millis, StoreError, StoreFuture};
+use sqlx::Row;
+use sqlx::postgres::{PgListener, PgRow};
+
+use super::{CHANNEL, PostgresOutbox, statements};
+use crate::fault::store_error;
+use crate::outbox_row::message;
+
+impl PostgresOutbox {
+    async fn lease(&self, request: &ClaimRequest) -> Result<Option<Lease>, StoreError> {
+        let rows = sqlx::query(statements::LEASE)
+            // Planned each time: the table is empty in one second and large in the next.
+            .persistent(false)
+            .bind(request.lease.as_secs_f64())
+            .bind(i64::from(request.lanes_max))
+            .bind(&request.owner)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(store_error("leasing rows of the outbox"))?;
+        let Some(first) = rows.first() else { return Ok(None) };
+        let token = first.get(0);
+        Ok(Some(Lease::new(token, rows.iter().map(|row| row.get(1)).collect())))
+    }
+
+    async fn rows_of(&self, lease: &Lease, rows_max: u32) -> Result<Vec<OutboxRow>, StoreError> {
+        // Lanes are rarely equally full: twice the equal share, and what is too much stays.
+        let per_lane = (i64::from(rows_max) * 2 / lease.lanes.len().max(1) as i64).max(1);
+        let rows = sqlx::query(statements::CLAIM)
+            .persistent(false)
+            .bind(&lease.lanes)
+            .bind(lease.token)
+            .bind(i32::try_from(rows_max).unwrap_or(i32::MAX))
+            .bind(per_lane)
+            .bind(PARKED_TIME.as_secs_f64())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(store_error("claiming rows of the outbox"))?;
+        let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();
+        rows.sort_unstable_by_key(|row| row.id);
+        Ok(rows)
+    }
+
+    async fn listen(&self) -> Result<(), sqlx::Error> {
+        let mut shared = self.listener.lock().await;
+        let listener = match &mut *shared {
+            Some(listener) => listener,
+            none => {
+                let mut listener = PgListener::connect_with(&self.pool).await?;
+                listener.listen(CHANNEL).await?;
+                none.insert(listener)
+            }
+        };
+        let heard = listener.recv().await;
+        // Hints that came together are one.
+        while listener.next_buffered().is_some() {}
+        if heard.is_err() {
+            *shared = None;
+        }
+        heard.map(drop)
+    }
+}
+
+fn row_of(row: &PgRow) -> OutboxRow {
+    let message = message(row.get(1), row.get(2), row.get(3), row.get(4), row.get(6), row.get(5));
+    let mut stored = OutboxRow::new(row.get(0), message, Millis(row.get(10)));
+    let count = |column: usize| u32::try_from(row.get::<i32, _>(column)).unwrap_or(0);
+    (stored.attempts, stored.failures, stored.last_error) = (count(7), count(8), row.get(9));
+    stored
+}
+
+/// The outcomes as columns, for one statement.
+#[derive(Default)]
+struct Columns<'a> {
+    published: Vec<i64>,
+    failed: (Vec<i64>, Vec<f64>, Vec<&'a str>),
+    returned: (Vec<i64>, Vec<f64>),
+    dead: (Vec<i64>, Vec<&'a str>),
+}
+
+impl<'a> Columns<'a> {
+    fn of(outcomes: &'a [Outcome]) -> Self {
+        let mut columns = Columns::default();
+        for Outcome { id, kind } in outcomes {
+            match kind {
+                OutcomeKind::Published => columns.published.push(*id),
+                OutcomeKind::Failed { delay, error } => {
+                    columns.failed.0.push(*id);
+                    columns.failed.1.push(delay.as_secs_f64());
+                    columns.failed.2.push(error);
+                }
+                OutcomeKind::Returned { delay } => {
+                    columns.returned.0.push(*id);
+                    columns.returned.1.push(delay.as_secs_f64());
+                }
+                OutcomeKind::Dead { error } => {
+                    columns.dead.0.push(*id);
+                    columns.dead.1.push(error);
+                }
+                // A kind of a later release: the row stays as it is.
+                _ => {}
+            }
+        }
+        columns
+    }
+}
+
+impl OutboxStore for PostgresOutbox {
+    fn store<'a>(&'a self, messages: &'a [Message]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let failed = store_error("writing to the outbox");
+            let mut transaction = self.pool.begin().await.map_err(failed)?;
+            self.enqueue_all(&mut transaction, messages).await?;
+            transaction.commit().await.map_err(failed)
+        })
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+        Box::pin(async move {
+            let Some(lease) = self.lease(request).await? else { return Ok(None) };
+            let rows = self.rows_of(&lease, request.rows_max).await?;
+            Ok(Some(Batch::new(lease, rows)))
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let renewed = sqlx::query(statements::RENEW)
+                .bind(&lease.lanes)
+                .bind(lease.token)
+                .bind(duration.as_secs_f64())
+                .execute(&self.pool)
+                .await
+                .map_err(store_error("renewing a lease of the outbox"))?;
+            Ok(renewed.rows_affected() == lease.lanes.len() as u64)
+        })
+    }
+
+    fn record<'a>(
+        &'a self,
+        lease: &'a Lease,
+        outcomes: &'a [Outcome],
+        retention: Retention,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let failed = store_error("recording outcomes of the outbox");
+            if outcomes.is_empty() {
+                let end = sqlx::query(statements::END).bind(&lease.lanes).bind(lease.token);
+                return end.execute(&self.pool).await.map(|_| 0).map_err(failed);
+            }
+            let columns = Columns::of(outcomes);
+            let recorded: i64 = sqlx::query_scalar(statements::RECORD)
+                .persistent(false)
+                .bind(&lease.lanes)
+                .bind(lease.token)
+                .bind(columns.published)
+                .bind(retention != Retention::Delete)
+                .bind(columns.failed.0)
+                .bind(columns.failed.1)
+                .bind(columns.failed.2)
+                .bind(columns.returned.0)
+                .bind(columns.returned.1)
+                .bind(columns.dead.0)
+                .bind(columns.dead.1)
+                .bind(i64::from(WOKEN_MAX))
+                .fetch_one(&self.pool)
+                .await
+                .map_err(failed)?;
+            Ok(u64::try_from(recorded).unwrap_or(0))
+        })
+    }
+
+    fn stats(&self) -> StoreFuture<'_, Stats> {
+        Box::pin(async {
+            let row = sqlx::query(statements::STATS).fetch_one(&self.pool).await;
+            let row = row.map_err(store_error("counting rows of the outbox"))?;
+            let count = |column: usize| u64::try_from(row.get::<i64, _>(column)).unwrap_or(0);
+            Ok(Stats::new(count(0), Duration::from_secs_f64(row.get::<f64, _>(1).max(0.0)), count(2)))
+        })
+    }
+
+    fn list_dead(&self, after: i64, limit: u32) -> StoreFuture<'_, Vec<OutboxRow>> {
+        Box::pin(async move {
+            let query = sqlx::query(statements::LIST_DEAD).bind(after).bind(i64::from(limit));
+            let rows =
+                query.fetch_all(&self.pool).await.map_err(store_error("listing dead rows of the outbox"))?;
+            Ok(rows.iter().map(row_of).collect())
+        })
+    }
+
+    fn release<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let done = sqlx::query(statements::RELEASE).bind(ids).execute(&self.pool).await;
+            done.map(|done| done.rows_affected()).map_err(store_error("releasing rows of the outbox"))
+        })
+    }
+
+    fn discard<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let done = sqlx::query(statements::DISCARD).bind(ids).execute(&self.pool).await;
+            done.map(|done| done.rows_affected()).map_err(store_error("discarding rows of the outbox"))
+        })
+    }
+
+    fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let query = sqlx::query(statements::CLEAN_UP).bind(age.as_secs_f64()).bind(i64::from(limit));
+            let done = query.execute(&self.pool).await;
+            done.map(|done| done.rows_affected()).map_err(store_error("cleaning up the outbox"))
+        })
+    }
+
+    fn hint(&self) -> StoreFuture<'_, ()> {
+        if !self.notify {
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(async { self.listen().await.map_err(store_error("listening to the outbox")) })
+    }
+}
