@@ -3,9 +3,10 @@ use std::sync::Arc;
 use seawall_dist::Message;
 use seawall_dist::outbox::OutboxStore;
 use seawall_sql::postgres::{self, outbox::PostgresOutbox};
+use seawall_sql::sqlite::{self, outbox::SqliteOutbox};
 use seawall_testkit::conformance::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
 use seawall_testkit::servers::Postgres;
-use sqlx::PgPool;
+use sqlx::{PgPool, SqlitePool};
 
 pub(crate) async fn pool() -> PgPool {
     let pool = PgPool::connect(Postgres::shared().database().unwrap().url()).await.unwrap();
@@ -49,4 +50,49 @@ impl TestTransaction for PostgresTransaction {
 #[tokio::test]
 async fn crd_3_the_outbox_on_postgres_conforms() {
     outbox(&OnPostgres(pool().await)).await;
+}
+
+struct OnSqlite(SqlitePool);
+
+impl OutboxUnderTest for OnSqlite {
+    fn store(&self) -> Arc<dyn OutboxStore> {
+        Arc::new(SqliteOutbox::new(self.0.clone()))
+    }
+
+    fn begin(&self) -> TestFuture<'_, Box<dyn TestTransaction>> {
+        Box::pin(async {
+            let transaction = self.0.begin_with("BEGIN IMMEDIATE").await.unwrap();
+            Box::new(SqliteTransaction(SqliteOutbox::new(self.0.clone()), transaction))
+                as Box<dyn TestTransaction>
+        })
+    }
+
+    fn has_concurrent_writers(&self) -> bool {
+        false
+    }
+}
+
+struct SqliteTransaction(SqliteOutbox, sqlx::Transaction<'static, sqlx::Sqlite>);
+
+impl TestTransaction for SqliteTransaction {
+    fn enqueue<'a>(&'a mut self, message: &'a Message) -> TestFuture<'a, ()> {
+        Box::pin(async { self.0.enqueue(&mut self.1, message).await.unwrap() })
+    }
+
+    fn commit(self: Box<Self>) -> TestFuture<'static, ()> {
+        Box::pin(async { self.1.commit().await.unwrap() })
+    }
+
+    fn rollback(self: Box<Self>) -> TestFuture<'static, ()> {
+        Box::pin(async { self.1.rollback().await.unwrap() })
+    }
+}
+
+/// CRD-3: the outbox on SQLite holds what every outbox has to hold.
+#[tokio::test]
+async fn crd_3_the_outbox_on_sqlite_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = sqlite::open(&folder.path().join("outbox.db")).await.unwrap();
+    sqlite::migrate(&pool).await.unwrap();
+    outbox(&OnSqlite(pool)).await;
 }

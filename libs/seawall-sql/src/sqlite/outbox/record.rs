@@ -1,0 +1,116 @@
+//! How outcomes are recorded.
+
+use seawall_dist::outbox::{Lease, Outcome, OutcomeKind, Retention, WOKEN_MAX};
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+
+use super::{json, millis, now};
+
+/// Records outcomes and ends the lease, if it is still the latest one. Returns how many were recorded.
+pub(super) async fn record(
+    connection: &mut SqliteConnection,
+    lease: &Lease,
+    outcomes: &[Outcome],
+    retention: Retention,
+) -> Result<u64, sqlx::Error> {
+    let now = now(connection).await?;
+    let mut recorded = publish(connection, lease, outcomes, retention, now).await?;
+    for Outcome { id, kind } in outcomes {
+        recorded += match kind {
+            OutcomeKind::Failed { delay, error } => {
+                let set = "failure_count = failure_count + 1, last_error = ?3, due_at = ?4";
+                update(connection, lease, *id, set, Some(error), now + millis(*delay)).await?
+            }
+            OutcomeKind::Returned { delay } => {
+                let set = "retry_count = max(0, retry_count - 1), last_error = coalesce(?3, last_error), due_at = ?4";
+                update(connection, lease, *id, set, None, now + millis(*delay)).await?
+            }
+            OutcomeKind::Dead { error } => {
+                let set = "status = 'dead', last_error = ?3, finished_at = ?4";
+                let count = update(connection, lease, *id, set, Some(error), now).await?;
+                if count > 0 {
+                    let row = sqlx::query("SELECT topic, aggregate_id FROM seawall_outbox WHERE id = ?");
+                    let row = row.bind(id).fetch_one(&mut *connection).await?;
+                    wake(connection, row.get(0), row.get(1), outcomes, now).await?;
+                }
+                count
+            }
+            // Published rows are recorded already; a kind of a later release leaves the row as it is.
+            _ => 0,
+        };
+    }
+    sqlx::query("UPDATE seawall_outbox_lanes SET token = 0, leased_until = 0 WHERE token = ?")
+        .bind(lease.token)
+        .execute(connection)
+        .await?;
+    Ok(recorded)
+}
+
+/// The condition under which an outcome may be recorded: the token (parameter 1) is that of the lane's latest lease.
+const HELD: &str = "status = 'ready' AND EXISTS (SELECT 1 FROM seawall_outbox_lanes l WHERE l.lane = seawall_outbox.lane AND l.token = ?1)";
+
+async fn publish(
+    connection: &mut SqliteConnection,
+    lease: &Lease,
+    outcomes: &[Outcome],
+    retention: Retention,
+    now: i64,
+) -> Result<u64, sqlx::Error> {
+    let ids =
+        outcomes.iter().filter(|outcome| outcome.kind == OutcomeKind::Published).map(|outcome| &outcome.id);
+    let change = match retention {
+        Retention::Delete => "DELETE FROM seawall_outbox",
+        _ => "UPDATE seawall_outbox SET status = 'published', finished_at = ?3",
+    };
+    let statement = format!(
+        "{change} WHERE id IN (SELECT value FROM json_each(?2)) AND {HELD} AND ?3 > 0 RETURNING topic, aggregate_id, failure_count > 0 OR wakes"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+        .bind(lease.token)
+        .bind(json(ids))
+        .bind(now)
+        .fetch_all(&mut *connection)
+        .await?;
+    for row in rows.iter().filter(|row| row.get::<bool, _>(2)) {
+        wake(connection, row.get(0), row.get(1), outcomes, now).await?;
+    }
+    Ok(rows.len() as u64)
+}
+
+async fn update(
+    connection: &mut SqliteConnection,
+    lease: &Lease,
+    id: i64,
+    set: &str,
+    error: Option<&String>,
+    at: i64,
+) -> Result<u64, sqlx::Error> {
+    let statement = format!("UPDATE seawall_outbox SET {set} WHERE id = ?2 AND {HELD}");
+    let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(lease.token).bind(id).bind(error).bind(at);
+    Ok(query.execute(connection).await?.rows_affected())
+}
+
+/// Makes rows due that waited for a row of their aggregate that is done now.
+async fn wake(
+    connection: &mut SqliteConnection,
+    topic: &str,
+    aggregate_id: &str,
+    outcomes: &[Outcome],
+    now: i64,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE seawall_outbox SET due_at = ?3, wakes = 1 WHERE id IN (
+            SELECT id FROM seawall_outbox
+            WHERE aggregate_id = ?2 AND topic = ?1 AND status = 'ready' AND due_at > ?3 AND failure_count = 0
+              AND id NOT IN (SELECT value FROM json_each(?4))
+            ORDER BY id LIMIT ?5)",
+    )
+    .bind(topic)
+    .bind(aggregate_id)
+    .bind(now)
+    .bind(json(outcomes.iter().map(|outcome| &outcome.id)))
+    .bind(WOKEN_MAX)
+    .execute(connection)
+    .await
+    .map(drop)
+}
