@@ -35,8 +35,9 @@ impl Shared {
         let validity = Validity(Mutex::new(self.valid_until(claimed_at)));
         let results = tokio::select! {
             biased;
-            results = self.publish(&batch.rows) => Some(results),
+            // First, so that a process that was stopped for a while publishes nothing more under a lease that has ended.
             () = self.keep(&batch.lease, &validity) => None,
+            results = self.publish(&batch.rows) => Some(results),
         };
         let Some(results) = results else {
             return self.telemetry.lease_lost(batch.rows.len());

@@ -219,10 +219,10 @@ pub const PARKED_TIME: Duration = Duration::from_secs(60);
 pub const WOKEN_MAX: u32 = 100;
 
 /// How many rows a batch may hold, of `rows_max`, when one of them has lost attempts: a row that kills its process has to be
-/// found, and its neighbours must not be set aside with it. Each lost attempt divides the batch by eight.
+/// found, and its neighbours must not be set aside with it. Each lost attempt divides the batch by four.
 #[must_use]
 pub const fn batch_limit(rows_max: u32, lost_attempts: u32) -> u32 {
-    let shift = if lost_attempts > 10 { 30 } else { lost_attempts * 3 };
+    let shift = if lost_attempts > 10 { 30 } else { lost_attempts * 2 };
     let limit = rows_max >> shift;
     if limit == 0 { 1 } else { limit }
 }

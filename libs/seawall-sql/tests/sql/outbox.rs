@@ -1,3 +1,5 @@
+mod chaos;
+
 use std::sync::Arc;
 
 use seawall_dist::Message;

@@ -349,7 +349,7 @@ impl Suite<'_> {
         let lost = self.claim(64, SHORT_LEASE).await.expect("committed rows are claimed");
         assert!(lost.rows.len() >= 32, "a batch has {} rows of 64 that are due", lost.rows.len());
         let batch = self.claim_soon(64, LONG_LEASE, "a row is not claimed again after its lease ended").await;
-        assert!(batch.rows.len() <= 8, "{} rows with a lost attempt are in one batch", batch.rows.len());
+        assert!(batch.rows.len() <= 16, "{} rows with a lost attempt are in one batch", batch.rows.len());
         self.publish(&batch).await;
         assert_eq!(batch.rows.len() + self.drain().await.len(), 64);
     }

@@ -68,7 +68,7 @@ WITH held AS MATERIALIZED (
       AND heads.topic = waiting.topic AND heads.aggregate_id = waiting.aggregate_id
 )
 UPDATE seawall_outbox SET retry_count = retry_count + 1
-WHERE id = ANY (ARRAY(SELECT id FROM ranked WHERE place <= greatest(1, $3 >> least(lost * 3, 30))))
+WHERE id = ANY (ARRAY(SELECT id FROM ranked WHERE place <= greatest(1, $3 >> least(lost * 2, 30))))
 RETURNING id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error,
     (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at";
 
