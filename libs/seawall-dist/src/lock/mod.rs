@@ -1,1 +1,40 @@
-//! Locks that several processes share.
+//! Locks that several processes share, with fencing tokens.
+#![doc = ""]
+#![doc = include_str!("../../docs/lock.md")]
+
+mod acquire;
+mod chance;
+mod clock;
+mod config;
+mod error;
+mod fence;
+mod hold;
+mod key;
+mod lease;
+mod locks;
+mod machine;
+mod memory;
+mod redlock;
+mod release;
+mod scope;
+mod store;
+mod telemetry;
+
+pub use clock::BootClock;
+pub use config::{
+    LEASE, LEASE_MAX, LEASE_MIN, LockOptions, LockOptionsError, MAX_HOLD, RELEASE_LIMIT, RETRY_DELAY, TRIES,
+    UNTIL_LOCKED_DELAY, Wait,
+};
+pub use error::{LockError, LossReason};
+pub use fence::{FencingSource, FencingToken};
+pub use key::{KEY_LENGTH_MAX, LockKey, LockKeyError, USER_TRANSACTION};
+pub use lease::Lease;
+pub use locks::{LockCall, Locks, LocksBuilder};
+pub use memory::MemoryLocks;
+pub use redlock::{LockNode, MemoryNode, NODE_TIMEOUT_SHARE, NodeAnswer, Redlock};
+pub use store::{Acquisition, LockStore, OwnerId};
+#[cfg(feature = "metrics")]
+pub use telemetry::{METRICS, describe_metrics};
+
+#[cfg(test)]
+mod tests;

@@ -24,3 +24,6 @@ pub use remote_cache::{remote_cache, remote_cache_versions};
 mod outbox;
 
 pub use outbox::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
+mod lock;
+
+pub use lock::{lock, lock_tokens};

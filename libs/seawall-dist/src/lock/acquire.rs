@@ -1,0 +1,117 @@
+//! Taking a lock: attempts, waits, and what becomes of an attempt that failed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::Tick;
+
+use super::locks::Inner;
+use super::machine::{Timetable, jittered};
+use super::release::{ReleaseGuard, within};
+use super::telemetry::WaitOutcome;
+use super::{
+    Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait, chance,
+};
+use crate::StoreError;
+
+/// A lock that was granted.
+pub(super) struct Grant {
+    pub(super) lease: Lease,
+    pub(super) table: Timetable,
+    /// When the request that was granted started.
+    pub(super) started: Tick,
+    pub(super) guard: ReleaseGuard,
+}
+
+/// What one attempt ended with.
+enum Attempt {
+    Granted(Box<Grant>),
+    Held,
+    TooLate,
+    Failed(StoreError),
+}
+
+/// Takes the lock, in as many attempts as the options allow.
+pub(super) async fn acquire(
+    inner: &Arc<Inner>,
+    key: &LockKey,
+    options: &LockOptions,
+) -> Result<Grant, LockError> {
+    let begun = inner.clock.now();
+    let mut tries = 0;
+    let wait = inner.telemetry.waits();
+    loop {
+        tries += 1;
+        let attempt = attempt(inner, key, options).await;
+        let waited = inner.clock.now().since(begun);
+        let (may_repeat, delay) = match options.wait {
+            Wait::Tries { tries: most, delay } => (tries < most.get(), delay),
+            Wait::UntilLocked => (matches!(attempt, Attempt::Held), UNTIL_LOCKED_DELAY),
+        };
+        let key = || key.clone();
+        let error = match attempt {
+            Attempt::Granted(grant) => {
+                inner.telemetry.acquired(&grant.lease, tries, waited);
+                wait.ended(WaitOutcome::Acquired, waited);
+                return Ok(*grant);
+            }
+            Attempt::Held => {
+                inner.telemetry.contended();
+                LockError::Contended { key: key(), tries, waited }
+            }
+            Attempt::TooLate => LockError::GrantedTooLate { key: key() },
+            Attempt::Failed(error) => LockError::Store { key: key(), error },
+        };
+        if !may_repeat {
+            inner.telemetry.not_acquired(&error, tries, waited);
+            let contended = matches!(error, LockError::Contended { .. });
+            wait.ended(if contended { WaitOutcome::Contended } else { WaitOutcome::Failed }, waited);
+            return Err(error);
+        }
+        let pause = jittered(delay, chance::fraction());
+        inner.clock.sleep_until(inner.clock.now() + pause).await;
+    }
+}
+
+async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> Attempt {
+    let table = Timetable::new(options.lease, inner.store.drift(options.lease));
+    let mut guard = ReleaseGuard::new(inner, key, options.release_limit);
+    let started = inner.clock.now();
+    // A grant that comes later is of no use.
+    let useful_until = Tick::ZERO + table.cancel_at(started.since(Tick::ZERO));
+    let left = || useful_until.since(inner.clock.now());
+    let request = inner.store.acquire(key, &guard.owner, options.lease);
+    // What failed may have taken effect: dropping the guard gives it back.
+    let token = match within(&inner.clock, left(), "taking a lock", request).await {
+        Ok(Acquisition::Granted(token)) => token,
+        Ok(Acquisition::Held) => {
+            guard.disarm();
+            return Attempt::Held;
+        }
+        Err(error) => return Attempt::Failed(error),
+    };
+    let fence = match token_of(inner, key, token, left()).await {
+        Ok(fence) => fence,
+        Err(error) => return Attempt::Failed(error),
+    };
+    let (store, clock) = (inner.store.clone(), inner.clock.clone());
+    let lease = Lease::new(key.clone(), store, fence, clock, &table, started);
+    if lease.ended().is_some() {
+        return Attempt::TooLate;
+    }
+    guard.holds(&lease);
+    Attempt::Granted(Box::new(Grant { lease, table, started, guard }))
+}
+
+/// The token of the grant, or of the source that the locks were built with.
+async fn token_of(
+    inner: &Inner,
+    key: &LockKey,
+    token: FencingToken,
+    limit: Duration,
+) -> Result<FencingToken, StoreError> {
+    match &inner.fencing {
+        Some(source) => within(&inner.clock, limit, "drawing a fencing token", source.next_token(key)).await,
+        None => Ok(token),
+    }
+}

@@ -1,0 +1,111 @@
+//! How locks are taken, held and given back.
+
+use std::error::Error;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// The length of a lease: a dead holder's lock is free after a second.
+pub const LEASE: Duration = Duration::from_secs(1);
+
+/// The shortest lease: below it the network's noise is longer than a third of the lease.
+pub const LEASE_MIN: Duration = Duration::from_millis(50);
+
+/// The longest lease: nobody should wait longer than an hour for a dead holder.
+pub const LEASE_MAX: Duration = Duration::from_secs(3_600);
+
+/// The number of attempts to take a lock: with the delay between them they wait about as long as five leases.
+pub const TRIES: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
+
+/// The longest delay between two attempts; each is between half of it and all of it.
+pub const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// The longest delay between two attempts of [`Wait::UntilLocked`]: who waits for ever waits for this lock only.
+pub const UNTIL_LOCKED_DELAY: Duration = Duration::from_millis(50);
+
+/// How long giving the lock back may take. The lease ends it anyway; a caller that waits longer waits for nothing.
+pub const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest time that a lock is held: none unless told, because only the caller knows how long its work may take.
+pub const MAX_HOLD: Option<Duration> = None;
+
+/// What to do while somebody else has the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Makes this many attempts with this delay between them, whether somebody has the lock or the store failed.
+    Tries {
+        /// The number of attempts.
+        tries: NonZeroU32,
+        /// The longest delay between two attempts.
+        delay: Duration,
+    },
+    /// Waits as long as somebody else has the lock, with attempts every [`UNTIL_LOCKED_DELAY`]. A store that fails ends it.
+    UntilLocked,
+}
+
+impl Wait {
+    /// One attempt.
+    pub const ONCE: Wait = Wait::Tries { tries: NonZeroU32::MIN, delay: RETRY_DELAY };
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        Wait::Tries { tries: TRIES, delay: RETRY_DELAY }
+    }
+}
+
+/// How one lock is taken, held and given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockOptions {
+    pub(super) lease: Duration,
+    pub(super) wait: Wait,
+    pub(super) release_limit: Duration,
+    pub(super) max_hold: Option<Duration>,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        LockOptions { lease: LEASE, wait: Wait::default(), release_limit: RELEASE_LIMIT, max_hold: MAX_HOLD }
+    }
+}
+
+impl LockOptions {
+    pub(super) fn check(&self) -> Result<(), LockOptionsError> {
+        let wrong = |option, reason: String| Err(LockOptionsError { option, reason });
+        if !(LEASE_MIN..=LEASE_MAX).contains(&self.lease) {
+            let (lease, least, most) = (self.lease, LEASE_MIN, LEASE_MAX);
+            return wrong("lease", format!("it is {lease:?}; write a time from {least:?} to {most:?}"));
+        }
+        if self.release_limit.is_zero() {
+            return wrong("release_limit", format!("it is zero; write a time such as {RELEASE_LIMIT:?}"));
+        }
+        if self.max_hold.is_some_and(|hold| hold.is_zero()) {
+            return wrong("max_hold", "it is zero; leave it out for no limit".into());
+        }
+        Ok(())
+    }
+}
+
+/// An option of a lock has a value that can't work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockOptionsError {
+    option: &'static str,
+    reason: String,
+}
+
+impl LockOptionsError {
+    /// The option: `lease`.
+    #[must_use]
+    pub fn option(&self) -> &'static str {
+        self.option
+    }
+}
+
+impl fmt::Display for LockOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the option `{}` of a lock can't work: {}", self.option, self.reason)
+    }
+}
+
+impl Error for LockOptionsError {}
