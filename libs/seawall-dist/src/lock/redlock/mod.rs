@@ -70,19 +70,17 @@ impl Redlock {
         lease: Duration,
     ) -> Result<Acquisition, StoreError> {
         let quorum = self.quorum(lease / NODE_TIMEOUT_SHARE);
-        let mut tally = quorum.grant(key, owner, lease).await;
+        let (mut tally, mut answers) = quorum.grant(key, owner, lease).await;
         if let Verdict::Seed(token) = tally.verdict() {
             // New nodes begin at the time, so that even if all of them lose their data the tokens do not begin at one.
             let token = token.max(if tally.is_new() { time_token() } else { token });
             quorum.seed(tally.empty(), token).await;
-            tally = quorum.grant(key, owner, lease).await;
+            (tally, answers) = quorum.grant(key, owner, lease).await;
         }
         let acquired = match tally.verdict() {
             Verdict::Granted { token, stored } => {
+                quorum.seed_later(tally.empty(), answers, token);
                 let is_stored = stored || quorum.confirm(key, owner, token).await?;
-                if is_stored && !tally.empty().is_empty() {
-                    quorum.seed(tally.empty(), token).await;
-                }
                 if is_stored { Ok(Acquisition::Granted(token)) } else { Ok(Acquisition::Held) }
             }
             Verdict::Held => Ok(Acquisition::Held),

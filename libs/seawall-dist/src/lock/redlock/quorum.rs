@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
-use super::{LockNode, too_slow};
+use super::{LockNode, NodeAnswer, too_slow};
 use crate::StoreError;
 use crate::lock::{FencingToken, LockKey, OwnerId};
 
@@ -18,10 +18,16 @@ pub(super) struct Quorum<'a> {
     pub(super) limit: Duration,
 }
 
-type Answers<T> = mpsc::Receiver<(usize, Result<T, StoreError>)>;
+pub(super) type Answers<T> = mpsc::Receiver<(usize, Result<T, StoreError>)>;
 
 impl Quorum<'_> {
-    pub(super) async fn grant(&self, key: &LockKey, owner: &OwnerId, lease: Duration) -> Tally {
+    /// Asks for the lock until the answers decide, and answers with those and with what is still to come.
+    pub(super) async fn grant(
+        &self,
+        key: &LockKey,
+        owner: &OwnerId,
+        lease: Duration,
+    ) -> (Tally, Answers<NodeAnswer>) {
         let (key, owner) = (key.clone(), owner.clone());
         let mut answers = self.ask(|node| {
             let (key, owner) = (key.clone(), owner.clone());
@@ -34,7 +40,20 @@ impl Quorum<'_> {
                 break;
             }
         }
-        tally
+        (tally, answers)
+    }
+
+    /// Gives the empty nodes their counter, those included whose answer is still to come. The grant does not wait for it.
+    pub(super) fn seed_later(&self, empty: &[usize], mut answers: Answers<NodeAnswer>, token: FencingToken) {
+        let (nodes, limit, mut empty) = (self.nodes.clone(), self.limit, empty.to_vec());
+        Handle::current().spawn(async move {
+            while let Some((node, answer)) = answers.recv().await {
+                if matches!(answer, Ok(NodeAnswer::Empty)) {
+                    empty.push(node);
+                }
+            }
+            Quorum { nodes: &nodes, limit }.seed(&empty, token).await;
+        });
     }
 
     pub(super) async fn confirm(

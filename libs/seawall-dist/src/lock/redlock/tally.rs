@@ -43,12 +43,13 @@ impl Tally {
         }
     }
 
-    /// Whether the answers that are missing change nothing: a majority granted, or can no longer grant. If a node is empty,
-    /// all answers are needed to know what it has lost.
+    /// Whether the answers that are missing change nothing: a majority granted, or it is known why none can. If a node is
+    /// empty, all answers are needed to know what it has lost.
     pub(super) fn is_decided(&self) -> bool {
-        let refused = self.held.len() + self.failures.len();
-        self.granted.len() >= self.majority()
-            || (self.empty.is_empty() && refused > self.nodes - self.majority())
+        let others = self.nodes - self.majority();
+        let refused = self.held.len() + self.failures.len() > others;
+        let is_known = self.granted.len() + self.held.len() >= self.majority() || self.failures.len() > others;
+        self.granted.len() >= self.majority() || (self.empty.is_empty() && refused && is_known)
     }
 
     pub(super) fn verdict(&self) -> Verdict {

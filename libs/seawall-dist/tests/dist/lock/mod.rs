@@ -1,0 +1,10 @@
+//! Locks on stores in memory.
+
+mod broken;
+mod drops;
+mod handle;
+mod keys;
+mod loss;
+mod redlock;
+mod support;
+mod telemetry;
