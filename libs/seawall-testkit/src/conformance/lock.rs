@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(300);
 
 /// How long the suite waits for a lease to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the suite against a store that nobody else uses. It takes about two seconds.
 ///
@@ -36,7 +36,7 @@ pub async fn lock(store: Arc<dyn LockStore>) {
 /// minority of its nodes away.
 ///
 /// # Panics
-/// If a token is not larger than the one before, or if the lock can't be taken for ten seconds.
+/// If a token is not larger than the one before, or if the lock can't be taken for five seconds.
 pub async fn lock_tokens(store: &dyn LockStore, grants: u32, mut disturb: impl FnMut(u32)) {
     let suite = Suite { store };
     let key = key("tokens");
