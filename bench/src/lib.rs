@@ -4,6 +4,7 @@
 pub mod body;
 pub mod caches;
 pub mod cli;
+pub mod coordination;
 pub mod engine;
 pub mod footprint;
 pub mod gateway;

@@ -137,3 +137,19 @@ fn group() {
         ],
     );
 }
+
+#[test]
+fn with_lock() {
+    says(
+        env!("CARGO_BIN_EXE_with_lock"),
+        &[
+            "under the lock: 7",
+            "outer and inner have the lock of ada: lock:transaction:user:ada",
+            "ada has 70, the shop 30",
+            "somebody else: true",
+            "without Redis: `lock:transaction:user:ada` was lost and the work cancelled: it could not be renewed in time",
+            "the late write: ada: a newer holder has written",
+            "ada has 75",
+        ],
+    );
+}

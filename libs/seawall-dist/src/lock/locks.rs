@@ -66,7 +66,7 @@ impl Locks {
     ///
     /// The work is dropped, and the error is [`Lost`](LockError::Lost), when the lock can't be renewed: shortly before the
     /// lease ends, so that nobody else has the lock while the work still runs. Inside work that holds the same lock already
-    /// it runs at once, under the same lease. A call that is dropped gives the lock back in a task.
+    /// it runs at once, under the same lease and with its options. A call that is dropped gives the lock back in a task.
     pub async fn with_lock<K, F, Fut>(&self, key: K, work: F) -> Result<Fut::Output, LockError>
     where
         K: TryInto<LockKey>,

@@ -87,8 +87,9 @@ impl Redlock {
             Verdict::Seed(_) | Verdict::Unavailable => Err(tally.into_error()),
         };
         if !matches!(acquired, Ok(Acquisition::Granted(_))) {
-            // What a minority granted would keep everybody out until the lease ends.
-            self.quorum(RELEASE_LIMIT).release(key, owner).await?;
+            // What a minority granted would keep everybody out until the lease ends. The tasks go on if this gives up.
+            let release = self.quorum(RELEASE_LIMIT);
+            let _ = tokio::time::timeout(lease / NODE_TIMEOUT_SHARE, release.release(key, owner)).await;
         }
         acquired
     }

@@ -29,6 +29,16 @@ pub(super) fn listen(worker: usize, output: BufReader<ChildStdout>, lines: SyncS
     });
 }
 
+/// The tokens that were granted; shown by their number only.
+#[derive(Default)]
+struct Tokens(HashSet<String>);
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} different ones", self.0.len())
+    }
+}
+
 /// What happened in a run.
 #[derive(Default, Debug)]
 pub(super) struct Report {
@@ -49,8 +59,7 @@ pub(super) struct Report {
     pub(super) violations: Vec<String>,
     /// How long a dead holder's lock was not granted.
     pub(super) longest_wait: Duration,
-    tokens: HashSet<String>,
-    last_token: i64,
+    tokens: Tokens,
     pub(super) holder: Option<usize>,
     dead_since: Option<Tick>,
 }
@@ -90,10 +99,9 @@ impl Report {
     fn granted(&mut self, line: &Line, rest: &str) {
         self.grants += 1;
         let token = rest.split(' ').next().unwrap_or_default();
-        if !self.tokens.insert(token.to_owned()) {
+        if !self.tokens.0.insert(token.to_owned()) {
             self.violations.push(format!("the token {token} was granted twice"));
         }
-        self.last_token = self.last_token.max(token.parse().unwrap_or_default());
         self.holder = Some(line.worker);
         if let Some(since) = self.dead_since.take() {
             self.longest_wait = self.longest_wait.max(line.at.since(since));

@@ -96,16 +96,21 @@ impl<'a> Torture<'a> {
 
     fn run(mut self) -> Report {
         self.watch(millis(800));
-        while Clock::system().precise() < self.until {
+        // Each once, then by chance.
+        let mut round = 0;
+        let kinds = if self.backend.redis.is_empty() { 4 } else { 5 };
+        while Clock::system().precise() < self.until || round < kinds {
             let worker = self.holder();
-            match self.roll(if self.backend.redis.is_empty() { 6 } else { 8 }) {
-                0 | 1 => self.kill(worker),
-                2 | 3 => self.stop(worker),
-                4 => self.cut(worker, NetworkFault::Partition),
-                5 => self.cut(worker, NetworkFault::LostResponses),
+            let kind = if round < kinds { round } else { self.roll(kinds) };
+            match kind {
+                0 => self.kill(worker),
+                1 => self.stop(worker),
+                2 => self.cut(worker, NetworkFault::Partition),
+                3 => self.cut(worker, NetworkFault::LostResponses),
                 _ => self.lose_node(),
             }
-            self.watch(millis(700));
+            round += 1;
+            self.watch(millis(500));
         }
         // Whatever happened, in the end somebody gets the lock again.
         let grants = self.report.grants;
@@ -215,6 +220,7 @@ fn torture(backend: impl FnOnce(&Database, &Postgres) -> Backend) {
     println!("{}: {writes} writes, {report:#?}", backend.name);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
     assert!(report.grants > 10 && writes > 50, "{report:?}");
+    assert!(report.holders_killed > 0 && report.cancelled > 0 && report.refused_writes > 0, "{report:?}");
     let bound = LEASE + UNTIL_LOCKED_DELAY + SLACK;
     assert!(report.longest_wait < bound, "a dead holder's lock was free after {:?}", report.longest_wait);
 }

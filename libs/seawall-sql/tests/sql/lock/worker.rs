@@ -48,7 +48,9 @@ async fn run_once(locks: &Locks, register: &PgPool) {
     let work = |lease: Lease| {
         println!("\n@grant {} {}", lease.fence(), holder.as_str());
         let writes = write_often(register, lease.fence().as_i64(), holder.as_str());
-        Watched { lease, work: Box::pin(writes), clock: BootClock::system(), last: Cell::new(None), ended: false }
+        let late = LateWrite { register: register.clone(), fence: lease.fence().as_i64(), holder: holder.clone() };
+        let (work, clock) = (Box::pin(writes), BootClock::system());
+        Watched { lease, work, clock, last: Cell::new(None), ended: false, late }
     };
     match locks.with_lock(KEY, work).await {
         Ok(()) => println!("\n@done"),
@@ -73,6 +75,26 @@ async fn write_often(register: &PgPool, fence: i64, holder: &str) {
     }
 }
 
+/// A write of a holder that lost its lock: it was under way somewhere, and arrives when there is a newer holder.
+struct LateWrite {
+    register: PgPool,
+    fence: i64,
+    holder: OwnerId,
+}
+
+impl LateWrite {
+    fn arrive_later(&self) {
+        let (register, fence, holder) = (self.register.clone(), self.fence, self.holder.clone());
+        tokio::runtime::Handle::current().spawn(async move {
+            tokio::time::sleep(LEASE * 2).await;
+            let written = sqlx::query(WRITE).bind(fence).bind(holder.as_str()).execute(&register).await;
+            if written.is_ok_and(|written| written.rows_affected() == 0) {
+                println!("\n@refused {fence}");
+            }
+        });
+    }
+}
+
 /// Looks at each poll whether the lease is valid, and when the work is dropped whether it was in time.
 struct Watched<'a> {
     lease: Lease,
@@ -80,6 +102,7 @@ struct Watched<'a> {
     clock: BootClock,
     last: Cell<Option<Tick>>,
     ended: bool,
+    late: LateWrite,
 }
 
 impl Future for Watched<'_> {
@@ -103,6 +126,7 @@ impl Drop for Watched<'_> {
         if self.ended {
             return;
         }
+        self.late.arrive_later();
         let (now, valid_until) = (self.clock.now(), self.lease.valid_until());
         let gap = self.last.get().map_or(Duration::ZERO, |last| now.since(last));
         let (early, late) = (valid_until.since(now).as_millis(), now.since(valid_until).as_millis());

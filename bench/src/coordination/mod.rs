@@ -1,0 +1,4 @@
+//! Coordination on real servers, beside its peers. One module per part.
+
+pub mod lock;
+mod server;
