@@ -196,7 +196,18 @@ async fn crd_1_a_partition_cancels_the_work_before_the_lease_ends() {
 /// PRM-4: a call on a real Redis that is dropped after its first poll, its second, its third, … leaves no lock behind.
 #[tokio::test]
 async fn prm_4_a_dropped_call_gives_its_lock_back_on_redis() {
-    let store = Arc::new(locks_on(Redis::shared()));
+    drop_at_every_poll(Arc::new(locks_on(Redis::shared()))).await;
+}
+
+/// PRM-4: and so does one over several nodes.
+#[tokio::test]
+async fn prm_4_a_dropped_call_gives_its_lock_back_on_redlock() {
+    let nodes: Vec<Redis> = (0..3).map(|_| Redis::start().unwrap()).collect();
+    let urls: Vec<String> = nodes.iter().map(Redis::url).collect();
+    drop_at_every_poll(Arc::new(redlock(urls.iter().map(String::as_str)).unwrap())).await;
+}
+
+async fn drop_at_every_poll(store: Arc<dyn LockStore>) {
     let locks = Locks::builder(store.clone()).lease(secs(20)).wait(Wait::ONCE).build().unwrap();
     let mut ended = false;
     for polls in 0..100 {

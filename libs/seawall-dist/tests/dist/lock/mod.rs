@@ -4,6 +4,7 @@ mod broken;
 mod drops;
 mod handle;
 mod keys;
+mod lines;
 mod loss;
 mod redlock;
 mod support;

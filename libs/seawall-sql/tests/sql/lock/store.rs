@@ -1,4 +1,6 @@
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use seawall::secs;
@@ -144,4 +146,40 @@ async fn prm_5_a_fenced_register_refuses_older_tokens() {
     assert!(!write(60, old.as_i64()).await, "a late holder's write was accepted");
     let balance: i64 = sqlx::query_scalar("SELECT balance FROM accounts").fetch_one(&pool).await.unwrap();
     assert_eq!(balance, 70);
+}
+
+/// PRM-4: a call on PostgreSQL that is dropped after its first poll, its second, its third, … leaves no lock behind.
+#[tokio::test]
+async fn prm_4_a_dropped_call_gives_its_lock_back_on_postgres() {
+    let (store, _) = locks().await;
+    let locks = Locks::builder(Arc::new(store.clone())).lease(secs(60)).wait(Wait::ONCE).build().unwrap();
+    let mut ended = false;
+    for polls in 0..100 {
+        let mut call = Box::pin(locks.with_lock(key("dropped"), |_| tokio::task::yield_now()));
+        for _ in 0..polls {
+            ended = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_ready())).await;
+            if ended {
+                break;
+            }
+            // The server's answer comes in between.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(call);
+        let mut is_free = false;
+        for _ in 0..500 {
+            let owner = OwnerId::random();
+            let answer = store.acquire(&key("dropped"), &owner, secs(60)).await.unwrap();
+            store.release(&key("dropped"), &owner).await.unwrap();
+            is_free = matches!(answer, Acquisition::Granted(_));
+            if is_free {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(is_free, "a call dropped after {polls} polls left its lock behind");
+        if ended {
+            return;
+        }
+    }
+    panic!("the call never ended");
 }
