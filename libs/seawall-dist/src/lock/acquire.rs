@@ -80,9 +80,9 @@ async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> At
     // A grant that comes later is of no use.
     let useful_until = Tick::ZERO + table.cancel_at(started.since(Tick::ZERO));
     let left = || useful_until.since(inner.clock.now());
-    let request = inner.store.acquire(key, &guard.owner, options.lease);
+    let limit = left();
     // What failed may have taken effect: dropping the guard gives it back.
-    let token = match within(&inner.clock, left(), "taking a lock", request).await {
+    let token = match within(&inner.clock, limit, "taking a lock", guard.acquire(options.lease)).await {
         Ok(Acquisition::Granted(token)) => token,
         Ok(Acquisition::Held) => {
             guard.disarm();

@@ -41,7 +41,7 @@ where
     let held = scope::held().with(lease.clone());
     let mut work = pin!(Some(scope::enter(held, work(lease.clone()))));
     let result = {
-        let (key, owner) = (&guard.key, &guard.owner);
+        let (key, owner) = (&guard.key, guard.owner());
         let mut renewal = Renewal::new(inner, &lease, key, owner, table, started);
         let hold_until = options.max_hold.map_or(Tick::NEVER, |hold| started + hold);
         let mut limit = Limit::new(&inner.clock, hold_until);
@@ -178,7 +178,11 @@ impl<'a> Renewal<'a> {
     fn ask(&self) -> Step<'a> {
         let started = self.inner.clock.now();
         let limit = self.inner.clock.sleep_until(started + self.table.renewal_limit());
-        Step::Asking { started, answer: self.inner.store.renew(self.key, self.owner, self.table.lease), limit }
+        Step::Asking {
+            started,
+            answer: self.inner.store.renew(self.key, self.owner, self.table.lease),
+            limit,
+        }
     }
 
     /// What follows an answer, or its absence; `None` if the lock is somebody else's.

@@ -1,6 +1,7 @@
 //! Giving a lock back, whatever happens to the one who held it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,25 +9,45 @@ use seawall::Fault;
 use tokio::runtime::Handle;
 
 use super::locks::Inner;
-use super::{BootClock, Lease, LockKey, LossReason, OwnerId};
+use super::{Acquisition, BootClock, Lease, LockKey, LossReason, OwnerId};
 use crate::StoreError;
 
 /// Gives the lock of one attempt back when it is dropped, unless nothing was taken or it was given back.
 ///
-/// It exists before the request to take the lock is sent: the request may take effect although nobody waits for its answer.
+/// It exists before the request to take the lock is sent, and owns the request: one that nobody waits for any more is brought
+/// to its end first, and what it took is given back then. A release that overtook it would find nothing, and the lock would
+/// stay until its lease ends.
 pub(super) struct ReleaseGuard {
     inner: Arc<Inner>,
     pub(super) key: LockKey,
-    pub(super) owner: OwnerId,
+    owner: OwnerId,
     limit: Duration,
+    request: Option<Request>,
     lease: Option<Lease>,
     armed: bool,
 }
 
+type Request = Pin<Box<dyn Future<Output = Result<Acquisition, StoreError>> + Send>>;
+
 impl ReleaseGuard {
     pub(super) fn new(inner: &Arc<Inner>, key: &LockKey, limit: Duration) -> Self {
         let (inner, key, owner) = (inner.clone(), key.clone(), OwnerId::random());
-        ReleaseGuard { inner, key, owner, limit, lease: None, armed: true }
+        ReleaseGuard { inner, key, owner, limit, request: None, lease: None, armed: true }
+    }
+
+    /// Asks the store for the lock.
+    pub(super) async fn acquire(&mut self, lease: Duration) -> Result<Acquisition, StoreError> {
+        let (store, key, owner) = (self.inner.store.clone(), self.key.clone(), self.owner.clone());
+        let request = async move { store.acquire(&key, &owner, lease).await };
+        let request = self.request.insert(Box::pin(request));
+        let answer = poll_fn(|cx| request.as_mut().poll(cx)).await;
+        self.request = None;
+        answer
+    }
+
+    /// The owner of the lock in the store.
+    pub(super) fn owner(&self) -> &OwnerId {
+        &self.owner
     }
 
     /// Ends this lease too when the lock is given back.
@@ -62,8 +83,16 @@ impl Drop for ReleaseGuard {
         self.end_lease();
         if let Ok(runtime) = Handle::try_current() {
             let (inner, key, owner) = (self.inner.clone(), self.key.clone(), self.owner.clone());
-            let limit = self.limit;
-            runtime.spawn(async move { release(&inner, &key, &owner, limit).await });
+            let (limit, request) = (self.limit, self.request.take());
+            runtime.spawn(async move {
+                if let Some(request) = request {
+                    let answer = within(&inner.clock, limit, "taking a lock", request).await;
+                    if matches!(answer, Ok(Acquisition::Held)) {
+                        return;
+                    }
+                }
+                release(&inner, &key, &owner, limit).await;
+            });
         }
     }
 }

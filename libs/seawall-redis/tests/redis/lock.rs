@@ -87,7 +87,9 @@ async fn crd_1_a_node_without_its_counter_does_not_vote() {
     let urls: Vec<String> = nodes.iter().map(Redis::url).collect();
     let store = redlock(urls.iter().map(String::as_str)).unwrap();
     let key = key("vote");
-    let (owner, Acquisition::Granted(first)) = take(&store, &key, secs(10)).await else { panic!("it is free") };
+    let (owner, Acquisition::Granted(first)) = take(&store, &key, secs(10)).await else {
+        panic!("it is free")
+    };
     store.release(&key, &owner).await.unwrap();
     let empty = Connection::new(&urls[0]).unwrap();
     empty.query::<()>("a loss", &cmd("FLUSHALL")).await.unwrap();

@@ -48,7 +48,8 @@ impl Tally {
     pub(super) fn is_decided(&self) -> bool {
         let others = self.nodes - self.majority();
         let refused = self.held.len() + self.failures.len() > others;
-        let is_known = self.granted.len() + self.held.len() >= self.majority() || self.failures.len() > others;
+        let is_known =
+            self.granted.len() + self.held.len() >= self.majority() || self.failures.len() > others;
         self.granted.len() >= self.majority() || (self.empty.is_empty() && refused && is_known)
     }
 

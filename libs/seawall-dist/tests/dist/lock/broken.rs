@@ -72,14 +72,16 @@ impl LockStore for BrokenLocks {
             held.insert(key.clone(), (owner.clone(), now + lease));
         }
         // The one that renews after the release does not even say so.
-        Self::answer(is_held && !(self.mistake == Mistake::RenewalAfterRelease && key.as_str().contains(":after:")))
+        Self::answer(
+            is_held && !(self.mistake == Mistake::RenewalAfterRelease && key.as_str().contains(":after:")),
+        )
     }
 
     fn release<'a>(&'a self, key: &'a LockKey, owner: &'a OwnerId) -> StoreFuture<'a, bool> {
         let (held, _) = &mut *self.state.lock().unwrap();
-        let is_held = held.get(key).is_some_and(|(holder, until)| {
-            holder == owner && (Clock::system().precise() < *until)
-        });
+        let is_held = held
+            .get(key)
+            .is_some_and(|(holder, until)| holder == owner && (Clock::system().precise() < *until));
         if is_held || self.mistake == Mistake::PlainDelete {
             held.remove(key);
         }

@@ -70,7 +70,8 @@ async fn prm_4_work_that_panics_gives_its_lock_back() {
 #[test]
 fn prm_4_a_call_dropped_with_its_runtime_does_not_panic() {
     let locks = Locks::new(Arc::new(MemoryLocks::new()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
     let (inside, outside) = (locks.clone(), locks);
     runtime.spawn(async move { inside.with_lock(KEY, |_| std::future::pending::<()>()).await });
     let mut call = Box::pin(outside.with_lock("lock:order:create:buyer:1", |_| std::future::pending::<()>()));

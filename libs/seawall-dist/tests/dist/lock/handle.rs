@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::Context;
 use seawall::{millis, secs};
 use seawall_dist::StoreFuture;
-use seawall_dist::lock::{FencingSource, FencingToken, LockError, LockKey, Locks, LossReason, MemoryLocks, Wait};
+use seawall_dist::lock::{
+    FencingSource, FencingToken, LockError, LockKey, Locks, LossReason, MemoryLocks, Wait,
+};
 use seawall_testkit::{ManualClock, run};
 
 use super::support::{Behaviour, KEY, ScriptedLocks, builder, is_free, sleep};
@@ -112,7 +114,8 @@ fn crd_1_a_lock_is_re_entrant_within_one_task() {
                     sleep(clock, secs(2)).await;
                     inner.fence()
                 });
-                let other = locks.with_lock("lock:order:create:buyer:457", |other| async move { other.fence() });
+                let other =
+                    locks.with_lock("lock:order:create:buyer:457", |other| async move { other.fence() });
                 assert_eq!(inner.await.unwrap(), outer.fence());
                 assert_ne!(other.await.unwrap(), outer.fence());
                 assert!(outer.is_valid(), "the inner work gave the outer lock back");
@@ -197,6 +200,9 @@ async fn crd_1_tokens_may_come_from_another_source() {
     let source = Arc::new(Tickets(AtomicU32::new(700)));
     let locks = Locks::builder(Arc::new(MemoryLocks::new())).fencing(source).build().unwrap();
     for expected in 700..703 {
-        assert_eq!(locks.with_lock(KEY, |lease| async move { lease.fence().as_i64() }).await.unwrap(), expected);
+        assert_eq!(
+            locks.with_lock(KEY, |lease| async move { lease.fence().as_i64() }).await.unwrap(),
+            expected
+        );
     }
 }

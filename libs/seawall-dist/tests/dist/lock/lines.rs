@@ -68,10 +68,15 @@ fn obs_1_locks_write_lines_in_the_common_format() {
     });
     let lines = lines.0.lock().unwrap();
     let has = |begin: &str, fields: &[&str]| {
-        let found = lines.iter().any(|line| line.starts_with(begin) && fields.iter().all(|field| line.contains(field)));
+        let found = lines
+            .iter()
+            .any(|line| line.starts_with(begin) && fields.iter().all(|field| line.contains(field)));
         assert!(found, "no `{begin}` with {fields:?} in {lines:#?}");
     };
-    has("INFO [Lock][Acquire] Success.", &[" key=lock:order:create:buyer:456", " fence=1", " tries=1", " duration=0ms"]);
+    has(
+        "INFO [Lock][Acquire] Success.",
+        &[" key=lock:order:create:buyer:456", " fence=1", " tries=1", " duration=0ms"],
+    );
     has("WARN [Lock][Release] Failed!", &[" key=lock:order:create:buyer:456", " cause=release failed"]);
     has("WARN [Lock][Renew] Failed!", &[" key=lock:order:create:buyer:456", " cause=renew failed"]);
     has("WARN [Lock][Hold] Failed!", &[" fence=2", " cause=`lock:order:create:buyer:456` was lost"]);

@@ -69,8 +69,7 @@ impl ScriptedLocks {
         self.log.lock().unwrap().push((name, self.clock.now().since(self.begun)));
         // The last behaviour stays.
         let mut script = script.lock().unwrap();
-        let next =
-            if script.len() > 1 { script.pop_front() } else { script.front().copied() };
+        let next = if script.len() > 1 { script.pop_front() } else { script.front().copied() };
         let behaviour = next.unwrap_or(Behaviour::Works);
         Box::pin(async move {
             match behaviour {

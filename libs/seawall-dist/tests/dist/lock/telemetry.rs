@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use metrics::{
-    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString,
-    Unit,
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
 };
 use seawall::{millis, secs};
 use seawall_dist::lock::METRICS;
@@ -50,7 +50,8 @@ impl HistogramFn for Sum {
 
 impl Sums {
     fn sum(&self, key: &Key) -> Arc<Sum> {
-        let labels: Vec<String> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let labels: Vec<String> =
+            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
         let (name, labels) = (key.name(), labels.join(","));
         assert!(METRICS.iter().any(|(known, ..)| *known == name), "{name} is not in the list");
         Arc::new(Sum(self.clone(), format!("{name} {labels}")))

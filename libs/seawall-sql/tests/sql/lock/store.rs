@@ -83,7 +83,9 @@ async fn crd_1_postgres_is_a_source_of_tokens() {
     let token = locks.with_lock(&key, |lease| async move { lease.fence() }).await.unwrap();
     assert!(token > last);
     let owner = OwnerId::random();
-    assert!(matches!(store.acquire(&key, &owner, secs(5)).await, Ok(Acquisition::Granted(next)) if next > token));
+    assert!(
+        matches!(store.acquire(&key, &owner, secs(5)).await, Ok(Acquisition::Granted(next)) if next > token)
+    );
 }
 
 /// CRD-1: with the network gone the work is cancelled before the lease ends.

@@ -48,7 +48,8 @@ async fn run_once(locks: &Locks, register: &PgPool) {
     let work = |lease: Lease| {
         println!("\n@grant {} {}", lease.fence(), holder.as_str());
         let writes = write_often(register, lease.fence().as_i64(), holder.as_str());
-        let late = LateWrite { register: register.clone(), fence: lease.fence().as_i64(), holder: holder.clone() };
+        let late =
+            LateWrite { register: register.clone(), fence: lease.fence().as_i64(), holder: holder.clone() };
         let (work, clock) = (Box::pin(writes), BootClock::system());
         Watched { lease, work, clock, last: Cell::new(None), ended: false, late }
     };
@@ -112,7 +113,10 @@ impl Future for Watched<'_> {
         let now = self.clock.now();
         // The driver has looked a moment ago; a process that is stopped between the two looks is no mistake of its.
         if now >= self.lease.valid_until() && self.last.get().is_some_and(|last| now.since(last) < GAP) {
-            println!("\n@violation the work was polled {:?} after its lease", now.since(self.lease.valid_until()));
+            println!(
+                "\n@violation the work was polled {:?} after its lease",
+                now.since(self.lease.valid_until())
+            );
         }
         self.last.set(Some(now));
         let polled = self.work.as_mut().poll(cx);
