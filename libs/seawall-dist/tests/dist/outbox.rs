@@ -1,3 +1,8 @@
+mod away;
+mod broken;
+mod fallback;
+mod relay;
+
 use std::sync::Arc;
 
 use seawall_dist::Message;
@@ -6,13 +11,19 @@ use seawall_testkit::conformance::{OutboxUnderTest, TestFuture, TestTransaction,
 
 struct InMemory(MemoryOutbox);
 
+impl InMemory {
+    fn open(outbox: &MemoryOutbox) -> TestFuture<'_, Box<dyn TestTransaction>> {
+        Box::pin(async { Box::new(Open(outbox.begin())) as Box<dyn TestTransaction> })
+    }
+}
+
 impl OutboxUnderTest for InMemory {
     fn store(&self) -> Arc<dyn OutboxStore> {
         Arc::new(self.0.clone())
     }
 
     fn begin(&self) -> TestFuture<'_, Box<dyn TestTransaction>> {
-        Box::pin(async { Box::new(Open(self.0.begin())) as Box<dyn TestTransaction> })
+        Self::open(&self.0)
     }
 }
 

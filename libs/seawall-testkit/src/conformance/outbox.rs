@@ -295,11 +295,8 @@ impl Suite<'_> {
         self.record(&batch, &[Outcome { id, kind: OutcomeKind::Dead { error: "too large".into() } }]).await;
         assert_eq!(self.drain().await, ["a2"], "a row that is set aside still holds up its aggregate");
         let dead = self.store.list_dead(0, 10).await.expect("the store answers");
-        assert_eq!(
-            (dead.len(), dead[0].last_error.as_deref()),
-            (1, Some("too large")),
-            "a dead row is not listed"
-        );
+        let errors: Vec<Option<&str>> = dead.iter().map(|row| row.last_error.as_deref()).collect();
+        assert_eq!(errors, [Some("too large")], "a dead row is not listed");
         assert!(
             self.store.list_dead(id, 10).await.expect("the store answers").is_empty(),
             "a page repeats a row"
