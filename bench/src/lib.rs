@@ -16,6 +16,7 @@ pub mod op;
 pub mod ours;
 pub mod pair;
 pub mod peers;
+pub mod postgres;
 pub mod ratio;
 pub mod row;
 pub mod table;

@@ -150,6 +150,14 @@ fn with_lock() {
             "without Redis: `lock:transaction:user:ada` was lost and the work cancelled: it could not be renewed in time",
             "the late write: ada: a newer holder has written",
             "ada has 75",
+fn outbox() {
+    says(
+        env!("CARGO_BIN_EXE_outbox"),
+        &[
+            "waiting: 2",
+            "published by: Outbox",
+            "ended in order: true",
+            "the broker has: OrderCreated order-1, OrderCreated order-3, OrderViewed order-1",
         ],
     );
 }

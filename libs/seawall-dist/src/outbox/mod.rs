@@ -1,4 +1,6 @@
 //! Messages that are stored with the data they tell of, and published later.
+#![doc = ""]
+#![doc = include_str!("../../docs/outbox.md")]
 
 mod batch;
 mod config;
