@@ -10,6 +10,9 @@ mod dead_letter;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod failover;
 pub mod fault;
+mod fault;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod idempotency;
 mod migration;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod transaction;

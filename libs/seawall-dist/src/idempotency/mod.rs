@@ -13,9 +13,27 @@
 //! There the work is its own record: nobody ever sees it in flight, and a crash leaves neither. The machine is the same; the
 //! state [`Entry::InFlight`] does not occur.
 
+mod custody;
+mod error;
+mod inbox;
+mod key;
+mod lease;
 mod machine;
+mod memory;
+mod once;
+mod options;
+mod store;
+mod telemetry;
 
+pub use error::{OnceError, Outcome};
+pub use inbox::{Handled, Inbox};
+pub use key::{IdempotencyKey, InvalidKey, KEY_BYTES_MAX, fingerprint};
 pub use machine::{Claim, Entry, Fingerprint, Verdict, claim, may_write, renew};
+pub use memory::MemoryIdempotency;
+pub use once::{Execution, FailureAction, Idempotency};
+pub use options::{IdempotencyBuilder, LEASE_MIN, NAME, RESULT_BYTES_MAX};
+pub use store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
+pub use telemetry::METRICS;
 
 use std::time::Duration;
 

@@ -1,1 +1,35 @@
--- 0002_idempotency
+-- Work that happens once.
+
+-- Events that a consumer has processed. The row is inserted in the transaction of the work; a consumer in another language
+-- can use the same table.
+CREATE TABLE processed_events (
+    event_id     UUID        PRIMARY KEY,
+    -- When the event was processed. Rows may be deleted when no producer repeats an event that old.
+    processed_at TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+CREATE INDEX processed_events_processed_at ON processed_events (processed_at);
+
+-- Every execution gets the next number, so that a target can refuse an executor that comes too late.
+CREATE SEQUENCE idempotency_fencing_token AS BIGINT;
+
+-- Keys under which work runs once, with the result of the work.
+CREATE TABLE idempotency_keys (
+    -- The tenant, or the consumer of messages. Keys of two scopes never meet.
+    scope         TEXT        NOT NULL,
+    key           TEXT        NOT NULL,
+    -- SHA-256 of the request. The same key with another request is refused.
+    fingerprint   BYTEA       NOT NULL,
+    -- 0 in flight, 1 success, 2 failure that would happen again, 3 outcome unknown.
+    state         SMALLINT    NOT NULL,
+    -- A random number that identifies the executor.
+    holder        BIGINT      NOT NULL,
+    fencing_token BIGINT      NOT NULL,
+    -- What the work returned, byte for byte.
+    result        BYTEA,
+    -- In flight: another executor may take the key over after this time.
+    lease_until   TIMESTAMPTZ NOT NULL,
+    -- After this time the row counts as deleted.
+    expires_at    TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (scope, key)
+);
+CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);

@@ -27,3 +27,10 @@ pub use outbox::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
 mod lock;
 
 pub use lock::{lock, lock_tokens};
+#[cfg(all(unix, feature = "servers"))]
+pub mod duplicates;
+mod idempotency;
+mod limit;
+
+pub use idempotency::idempotency;
+pub use limit::limit;

@@ -24,6 +24,21 @@ pub struct Problem {
 }
 
 impl ConfigError {
+    /// Creates the error of settings that can't work, for crates that build on this one: what they belong to ("the lock"),
+    /// and for each mistake the setting and the reason.
+    pub fn new(
+        what: impl Into<String>,
+        problems: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> ConfigError {
+        let problem = |(path, reason): (&'static str, String)| Problem {
+            path: path.into(),
+            reason: reason.into(),
+            remedy: None,
+            place: None,
+        };
+        ConfigError { what: what.into(), problems: problems.into_iter().map(problem).collect() }
+    }
+
     /// The mistakes, in the order of the files.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {

@@ -1,0 +1,94 @@
+//! What happens to a key whose caller goes away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::key::IdempotencyKey;
+use super::once::Shared;
+use super::store::StoredResult;
+use super::telemetry::CallOutcome;
+
+/// How long the task that cleans up behind a dropped call may take. After it the lease frees the key.
+const CLEAN_UP_TIME: Duration = Duration::from_secs(5);
+
+/// The first pause between two attempts of that task; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// A key that this call has, or may have. Dropped, it is freed by a task of its own; if the work had ended, that task stores
+/// its result instead, because freeing the key would run the work again.
+pub(super) struct Custody {
+    shared: Arc<Shared>,
+    key: IdempotencyKey,
+    holder: u64,
+    on_drop: OnDrop,
+}
+
+enum OnDrop {
+    Nothing,
+    /// The claim has not been answered: it may still be on its way, and arrive after an attempt to free the key.
+    ReleaseLater,
+    Release,
+    Complete(StoredResult),
+}
+
+impl Custody {
+    /// Takes custody before the claim is sent: a call that is dropped while it waits for the answer may have the key.
+    pub(super) fn new(shared: &Arc<Shared>, key: &IdempotencyKey, holder: u64) -> Self {
+        Custody { shared: shared.clone(), key: key.clone(), holder, on_drop: OnDrop::ReleaseLater }
+    }
+
+    /// The call has the key.
+    pub(super) fn begins(&mut self) {
+        self.on_drop = OnDrop::Release;
+    }
+
+    /// The work has ended with this result.
+    pub(super) fn completes(&mut self, result: StoredResult) {
+        self.on_drop = OnDrop::Complete(result);
+    }
+
+    /// The key needs nothing more.
+    pub(super) fn ends(&mut self) {
+        self.on_drop = OnDrop::Nothing;
+    }
+
+    /// The result that is to be stored.
+    pub(super) fn result(&self) -> Option<&StoredResult> {
+        match &self.on_drop {
+            OnDrop::Complete(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Custody {
+    fn drop(&mut self) {
+        let on_drop = std::mem::replace(&mut self.on_drop, OnDrop::Nothing);
+        if matches!(on_drop, OnDrop::Nothing) {
+            return;
+        }
+        self.shared.telemetry.count(CallOutcome::Abandoned);
+        // Without a runtime the lease frees the key.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (shared, key, holder) = (self.shared.clone(), self.key.clone(), self.holder);
+        let clean_up = async move {
+            let mut pause = FIRST_PAUSE;
+            while !clean_up(&shared, &key, holder, &on_drop).await {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+        };
+        // Nobody is left to wait for it; it ends by itself.
+        drop(runtime.spawn(tokio::time::timeout(CLEAN_UP_TIME, clean_up)));
+    }
+}
+
+/// Makes one attempt. False if another one is needed.
+async fn clean_up(shared: &Shared, key: &IdempotencyKey, holder: u64, on_drop: &OnDrop) -> bool {
+    match on_drop {
+        OnDrop::Complete(result) => shared.store.complete(key, holder, result, shared.ttl).await.is_ok(),
+        OnDrop::Release => shared.store.release(key, holder).await.is_ok(),
+        OnDrop::ReleaseLater => shared.store.release(key, holder).await.unwrap_or(false),
+        OnDrop::Nothing => true,
+    }
+}

@@ -1,0 +1,148 @@
+//! How a call of `once` ends.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use seawall::Fault;
+use seawall::fault::Ran;
+
+use crate::StoreError;
+
+/// The result of work under a key, from this call or from an earlier one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    bytes: Vec<u8>,
+    replayed: bool,
+}
+
+impl Outcome {
+    /// Makes the outcome of work that this call ran.
+    #[must_use]
+    pub fn ran(bytes: Vec<u8>) -> Self {
+        Outcome { bytes, replayed: false }
+    }
+
+    /// Makes the outcome of work that an earlier call ran.
+    #[must_use]
+    pub fn replayed(bytes: Vec<u8>) -> Self {
+        Outcome { bytes, replayed: true }
+    }
+
+    /// What the work returned, byte for byte.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What the work returned, byte for byte.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// True if an earlier call did the work and this one got its stored result.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.replayed
+    }
+}
+
+/// A call of `once` without a result of its own work or a stored success.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OnceError<E> {
+    /// Another executor works under the key. Nothing ran.
+    InFlight {
+        /// The rest of that executor's lease: the result is there by then, or the key is free.
+        retry_after: Duration,
+    },
+    /// The key was used for another request. Nothing ran. An HTTP API answers 422.
+    Mismatch,
+    /// The store did not answer, so the work was not started.
+    Store(StoreError),
+    /// The work failed.
+    Failed(E),
+    /// The work failed in an earlier call, and would fail again. These are the bytes that were stored then.
+    StoredFailure(Vec<u8>),
+    /// Nobody knows whether an earlier execution took effect. The key waits for somebody to resolve it. Nothing ran.
+    Unknown,
+    /// The executor lost the key before the work had ended, and the work was cancelled. It may have taken effect.
+    Lost,
+    /// The work succeeded, and its result could not be stored. After the lease another call may run the work again.
+    NotRecorded {
+        /// What the work returned.
+        bytes: Vec<u8>,
+        /// Why the result is not stored; `None` if another executor had taken the key over.
+        source: Option<StoreError>,
+    },
+    /// The work succeeded, and its result is too large to be stored. Later calls get [`OnceError::Unknown`].
+    TooLarge {
+        /// What the work returned.
+        bytes: Vec<u8>,
+        /// The largest result that is stored.
+        limit: usize,
+    },
+}
+
+impl<E> OnceError<E> {
+    /// When to come back, where waiting helps.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            OnceError::InFlight { retry_after } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// What the error means to a guard; `None` where the error of the work decides.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            OnceError::InFlight { retry_after } => Some(Fault::throttled().ran(Ran::No).after(*retry_after)),
+            OnceError::Mismatch | OnceError::Unknown => Some(Fault::business().ran(Ran::No)),
+            OnceError::StoredFailure(_) => Some(Fault::business()),
+            OnceError::Store(error) => Some(error.fault().ran(Ran::No)),
+            OnceError::Lost => Some(Fault::timeout()),
+            OnceError::NotRecorded { .. } | OnceError::TooLarge { .. } => {
+                Some(Fault::protocol().permanent().ran(Ran::Yes))
+            }
+            OnceError::Failed(_) => None,
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for OnceError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OnceError::InFlight { retry_after } => {
+                write!(
+                    f,
+                    "another executor works under this key, try again in {} ms",
+                    retry_after.as_millis()
+                )
+            }
+            OnceError::Mismatch => f.write_str("the key was used for another request"),
+            OnceError::Store(_) => f.write_str("the work was not started, because the store did not answer"),
+            OnceError::Failed(_) => f.write_str("the work failed"),
+            OnceError::StoredFailure(_) => f.write_str("the work failed in an earlier call"),
+            OnceError::Unknown => f.write_str("nobody knows whether an earlier call took effect"),
+            OnceError::Lost => f.write_str("the key was lost before the work had ended"),
+            OnceError::NotRecorded { .. } => f.write_str("the work succeeded, and its result is not stored"),
+            OnceError::TooLarge { bytes, limit } => {
+                write!(f, "a result of {} bytes is above the limit of {limit}", bytes.len())
+            }
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for OnceError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            OnceError::Store(error) => Some(error),
+            OnceError::Failed(error) => Some(error),
+            OnceError::NotRecorded { source: Some(error), .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Work under a key, run once.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::fault::Ran;
+use seawall::{Clock, Tick};
+
+use super::custody::Custody;
+use super::error::{OnceError, Outcome};
+use super::key::IdempotencyKey;
+use super::lease::{Lease, Loss};
+use super::machine::Fingerprint;
+use super::options::IdempotencyBuilder;
+use super::store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
+use super::telemetry::{CallOutcome, Telemetry};
+use crate::StoreError;
+
+/// Runs work at most once per key, on a store that all processes share. A handle: clones share everything.
+#[derive(Clone)]
+pub struct Idempotency {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn IdempotencyStore>,
+    pub(super) lease: Duration,
+    pub(super) ttl: Duration,
+    pub(super) result_bytes_max: usize,
+    pub(super) clock: Clock,
+    pub(super) telemetry: Telemetry,
+}
+
+/// What the work is told about its execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Execution {
+    /// A number that is larger than that of every earlier execution under this key. Send it with every write, and let the
+    /// target refuse smaller ones: an executor that was paused for longer than its lease can then do no harm.
+    pub fencing_token: u64,
+}
+
+/// What to do with a key whose work failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FailureAction {
+    /// Frees the key: the next call runs the work again. For failures before any effect, and for work that may be repeated.
+    Release,
+    /// Stores these bytes: the work would fail again, and later calls get [`OnceError::StoredFailure`].
+    Store(Vec<u8>),
+    /// Blocks the key until [`Idempotency::resolve`]: the work may have taken effect and must not be repeated.
+    Block,
+}
+
+/// How work ended, for this crate's own handles.
+pub(super) enum Execute<T> {
+    Ran(T, Vec<u8>),
+    Replayed(Vec<u8>),
+}
+
+impl Idempotency {
+    /// Makes a handle with default settings.
+    #[must_use]
+    pub fn new(store: Arc<dyn IdempotencyStore>) -> Self {
+        Idempotency::builder(store).build().expect("the defaults work")
+    }
+
+    /// Chooses settings.
+    pub fn builder(store: Arc<dyn IdempotencyStore>) -> IdempotencyBuilder {
+        IdempotencyBuilder::new(store)
+    }
+
+    pub(super) fn of(shared: Shared) -> Self {
+        Idempotency { shared: Arc::new(shared) }
+    }
+
+    /// Runs the work if nobody ran it under this key, and returns its result; otherwise returns the stored result of the
+    /// earlier execution. A failure of the work frees the key.
+    ///
+    /// The fingerprint identifies the request; the same key with another one is a [mismatch](OnceError::Mismatch).
+    pub async fn once<E, F>(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+        work: impl FnOnce(Execution) -> F + Send,
+    ) -> Result<Outcome, OnceError<E>>
+    where
+        F: Future<Output = Result<Vec<u8>, E>> + Send,
+        E: Send,
+    {
+        self.once_or(key, fingerprint, work, |_| FailureAction::Release).await
+    }
+
+    /// As [`once`](Idempotency::once), with a function that says what a failure of the work means for the key.
+    pub async fn once_or<E, F>(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+        work: impl FnOnce(Execution) -> F + Send,
+        on_failure: impl FnOnce(&E) -> FailureAction + Send,
+    ) -> Result<Outcome, OnceError<E>>
+    where
+        F: Future<Output = Result<Vec<u8>, E>> + Send,
+        E: Send,
+    {
+        let work = |execution| {
+            let work = work(execution);
+            async move { work.await.map(|bytes| ((), bytes)) }
+        };
+        Ok(match self.execute(key, fingerprint, work, on_failure).await? {
+            Execute::Ran((), bytes) => Outcome::ran(bytes),
+            Execute::Replayed(bytes) => Outcome::replayed(bytes),
+        })
+    }
+
+    /// Ends the wait of a key with an [unknown](OnceError::Unknown) outcome: with the bytes of a success that somebody found
+    /// out about, or with `None` to let the work run again. False if the key has no unknown outcome.
+    pub async fn resolve(&self, key: &IdempotencyKey, success: Option<Vec<u8>>) -> Result<bool, StoreError> {
+        let result = success.map(|bytes| StoredResult { kind: ResultKind::Success, bytes });
+        self.shared.store.resolve(key, result.as_ref()).await
+    }
+
+    pub(super) async fn execute<T, E, F>(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+        work: impl FnOnce(Execution) -> F + Send,
+        on_failure: impl FnOnce(&E) -> FailureAction + Send,
+    ) -> Result<Execute<T>, OnceError<E>>
+    where
+        F: Future<Output = Result<(T, Vec<u8>), E>> + Send,
+        T: Send,
+        E: Send,
+    {
+        let shared = &*self.shared;
+        let holder = random();
+        let valid_from = shared.clock.precise();
+        let mut custody = Custody::new(&self.shared, key, holder);
+        let execution = match self.claim(key, fingerprint, holder, &mut custody).await? {
+            Ok(execution) => execution,
+            Err(bytes) => return Ok(Execute::Replayed(bytes)),
+        };
+        let mut lease = Lease { shared, key, holder, valid_from };
+        let result = {
+            let work = pin!(work(execution));
+            let renewals = pin!(lease.keep());
+            tokio::select! {
+                biased;
+                result = work => Ok(result),
+                loss = renewals => Err(loss),
+            }
+        };
+        match result {
+            Ok(Ok((value, bytes))) => self.succeed(&lease, &mut custody, value, bytes).await,
+            Ok(Err(error)) => Err(self.fail(&lease, &mut custody, error, on_failure).await),
+            Err(loss) => {
+                if loss == Loss::TakenOver {
+                    custody.ends();
+                }
+                shared.telemetry.lost(key, &loss.text());
+                Err(OnceError::Lost)
+            }
+        }
+    }
+
+    /// Asks the store for the key: an execution, or the bytes of an earlier one.
+    async fn claim<E>(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+        holder: u64,
+        custody: &mut Custody,
+    ) -> Result<Result<Execution, Vec<u8>>, OnceError<E>> {
+        let Shared { store, lease, ttl, telemetry, .. } = &*self.shared;
+        let request = ClaimRequest { fingerprint, holder, lease: *lease, ttl: *ttl };
+        let answer = match store.claim(key, request).await {
+            Ok(ClaimAnswer::Acquired { fencing_token }) => {
+                custody.begins();
+                return Ok(Ok(Execution { fencing_token }));
+            }
+            Ok(answer) => answer,
+            Err(error) => {
+                // A claim whose answer was lost may stand in the store; the custody frees it.
+                if error.fault().did_run() == Ran::No {
+                    custody.ends();
+                }
+                telemetry.refused(key, &error);
+                return Err(OnceError::Store(error));
+            }
+        };
+        custody.ends();
+        let (outcome, error) = match answer {
+            ClaimAnswer::Done(StoredResult { kind: ResultKind::Success, bytes }) => {
+                telemetry.count(CallOutcome::Replay);
+                return Ok(Err(bytes));
+            }
+            ClaimAnswer::Done(StoredResult { kind: ResultKind::Failure, bytes }) => {
+                (CallOutcome::Replay, OnceError::StoredFailure(bytes))
+            }
+            ClaimAnswer::InFlight { retry_after } => {
+                (CallOutcome::InFlight, OnceError::InFlight { retry_after })
+            }
+            ClaimAnswer::Mismatch => (CallOutcome::Mismatch, OnceError::Mismatch),
+            ClaimAnswer::Done(_) | ClaimAnswer::Acquired { .. } => (CallOutcome::Unknown, OnceError::Unknown),
+        };
+        telemetry.count(outcome);
+        Err(error)
+    }
+
+    async fn succeed<T, E>(
+        &self,
+        lease: &Lease<'_>,
+        custody: &mut Custody,
+        value: T,
+        bytes: Vec<u8>,
+    ) -> Result<Execute<T>, OnceError<E>> {
+        let limit = self.shared.result_bytes_max;
+        if bytes.len() > limit {
+            custody.completes(StoredResult { kind: ResultKind::Unknown, bytes: Vec::new() });
+            let stored = self.store(lease, custody).await;
+            return Err(match stored {
+                Ok(true) => OnceError::TooLarge { bytes, limit },
+                Ok(false) => OnceError::NotRecorded { bytes, source: None },
+                Err(error) => OnceError::NotRecorded { bytes, source: Some(error) },
+            });
+        }
+        custody.completes(StoredResult { kind: ResultKind::Success, bytes: bytes.clone() });
+        match self.store(lease, custody).await {
+            Ok(true) => {
+                self.shared.telemetry.count(CallOutcome::Run);
+                Ok(Execute::Ran(value, bytes))
+            }
+            Ok(false) => Err(OnceError::NotRecorded { bytes, source: None }),
+            Err(error) => Err(OnceError::NotRecorded { bytes, source: Some(error) }),
+        }
+    }
+
+    async fn fail<E>(
+        &self,
+        lease: &Lease<'_>,
+        custody: &mut Custody,
+        error: E,
+        on_failure: impl FnOnce(&E) -> FailureAction,
+    ) -> OnceError<E> {
+        let Shared { store, telemetry, .. } = &*self.shared;
+        telemetry.count(CallOutcome::Failed);
+        let (kind, bytes) = match on_failure(&error) {
+            FailureAction::Release => {
+                let released = lease.insist(|| store.release(lease.key, lease.holder)).await;
+                // Where the store does not answer, the lease frees the key.
+                drop(released);
+                custody.ends();
+                return OnceError::Failed(error);
+            }
+            FailureAction::Store(bytes) => (ResultKind::Failure, bytes),
+            FailureAction::Block => (ResultKind::Unknown, Vec::new()),
+        };
+        custody.completes(StoredResult { kind, bytes });
+        // The caller gets the failure of its work either way.
+        let _ = self.store(lease, custody).await;
+        OnceError::Failed(error)
+    }
+
+    /// Stores the result that is in custody.
+    async fn store(&self, lease: &Lease<'_>, custody: &mut Custody) -> Result<bool, StoreError> {
+        let Shared { store, ttl, telemetry, .. } = &*self.shared;
+        let stored = {
+            let result = custody.result().expect("the work has ended, and its result is in custody");
+            lease.insist(|| store.complete(lease.key, lease.holder, result, *ttl)).await
+        };
+        custody.ends();
+        match &stored {
+            Ok(true) => {}
+            Ok(false) => telemetry.not_recorded(lease.key, &Loss::TakenOver.text()),
+            Err(error) => telemetry.not_recorded(lease.key, error),
+        }
+        stored
+    }
+}
+
+impl fmt::Debug for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { lease, ttl, result_bytes_max, .. } = &*self.shared;
+        f.debug_struct("Idempotency")
+            .field("lease", lease)
+            .field("ttl", ttl)
+            .field("result_bytes_max", result_bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A number that nobody else has, from the operating system by way of the standard library's hasher keys.
+fn random() -> u64 {
+    RandomState::new().hash_one(Tick::ZERO.as_nanos())
+}

@@ -1,0 +1,90 @@
+//! What the stores of idempotency keys of both databases have in common.
+
+use std::fmt;
+use std::time::Duration;
+
+use seawall_dist::idempotency::{ClaimAnswer, OnceError, Outcome, ResultKind, StoredResult};
+
+/// A row of `idempotency_keys`, as a request with some fingerprint and some holder sees it.
+pub(crate) struct KeyRow {
+    pub(crate) state: i16,
+    pub(crate) same_fingerprint: bool,
+    pub(crate) same_holder: bool,
+    pub(crate) fencing_token: i64,
+    pub(crate) result: Option<Vec<u8>>,
+    /// The rest of the lease in milliseconds; zero or less if it has run out.
+    pub(crate) lease_left: i64,
+    /// True when the row counts as deleted.
+    pub(crate) expired: bool,
+}
+
+impl KeyRow {
+    /// The answer to the request; `None` if the key may be taken.
+    pub(crate) fn answer(self) -> Option<ClaimAnswer> {
+        if self.expired {
+            return None;
+        }
+        if !self.same_fingerprint {
+            return Some(ClaimAnswer::Mismatch);
+        }
+        match u8::try_from(self.state).ok().and_then(ResultKind::from_code) {
+            Some(kind) => {
+                Some(ClaimAnswer::Done(StoredResult { kind, bytes: self.result.unwrap_or_default() }))
+            }
+            None if self.lease_left <= 0 => None,
+            None if self.same_holder => {
+                Some(ClaimAnswer::Acquired { fencing_token: self.fencing_token.cast_unsigned() })
+            }
+            None => {
+                let retry_after = Duration::from_millis(self.lease_left.unsigned_abs());
+                Some(ClaimAnswer::InFlight { retry_after })
+            }
+        }
+    }
+}
+
+/// When to come back, if another transaction works under the key: transactions are short.
+pub const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What an answer that is not a free key means to the caller.
+pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<Outcome, OnceError<E>> {
+    match answer {
+        ClaimAnswer::Done(StoredResult { kind: ResultKind::Success, bytes }) => Ok(Outcome::replayed(bytes)),
+        ClaimAnswer::Done(StoredResult { kind: ResultKind::Failure, bytes }) => {
+            Err(OnceError::StoredFailure(bytes))
+        }
+        ClaimAnswer::Done(_) => Err(OnceError::Unknown),
+        ClaimAnswer::InFlight { retry_after } => Err(OnceError::InFlight { retry_after }),
+        ClaimAnswer::Acquired { .. } => Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE }),
+        ClaimAnswer::Mismatch => Err(OnceError::Mismatch),
+    }
+}
+
+/// A duration as the databases take it.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    // Ten thousand years, beyond which a database can't count.
+    const MAX: u128 = 10_000 * 365 * 86_400_000;
+    i64::try_from(duration.as_millis().min(MAX)).unwrap_or(i64::MAX)
+}
+
+/// Whether a text is a UUID in its usual form. A text that is none would fail the statement, and with it the transaction.
+pub(crate) fn check_event_id(id: &str) -> Result<(), InvalidEventId> {
+    let valid = id.len() == 36
+        && id.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    if valid { Ok(()) } else { Err(InvalidEventId) }
+}
+
+/// The id of an event is not a UUID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InvalidEventId;
+
+impl fmt::Display for InvalidEventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the id of the event is not a UUID")
+    }
+}
+
+impl std::error::Error for InvalidEventId {}

@@ -1,1 +1,0 @@
-//! Work under a key that happens once.

@@ -1,0 +1,42 @@
+//! The table `processed_events`.
+
+use std::time::Duration;
+
+use seawall_dist::StoreError;
+use sqlx::postgres::{PgConnection, PgPool};
+
+use seawall::Fault;
+use seawall::fault::Ran;
+
+use crate::fault::store_error;
+use crate::idempotency::{check_event_id, millis};
+
+/// Records in the caller's transaction that an event (a UUID) is processed. False if it was processed before: skip its work.
+///
+/// The event is processed if the transaction commits, and is not if it rolls back. While another transaction processes the
+/// same event, this one waits for its end. An event that was processed before does not fail the transaction.
+pub async fn record_processed(connection: &mut PgConnection, event_id: &str) -> Result<bool, StoreError> {
+    const ACTION: &str = "recording a processed event";
+    check_event_id(event_id)
+        .map_err(|error| StoreError::new(ACTION, Fault::business().ran(Ran::No), error))?;
+    let done =
+        sqlx::query("INSERT INTO processed_events (event_id) VALUES ($1::text::uuid) ON CONFLICT DO NOTHING")
+            .bind(event_id)
+            .execute(connection)
+            .await;
+    done.map(|done| done.rows_affected() > 0).map_err(store_error(ACTION))
+}
+
+/// Deletes at most `limit` events that were processed longer ago than this, and returns their number.
+pub async fn remove_processed(pool: &PgPool, older_than: Duration, limit: u32) -> Result<u64, StoreError> {
+    let removed = sqlx::query(
+        "DELETE FROM processed_events WHERE event_id IN (
+             SELECT event_id FROM processed_events
+             WHERE processed_at <= clock_timestamp() - $1 * interval '1 millisecond' LIMIT $2)",
+    )
+    .bind(millis(older_than))
+    .bind(i64::from(limit))
+    .execute(pool)
+    .await;
+    removed.map(|done| done.rows_affected()).map_err(store_error("removing processed events"))
+}

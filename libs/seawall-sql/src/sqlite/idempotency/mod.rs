@@ -1,0 +1,137 @@
+//! Work that happens once, on SQLite.
+#![doc = ""]
+#![doc = include_str!("../../../docs/idempotency.md")]
+
+mod claim;
+mod processed;
+mod transaction;
+
+pub use crate::idempotency::{IN_FLIGHT_PAUSE, InvalidEventId};
+pub use processed::{record_processed, remove_processed};
+pub use transaction::{InTransaction, once_in};
+
+use std::time::Duration;
+
+use seawall_dist::StoreError;
+use seawall_dist::StoreFuture;
+use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, IdempotencyKey, IdempotencyStore, StoredResult};
+use sqlx::sqlite::SqlitePool;
+
+use crate::fault::store_error;
+use crate::idempotency::millis;
+
+/// Idempotency keys in the table `idempotency_keys`.
+#[derive(Clone, Debug)]
+pub struct SqliteIdempotency {
+    pool: SqlitePool,
+}
+
+impl SqliteIdempotency {
+    /// Makes a store on this pool. Its schema is the migration `0002_idempotency`.
+    #[must_use]
+    pub fn new(pool: SqlitePool) -> Self {
+        SqliteIdempotency { pool }
+    }
+
+    /// Deletes at most `limit` keys that have expired, and returns their number. Call it from a scheduled job.
+    pub async fn remove_expired(&self, limit: u32) -> Result<u64, StoreError> {
+        let removed = sqlx::query(
+            "DELETE FROM idempotency_keys WHERE (scope, key) IN (
+                 SELECT scope, key FROM idempotency_keys WHERE expires_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
+                 LIMIT ?1)",
+        )
+        .bind(i64::from(limit))
+        .execute(&self.pool)
+        .await;
+        removed.map(|done| done.rows_affected()).map_err(store_error("removing expired keys"))
+    }
+}
+
+impl IdempotencyStore for SqliteIdempotency {
+    fn claim<'a>(&'a self, key: &'a IdempotencyKey, request: ClaimRequest) -> StoreFuture<'a, ClaimAnswer> {
+        Box::pin(claim::claim(&self.pool, key, request))
+    }
+
+    fn renew<'a>(&'a self, key: &'a IdempotencyKey, holder: u64, lease: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let done = sqlx::query(
+                "UPDATE idempotency_keys
+                 SET lease_until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4,
+                     expires_at = MAX(expires_at, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4)
+                 WHERE scope = ?1 AND key = ?2 AND state = 0 AND holder = ?3 AND lease_until > CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            )
+            .bind(key.scope())
+            .bind(key.key())
+            .bind(holder.cast_signed())
+            .bind(millis(lease))
+            .execute(&self.pool)
+            .await;
+            done.map(|done| done.rows_affected() > 0).map_err(store_error("renewing an idempotency key"))
+        })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        key: &'a IdempotencyKey,
+        holder: u64,
+        result: &'a StoredResult,
+        ttl: Duration,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let done = sqlx::query(
+                "UPDATE idempotency_keys
+                 SET state = ?4, result = ?5, expires_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6
+                 WHERE scope = ?1 AND key = ?2 AND holder = ?3 AND (state = 0 OR (state = ?4 AND result = ?5))",
+            )
+            .bind(key.scope())
+            .bind(key.key())
+            .bind(holder.cast_signed())
+            .bind(i16::from(result.kind.code()))
+            .bind(&result.bytes)
+            .bind(millis(ttl))
+            .execute(&self.pool)
+            .await;
+            done.map(|done| done.rows_affected() > 0).map_err(store_error("storing a result"))
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a IdempotencyKey, holder: u64) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let done = sqlx::query(
+                "DELETE FROM idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 0 AND holder = ?3",
+            )
+            .bind(key.scope())
+            .bind(key.key())
+            .bind(holder.cast_signed())
+            .execute(&self.pool)
+            .await;
+            done.map(|done| done.rows_affected() > 0).map_err(store_error("freeing an idempotency key"))
+        })
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        key: &'a IdempotencyKey,
+        result: Option<&'a StoredResult>,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let query = match result {
+                Some(result) => sqlx::query(
+                    "UPDATE idempotency_keys SET state = ?3, result = ?4
+                     WHERE scope = ?1 AND key = ?2 AND state = 3",
+                )
+                .bind(key.scope())
+                .bind(key.key())
+                .bind(i16::from(result.kind.code()))
+                .bind(&result.bytes),
+                None => {
+                    sqlx::query("DELETE FROM idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 3")
+                        .bind(key.scope())
+                        .bind(key.key())
+                }
+            };
+            let done = query.execute(&self.pool).await;
+            done.map(|done| done.rows_affected() > 0).map_err(store_error("resolving an idempotency key"))
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! CRD-2, CRD-4: work that happens once, on real databases.
+
+mod duplicates;
+mod outage;
+mod processed;
+mod transaction;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+
+use seawall_dist::idempotency::{Fingerprint, Handled, Idempotency, IdempotencyKey, Inbox};
+use seawall_sql::postgres::idempotency::PostgresIdempotency;
+use seawall_sql::sqlite::idempotency::SqliteIdempotency;
+use seawall_sql::{postgres, sqlite};
+use seawall_testkit::conformance;
+use seawall_testkit::servers::Postgres;
+use sqlx::{PgPool, SqlitePool};
+
+const BODY: Fingerprint = [1; 32];
+
+async fn postgres_pool() -> PgPool {
+    let pool = PgPool::connect(Postgres::shared().database().unwrap().url()).await.unwrap();
+    postgres::migrate(&pool).await.unwrap();
+    pool
+}
+
+async fn sqlite_pool(folder: &tempfile::TempDir) -> SqlitePool {
+    let pool = sqlite::open(&folder.path().join("test.db")).await.unwrap();
+    sqlite::migrate(&pool).await.unwrap();
+    pool
+}
+
+fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::new("tenant-7", text).unwrap()
+}
+
+/// Polls a future whenever it is woken, so many times at most, and drops it. True if it ended by itself.
+async fn poll_at_most<F: Future>(future: F, polls: u32) -> bool {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending if left == 0 => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// CRD-2: the suite of idempotency is green on PostgreSQL.
+#[tokio::test]
+async fn crd_2_postgres_is_a_store_of_idempotency_keys() {
+    conformance::idempotency(Arc::new(PostgresIdempotency::new(postgres_pool().await))).await;
+}
+
+/// CRD-2: the suite of idempotency is green on SQLite.
+#[tokio::test]
+async fn crd_2_sqlite_is_a_store_of_idempotency_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    conformance::idempotency(Arc::new(SqliteIdempotency::new(sqlite_pool(&folder).await))).await;
+}
+
+/// CRD-4: a consumer recognises 10 000 repeated messages.
+#[tokio::test]
+async fn crd_4_ten_thousand_repeated_messages_are_recognised() {
+    let pool = postgres_pool().await;
+    let inbox = Inbox::new("billing", Idempotency::new(Arc::new(PostgresIdempotency::new(pool)))).unwrap();
+    let handled = AtomicU32::new(0);
+    let handle = async |number: u32| {
+        let work = |_| async {
+            handled.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, io::Error>(())
+        };
+        inbox.handle(&format!("m-{number}"), work).await.unwrap()
+    };
+    for number in 0..100 {
+        assert_eq!(handle(number).await, Handled::Done(()));
+    }
+    for repetition in 0..10_000 {
+        assert_eq!(handle(repetition % 100).await, Handled::Duplicate);
+    }
+    assert_eq!(handled.load(Ordering::Relaxed), 100);
+}
+
+/// CRD-2: keys whose time has run out are removed, and no others.
+#[tokio::test]
+async fn crd_2_expired_keys_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pool, file) = (postgres_pool().await, sqlite_pool(&folder).await);
+    let (server, local) = (PostgresIdempotency::new(pool.clone()), SqliteIdempotency::new(file.clone()));
+    for store in [Idempotency::new(Arc::new(server.clone())), Idempotency::new(Arc::new(local.clone()))] {
+        for name in ["old-1", "old-2", "new"] {
+            store.once(&key(name), BODY, async |_| Ok::<_, io::Error>(Vec::new())).await.unwrap();
+        }
+    }
+    let old = "UPDATE idempotency_keys SET expires_at = clock_timestamp() WHERE key LIKE 'old%'";
+    sqlx::query(old).execute(&pool).await.unwrap();
+    let old = "UPDATE idempotency_keys SET expires_at = 1 WHERE key LIKE 'old%'";
+    sqlx::query(old).execute(&file).await.unwrap();
+    assert_eq!(server.remove_expired(1).await.unwrap(), 1, "the limit is kept");
+    assert_eq!(server.remove_expired(100).await.unwrap(), 1);
+    assert_eq!(local.remove_expired(100).await.unwrap(), 2);
+    assert_eq!(local.remove_expired(100).await.unwrap(), 0);
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM idempotency_keys").fetch_one(&pool).await.unwrap();
+    assert_eq!(left, 1);
+}

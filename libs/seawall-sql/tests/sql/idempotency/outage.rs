@@ -1,0 +1,66 @@
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall_dist::idempotency::{Idempotency, OnceError, Outcome};
+use seawall_sql::postgres;
+use seawall_sql::postgres::idempotency::PostgresIdempotency;
+use seawall_testkit::servers::Postgres;
+use sqlx::postgres::PgPoolOptions;
+
+use super::{BODY, key, poll_at_most, postgres_pool};
+
+type Once = Result<Outcome, OnceError<io::Error>>;
+
+/// CRD-2: with the database stopped a keyed call is refused and nothing runs; after its restart results are still there.
+#[tokio::test]
+async fn crd_2_without_postgres_nothing_runs_and_a_restart_forgets_nothing() {
+    let server = Postgres::start().unwrap();
+    let pool = PgPoolOptions::new()
+        .acquire_timeout(Duration::from_secs(2))
+        .connect(server.database().unwrap().url())
+        .await
+        .unwrap();
+    postgres::migrate(&pool).await.unwrap();
+    let idempotency = Idempotency::new(Arc::new(PostgresIdempotency::new(pool)));
+    let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
+    idempotency.once(&key("a"), BODY, work).await.unwrap();
+    server.control().kill().unwrap();
+    let refused: Once = idempotency.once(&key("b"), BODY, async |_| panic!("it ran unprotected")).await;
+    assert!(matches!(refused, Err(OnceError::Store(_))), "{refused:?}");
+    server.control().start().unwrap();
+    let mut again = idempotency.once(&key("a"), BODY, work).await;
+    for _ in 0..100 {
+        if again.is_ok() {
+            break;
+        }
+        again = idempotency.once(&key("a"), BODY, work).await;
+    }
+    assert!(again.unwrap().is_replayed(), "the result was lost");
+}
+
+/// PRM-4: a call on a real database that is dropped after any number of polls leaves its key free or done.
+#[tokio::test]
+async fn prm_4_a_call_on_postgres_dropped_at_any_poll_blocks_nobody() {
+    let idempotency = Idempotency::new(Arc::new(PostgresIdempotency::new(postgres_pool().await)));
+    for polls in 0..1_000_u32 {
+        let key = key(&format!("k-{polls}"));
+        let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
+        let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await;
+        let mut next: Once = Err(OnceError::Unknown);
+        for _ in 0..300 {
+            next = idempotency.once(&key, BODY, async |_| Ok(b"done".to_vec())).await;
+            if next.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // The lease is thirty seconds: a key that is free within three was not left to it.
+        assert_eq!(next.expect("the key is blocked").bytes(), b"done", "dropped after {polls} polls");
+        if ended {
+            assert!(polls > 2, "the call never waited for the store");
+            return;
+        }
+    }
+    panic!("the call did not end");
+}
