@@ -12,6 +12,8 @@
 //! # Where effect and record are one transaction
 //! There the work is its own record: nobody ever sees it in flight, and a crash leaves neither. The machine is the same; the
 //! state [`Entry::InFlight`] does not occur.
+#![doc = ""]
+#![doc = include_str!("../../docs/idempotency.md")]
 
 mod custody;
 mod error;

@@ -30,6 +30,7 @@ impl Record {
     }
 
     /// Waits until every worker has reported so many calls of this kind since then.
+    #[expect(clippy::panic, reason = "a test that waits in vain says for what")]
     fn wait_for(&self, shared: bool, from: u64, calls: usize) {
         for _ in 0..3_000 {
             let found = self.of(shared, from);

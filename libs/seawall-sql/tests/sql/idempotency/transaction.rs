@@ -51,9 +51,9 @@ async fn crd_2_work_and_record_are_one_transaction() {
         let outcome = pay(&mut transaction, "a").await.unwrap();
         assert_eq!((outcome.bytes(), outcome.is_replayed()), (&b"paid"[..], replayed));
         if commits {
-            transaction.commit().await.unwrap()
+            transaction.commit().await.unwrap();
         } else {
-            transaction.rollback().await.unwrap()
+            transaction.rollback().await.unwrap();
         }
         assert_eq!(payments(&pool).await, count);
     }
