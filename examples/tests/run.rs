@@ -158,6 +158,13 @@ fn outbox() {
             "published by: Outbox",
             "ended in order: true",
             "the broker has: OrderCreated order-1, OrderCreated order-3, OrderViewed order-1",
+fn processed_events() {
+    says(
+        env!("CARGO_BIN_EXE_processed_events"),
+        &[
+            "stock: crashed before the commit\nstock: processed\nstock: already processed\nleft in stock: 9",
+            "mail: sent\nmail: already processed",
+            "processed:0192f8a0-1111-7abc-8def-0123456789ab = 1",
         ],
     );
 }
