@@ -7,6 +7,7 @@ pub mod cache;
 mod connection;
 mod fault;
 pub mod idempotency;
+pub mod job;
 pub mod limit;
 pub mod lock;
 

@@ -3,5 +3,6 @@
 mod cache;
 mod connection;
 mod idempotency;
+mod job;
 mod limit;
 mod lock;

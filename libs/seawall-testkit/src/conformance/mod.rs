@@ -11,6 +11,8 @@
 //! ```
 
 mod job;
+#[cfg(all(unix, feature = "servers"))]
+pub mod job_processes;
 mod saga;
 
 pub use job::job;
