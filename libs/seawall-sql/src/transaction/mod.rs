@@ -8,7 +8,7 @@ mod error;
 mod hook;
 mod policy;
 
-pub use active::ActiveTransaction;
+pub use active::{ActiveTransaction, TransactionFuture, scoped};
 pub use database::TransactionalDatabase;
 pub use error::TransactionError;
 pub use hook::{HookError, HookResult};

@@ -9,7 +9,7 @@ use seawall::Backoff;
 use seawall::fault::OperationError;
 use sqlx::{Connection as _, Pool};
 
-use super::active::{ActiveTransaction, Progress};
+use super::active::{ActiveTransaction, TransactionFuture};
 use super::database::TransactionalDatabase;
 use super::error::TransactionError;
 use super::hook;
@@ -70,12 +70,10 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
     /// If another transaction is in the way (a serialisation failure, a deadlock, a busy file), everything is rolled back, the
     /// hooks are forgotten, and the work runs again. Whatever the work does outside of the transaction, it may do twice.
     /// Dropping the future rolls back and runs no hook.
-    pub async fn run<T, E, K>(
-        &self,
-        mut work: impl AsyncFnMut(&mut ActiveTransaction<'_, DB>) -> Result<T, E>,
-    ) -> Result<T, TransactionError<E>>
+    pub async fn run<'env, T, E, K, F>(&self, mut work: F) -> Result<T, TransactionError<E>>
     where
         E: OperationError<K>,
+        F: for<'t> FnMut(&'t mut ActiveTransaction<DB>) -> TransactionFuture<'env, 't, T, E>,
     {
         let (mut attempt, mut wait) = (1, Duration::ZERO);
         loop {
@@ -93,13 +91,14 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
         }
     }
 
-    async fn attempt<T, E>(
-        &self,
-        work: &mut impl AsyncFnMut(&mut ActiveTransaction<'_, DB>) -> Result<T, E>,
-    ) -> Result<T, TransactionError<E>> {
-        let mut transaction = DB::begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
-        let mut progress = Progress::default();
-        let result = work(&mut ActiveTransaction::new(&mut *transaction, &mut progress)).await;
+    async fn attempt<'env, T, E, F>(&self, work: &mut F) -> Result<T, TransactionError<E>>
+    where
+        F: for<'t> FnMut(&'t mut ActiveTransaction<DB>) -> TransactionFuture<'env, 't, T, E>,
+    {
+        let transaction = DB::begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
+        let mut active = ActiveTransaction::new(transaction);
+        let result = work(&mut active).await;
+        let ActiveTransaction { mut transaction, progress } = active;
         let value = match result {
             Ok(value) => value,
             Err(error) => {
@@ -148,13 +147,11 @@ impl Transactions<sqlx::Postgres> {
 }
 
 /// Runs work in a transaction of this pool. The short form of [`Transactions::run`].
-pub async fn in_transaction<DB, T, E, K>(
-    pool: &Pool<DB>,
-    work: impl AsyncFnMut(&mut ActiveTransaction<'_, DB>) -> Result<T, E>,
-) -> Result<T, TransactionError<E>>
+pub async fn in_transaction<'env, DB, T, E, K, F>(pool: &Pool<DB>, work: F) -> Result<T, TransactionError<E>>
 where
     DB: TransactionalDatabase,
     E: OperationError<K>,
+    F: for<'t> FnMut(&'t mut ActiveTransaction<DB>) -> TransactionFuture<'env, 't, T, E>,
 {
     Transactions::new(pool.clone()).run(work).await
 }

@@ -2,6 +2,7 @@
 
 mod dead_letter;
 mod failover;
+mod fault;
 mod hooks;
 mod idempotency;
 mod job;
