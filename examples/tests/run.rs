@@ -71,6 +71,26 @@ fn failover() {
 }
 
 #[test]
+fn query_with_fallback() {
+    says(
+        env!("CARGO_BIN_EXE_query_with_fallback"),
+        &["3 prices from the primary", "3 prices from the secondary", "back at the primary", "both down: true"],
+    );
+}
+
+#[test]
+fn after_commit() {
+    says(
+        env!("CARGO_BIN_EXE_after_commit"),
+        &[
+            "order 1: confirmation sent\norder 1: a gift is packed\n",
+            "order 2: no gift left\norder 2: confirmation sent\norder 3: no gift left\norder 3: out of stock\n",
+            "orders [1, 2]",
+        ],
+    );
+}
+
+#[test]
 fn hedged_read() {
     says(env!("CARGO_BIN_EXE_hedged_read"), &["answered by replica 2; second attempts: 1, of which won: 1"]);
 }

@@ -1,9 +1,19 @@
 //! Dead letters on real databases.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+use std::time::Duration;
 
+use seawall_dist::Millis;
+use seawall_dist::deadletter::{
+    Attempt, DeadLetters, Edit, Fault, Filter, Origin, Record, ReplayMessage, ReplayOutcome, ReplayRequest,
+    ReplayStart, Status,
+};
 use seawall_sql::postgres::{self, dead_letter::PostgresDeadLetters};
 use seawall_sql::sqlite::{self, dead_letter::SqliteDeadLetters};
+use seawall_sql::transaction::{in_transaction, scoped};
 use seawall_testkit::conformance;
 use seawall_testkit::servers::Postgres;
 use sqlx::{PgPool, SqlitePool};
@@ -32,4 +42,203 @@ async fn crd_7_the_store_on_postgres_conforms() {
 async fn crd_7_the_store_on_sqlite_conforms() {
     let (pool, _folder) = sqlite_pool().await;
     conformance::dead_letter(Arc::new(SqliteDeadLetters::new(pool))).await;
+}
+
+fn record(id: &str) -> Record {
+    Record {
+        id: id.into(),
+        origin: Origin {
+            kind: "outbox".into(),
+            place: "orders".into(),
+            id: format!("m-{id}"),
+            at: Some(Millis(7)),
+        },
+        payload: b"{\"order\": 7}".to_vec(),
+        headers: vec![("content-type".into(), "application/json".into())],
+        fault: Fault { reason: "attempts".into(), message: Some("503 from billing".into()) },
+        at: Millis(1_000),
+        attempts: vec![Attempt::default()],
+        trace: None,
+    }
+}
+
+/// The same tests on both databases.
+macro_rules! on_both {
+    ($($database:ident: $open:expr, $store:ident;)*) => { $(mod $database {
+        use super::*;
+
+        /// CRD-7. Trap "broker limits drop silently": a message leaves its queue and becomes a dead letter in one commit, or
+        /// neither happens.
+        #[tokio::test]
+        async fn crd_7_a_message_leaves_its_queue_in_the_same_commit() {
+            let (pool, _folder) = $open.await;
+            sqlx::query("CREATE TABLE queue (id TEXT)").execute(&pool).await.unwrap();
+            sqlx::query("INSERT INTO queue VALUES ('a')").execute(&pool).await.unwrap();
+            let letters = DeadLetters::new($store::new(pool.clone()));
+            for commits in [false, true] {
+                let result = in_transaction(&pool, |tx| scoped(async move {
+                    sqlx::query("DELETE FROM queue WHERE id = 'a'").execute(&mut **tx).await?;
+                    $store::put_in(tx, &record("a")).await?;
+                    if commits { anyhow::Ok(()) } else { anyhow::bail!("the disk is full") }
+                }));
+                assert_eq!(result.await.is_ok(), commits);
+                let left: i64 = sqlx::query_scalar("SELECT count(*) FROM queue").fetch_one(&pool).await.unwrap();
+                assert_eq!((left == 0, letters.get("a").await.unwrap().is_some()), (commits, commits));
+            }
+        }
+
+        /// CRD-7. Trap "replay = delete then enqueue": into a table of the same database a replay happens exactly if its
+        /// commit does, and a double click happens once.
+        #[tokio::test]
+        async fn crd_7_a_replay_into_an_outbox_is_one_commit() {
+            let (pool, _folder) = $open.await;
+            sqlx::query("CREATE TABLE messages (id TEXT, generation BIGINT)").execute(&pool).await.unwrap();
+            let letters = DeadLetters::new($store::new(pool.clone()));
+            letters.put(&record("a")).await.unwrap();
+            for (commits, expected) in [(false, 0_i64), (true, 1), (true, 1)] {
+                let result = in_transaction(&pool, |tx| scoped(async move {
+                    let start = $store::replay_in(tx, "a", &ReplayRequest::new("click")).await?;
+                    if let ReplayStart::Started { message, .. } = start {
+                        sqlx::query("INSERT INTO messages VALUES ($1, $2)")
+                            .bind(&message.origin.id).bind(i64::from(message.generation)).execute(&mut **tx).await?;
+                    }
+                    if commits { anyhow::Ok(()) } else { anyhow::bail!("no") }
+                }));
+                assert_eq!(result.await.is_ok(), commits);
+                let sent: i64 = sqlx::query_scalar("SELECT count(*) FROM messages").fetch_one(&pool).await.unwrap();
+                let status = letters.get("a").await.unwrap().unwrap().status;
+                assert_eq!((sent, status == Status::Replayed), (expected, expected == 1));
+            }
+        }
+
+        /// CRD-7: 16 clicks at once send the letter once.
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn crd_7_clicks_at_once_are_one_replay() {
+            let (pool, _folder) = $open.await;
+            let letters = DeadLetters::new($store::new(pool.clone()));
+            letters.put(&record("a")).await.unwrap();
+            let sent = Arc::new(AtomicU32::new(0));
+            let clicks: Vec<_> = (0..16).map(|_| {
+                let (letters, sent) = (letters.clone(), sent.clone());
+                tokio::spawn(async move {
+                    let replayer = move |_: ReplayMessage| {
+                        sent.fetch_add(1, Ordering::Relaxed);
+                        async { Ok(()) }
+                    };
+                    letters.replay("a", &ReplayRequest::new("click"), &replayer).await.unwrap()
+                })
+            }).collect();
+            for click in clicks {
+                let outcome = click.await.unwrap();
+                let expected = matches!(outcome, ReplayOutcome::Replayed { generation: 1, .. } | ReplayOutcome::InProgress { .. });
+                assert!(expected, "{outcome:?}");
+            }
+            assert_eq!(sent.load(Ordering::Relaxed), 1);
+        }
+
+        /// PRM-4: dropped at every poll, a replay leaves a letter that waits or was replayed, and gives every connection back.
+        #[tokio::test]
+        async fn prm_4_a_replay_can_be_dropped_at_every_poll() {
+            let (pool, _folder) = $open.await;
+            let letters = DeadLetters::new($store::new(pool.clone()));
+            for polls in 0..500 {
+                let id = format!("{polls:04}");
+                let mut request = ReplayRequest::new("k");
+                request.lease = Duration::ZERO;
+                let replayer = |_: ReplayMessage| async { Ok(()) };
+                let mut work = Box::pin(async {
+                    letters.put(&record(&id)).await.unwrap();
+                    let edit = Edit { payload: Some(b"x".to_vec()), headers: None };
+                    letters.replay(&id, &request, &replayer).await.unwrap();
+                    letters.edit_and_replay(&id, &edit, &request, &replayer).await.unwrap();
+                    letters.delete(&id).await.unwrap();
+                    letters.list(&Filter::default().text("order"), None, 3).await.unwrap();
+                    letters.counts(&Filter::default()).await.unwrap();
+                });
+                let (mut left, mut ended) = (polls, false);
+                std::future::poll_fn(|cx| {
+                    if left == 0 {
+                        return Poll::Ready(());
+                    }
+                    left -= 1;
+                    ended = work.as_mut().poll(cx).is_ready();
+                    if left == 0 || ended { Poll::Ready(()) } else { Poll::Pending }
+                }).await;
+                drop(work);
+                if let Some(letter) = letters.get(&id).await.unwrap() {
+                    assert_eq!(letter.record.attempts.len(), 1);
+                    if letter.deleted_at.is_none() && letter.status == Status::Waiting {
+                        let retry = letters.replay(&id, &request, &replayer).await.unwrap();
+                        assert!(matches!(retry, ReplayOutcome::Replayed { .. }), "{retry:?}");
+                    }
+                }
+                if ended {
+                    let mut all = Vec::new();
+                    for _ in 0..pool.options().get_max_connections() {
+                        all.push(pool.acquire().await.expect("every connection comes back"));
+                    }
+                    return;
+                }
+            }
+            panic!("the work does not end");
+        }
+
+        /// CRD-7: how long lists and searches take on many letters. Long: 100 000.
+        #[tokio::test]
+        async fn crd_7_many_letters_are_searched() {
+            let (pool, _folder) = $open.await;
+            let letters = DeadLetters::new($store::new(pool.clone()));
+            let count = if std::env::var_os("SEAWALL_LONG").is_some() { 100_000_i64 } else { 1_000 };
+            let mut transaction = pool.begin().await.unwrap();
+            let began = std::time::Instant::now();
+            for number in 0..count {
+                let mut record = record(&format!("{number:06}"));
+                record.at = Millis(number);
+                record.fault.reason = ["age", "attempts", "refused"][usize::try_from(number % 3).unwrap()].into();
+                record.payload = format!("{{\"order\": \"{number}\", \"text\": \"{}\"}}", "lorem ipsum ".repeat(80)).into();
+                $store::put_in(&mut transaction, &record).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+            println!("{}: {count} puts in one commit: {:?}", stringify!($database), began.elapsed());
+            let rare = format!("\"{}\"", count / 2);
+            for (what, filter, expected) in [
+                ("the newest page", Filter::default(), 50),
+                ("a page of one reason", Filter::default().reason("age"), 50),
+                ("a text that all have", Filter::default().text("lorem"), 50),
+                ("a text that one has", Filter::default().text(rare), 1),
+                ("a text that nobody has", Filter::default().text("nobody has this"), 0),
+            ] {
+                let mut times = Vec::new();
+                for _ in 0..5 {
+                    let began = std::time::Instant::now();
+                    let page = letters.list(&filter, None, 50).await.unwrap();
+                    times.push(began.elapsed());
+                    assert_eq!(page.letters.len(), expected, "{what}");
+                }
+                times.sort_unstable();
+                println!("{}: {what}: median {:?}", stringify!($database), times[2]);
+            }
+            let began = std::time::Instant::now();
+            let groups = letters.counts(&Filter::default()).await.unwrap();
+            println!("{}: counts by group: {:?}", stringify!($database), began.elapsed());
+            assert_eq!(groups.iter().map(|group| group.count).sum::<u64>(), u64::try_from(count).unwrap());
+        }
+    })* };
+}
+
+on_both! {
+    on_postgres: async { (postgres_pool().await, ()) }, PostgresDeadLetters;
+    on_sqlite: sqlite_pool(), SqliteDeadLetters;
+}
+
+/// CRD-7: a store that is away says so; the message has to stay where it was.
+#[tokio::test]
+async fn crd_7_a_store_that_is_away_fails_the_put() {
+    let pool = seawall_sql::failover::pool_options()
+        .acquire_timeout(Duration::from_millis(200))
+        .connect_lazy("postgres://nobody@127.0.0.1:1/none")
+        .unwrap();
+    let letters = DeadLetters::new(PostgresDeadLetters::new(pool));
+    let error = letters.put(&record("a")).await.unwrap_err();
+    assert!(error.fault().is_transient(), "{error}");
 }
