@@ -51,9 +51,14 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed", self.action)?;
         let mut cause: Option<&dyn Error> = self.cause.as_deref().map(|cause| cause as &dyn Error);
+        let mut last = String::new();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
+            // Some clients repeat the cause of an error in its text.
+            let text = error.to_string();
+            if !last.contains(&text) {
+                write!(f, ": {text}")?;
+            }
+            (last, cause) = (text, error.source());
         }
         Ok(())
     }
