@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, ScriptInvocation};
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError};
+use redis::{ScriptInvocation, ServerErrorKind};
 use seawall::fault::Ran;
 use seawall::{Clock, Fault, Tick};
 use seawall_dist::StoreError;
@@ -238,6 +239,8 @@ impl<'a> SentCommand<'a> {
         match &result {
             Err(error) if error.is_timeout() => self.unanswered(),
             Err(error) if error.is_unrecoverable_error() || error.is_connection_dropped() => self.forget(),
+            // The server has become a replica. Its name may lead to the new master by now.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) => self.forget(),
             // An error of the server is an answer too.
             _ if self.timeouts_before > 0 => self.open.timeouts.store(0, Ordering::Relaxed),
             _ => {}

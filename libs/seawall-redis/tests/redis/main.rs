@@ -2,6 +2,7 @@
 
 mod cache;
 mod connection;
+mod fault;
 mod idempotency;
 mod job;
 mod limit;
