@@ -185,6 +185,28 @@ fn processed_events() {
             "stock: crashed before the commit\nstock: processed\nstock: already processed\nleft in stock: 9",
             "mail: sent\nmail: already processed",
             "processed:0192f8a0-1111-7abc-8def-0123456789ab = 1",
+fn cache_write_through() {
+    says(
+        env!("CARGO_BIN_EXE_cache_write_through"),
+        &[
+            "two lookups, 1 read: paid",
+            "rolled back, still 1 read: paid",
+            "committed, 2 reads: shipped",
+            "the other process, still 2 reads: shipped",
+            "Redis is away, 3 reads: delivered",
+        ],
+    );
+}
+
+#[test]
+fn cache_invalidation_events() {
+    says(
+        env!("CARGO_BIN_EXE_cache_invalidation_events"),
+        &[
+            "both processes: 10 and 10",
+            "after product.viewed: 10 and 10",
+            "after product.price_changed: 12 and 12",
+            "an event that can't be read is an error, for the broker to deliver again: true",
         ],
     );
 }
