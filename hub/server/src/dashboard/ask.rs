@@ -34,14 +34,15 @@ impl Answer {
         &self.whole["data"]
     }
 
-    /// What it says, in words.
+    /// What it says, in words: what is wrong with each field, if that is it, and else its message.
     pub(super) fn message(&self) -> String {
-        let mut words = self.whole["message"].as_str().unwrap_or_default().to_owned();
-        for error in self.whole["errors"].as_array().into_iter().flatten() {
-            let (field, reason) = (error["field"].as_str(), error["reason"].as_str());
-            words.push_str(&format!("; {}: {}", field.unwrap_or_default(), reason.unwrap_or_default()));
-        }
-        words
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let errors = self.whole["errors"].as_array().map_or(&[][..], Vec::as_slice);
+        let errors: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{}: {}", word(&error["field"]), word(&error["reason"])))
+            .collect();
+        if errors.is_empty() { word(&self.whole["message"]) } else { errors.join("; ") }
     }
 }
 

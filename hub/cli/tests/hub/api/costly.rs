@@ -71,6 +71,32 @@ fn prm_8_trying_more_rules_than_their_share_allows_is_told_to_come_back() {
     }
 }
 
+/// PRM-8, HUB-5: an event that many costly rules look at costs no more than twenty of them may: it is acknowledged, further rules are
+/// dead letters that say why, and a replay of one of these has a budget of its own.
+#[test]
+fn prm_8_all_rules_together_have_a_bound_on_one_event() {
+    let Scene { folder: _folder, hub, .. } = Scene::new();
+    for number in 0..30 {
+        let rule = json!({
+            "name": format!("costly-{number:02}"), "eventType": "order.*", "service": "billing", "path": "/",
+            "body": "{{ ([1.5] * 20000)|map('round', 2)|sort|length if data.cheap else ([1.5] * 100000)|sort|length }}",
+        });
+        hub.must("POST", RULES, &rule);
+    }
+    hub.must("POST", EVENTS, &event(1, &json!({"id": 1, "cheap": false})));
+    let letters = hub.all(LETTERS, "deadLetters", 50);
+    assert_eq!(letters.len(), 30, "the rule `all` is cheap, and comes first");
+    let because = |word: &str| {
+        let says = |letter: &&Value| letter["error"].as_str().is_some_and(|error| error.contains(word));
+        letters.iter().filter(says).count()
+    };
+    let (own, shared) = (because("what one rule may spend"), because("all rules together"));
+    assert!((19..=20).contains(&own) && own + shared == 30, "{own} and {shared}: {letters:?}");
+    // Twenty of them would not have been too many for an event that is cheap.
+    let accepted = hub.send(&event(2, &json!({"id": 2, "cheap": true})));
+    assert_eq!(accepted.len(), 31);
+}
+
 /// PRM-8, HUB-5: an event that can't be rendered within its bounds is acknowledged, and its delivery is a dead letter with that
 /// reason. Sending it again is the same event, and crashes nothing.
 #[test]
