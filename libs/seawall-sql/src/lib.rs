@@ -10,7 +10,6 @@ mod dead_letter;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod failover;
 pub mod fault;
-mod fault;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 mod migration;

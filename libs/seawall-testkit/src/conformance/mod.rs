@@ -10,29 +10,20 @@
 //! }
 //! ```
 
+mod dead_letter;
+mod idempotency;
 mod job;
-#[cfg(all(unix, feature = "servers"))]
-pub mod job_processes;
+mod limit;
+mod lock;
+mod outbox;
+mod remote_cache;
 mod saga;
 
-pub use job::job;
-pub use saga::saga;
-mod dead_letter;
-
 pub use dead_letter::dead_letter;
-mod remote_cache;
-
-pub use remote_cache::{remote_cache, remote_cache_versions};
-mod outbox;
-
-pub use outbox::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
-mod lock;
-
-pub use lock::{lock, lock_tokens};
-#[cfg(all(unix, feature = "servers"))]
-pub mod duplicates;
-mod idempotency;
-mod limit;
-
 pub use idempotency::idempotency;
+pub use job::job;
 pub use limit::limit;
+pub use lock::{lock, lock_tokens};
+pub use outbox::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
+pub use remote_cache::{remote_cache, remote_cache_versions};
+pub use saga::saga;
