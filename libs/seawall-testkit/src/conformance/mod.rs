@@ -11,8 +11,12 @@
 //! ```
 
 mod dead_letter;
+#[cfg(all(unix, feature = "servers"))]
+pub mod duplicates;
 mod idempotency;
 mod job;
+#[cfg(all(unix, feature = "servers"))]
+pub mod job_processes;
 mod limit;
 mod lock;
 mod outbox;
