@@ -51,7 +51,6 @@ impl Locks {
     }
 
     /// Chooses the options of all locks in this store.
-    #[must_use]
     pub fn builder(store: Arc<dyn LockStore>) -> LocksBuilder {
         LocksBuilder {
             name: NAME.into(),

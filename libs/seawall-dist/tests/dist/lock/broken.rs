@@ -30,10 +30,12 @@ enum Mistake {
     NoLease,
 }
 
+type Held = HashMap<LockKey, (OwnerId, Tick)>;
+
 /// A store with one mistake.
 struct BrokenLocks {
     mistake: Mistake,
-    state: Mutex<(HashMap<LockKey, (OwnerId, Tick)>, i64)>,
+    state: Mutex<(Held, i64)>,
 }
 
 impl BrokenLocks {

@@ -139,14 +139,14 @@ async fn crd_1_a_task_inherits_a_lock_only_by_its_scope() {
             let mut tasks = tokio::task::JoinSet::new();
             let stranger = outer.clone();
             tasks.spawn(async move { stranger.with_lock(KEY, |_| async {}).await.is_err() });
-            assert_eq!(tasks.join_next().await.unwrap().unwrap(), true, "a task of its own had the lock");
+            assert!(tasks.join_next().await.unwrap().unwrap(), "a task of its own had the lock");
             let child = outer.clone();
             let fence = lease.fence();
             let part = lease.scope(async move {
                 child.with_lock(KEY, |inner| async move { inner.fence() }).await.unwrap() == fence
             });
             tasks.spawn(async move { part.await.unwrap() });
-            assert_eq!(tasks.join_next().await.unwrap().unwrap(), true);
+            assert!(tasks.join_next().await.unwrap().unwrap());
             let mut orphans = tokio::task::JoinSet::new();
             orphans.spawn(lease.scope(std::future::pending::<()>()));
             tokio::task::yield_now().await;
