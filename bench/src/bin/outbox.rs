@@ -19,7 +19,7 @@ type Outcomes<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const BACKLOG: u64 = 200_000;
 const WRITERS: usize = 32;
 const MEASURED: Duration = Duration::from_secs(5);
-const WAKE_UPS: usize = 400;
+const WAKE_UPS: usize = 250;
 const DEAD_ROWS: u64 = 100_000;
 const CLAIMS: usize = 1_000;
 

@@ -8,9 +8,9 @@ CREATE TABLE seawall_outbox (
     -- By which consumers recognise a repeated message.
     event_id      TEXT NOT NULL,
     event_type    TEXT NOT NULL,
-    -- Topic, subject, exchange or address; empty where the publisher decides.
-    topic         TEXT NOT NULL DEFAULT '',
-    aggregate_id  TEXT NOT NULL,
+    -- Topic, subject, exchange or address; empty where the publisher decides. Compared as bytes, which is several times faster.
+    topic         TEXT COLLATE "C" NOT NULL DEFAULT '',
+    aggregate_id  TEXT COLLATE "C" NOT NULL,
     payload       BYTEA NOT NULL,
     -- One `name: value` per line; backslash, line feed and colon in a name are written as \\, \n and \c.
     headers       TEXT NOT NULL DEFAULT '',

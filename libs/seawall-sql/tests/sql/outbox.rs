@@ -1,4 +1,5 @@
 mod chaos;
+mod relay;
 
 use std::sync::Arc;
 
@@ -97,4 +98,14 @@ async fn crd_3_the_outbox_on_sqlite_conforms() {
     let pool = sqlite::open(&folder.path().join("outbox.db")).await.unwrap();
     sqlite::migrate(&pool).await.unwrap();
     outbox(&OnSqlite(pool)).await;
+}
+
+/// The page has the schema as it is.
+#[test]
+fn the_page_has_the_schema_of_the_migration() {
+    let step = seawall_sql::POSTGRES_MIGRATIONS.iter().find(|step| step.name == "0003_outbox").unwrap();
+    assert!(
+        include_str!("../../docs/outbox.md").contains(step.sql),
+        "copy the migration into docs/outbox.md"
+    );
 }

@@ -33,8 +33,10 @@ pub trait TestTransaction: Send {
     fn rollback(self: Box<Self>) -> TestFuture<'static, ()>;
 }
 
-/// Long enough for the statements of a test on a busy machine, short enough to wait for.
-const SHORT_LEASE: Duration = Duration::from_millis(400);
+/// Long enough for a statement of a test on a busy machine, short enough to wait for.
+const SHORT_LEASE: Duration = Duration::from_secs(1);
+/// Long enough for several statements.
+const HELD_UP: Duration = Duration::from_secs(3);
 const LONG_LEASE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -238,7 +240,7 @@ impl Suite<'_> {
         self.enqueue(&["a1", "a2", "b1", "a3"]).await;
         let batch = self.claim(10, LONG_LEASE).await.expect("committed rows are claimed");
         assert_eq!(names(&batch), ["a1", "a2", "b1", "a3"], "a batch leaves out rows that are due");
-        let delay = SHORT_LEASE;
+        let delay = HELD_UP;
         let kinds = [
             OutcomeKind::Failed { delay, error: "no broker".into() },
             OutcomeKind::Returned { delay },
@@ -271,7 +273,7 @@ impl Suite<'_> {
         let deep: Vec<String> = (1..=60).map(|number| format!("a{number}")).collect();
         self.enqueue(&deep.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let batch = self.claim(1, LONG_LEASE).await.expect("committed rows are claimed");
-        let failed = OutcomeKind::Failed { delay: SHORT_LEASE, error: "no broker".into() };
+        let failed = OutcomeKind::Failed { delay: HELD_UP, error: "no broker".into() };
         self.record(&batch, &[Outcome { id: batch.rows[0].id, kind: failed }]).await;
         self.enqueue(&["b1"]).await;
         let batch = self.claim(10, LONG_LEASE).await.expect("an aggregate that is held up holds up others");

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use seawall::{Backoff, Fault, millis, secs};
-use seawall_dist::outbox::{MemoryOutbox, OutboxStore, Relay, RelayBuilder, Retention};
-use seawall_dist::{Message, PublishError, PublishFuture, Publisher};
+use seawall::{Backoff, Clock, Fault, millis, secs};
+use seawall_dist::outbox::{
+    Batch, ClaimRequest, Lease, MemoryOutbox, OutboxRow, OutboxStore, Outcome, Relay, RelayBuilder,
+    Retention, Stats,
+};
+use seawall_dist::{Message, PublishError, PublishFuture, Publisher, StoreFuture};
 use tokio::time::{sleep, timeout};
 
 /// A broker that does what the payload says, and remembers what it took.
@@ -274,4 +277,82 @@ fn crd_3_settings_that_can_not_work_are_refused() {
         error.to_string(),
         "the setting `lease` of an outbox relay can't work: a lease lasts at least 100 ms"
     );
+}
+
+/// A store whose renewals do not answer.
+struct Unreachable(MemoryOutbox);
+
+impl OutboxStore for Unreachable {
+    fn store<'a>(&'a self, messages: &'a [Message]) -> StoreFuture<'a, ()> {
+        self.0.store(messages)
+    }
+
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+        self.0.claim(request)
+    }
+
+    fn renew<'a>(&'a self, _: &'a Lease, _: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(pending())
+    }
+
+    fn record<'a>(
+        &'a self,
+        lease: &'a Lease,
+        outcomes: &'a [Outcome],
+        keep: Retention,
+    ) -> StoreFuture<'a, u64> {
+        self.0.record(lease, outcomes, keep)
+    }
+
+    fn stats(&self) -> StoreFuture<'_, Stats> {
+        self.0.stats()
+    }
+
+    fn list_dead(&self, after: i64, limit: u32) -> StoreFuture<'_, Vec<OutboxRow>> {
+        self.0.list_dead(after, limit)
+    }
+
+    fn release<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
+        self.0.release(ids)
+    }
+
+    fn discard<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
+        self.0.discard(ids)
+    }
+
+    fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
+        self.0.clean_up(age, limit)
+    }
+}
+
+/// Takes 8 s, and tells how long it was left to work.
+#[derive(Default)]
+struct Stopped(Arc<Mutex<Vec<Duration>>>);
+
+impl Publisher for Stopped {
+    fn publish<'a>(&'a self, messages: &'a [Message]) -> PublishFuture<'a> {
+        struct Watch(seawall::Tick, Arc<Mutex<Vec<Duration>>>);
+        impl Drop for Watch {
+            fn drop(&mut self) {
+                self.1.lock().unwrap().push(Clock::tokio().now().since(self.0));
+            }
+        }
+        Box::pin(async {
+            let _watch = Watch(Clock::tokio().now(), self.0.clone());
+            sleep(secs(8)).await;
+            messages.iter().map(|_| Ok(())).collect()
+        })
+    }
+}
+
+/// CRD-3: with the store unreachable, the publisher is stopped before the lease ends.
+#[tokio::test(start_paused = true)]
+async fn crd_3_a_lease_that_can_not_be_renewed_stops_the_publisher_before_it_ends() {
+    let (outbox, times) = (MemoryOutbox::new(), Arc::new(Mutex::default()));
+    store(&outbox, &["a1"]).await;
+    let relay = Relay::builder("tests", Arc::new(Unreachable(outbox)), Arc::new(Stopped(Arc::clone(&times))));
+    run_for(&relay.lease(secs(3)).build().unwrap(), secs(20)).await;
+    let times = times.lock().unwrap();
+    assert!(times.len() >= 2, "the row was not claimed again");
+    assert!(times.iter().all(|time| *time > secs(2) && *time < secs(3)), "{times:?}");
 }

@@ -1,4 +1,5 @@
-//! The statements of the outbox. Each is a transaction of its own, so `now()` is its beginning by the clock of the database.
+//! The statements of the outbox. Lease and claim are one short transaction, each other statement is one of its own; `now()` is the
+//! beginning of the transaction by the clock of the database.
 
 /// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
 ///
@@ -37,7 +38,8 @@ SELECT lease.token, all_lanes.lane FROM lease, (SELECT lane FROM taken UNION ALL
 
 /// Claims due rows in leased lanes, counts their attempts, and parks rows that wait for an earlier one of their aggregate.
 ///
-/// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded.
+/// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded: in
+/// `READ COMMITTED` each statement sees what was committed before it began.
 /// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds.
 pub(super) const CLAIM: &str = "
 WITH held AS MATERIALIZED (

@@ -6,48 +6,49 @@ use seawall_dist::outbox::{
     Batch, ClaimRequest, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, PARKED_TIME, Retention, Stats,
     WOKEN_MAX,
 };
-use seawall_dist::{Message, Millis, StoreError, StoreFuture};
+use seawall_dist::{Message, Millis, StoreFuture};
 use sqlx::Row;
-use sqlx::postgres::{PgListener, PgRow};
+use sqlx::postgres::{PgConnection, PgListener, PgRow};
 
 use super::{CHANNEL, PostgresOutbox, statements};
 use crate::fault::store_error;
 use crate::outbox_row::message;
 
+async fn lease(connection: &mut PgConnection, request: &ClaimRequest) -> Result<Option<Lease>, sqlx::Error> {
+    let rows = sqlx::query(statements::LEASE)
+        // Planned each time: the table is empty in one second and large in the next.
+        .persistent(false)
+        .bind(request.lease.as_secs_f64())
+        .bind(i64::from(request.lanes_max))
+        .bind(&request.owner)
+        .fetch_all(connection)
+        .await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let token = first.get(0);
+    Ok(Some(Lease::new(token, rows.iter().map(|row| row.get(1)).collect())))
+}
+
+async fn rows_of(
+    connection: &mut PgConnection,
+    lease: &Lease,
+    rows_max: u32,
+) -> Result<Vec<OutboxRow>, sqlx::Error> {
+    let per_lane = i64::from(rows_max.div_ceil(lease.lanes.len().max(1) as u32));
+    let rows = sqlx::query(statements::CLAIM)
+        .persistent(false)
+        .bind(&lease.lanes)
+        .bind(lease.token)
+        .bind(i32::try_from(rows_max).unwrap_or(i32::MAX))
+        .bind(per_lane)
+        .bind(PARKED_TIME.as_secs_f64())
+        .fetch_all(connection)
+        .await?;
+    let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();
+    rows.sort_unstable_by_key(|row| row.id);
+    Ok(rows)
+}
+
 impl PostgresOutbox {
-    async fn lease(&self, request: &ClaimRequest) -> Result<Option<Lease>, StoreError> {
-        let rows = sqlx::query(statements::LEASE)
-            // Planned each time: the table is empty in one second and large in the next.
-            .persistent(false)
-            .bind(request.lease.as_secs_f64())
-            .bind(i64::from(request.lanes_max))
-            .bind(&request.owner)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(store_error("leasing rows of the outbox"))?;
-        let Some(first) = rows.first() else { return Ok(None) };
-        let token = first.get(0);
-        Ok(Some(Lease::new(token, rows.iter().map(|row| row.get(1)).collect())))
-    }
-
-    async fn rows_of(&self, lease: &Lease, rows_max: u32) -> Result<Vec<OutboxRow>, StoreError> {
-        // Lanes are rarely equally full: twice the equal share, and what is too much stays.
-        let per_lane = (i64::from(rows_max) * 2 / lease.lanes.len().max(1) as i64).max(1);
-        let rows = sqlx::query(statements::CLAIM)
-            .persistent(false)
-            .bind(&lease.lanes)
-            .bind(lease.token)
-            .bind(i32::try_from(rows_max).unwrap_or(i32::MAX))
-            .bind(per_lane)
-            .bind(PARKED_TIME.as_secs_f64())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(store_error("claiming rows of the outbox"))?;
-        let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();
-        rows.sort_unstable_by_key(|row| row.id);
-        Ok(rows)
-    }
-
     async fn listen(&self) -> Result<(), sqlx::Error> {
         let mut shared = self.listener.lock().await;
         let listener = match &mut *shared {
@@ -124,9 +125,20 @@ impl OutboxStore for PostgresOutbox {
 
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async move {
-            let Some(lease) = self.lease(request).await? else { return Ok(None) };
-            let rows = self.rows_of(&lease, request.rows_max).await?;
-            Ok(Some(Batch::new(lease, rows)))
+            let failed = store_error("claiming rows of the outbox");
+            // The claim must see what was committed after the lease's own statement began.
+            let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+            let mut transaction = self.pool.begin_with(begin).await.map_err(failed)?;
+            let lease = lease(&mut transaction, request).await.map_err(failed)?;
+            let batch = match lease {
+                Some(lease) => {
+                    let rows = rows_of(&mut transaction, &lease, request.rows_max).await.map_err(failed)?;
+                    Some(Batch::new(lease, rows))
+                }
+                None => None,
+            };
+            transaction.commit().await.map_err(failed)?;
+            Ok(batch)
         })
     }
 

@@ -67,7 +67,7 @@ pub(super) async fn claim(
     let now = now(connection).await?;
     let Some(lease) = lease(connection, request, now).await? else { return Ok(None) };
     let mut due = Vec::new();
-    let per_lane = (i64::from(request.rows_max) * 2 / lease.lanes.len().max(1) as i64).max(1);
+    let per_lane = i64::from(request.rows_max.div_ceil(lease.lanes.len().max(1) as u32));
     for lane in &lease.lanes {
         let rows = sqlx::query(
             "SELECT id, topic, aggregate_id, retry_count - failure_count FROM seawall_outbox WHERE lane = ? AND status = 'ready' AND due_at <= ? ORDER BY due_at, id LIMIT ?",
