@@ -16,6 +16,7 @@ mod migration;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod transaction;
 mod outbox_row;
+mod step;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use failover::SqlFailover;
@@ -23,6 +24,7 @@ pub use fault::{SqlxErrors, fault_of};
 pub use migration::{Migration, POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use transaction::{Transactions, in_transaction};
+pub use step::step_error;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;

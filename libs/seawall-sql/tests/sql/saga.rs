@@ -4,6 +4,7 @@ mod bank;
 mod drops;
 mod kill;
 mod mark;
+mod outage;
 mod takeover;
 
 use std::sync::Arc;

@@ -61,7 +61,11 @@ const MOVE: &str = "UPDATE accounts SET balance = balance + $2 WHERE id = $1";
 
 impl Bank {
     pub(super) async fn postgres() -> Bank {
-        let database = Postgres::shared().database().unwrap();
+        Bank::postgres_on(Postgres::shared()).await
+    }
+
+    pub(super) async fn postgres_on(server: &Postgres) -> Bank {
+        let database = server.database().unwrap();
         let bank = Bank::open(database.url()).await;
         bank.set_up().await.unwrap();
         bank
@@ -259,7 +263,7 @@ impl Order {
 pub(super) enum BankError {
     Refused,
     Store(StoreError),
-    Sql(sqlx::Error),
+    Sql(StepError),
 }
 
 impl std::fmt::Display for BankError {
@@ -290,6 +294,6 @@ impl From<StoreError> for BankError {
 
 impl From<sqlx::Error> for BankError {
     fn from(error: sqlx::Error) -> Self {
-        BankError::Sql(error)
+        BankError::Sql(seawall_sql::step_error(error))
     }
 }
