@@ -1,4 +1,5 @@
 //! Dead letters in memory, and stores that are broken on purpose.
+#![expect(clippy::disallowed_methods, reason = "paused time is read to see the rate")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,7 +6,7 @@ mod store;
 
 pub(crate) use json::{attempts_of, attempts_text, headers_of, headers_text, replays_of, replays_text};
 
-use seawall_dist::deadletter::Record;
+use seawall_dist::deadletter::{Record, ReplayRequest};
 
 /// The text without the character that PostgreSQL's texts can't hold. A dead letter must not be lost for it.
 pub(crate) fn clean_text(text: &str) -> String {
@@ -25,4 +25,11 @@ pub(crate) fn clean(record: &Record) -> Record {
         *text = clean_text(text);
     }
     record
+}
+
+/// The request with a key that can be stored, so that the same key is found again.
+pub(crate) fn clean_request(request: &ReplayRequest) -> ReplayRequest {
+    let mut request = request.clone();
+    request.key = clean_text(&request.key);
+    request
 }

@@ -26,7 +26,7 @@ macro_rules! dead_letter_store {
         use sqlx::{$database, QueryBuilder, Row};
 
         use crate::dead_letter::{
-            attempts_of, attempts_text, clean, clean_text, headers_of, headers_text, replays_of, replays_text,
+            attempts_of, attempts_text, clean, clean_request, clean_text, headers_of, headers_text, replays_of, replays_text,
         };
         use crate::fault::store_error;
 
@@ -64,7 +64,7 @@ macro_rules! dead_letter_store {
                 let Some((mut letter, now)) = load(connection, id).await.map_err(failed)? else {
                     return Ok(ReplayStart::Absent);
                 };
-                let start = begin_replay(&mut letter, request, now);
+                let start = begin_replay(&mut letter, &clean_request(request), now);
                 if let ReplayStart::Started { claim, .. } = &start {
                     finish_replay(&mut letter, *claim, None, now);
                     save(connection, &letter).await.map_err(failed)?;
@@ -318,8 +318,9 @@ macro_rules! dead_letter_store {
 
             fn begin_replay<'a>(&'a self, id: &'a str, request: &'a ReplayRequest) -> StoreFuture<'a, ReplayStart> {
                 Box::pin(async move {
+                    let request = clean_request(request);
                     let start =
-                        self.update(id, ReplayStart::Absent, |letter, now| begin_replay(letter, request, now));
+                        self.update(id, ReplayStart::Absent, |letter, now| begin_replay(letter, &request, now));
                     start.await.map_err(store_error("claiming a dead letter"))
                 })
             }

@@ -173,7 +173,8 @@ fn broke_connection(error: &sqlx::Error) -> bool {
 /// Throws away the connections that lie idle: what broke one of them has broken all, and each of them would have to be found
 /// out by a call that waits for it.
 fn discard_idle<DB: Database>(pool: &Pool<DB>) {
-    while let Some(connection) = pool.try_acquire() {
+    for _ in 0..pool.size() {
+        let Some(connection) = pool.try_acquire() else { return };
         drop(connection.detach());
     }
 }

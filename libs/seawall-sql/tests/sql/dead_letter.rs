@@ -1,4 +1,8 @@
 //! Dead letters on real databases.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "callers in tasks of their own, and times that are only printed"
+)]
 
 use std::future::Future;
 use std::sync::Arc;

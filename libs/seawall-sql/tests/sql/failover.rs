@@ -1,4 +1,5 @@
 //! Failover between real servers.
+#![expect(clippy::disallowed_methods, reason = "callers in tasks of their own")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
