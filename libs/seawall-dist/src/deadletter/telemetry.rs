@@ -107,7 +107,7 @@ pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
                 tracing::warn!(target: "seawall", id, %duration, cause = %error, "[DeadLetter][Replay] Failed!");
             }
             _ => {
-                tracing::warn!(target: "seawall", id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.")
+                tracing::warn!(target: "seawall", id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.");
             }
         }
     }

@@ -1,4 +1,5 @@
 //! What the errors of real databases mean.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
 
