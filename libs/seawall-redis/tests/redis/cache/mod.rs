@@ -5,6 +5,7 @@
 mod adapter;
 mod drops;
 mod lines;
+mod metrics;
 mod outage;
 mod processes;
 mod remote;
