@@ -6,9 +6,9 @@ use super::driver::Browser;
 use super::filling::{only_group, refused};
 use super::{LETTERS, hub};
 
-/// UI-4: what was wrong at a field goes when it is mended: no red word stands beside a preview that says what is sent.
+/// UI-3: what was wrong at a field goes when it is mended: no red word stands beside a preview that says what is sent.
 #[test]
-fn ui_4_an_error_goes_when_its_field_is_mended() {
+fn ui_3_an_error_goes_when_its_field_is_mended() {
     let (_folder, hub) = hub();
     let _peer = refused(&hub, 1);
     let browser = Browser::start();
@@ -52,9 +52,9 @@ fn ui_1_fields_of_a_row_stand_in_line() {
     }
 }
 
-/// UI-5: whoever replays many is told how many before it begins, and whoever changes one sees what differs.
+/// UI-2: whoever replays many is told how many before it begins, and whoever changes one sees what differs.
 #[test]
-fn ui_5_a_question_says_how_many_and_what_differs() {
+fn ui_2_a_question_says_how_many_and_what_differs() {
     let (_folder, hub) = hub();
     let peer = refused(&hub, 7);
     let browser = Browser::start();
