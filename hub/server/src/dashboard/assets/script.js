@@ -324,21 +324,23 @@
       if (chosen.value) body.eventId = chosen.value;
       else try { body.event = JSON.parse(sample.value); } catch (error) { return line("bad", "the event", error.message); }
       const { ok, answer } = await call({ path: "/api/v1/registry/rules:evaluate", body });
-      if (ok) {
-        // The hub has read all of the rule, so what it said of a field before is mended.
-        clear(rule);
-        return drawn(answer.data);
-      }
+      if (ok) return Object.assign(drawn(answer.data), { good: true });
       return answer.errors?.length ? answer.errors.flatMap(({ field, reason }) => line("bad", field.replace("rule.", ""), reason)) : line("bad", "no", answer.message);
     };
-    let timer, turn = 0;
+    let timer, turn = 0, edited = false;
     const look = async () => {
       const mine = ++turn;
       const parts = await made().catch(() => line("bad", "offline", "the hub can't be reached"));
-      if (mine === turn) box.replaceChildren(...parts);
+      if (mine !== turn) return;
+      // The hub has read all of the rule since it said what is wrong, so that is mended.
+      if (parts.good && edited) clear(rule);
+      box.replaceChildren(...parts);
     };
-    const soon = () => { own.hidden = !!chosen.value; clearTimeout(timer); timer = setTimeout(look, 250); };
+    // What was asked for before is of no interest any more.
+    const soon = () => { ++turn; own.hidden = !!chosen.value; clearTimeout(timer); timer = setTimeout(look, 250); };
     for (const part of [rule, chosen, sample]) part.addEventListener("input", soon);
+    rule.addEventListener("input", () => { edited = true; });
+    rule.addEventListener("submit", () => { edited = false; });
     soon();
   }
 
