@@ -48,7 +48,8 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     let ours = Locks::new(Arc::new(RedisLocks::new(Connection::new(&redis.url())?)));
     let peer = rslock::LockManager::new(vec![redis.url()]);
     let connection = Client::open(redis.url())?.get_multiplexed_async_connection().await?;
-    let script = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+    let script =
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
     let mut by_hand = HandWritten { connection, delete: Script::new(script), count: 0 };
     let mut rounds: [Vec<f64>; 3] = Default::default();
     for _ in 0..ROUNDS {

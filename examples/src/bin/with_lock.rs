@@ -81,7 +81,8 @@ async fn main() -> Result {
         .fencing(tokens.clone())
         .wait(Wait::ONCE)
         .build()?;
-    let both = locks.with_user_transaction("ada", |_| other.with_user_transaction("ada", |_| async {})).await?;
+    let both =
+        locks.with_user_transaction("ada", |_| other.with_user_transaction("ada", |_| async {})).await?;
     println!("somebody else: {}", matches!(both, Err(LockError::Contended { .. })));
 
     // Work that is cancelled because Redis is gone, and a late write with its old token.
