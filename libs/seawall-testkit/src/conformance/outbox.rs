@@ -52,6 +52,7 @@ pub async fn outbox(under_test: &dyn OutboxUnderTest) {
     suite.outcomes_need_the_lease().await;
     suite.a_renewed_lease_is_not_taken_over().await;
     suite.an_aggregate_keeps_its_order().await;
+    suite.a_failed_row_follows_a_late_one_that_failed_too().await;
     suite.a_held_up_aggregate_holds_up_nobody_else().await;
     suite.dead_rows_are_listed_released_and_discarded().await;
     suite.published_rows_are_kept_and_cleaned_up().await;
@@ -267,6 +268,36 @@ impl Suite<'_> {
             ["a1", "a2", "a3", "a4"],
             "a row does not follow when the one before it is published"
         );
+    }
+
+    async fn a_failed_row_follows_a_late_one_that_failed_too(&self) {
+        if !self.under_test.has_concurrent_writers() {
+            return;
+        }
+        let fail = async |batch: &Batch, delay| {
+            let kind = OutcomeKind::Failed { delay, error: "no broker".into() };
+            self.record(batch, &[Outcome { id: batch.rows[0].id, kind }]).await;
+        };
+        let mut late = self.under_test.begin().await;
+        late.enqueue(&message("a1")).await;
+        self.enqueue(&["a2"]).await;
+        let second = self.claim(1, LONG_LEASE).await.expect("a committed row is claimed");
+        late.commit().await;
+        fail(&second, Duration::ZERO).await;
+        let first = self.claim(1, LONG_LEASE).await.expect("a row that committed late is claimed");
+        assert_eq!(names(&first), ["a1"], "a row was claimed before an earlier one of its aggregate");
+        fail(&first, HELD_UP).await;
+        assert!(
+            self.claim(1, LONG_LEASE).await.is_none(),
+            "a row was claimed before an earlier one of its aggregate"
+        );
+        for name in ["a1", "a2"] {
+            let batch = self
+                .claim_soon(1, LONG_LEASE, "a row does not follow when the one before it is published")
+                .await;
+            assert_eq!(names(&batch), [name], "an aggregate lost its order");
+            self.publish(&batch).await;
+        }
     }
 
     async fn a_held_up_aggregate_holds_up_nobody_else(&self) {

@@ -115,7 +115,7 @@ WITH held AS MATERIALIZED (
         CROSS JOIN LATERAL (
             SELECT id FROM seawall_outbox row
             WHERE row.aggregate_id = done.aggregate_id AND row.topic = done.topic AND row.status = 'ready'
-              AND row.due_at > now() AND row.failure_count = 0
+              AND row.due_at > now()
               AND row.id <> ALL ($3) AND row.id <> ALL ($5) AND row.id <> ALL ($8) AND row.id <> ALL ($10)
             ORDER BY id LIMIT $12) waiting))
 ), released AS (

@@ -101,7 +101,7 @@ async fn wake(
     sqlx::query(
         "UPDATE seawall_outbox SET due_at = ?3, wakes = 1 WHERE id IN (
             SELECT id FROM seawall_outbox
-            WHERE aggregate_id = ?2 AND topic = ?1 AND status = 'ready' AND due_at > ?3 AND failure_count = 0
+            WHERE aggregate_id = ?2 AND topic = ?1 AND status = 'ready' AND due_at > ?3
               AND id NOT IN (SELECT value FROM json_each(?4))
             ORDER BY id LIMIT ?5)",
     )
