@@ -70,3 +70,61 @@ async fn crd_3_broker_and_outbox_both_away_is_a_risk_of_data_loss() {
         "data loss risk: the message was neither published (the broker says no) nor stored: writing to the outbox failed"
     );
 }
+
+/// Keeps the level and the text of every event.
+#[cfg(feature = "tracing")]
+#[derive(Clone, Default)]
+struct Lines(Arc<std::sync::Mutex<Vec<String>>>);
+
+#[cfg(feature = "tracing")]
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), text.0));
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// CRD-3, OBS-1: the lines are those of the seed.
+#[cfg(feature = "tracing")]
+#[tokio::test]
+async fn crd_3_the_log_lines_of_a_fallback_are_those_of_the_seed() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let outbox = Arc::new(MemoryOutbox::new());
+    publisher(Some(Fault::rejected()), outbox.clone()).publish(&message()).await.unwrap();
+    publisher(Some(Fault::unreachable()), Arc::new(Away)).publish(&message()).await.unwrap_err();
+    assert_eq!(
+        *lines.0.lock().unwrap(),
+        [
+            "ERROR [Kafka-Publisher][Fallback] Circuit open, saving to outbox.",
+            "INFO [Kafka-Publisher][Outbox] Saved.",
+            "ERROR [Kafka-Publisher][Fallback] Broker unavailable, saving to outbox.",
+            "ERROR [Kafka-Publisher][Outbox] Failed to store! Data loss risk!",
+        ]
+    );
+}
