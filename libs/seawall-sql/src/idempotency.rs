@@ -60,6 +60,11 @@ pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<Outcome, OnceError<E>> {
     }
 }
 
+/// How many claims may use a pool of so many connections at once.
+pub(crate) fn claims_max(connections: u32) -> usize {
+    usize::try_from(connections / 2).unwrap_or(1).max(1)
+}
+
 /// A duration as the databases take it.
 pub(crate) fn millis(duration: Duration) -> i64 {
     // Ten thousand years, beyond which a database can't count.

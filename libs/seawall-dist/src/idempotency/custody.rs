@@ -21,6 +21,8 @@ pub(super) struct Custody {
     key: IdempotencyKey,
     holder: u64,
     on_drop: OnDrop,
+    /// True when the call has its answer, and what follows is only for the key.
+    answered: bool,
 }
 
 enum OnDrop {
@@ -34,7 +36,8 @@ enum OnDrop {
 impl Custody {
     /// Takes custody before the claim is sent: a call that is dropped while it waits for the answer may have the key.
     pub(super) fn new(shared: &Arc<Shared>, key: &IdempotencyKey, holder: u64) -> Self {
-        Custody { shared: shared.clone(), key: key.clone(), holder, on_drop: OnDrop::ReleaseLater }
+        let (shared, key) = (shared.clone(), key.clone());
+        Custody { shared, key, holder, on_drop: OnDrop::ReleaseLater, answered: false }
     }
 
     /// The call has the key.
@@ -45,6 +48,11 @@ impl Custody {
     /// The work has ended with this result.
     pub(super) fn completes(&mut self, result: StoredResult) {
         self.on_drop = OnDrop::Complete(result);
+    }
+
+    /// The call ends with an error, and the key is freed behind it.
+    pub(super) fn frees_later(&mut self) {
+        self.answered = true;
     }
 
     /// The key needs nothing more.
@@ -67,7 +75,9 @@ impl Drop for Custody {
         if matches!(on_drop, OnDrop::Nothing) {
             return;
         }
-        self.shared.telemetry.count(CallOutcome::Abandoned);
+        if !self.answered {
+            self.shared.telemetry.count(CallOutcome::Abandoned);
+        }
         // Without a runtime the lease frees the key.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (shared, key, holder) = (self.shared.clone(), self.key.clone(), self.holder);

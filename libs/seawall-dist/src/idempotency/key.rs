@@ -68,7 +68,7 @@ impl fmt::Display for IdempotencyKey {
 }
 
 /// What is wrong with a part of a key, if something is.
-pub(super) fn check(part: &str) -> Option<&'static str> {
+fn check(part: &str) -> Option<&'static str> {
     if part.len() > KEY_BYTES_MAX {
         return Some("is longer than 255 bytes");
     }

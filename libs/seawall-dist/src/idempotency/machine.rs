@@ -1,59 +1,59 @@
-//! What to do with a key, as a function of what is known of it.
+//! Decides about a key, as a function of its stored entry.
 
-/// Of what was sent: method, route and body, each with its length before it, so that no two of them run together.
+/// The SHA-256 of a request: method, route and body, each with its length before it, so that no two of them run together.
 pub type Fingerprint = [u8; 32];
 
-/// What is known of a key. Times are wall milliseconds.
+/// The stored entry of a key. Times are milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// Nothing, or what was known has been forgotten.
+    /// The key was never used, or its entry has been forgotten.
     Absent,
-    /// Somebody works under it.
+    /// An executor works under the key.
     InFlight {
-        /// Of what was sent.
+        /// The fingerprint of the request.
         fingerprint: Fingerprint,
-        /// Who.
+        /// The number that identifies the executor.
         token: u64,
-        /// The lease ends then, unless it is renewed.
+        /// The end of the lease, unless it is renewed.
         until: i64,
     },
-    /// It is done, and the result is kept until then.
+    /// The work is done, and its result is stored.
     Done {
-        /// Of what was sent.
+        /// The fingerprint of the request.
         fingerprint: Fingerprint,
-        /// The result is kept until then.
+        /// The time until which the result is kept.
         until: i64,
     },
 }
 
-/// Somebody wants to work under a key.
+/// A request to work under a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Of what was sent.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// A number that nobody else has: who it is.
+    /// A number that nobody else has. It identifies the executor.
     pub token: u64,
-    /// For how long the key is its own, in milliseconds.
+    /// The length of the lease in milliseconds.
     pub lease: i64,
 }
 
-/// What to do.
+/// The answer to a [`Claim`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Do the work, and keep this entry before it begins.
+    /// The caller does the work, after this entry is stored.
     Run(Entry),
-    /// Somebody is at it; come back then.
+    /// Another executor has the key.
     InFlight {
-        /// When its lease ends.
+        /// The end of its lease.
         until: i64,
     },
-    /// It was done: give the stored result.
+    /// The work was done: the caller gets the stored result.
     Replay,
-    /// The key was used for something else.
+    /// The key was used for another request.
     Mismatch,
 }
 
-/// What to do when somebody wants to work under a key.
+/// Decides about a request to work under a key.
 #[must_use]
 pub fn claim(entry: Entry, claim: &Claim, now: i64) -> Verdict {
     let mine = Entry::InFlight {
@@ -69,21 +69,21 @@ pub fn claim(entry: Entry, claim: &Claim, now: i64) -> Verdict {
         {
             Verdict::Mismatch
         }
-        // Whoever had it is gone, or so late that what it does no longer counts.
+        // The executor is gone, or so late that its result no longer counts.
         Entry::InFlight { until, .. } if until <= now => Verdict::Run(mine),
         Entry::InFlight { until, .. } => Verdict::InFlight { until },
         Entry::Done { .. } => Verdict::Replay,
     }
 }
 
-/// Whether this token may write its result, or give the key back. One that was taken over may not.
+/// Whether this executor may store its result or free the key. After a takeover it may not.
 #[must_use]
 pub fn may_write(entry: Entry, token: u64) -> bool {
     matches!(entry, Entry::InFlight { token: holder, .. } if holder == token)
 }
 
-/// The entry with a lease from now on, if this token still has it. A lease that has run out is not renewed: another may be
-/// about to take it.
+/// The entry with a lease that starts now, if this executor still has the key. A lease that has run out is not renewed: another
+/// executor may be about to take the key.
 #[must_use]
 pub fn renew(entry: Entry, token: u64, lease: i64, now: i64) -> Option<Entry> {
     match entry {

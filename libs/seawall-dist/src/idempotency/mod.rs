@@ -1,15 +1,15 @@
 //! Work under a key happens once.
 //!
 //! # Why a lease, and not just a mark?
-//! Whoever begins work under a key may die in the middle. A mark "in flight" would then stand for ever, and a mark that
-//! simply expires lets a second one begin while the first still runs and finishes later. So the mark is a lease with a token:
-//! it is renewed while the work runs, another may take over only when it has run out, and a result is written only by the
-//! token that holds the key. The late first one finds that it does not, and changes nothing.
+//! An executor may die in the middle of its work. A mark "in flight" would then block the key for ever, and a mark that expires lets
+//! a second executor begin while the first one still runs. So the mark is a lease: the executor renews it while the work runs,
+//! another one takes over only when it has run out, and a result is stored only by the executor that has the key. A late executor
+//! finds that it does not have the key, and changes nothing.
 //!
 //! # Why a fingerprint?
-//! The same key with other content is a mistake of whoever sent it. Giving the old answer would hide it, so it is refused.
+//! The same key with another body is a mistake of the client. The old answer would hide the mistake, so the request is refused.
 //!
-//! # Where effect and record are one transaction
+//! # Effect and record in one transaction
 //! There the work is its own record: nobody ever sees it in flight, and a crash leaves neither. The machine is the same; the
 //! state [`Entry::InFlight`] does not occur.
 #![doc = ""]

@@ -158,6 +158,7 @@ impl Idempotency {
             Ok(Ok((value, bytes))) => self.succeed(&lease, &mut custody, value, bytes).await,
             Ok(Err(error)) => Err(self.fail(&lease, &mut custody, error, on_failure).await),
             Err(loss) => {
+                custody.frees_later();
                 if loss == Loss::TakenOver {
                     custody.ends();
                 }
@@ -185,6 +186,7 @@ impl Idempotency {
             Ok(answer) => answer,
             Err(error) => {
                 // A claim whose answer was lost may stand in the store; the custody frees it.
+                custody.frees_later();
                 if error.fault().did_run() == Ran::No {
                     custody.ends();
                 }
@@ -223,7 +225,10 @@ impl Idempotency {
             custody.completes(StoredResult { kind: ResultKind::Unknown, bytes: Vec::new() });
             let stored = self.store(lease, custody).await;
             return Err(match stored {
-                Ok(true) => OnceError::TooLarge { bytes, limit },
+                Ok(true) => {
+                    self.shared.telemetry.count(CallOutcome::Run);
+                    OnceError::TooLarge { bytes, limit }
+                }
                 Ok(false) => OnceError::NotRecorded { bytes, source: None },
                 Err(error) => OnceError::NotRecorded { bytes, source: Some(error) },
             });

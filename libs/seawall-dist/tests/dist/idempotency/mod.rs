@@ -4,6 +4,8 @@
 mod broken;
 mod drops;
 mod inbox;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod once;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use redis::{Script, cmd};
 use seawall_dist::idempotency::Idempotency;
 use seawall_redis::Connection;
 use seawall_redis::idempotency::RedisIdempotency;
-use seawall_testkit::conformance::duplicates::{Effect, Look, Plan, run, work};
+use seawall_testkit::conformance::duplicates::{Effect, LEASE, Look, Plan, run, work};
 use seawall_testkit::servers::{Redis, worker_settings};
 
 /// A fenced effect: an executor with an older token changes nothing.
@@ -26,26 +26,27 @@ fn plan() -> Plan {
     Plan { keys: 200, duplicates: 64, kills: 8, block: 10 }
 }
 
-/// CRD-2: 64 duplicates of every request in four processes that are killed with -9: one effect per request, and the same answer
-/// for all. `SEAWALL_LONG=1` sends 10 000 requests.
+/// A connection for what the test itself asks: a busy machine fails no question of it.
+fn patient(url: &str) -> Connection {
+    Connection::builder(url).unwrap().response_timeout(Duration::from_secs(30)).build().unwrap()
+}
+
+/// CRD-2: 64 duplicates of every request in four processes that are killed with -9 or stopped past their lease: one
+/// effect per request, and the same answer for all. `SEAWALL_LONG=1` sends 10 000 requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn crd_2_duplicates_have_one_effect_although_processes_are_killed() {
     let server = Redis::start().unwrap();
     let (url, plan) = (server.url(), plan());
-    let connection = Connection::new(&url).unwrap();
+    let connection = patient(&url);
     let worker = "idempotency::duplicates::duplicates_worker";
     let parent = move || run(worker, &[("REDIS", &url)], plan);
-    let kills = tokio::task::spawn_blocking(parent).await.unwrap();
+    let report = tokio::task::spawn_blocking(parent).await.unwrap();
     let effects: Vec<String> = connection.query("looking", cmd("KEYS").arg("effect:*")).await.unwrap();
     let attempts: i64 = connection.query("looking", cmd("GET").arg("executions")).await.unwrap();
-    println!("{plan:?}: {kills} kills, {} effects, {attempts} executions", effects.len());
+    println!("{plan:?}: {report:?}, {} effects, {attempts} executions", effects.len());
     assert_eq!(effects.len(), plan.keys as usize);
-    assert!(kills > 0, "nobody was killed");
-    // A killed process had at most one execution of each of its requests in flight.
-    assert!(
-        attempts - i64::from(plan.keys) <= i64::from(kills * plan.block),
-        "work ran again without a crash"
-    );
+    assert!(report.stops > 1, "nobody was killed");
+    assert!(attempts <= report.executions_max(plan), "work ran again without a reason");
     for effect in effects {
         let request = effect.replace("effect:", "idempotency:10:duplicates:");
         let mut stored = cmd("HMGET");
@@ -65,9 +66,10 @@ async fn crd_2_duplicates_have_one_effect_although_processes_are_killed() {
 async fn duplicates_worker() {
     let Some(settings) = worker_settings() else { return };
     let connection = Connection::new(&settings["REDIS"]).unwrap();
-    let store = Arc::new(RedisIdempotency::new(connection.clone()));
-    let idempotency = Idempotency::builder(store).lease(Duration::from_secs(2)).build().unwrap();
-    let (script, effects, answers) = (Arc::new(Script::new(EFFECT)), connection.clone(), connection);
+    let store = Arc::new(RedisIdempotency::new(connection));
+    let idempotency = Idempotency::builder(store).lease(LEASE).build().unwrap();
+    let (script, effects) = (Arc::new(Script::new(EFFECT)), patient(&settings["REDIS"]));
+    let answers = effects.clone();
     let effect: Effect = Arc::new(move |key, token| {
         let (script, connection) = (script.clone(), effects.clone());
         Box::pin(async move {

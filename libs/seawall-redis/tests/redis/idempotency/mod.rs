@@ -24,8 +24,10 @@ const BODY: Fingerprint = [1; 32];
 
 type Once = Result<Outcome, OnceError<io::Error>>;
 
+/// A connection that a busy machine does not cut.
 fn connection() -> Connection {
-    Connection::new(&Redis::shared().url()).unwrap()
+    let builder = Connection::builder(&Redis::shared().url()).unwrap();
+    builder.response_timeout(Duration::from_secs(30)).build().unwrap()
 }
 
 fn key(text: &str) -> IdempotencyKey {

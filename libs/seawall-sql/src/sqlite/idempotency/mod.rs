@@ -10,27 +10,33 @@ pub use crate::idempotency::{IN_FLIGHT_PAUSE, InvalidEventId};
 pub use processed::{record_processed, remove_processed};
 pub use transaction::{InTransaction, once_in};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use seawall_dist::StoreError;
 use seawall_dist::StoreFuture;
 use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, IdempotencyKey, IdempotencyStore, StoredResult};
 use sqlx::sqlite::SqlitePool;
+use tokio::sync::Semaphore;
 
 use crate::fault::store_error;
-use crate::idempotency::millis;
+use crate::idempotency::{claims_max, millis};
 
 /// Idempotency keys in the table `idempotency_keys`.
 #[derive(Clone, Debug)]
 pub struct SqliteIdempotency {
     pool: SqlitePool,
+    /// Half of the pool's connections. A flood of duplicates would otherwise make renewals and results wait until their lease is
+    /// over.
+    claims: Arc<Semaphore>,
 }
 
 impl SqliteIdempotency {
     /// Makes a store on this pool. Its schema is the migration `0002_idempotency`.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
-        SqliteIdempotency { pool }
+        let claims = Arc::new(Semaphore::new(claims_max(pool.options().get_max_connections())));
+        SqliteIdempotency { pool, claims }
     }
 
     /// Deletes at most `limit` keys that have expired, and returns their number. Call it from a scheduled job.
@@ -49,7 +55,11 @@ impl SqliteIdempotency {
 
 impl IdempotencyStore for SqliteIdempotency {
     fn claim<'a>(&'a self, key: &'a IdempotencyKey, request: ClaimRequest) -> StoreFuture<'a, ClaimAnswer> {
-        Box::pin(claim::claim(&self.pool, key, request))
+        Box::pin(async move {
+            // Nobody closes it.
+            let _turn = self.claims.acquire().await;
+            claim::claim(&self.pool, key, request).await
+        })
     }
 
     fn renew<'a>(&'a self, key: &'a IdempotencyKey, holder: u64, lease: Duration) -> StoreFuture<'a, bool> {

@@ -75,20 +75,30 @@ async fn crd_2_sqlite_is_a_store_of_idempotency_keys() {
 async fn crd_4_ten_thousand_repeated_messages_are_recognised() {
     let pool = postgres_pool().await;
     let inbox = Inbox::new("billing", Idempotency::new(Arc::new(PostgresIdempotency::new(pool)))).unwrap();
-    let handled = AtomicU32::new(0);
-    let handle = async |number: u32| {
-        let work = |_| async {
-            handled.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, io::Error>(())
-        };
-        inbox.handle(&format!("m-{number}"), work).await.unwrap()
-    };
-    for number in 0..100 {
-        assert_eq!(handle(number).await, Handled::Done(()));
+    let handled = Arc::new(AtomicU32::new(0));
+    let mut consumers = tokio::task::JoinSet::new();
+    for consumer in 0..8 {
+        let (inbox, handled) = (inbox.clone(), handled.clone());
+        consumers.spawn(async move {
+            let mut duplicates = 0;
+            for number in 0..1_350 {
+                let work = |_| async {
+                    handled.fetch_add(1, Ordering::Relaxed);
+                    Ok::<_, io::Error>(())
+                };
+                // Each consumer begins with other messages, so that they meet on the way.
+                let id = format!("m-{}", (number + consumer * 12) % 100);
+                match inbox.handle(&id, work).await {
+                    Ok(Handled::Done(())) => {}
+                    Ok(Handled::Duplicate) => duplicates += 1,
+                    Err(error) => assert!(error.retry_after().is_some(), "{error}"),
+                }
+            }
+            duplicates
+        });
     }
-    for repetition in 0..10_000 {
-        assert_eq!(handle(repetition % 100).await, Handled::Duplicate);
-    }
+    let duplicates: u32 = consumers.join_all().await.into_iter().sum();
+    assert!(duplicates >= 10_000, "{duplicates} were recognised");
     assert_eq!(handled.load(Ordering::Relaxed), 100);
 }
 
