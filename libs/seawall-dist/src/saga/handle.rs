@@ -161,7 +161,7 @@ impl Sagas {
                 self.drive(record, claimed, self.shared.never.subscribe()).await
             }
             ClaimOutcome::Held(lease) => Err(SagaError::InProgress { id: id.to_owned(), lease }),
-            ClaimOutcome::Ended(record) => Ok(self.end_of(record)),
+            ClaimOutcome::Ended(record) => Ok(self.end_of(&record)),
             ClaimOutcome::Missing => Err(SagaError::UnknownSaga { id: id.to_owned() }),
         }
     }
@@ -306,7 +306,7 @@ impl Sagas {
         saga.ok_or_else(|| SagaError::UnknownDefinition { name: id.to_string() })
     }
 
-    fn end_of(&self, record: SagaRecord) -> SagaEnd {
+    fn end_of(&self, record: &SagaRecord) -> SagaEnd {
         let reason = record.reason.clone().unwrap_or_default();
         match record.state {
             SagaState::Completed => {

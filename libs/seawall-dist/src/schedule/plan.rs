@@ -50,7 +50,7 @@ impl Schedule {
     /// Fails below [`INTERVAL_MIN`], and for a part of a millisecond.
     pub fn every(interval: Duration) -> Result<Schedule, ScheduleError> {
         let millis = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
-        if interval < INTERVAL_MIN || interval.subsec_nanos() % 1_000_000 != 0 {
+        if interval < INTERVAL_MIN || !interval.subsec_nanos().is_multiple_of(1_000_000) {
             let reason = format!(
                 "an interval of {interval:?} can't be: write whole milliseconds, at least {INTERVAL_MIN:?}"
             );

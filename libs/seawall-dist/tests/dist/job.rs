@@ -1,4 +1,5 @@
 //! Scheduled jobs on the store in memory.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! Scheduled jobs on real databases.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 

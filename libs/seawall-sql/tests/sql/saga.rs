@@ -1,4 +1,10 @@
 //! Sagas on real databases: a transfer between accounts, killed wherever it writes.
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod bank;
 mod drops;

@@ -42,9 +42,9 @@ async fn crd_5_a_late_call_is_refused_on_postgres() {
         let early = tokio::time::timeout(Duration::from_millis(100), compensation.as_mut()).await;
         assert!(early.is_err(), "the compensation did not wait for the call under way: {early:?}");
         if commits {
-            slow.commit().await.unwrap()
+            slow.commit().await.unwrap();
         } else {
-            slow.rollback().await.unwrap()
+            slow.rollback().await.unwrap();
         }
         let expected = if commits { CompensationMark::Undo } else { CompensationMark::NothingToUndo };
         assert_eq!(compensation.await.unwrap(), expected);
