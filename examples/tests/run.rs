@@ -207,6 +207,13 @@ fn cache_invalidation_events() {
             "after product.viewed: 10 and 10",
             "after product.price_changed: 12 and 12",
             "an event that can't be read is an error, for the broker to deliver again: true",
+fn saga_transfer() {
+    says(
+        env!("CARGO_BIN_EXE_saga_transfer"),
+        &[
+            "to an open account: completed true, balances [70, 130, 100]",
+            "to a closed account: step `credit` failed: account 3 is closed or has not enough; balances [70, 130, 100]",
+            "the sum is 300",
         ],
     );
 }
