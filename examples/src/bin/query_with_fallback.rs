@@ -10,9 +10,13 @@ use seawall_testkit::servers::Postgres as Server;
 use sqlx::{Executor, PgPool, Postgres};
 
 /// The prices of all goods, from whichever database answers.
-async fn find_prices(data: &SqlFailover<Postgres>) -> Result<SqlAnswer<Vec<(String, i64)>>, SqlFailoverError> {
+async fn find_prices(
+    data: &SqlFailover<Postgres>,
+) -> Result<SqlAnswer<Vec<(String, i64)>>, SqlFailoverError> {
     data.read(|pool: PgPool| async move {
-        sqlx::query_as("SELECT goods_code, special_price FROM limit_buy ORDER BY goods_code").fetch_all(&pool).await
+        sqlx::query_as("SELECT goods_code, special_price FROM limit_buy ORDER BY goods_code")
+            .fetch_all(&pool)
+            .await
     })
     .await
 }

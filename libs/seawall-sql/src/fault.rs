@@ -67,6 +67,7 @@ enum Code<'e> {
     /// The five characters of PostgreSQL.
     SqlState(Cow<'e, str>),
     /// The number of SQLite, whose kind is in the lowest byte.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only SQLite has such codes"))]
     Sqlite(u32),
 }
 
@@ -138,6 +139,7 @@ fn of_sqlite(code: u32) -> Fault {
 }
 
 /// Whether another transaction was in the way, so that this one was rolled back and may run again.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
     match Code::of(error.as_ref()) {
@@ -147,6 +149,7 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
 }
 
 /// What became of a transaction whose commit failed.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CommitOutcome {
     /// The database refused the commit.
@@ -157,6 +160,7 @@ pub(crate) enum CommitOutcome {
 
 /// What the error of a commit says about the transaction. Only what the database itself says about the transaction is
 /// believed: a server that is told to stop may have committed and not got to say so.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn commit_outcome(error: &sqlx::Error) -> CommitOutcome {
     let sqlx::Error::Database(error) = error else { return CommitOutcome::Unknown };
     let unknown = match Code::of(error.as_ref()) {

@@ -11,6 +11,10 @@ use super::executor::SqlFailoverError;
 
 /// The log of one failover.
 pub(super) struct SourceLog {
+    #[cfg_attr(
+        not(any(feature = "tracing", feature = "metrics")),
+        expect(dead_code, reason = "it is for logs and metrics")
+    )]
     name: String,
     clock: Clock,
     #[cfg(feature = "tracing")]
