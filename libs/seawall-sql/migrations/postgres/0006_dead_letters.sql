@@ -37,7 +37,8 @@ CREATE TABLE seawall_dead_letters (
 
 -- Lists: the newest one first.
 CREATE INDEX seawall_dead_letters_at ON seawall_dead_letters (at DESC, id DESC);
-CREATE INDEX seawall_dead_letters_group ON seawall_dead_letters (kind, place, reason, status, at DESC, id DESC);
+-- Lists and counts of a group, without reading the letters.
+CREATE INDEX seawall_dead_letters_group ON seawall_dead_letters (kind, place, reason, status, deleted_at, at DESC, id DESC);
 -- Purges.
 CREATE INDEX seawall_dead_letters_deleted ON seawall_dead_letters (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX seawall_dead_letters_replayed ON seawall_dead_letters (replayed_at) WHERE status = 'replayed';
