@@ -9,7 +9,7 @@ use seawall::Clock;
 
 use super::{
     Change, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Filter,
-    GroupCount, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, machine,
+    GroupCount, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, transitions,
 };
 use crate::{Millis, StoreFuture};
 
@@ -54,7 +54,7 @@ impl DeadLetterStore for MemoryDeadLetters {
         done(move || {
             let (now, mut letters) = (self.now(), self.letters());
             if let Some(letter) = letters.get_mut(&record.id) {
-                return machine::merge(letter, record, now);
+                return transitions::merge(letter, record, now);
             }
             letters.insert(record.id.clone(), DeadLetter::new(record.clone()));
             PutOutcome::Created
@@ -115,7 +115,9 @@ impl DeadLetterStore for MemoryDeadLetters {
         done(move || {
             let now = self.now();
             let mut letters = self.letters();
-            letters.get_mut(id).map_or(ChangeOutcome::Absent, |letter| machine::apply(letter, change, now))
+            letters
+                .get_mut(id)
+                .map_or(ChangeOutcome::Absent, |letter| transitions::apply(letter, change, now))
         })
     }
 
@@ -124,7 +126,7 @@ impl DeadLetterStore for MemoryDeadLetters {
             let (now, mut letters) = (self.now(), self.letters());
             let existing = letters.get(copy_id).cloned();
             let Some(letter) = letters.get_mut(id) else { return CopyOutcome::Absent };
-            let outcome = machine::copy(letter, edit, copy_id, existing, now);
+            let outcome = transitions::copy(letter, edit, copy_id, existing, now);
             if let CopyOutcome::Copied(copy) = &outcome {
                 letters.entry(copy_id.to_owned()).or_insert_with(|| (**copy).clone());
             }
@@ -138,7 +140,7 @@ impl DeadLetterStore for MemoryDeadLetters {
             let mut letters = self.letters();
             letters
                 .get_mut(id)
-                .map_or(ReplayStart::Absent, |letter| machine::begin_replay(letter, request, now))
+                .map_or(ReplayStart::Absent, |letter| transitions::begin_replay(letter, request, now))
         })
     }
 
@@ -151,7 +153,7 @@ impl DeadLetterStore for MemoryDeadLetters {
         done(move || {
             let now = self.now();
             let mut letters = self.letters();
-            letters.get_mut(id).is_some_and(|letter| machine::finish_replay(letter, claim, failure, now))
+            letters.get_mut(id).is_some_and(|letter| transitions::finish_replay(letter, claim, failure, now))
         })
     }
 

@@ -4,7 +4,6 @@
 
 mod handle;
 mod letter;
-mod machine;
 mod memory;
 mod query;
 mod record;
@@ -12,12 +11,12 @@ mod replay;
 mod replay_many;
 mod store;
 mod telemetry;
+mod transitions;
 
 pub use handle::{COUNTED_GROUPS_MAX, DeadLetters, PURGE_BATCH, Retention};
 pub use letter::{
     Change, ChangeOutcome, Claim, CopyOutcome, DeadLetter, Edit, PutOutcome, Replay, Status, UnknownStatus,
 };
-pub use machine::{apply, begin_replay, copy, finish_replay, merge};
 pub use memory::MemoryDeadLetters;
 pub use query::{
     BadCursor, Cursor, Filter, GroupCount, PAGE_LIMIT, PAGE_LIMIT_MAX, Page, SEARCHED_BYTES, searched_text,
@@ -32,6 +31,7 @@ pub use replay_many::{BulkReplay, BulkReplayReport, STOP_AFTER_FAILURES};
 pub use store::DeadLetterStore;
 #[cfg(feature = "metrics")]
 pub use telemetry::{NAMES, describe};
+pub use transitions::{apply, begin_replay, copy, finish_replay, merge};
 
 #[cfg(test)]
 mod tests;
