@@ -118,7 +118,8 @@ async fn tsk_3_no_old_value_comes_back_under_load() {
     for value in 2..writes {
         database.store(value, Ordering::SeqCst);
         caches[0].invalidate("number").await;
-        for _ in 0..5 {
+        // Some writes follow at once, while loads that the last one started are under way.
+        for _ in 0..value % 4 {
             let found: Option<Vec<u8>> = connection.query("a look", cmd("GET").arg("number")).await.unwrap();
             if let Some(bytes) = found {
                 let entry = RemoteEntry::from_bytes(&bytes).unwrap().value.unwrap();
@@ -133,7 +134,7 @@ async fn tsk_3_no_old_value_comes_back_under_load() {
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
     }
-    assert!(stored > writes / 10, "the readers hardly stored anything: {stored}");
+    assert!(stored > 20, "the readers hardly stored anything: {stored}");
 }
 
 /// TSK-2: Redis is paused, killed and started again under load: every load is answered, by one loader at a time in each process,
