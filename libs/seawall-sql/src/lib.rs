@@ -13,18 +13,18 @@ pub mod fault;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
 mod migration;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub mod transaction;
 mod outbox_row;
 mod step;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub mod transaction;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use failover::SqlFailover;
 pub use fault::{SqlxErrors, fault_of};
 pub use migration::{Migration, POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
+pub use step::step_error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use transaction::{Transactions, in_transaction};
-pub use step::step_error;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;

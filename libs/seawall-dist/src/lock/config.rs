@@ -1,9 +1,9 @@
 //! How locks are taken, held and given back.
 
-use std::error::Error;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
+
+use seawall::ConfigError;
 
 /// The length of a lease: a dead holder's lock is free after a second.
 pub const LEASE: Duration = Duration::from_secs(1);
@@ -71,41 +71,18 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    pub(super) fn check(&self) -> Result<(), LockOptionsError> {
-        let wrong = |option, reason: String| Err(LockOptionsError { option, reason });
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let mut problems = Vec::new();
         if !(LEASE_MIN..=LEASE_MAX).contains(&self.lease) {
             let (lease, least, most) = (self.lease, LEASE_MIN, LEASE_MAX);
-            return wrong("lease", format!("it is {lease:?}; write a time from {least:?} to {most:?}"));
+            problems.push(("lease", format!("it is {lease:?}; write a time from {least:?} to {most:?}")));
         }
         if self.release_limit.is_zero() {
-            return wrong("release_limit", format!("it is zero; write a time such as {RELEASE_LIMIT:?}"));
+            problems.push(("release_limit", format!("it is zero; write a time such as {RELEASE_LIMIT:?}")));
         }
         if self.max_hold.is_some_and(|hold| hold.is_zero()) {
-            return wrong("max_hold", "it is zero; leave it out for no limit".into());
+            problems.push(("max_hold", "it is zero; leave it out for no limit".into()));
         }
-        Ok(())
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::new("the lock", problems)) }
     }
 }
-
-/// An option of a lock has a value that can't work.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LockOptionsError {
-    option: &'static str,
-    reason: String,
-}
-
-impl LockOptionsError {
-    /// The option: `lease`.
-    #[must_use]
-    pub fn option(&self) -> &'static str {
-        self.option
-    }
-}
-
-impl fmt::Display for LockOptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the option `{}` of a lock can't work: {}", self.option, self.reason)
-    }
-}
-
-impl Error for LockOptionsError {}

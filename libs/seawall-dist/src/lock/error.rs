@@ -5,9 +5,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use seawall::{Fault, Ran};
+use seawall::{ConfigError, Fault, Ran};
 
-use super::{LockKey, LockKeyError, LockOptionsError};
+use super::{LockKey, LockKeyError};
 use crate::StoreError;
 
 /// Work under a lock did not run, or was cancelled.
@@ -17,7 +17,7 @@ pub enum LockError {
     /// The key is not one. Nothing ran.
     Key(LockKeyError),
     /// An option of this call can't work. Nothing ran.
-    Options(LockOptionsError),
+    Options(ConfigError),
     /// Somebody else had the lock in every attempt. The work did not begin.
     Contended {
         /// The lock.
@@ -137,8 +137,8 @@ impl From<LockKeyError> for LockError {
     }
 }
 
-impl From<LockOptionsError> for LockError {
-    fn from(error: LockOptionsError) -> Self {
+impl From<ConfigError> for LockError {
+    fn from(error: ConfigError) -> Self {
         LockError::Options(error)
     }
 }

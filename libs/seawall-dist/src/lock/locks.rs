@@ -5,10 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use seawall::ConfigError;
+
 use super::telemetry::LockTelemetry;
 use super::{
-    BootClock, FencingSource, Lease, LockError, LockKey, LockOptions, LockOptionsError, LockStore, Wait,
-    acquire, hold, scope,
+    BootClock, FencingSource, Lease, LockError, LockKey, LockOptions, LockStore, Wait, acquire, hold, scope,
 };
 
 /// The name in metrics, unless another is given.
@@ -212,7 +213,7 @@ impl LocksBuilder {
     }
 
     /// Checks the options.
-    pub fn build(self) -> Result<Locks, LockOptionsError> {
+    pub fn build(self) -> Result<Locks, ConfigError> {
         self.options.check()?;
         let LocksBuilder { name, store, fencing, clock, options } = self;
         let telemetry = LockTelemetry::new(&name, clock.clone());

@@ -22,7 +22,7 @@ mod telemetry;
 
 pub use clock::BootClock;
 pub use config::{
-    LEASE, LEASE_MAX, LEASE_MIN, LockOptions, LockOptionsError, MAX_HOLD, RELEASE_LIMIT, RETRY_DELAY, TRIES,
+    LEASE, LEASE_MAX, LEASE_MIN, LockOptions, MAX_HOLD, RELEASE_LIMIT, RETRY_DELAY, TRIES,
     UNTIL_LOCKED_DELAY, Wait,
 };
 pub use error::{LockError, LossReason};

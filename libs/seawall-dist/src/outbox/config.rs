@@ -1,11 +1,10 @@
 //! How a relay is built.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::{Backoff, Clock};
+use seawall::{Backoff, Clock, ConfigError};
 use tokio::sync::Notify;
 
 use super::machine::RetryRules;
@@ -159,26 +158,23 @@ impl RelayBuilder {
     /// Builds the relay. It does nothing until it [runs](Relay::run).
     pub fn build(self) -> Result<Relay, ConfigError> {
         let settings = &self.settings;
-        let refuse =
-            |wrong: bool, setting, reason| if wrong { Err(ConfigError { setting, reason }) } else { Ok(()) };
-        refuse(settings.batch_rows == 0, "batch_rows", "a batch has at least one row")?;
-        refuse(settings.batch_lanes == 0, "batch_lanes", "a batch has at least one lane")?;
-        refuse(settings.batches_max == 0, "batches_max", "a relay works on at least one batch")?;
-        refuse(settings.lease < LEASE_MIN, "lease", "a lease lasts at least 100 ms")?;
-        refuse(
-            settings.poll_min.is_zero(),
-            "poll",
-            "without a wait between polls the database is never idle",
-        )?;
-        refuse(settings.poll_min > settings.poll_max, "poll", "the shortest wait is above the longest")?;
-        refuse(settings.publish_timeout.is_zero(), "publish_timeout", "no publisher is done in no time")?;
-        refuse(self.rules.attempts_max == 0, "attempts_max", "a row is attempted at least once")?;
-        refuse(
-            self.rules.outage_attempts_max == 0,
-            "outage_attempts_max",
-            "a row is attempted at least once",
-        )?;
-        refuse(settings.upkeep_interval.is_zero(), "upkeep_interval", "upkeep without a pause never ends")?;
+        let checks = [
+            (settings.batch_rows == 0, "batch_rows", "a batch has at least one row"),
+            (settings.batch_lanes == 0, "batch_lanes", "a batch has at least one lane"),
+            (settings.batches_max == 0, "batches_max", "a relay works on at least one batch"),
+            (settings.lease < LEASE_MIN, "lease", "a lease lasts at least 100 ms"),
+            (settings.poll_min.is_zero(), "poll", "without a wait between polls the database is never idle"),
+            (settings.poll_min > settings.poll_max, "poll", "the shortest wait is above the longest"),
+            (settings.publish_timeout.is_zero(), "publish_timeout", "no publisher is done in no time"),
+            (self.rules.attempts_max == 0, "attempts_max", "a row is attempted at least once"),
+            (self.rules.outage_attempts_max == 0, "outage_attempts_max", "a row is attempted at least once"),
+            (settings.upkeep_interval.is_zero(), "upkeep_interval", "upkeep without a pause never ends"),
+        ];
+        let wrong = checks.into_iter().filter(|(wrong, ..)| *wrong);
+        let problems: Vec<_> = wrong.map(|(_, setting, reason)| (setting, reason.to_owned())).collect();
+        if !problems.is_empty() {
+            return Err(ConfigError::new("the outbox relay", problems));
+        }
         let telemetry = Telemetry::new(&self.name, &self.clock);
         Ok(Relay(Arc::new(Shared {
             owner: format!("{}-{}", std::process::id(), super::relay::random() & 0xFFFF_FFFF),
@@ -201,21 +197,3 @@ impl fmt::Debug for RelayBuilder {
             .finish_non_exhaustive()
     }
 }
-
-/// A setting of a relay can't work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct ConfigError {
-    /// The setting.
-    pub setting: &'static str,
-    /// Why it can't work.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the setting `{}` of an outbox relay can't work: {}", self.setting, self.reason)
-    }
-}
-
-impl Error for ConfigError {}

@@ -12,8 +12,8 @@ mod store;
 mod telemetry;
 
 pub use config::{
-    ATTEMPTS_MAX, BATCH_LANES, BATCH_ROWS, BATCHES_MAX, ConfigError, LEASE, OUTAGE_ATTEMPTS_MAX, POLL_MAX,
-    POLL_MIN, PUBLISH_TIMEOUT, RelayBuilder, UPKEEP_INTERVAL,
+    ATTEMPTS_MAX, BATCH_LANES, BATCH_ROWS, BATCHES_MAX, LEASE, OUTAGE_ATTEMPTS_MAX, POLL_MAX, POLL_MIN,
+    PUBLISH_TIMEOUT, RelayBuilder, UPKEEP_INTERVAL,
 };
 pub use fallback::{FallbackError, FallbackPublisher, PublishedBy};
 pub use memory::{MemoryOutbox, MemoryTransaction};

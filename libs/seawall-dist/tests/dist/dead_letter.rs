@@ -1,6 +1,5 @@
 //! Dead letters in memory, and stores that are broken on purpose.
 #![expect(clippy::disallowed_methods, reason = "paused time is read to see the rate")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,4 @@
 //! Scheduled jobs on the store in memory.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

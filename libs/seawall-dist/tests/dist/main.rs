@@ -1,5 +1,7 @@
 //! Tests of the logic on stores in memory.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
 mod dead_letter;
 mod idempotency;
 mod job;

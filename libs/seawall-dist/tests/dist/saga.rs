@@ -1,5 +1,4 @@
 //! Sagas on the store in memory.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod broken;
 mod drops;

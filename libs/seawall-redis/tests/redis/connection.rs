@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;

@@ -1,7 +1,5 @@
 //! ENG-1: what the errors of a real server mean.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 use std::time::Duration;
 
 use redis::{Client, Cmd, IntoConnectionInfo, RedisError, Script, cmd};

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails with the reason")]
-
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;

@@ -3,7 +3,6 @@
     clippy::disallowed_methods,
     reason = "callers in tasks of their own, and times that are only printed"
 )]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Failover between real servers.
 #![expect(clippy::disallowed_methods, reason = "callers in tasks of their own")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

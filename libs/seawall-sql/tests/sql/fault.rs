@@ -1,5 +1,4 @@
 //! What the errors of real databases mean.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Transactions and their hooks on real databases.
 #![expect(clippy::disallowed_methods, reason = "tasks show that the futures are `Send`")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};

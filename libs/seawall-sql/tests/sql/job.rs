@@ -1,5 +1,4 @@
 //! Scheduled jobs on real databases.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 

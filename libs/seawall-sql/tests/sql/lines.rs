@@ -1,5 +1,4 @@
 //! The log lines of a failover and of hooks, as a subscriber sees them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,7 @@
 //! Tests against real databases.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
 mod commit;
 mod dead_letter;
 mod failover;

@@ -175,10 +175,15 @@ fn crd_1_a_release_has_a_time_limit_of_its_own() {
 fn crd_1_options_that_cannot_work_are_refused() {
     let clock = ManualClock::new();
     let store = ScriptedLocks::new(&clock);
-    let with_lease = |lease| builder(&clock, &store).lease(lease).build().map_err(|error| error.option());
+    let with_lease = |lease| {
+        builder(&clock, &store).lease(lease).build().map_err(|error| error.problems()[0].path().to_owned())
+    };
     assert_eq!(with_lease(millis(10)).unwrap_err(), "lease");
     assert_eq!(with_lease(secs(4_000)).unwrap_err(), "lease");
-    assert_eq!(builder(&clock, &store).max_hold(secs(0)).build().unwrap_err().option(), "max_hold");
+    assert_eq!(
+        builder(&clock, &store).max_hold(secs(0)).build().unwrap_err().problems()[0].path(),
+        "max_hold"
+    );
     let locks = builder(&clock, &store).build().unwrap();
     let error = run(&clock, locks.key(KEY).release_limit(secs(0)).with(|_| async {})).unwrap_err();
     assert!(error.to_string().contains("`release_limit`"), "{error}");

@@ -1,5 +1,4 @@
 //! Locks on stores in memory.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails with the reason")]
 
 mod broken;
 mod drops;

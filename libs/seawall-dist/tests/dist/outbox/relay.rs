@@ -264,7 +264,8 @@ async fn prm_4_a_relay_dropped_at_every_poll_loses_nothing() {
 #[test]
 fn crd_3_settings_that_can_not_work_are_refused() {
     let (outbox, broker) = (MemoryOutbox::new(), Arc::new(Broker::default()));
-    let refused = |builder: RelayBuilder| builder.build().map(drop).unwrap_err().setting;
+    let refused =
+        |builder: RelayBuilder| builder.build().map(drop).unwrap_err().problems()[0].path().to_owned();
     assert_eq!(refused(relay(&outbox, &broker).batch_rows(0)), "batch_rows");
     assert_eq!(refused(relay(&outbox, &broker).batch_lanes(0)), "batch_lanes");
     assert_eq!(refused(relay(&outbox, &broker).batches_max(0)), "batches_max");
@@ -273,10 +274,7 @@ fn crd_3_settings_that_can_not_work_are_refused() {
     assert_eq!(refused(relay(&outbox, &broker).publish_timeout(Duration::ZERO)), "publish_timeout");
     assert_eq!(refused(relay(&outbox, &broker).attempts_max(0)), "attempts_max");
     let error = relay(&outbox, &broker).lease(millis(1)).build().map(drop).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the setting `lease` of an outbox relay can't work: a lease lasts at least 100 ms"
-    );
+    assert_eq!(error.to_string(), "the outbox relay can't work\n  lease: a lease lasts at least 100 ms");
 }
 
 /// A store whose renewals do not answer.

@@ -1,5 +1,4 @@
 //! CRD-8: a rate limit that several processes share, on a real Redis.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod processes;
 

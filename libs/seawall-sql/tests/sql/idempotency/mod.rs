@@ -1,5 +1,4 @@
 //! CRD-2, CRD-4: work that happens once, on real databases.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod duplicates;
 mod outage;

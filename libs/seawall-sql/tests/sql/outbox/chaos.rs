@@ -214,7 +214,8 @@ async fn crd_3_relays_that_are_killed_publish_all_that_was_committed_in_order() 
     drained(&pool).await;
     println!("drained in {:?}", began.elapsed());
 
-    let (journal, published) = (journal.lock().unwrap(), published(&pool).await);
+    let published = published(&pool).await;
+    let journal = journal.lock().unwrap();
     let (committed, sent): (HashSet<&String>, HashSet<&String>) =
         (journal.keys().collect(), published.iter().collect());
     println!("{} rows committed, {} publications, {turn} kills or stops", committed.len(), published.len());

@@ -86,9 +86,9 @@ async fn crd_3_a_relay_outlives_restarts_of_its_database() {
             broker.has(number).await;
             let control = server.control();
             if number == 1 {
-                control.stop().unwrap()
+                control.stop().unwrap();
             } else {
-                control.kill().unwrap()
+                control.kill().unwrap();
             }
             sleep(Duration::from_millis(300)).await;
             control.start().unwrap();
