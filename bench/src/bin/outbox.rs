@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use seawall_dist::outbox::{ClaimRequest, Outcome, OutcomeKind, OutboxStore, Relay, Retention};
+use seawall_dist::outbox::{BatchRequest, RowOutcome, OutcomeKind, OutboxStore, Relay, Retention};
 use seawall_dist::{Message, PublishFuture, Publisher};
 use seawall_bench::postgres::Server;
 use seawall_sql::postgres::{self, outbox::PostgresOutbox};
@@ -256,11 +256,11 @@ async fn claims_among_dead_rows(pool: &PgPool) -> Outcomes<()> {
     for number in 0..CLAIMS as u64 {
         outbox.store(&[message(number)]).await?;
         let began = Instant::now();
-        let batch = outbox.claim(&ClaimRequest::new("bench", 500, 4, Duration::from_secs(60))).await?;
+        let batch = outbox.claim(&BatchRequest::new("bench", 500, 4, Duration::from_secs(60))).await?;
         times.push(began.elapsed());
         let batch = batch.ok_or("a row was stored")?;
-        let outcomes: Vec<Outcome> =
-            batch.rows.iter().map(|row| Outcome { id: row.id, kind: OutcomeKind::Published }).collect();
+        let outcomes: Vec<RowOutcome> =
+            batch.rows.iter().map(|row| RowOutcome { id: row.id, kind: OutcomeKind::Published }).collect();
         outbox.record(&batch.lease, &outcomes, Retention::Delete).await?;
     }
     let dead: i64 = sqlx::query_scalar("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'seawall_outbox'")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use seawall::{millis, secs};
 use seawall_dist::saga::{
-    CompensationMark, NewSaga, Saga, SagaEnd, Sagas, Step, StepContext, StepError, StepMark,
+    CompensationMark, NewSaga, Saga, SagaEnd, Sagas, SagaStep, StepContext, StepError, StepMark,
 };
 use seawall_sql::postgres::saga::{PostgresSagaStore, mark_compensation, mark_step};
 use seawall_sql::step_error;
@@ -61,7 +61,7 @@ async fn take_back(pool: &PgPool, key: &str, account: i32, amount: i64) -> anyho
 fn transfer(pool: &PgPool) -> anyhow::Result<Saga> {
     let (debit, no_debit) = (pool.clone(), pool.clone());
     let (credit, no_credit) = (pool.clone(), pool.clone());
-    let debit = Step::new("debit", move |context| {
+    let debit = SagaStep::new("debit", move |context| {
         let pool = debit.clone();
         async move {
             let (from, _, amount) = order(&context)?;
@@ -75,7 +75,7 @@ fn transfer(pool: &PgPool) -> anyhow::Result<Saga> {
             take_back(&pool, &context.key, from, -amount).await
         }
     });
-    let credit = Step::new("credit", move |context| {
+    let credit = SagaStep::new("credit", move |context| {
         let pool = credit.clone();
         async move {
             let (_, to, amount) = order(&context)?;

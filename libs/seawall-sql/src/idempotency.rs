@@ -1,9 +1,14 @@
 //! What the stores of idempotency keys of both databases have in common.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
-use seawall_dist::idempotency::{ClaimAnswer, OnceError, Outcome, ResultKind, StoredResult};
+use seawall_dist::idempotency::{ClaimAnswer, OnceError, OnceOutcome, ResultKind, StoredResult};
+
+/// The future of work that runs inside of a transaction, under a key.
+pub type TransactionWork<'c, E> = Pin<Box<dyn Future<Output = Result<Vec<u8>, E>> + Send + 'c>>;
 
 /// A row of `idempotency_keys`, as a request with some fingerprint and some holder sees it.
 pub(crate) struct KeyRow {
@@ -47,9 +52,11 @@ impl KeyRow {
 pub const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What an answer that is not a free key means to the caller.
-pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<Outcome, OnceError<E>> {
+pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<OnceOutcome, OnceError<E>> {
     match answer {
-        ClaimAnswer::Done(StoredResult { kind: ResultKind::Success, bytes }) => Ok(Outcome::replayed(bytes)),
+        ClaimAnswer::Done(StoredResult { kind: ResultKind::Success, bytes }) => {
+            Ok(OnceOutcome::replayed(bytes))
+        }
         ClaimAnswer::Done(StoredResult { kind: ResultKind::Failure, bytes }) => {
             Err(OnceError::StoredFailure(bytes))
         }

@@ -21,6 +21,8 @@ pub mod transaction;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use failover::SqlFailover;
 pub use fault::{SqlxErrors, fault_of};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use idempotency::TransactionWork;
 pub use migration::{Migration, POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
 pub use step::step_error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

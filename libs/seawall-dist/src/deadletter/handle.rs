@@ -7,8 +7,8 @@ use seawall::Clock;
 
 use super::telemetry;
 use super::{
-    BulkReplay, BulkReplayReport, Change, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore,
-    Edit, FailedReplay, Filter, GroupCount, PAGE_LIMIT_MAX, Page, PutOutcome, Record, ReplayOutcome,
+    BulkReplay, BulkReplayReport, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit,
+    FailedReplay, Filter, GroupCount, LetterChange, PAGE_LIMIT_MAX, Page, PutOutcome, Record, ReplayOutcome,
     ReplayRequest, ReplayStart, Replayer,
 };
 use crate::StoreError;
@@ -22,7 +22,7 @@ pub const COUNTED_GROUPS_MAX: u32 = 200;
 /// How long letters are kept that nobody has to look at any more. Letters that wait or are parked are kept for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Retention {
+pub struct LetterRetention {
     /// How long a deleted letter can be restored.
     pub deleted: Duration,
     /// How long a replayed letter can be looked at. It should be longer than the time within which a request is repeated:
@@ -30,7 +30,7 @@ pub struct Retention {
     pub replayed: Duration,
 }
 
-impl Retention {
+impl LetterRetention {
     /// The default for both: a month, so that somebody back from a holiday still finds them.
     pub const DEFAULT: Duration = Duration::from_secs(30 * 86_400);
 
@@ -49,9 +49,9 @@ impl Retention {
     }
 }
 
-impl Default for Retention {
+impl Default for LetterRetention {
     fn default() -> Self {
-        Retention { deleted: Retention::DEFAULT, replayed: Retention::DEFAULT }
+        LetterRetention { deleted: LetterRetention::DEFAULT, replayed: LetterRetention::DEFAULT }
     }
 }
 
@@ -121,25 +121,25 @@ impl DeadLetters {
 
     /// Leaves a letter alone: replays refuse it until it is unparked.
     pub async fn park(&self, id: &str) -> Result<ChangeOutcome, StoreError> {
-        self.change(id, Change::Park).await
+        self.change(id, LetterChange::Park).await
     }
 
     /// Lets a parked or superseded letter wait again.
     pub async fn unpark(&self, id: &str) -> Result<ChangeOutcome, StoreError> {
-        self.change(id, Change::Unpark).await
+        self.change(id, LetterChange::Unpark).await
     }
 
     /// Deletes a letter. It can be restored until it is purged.
     pub async fn delete(&self, id: &str) -> Result<ChangeOutcome, StoreError> {
-        self.change(id, Change::Delete).await
+        self.change(id, LetterChange::Delete).await
     }
 
     /// Undoes a deletion. The letter stands where it stood before.
     pub async fn restore(&self, id: &str) -> Result<ChangeOutcome, StoreError> {
-        self.change(id, Change::Restore).await
+        self.change(id, LetterChange::Restore).await
     }
 
-    async fn change(&self, id: &str, change: Change) -> Result<ChangeOutcome, StoreError> {
+    async fn change(&self, id: &str, change: LetterChange) -> Result<ChangeOutcome, StoreError> {
         let outcome = self.store.change(id, change).await?;
         telemetry::changed(id, change, outcome);
         Ok(outcome)
@@ -213,7 +213,7 @@ impl DeadLetters {
     }
 
     /// Removes for good what was deleted or replayed long enough ago, in small batches. Returns how many letters that were.
-    pub async fn purge(&self, retention: &Retention) -> Result<u64, StoreError> {
+    pub async fn purge(&self, retention: &LetterRetention) -> Result<u64, StoreError> {
         let mut purged = 0;
         loop {
             let batch = self.store.purge(retention.deleted, retention.replayed, PURGE_BATCH).await?;

@@ -17,9 +17,9 @@ pub struct DeadLetter {
     /// When the letter was deleted, if it was. A deleted letter is kept until it is purged.
     pub deleted_at: Option<Millis>,
     /// The replays that succeeded, the first one first.
-    pub replays: Vec<Replay>,
+    pub replays: Vec<LetterReplay>,
     /// The replay that runs now, or that a crash left behind.
-    pub claim: Option<Claim>,
+    pub claim: Option<ReplayClaim>,
     /// How many claims there have been. Each claim has its own number, so that a late one changes nothing.
     pub claims: u64,
     /// The id of the letter that this one is an edited copy of.
@@ -122,7 +122,7 @@ impl FromStr for Status {
 
 /// A replay that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replay {
+pub struct LetterReplay {
     /// The number of the replay, counted from 1.
     pub generation: u32,
     /// The idempotency key of the request: the same key again is the same replay.
@@ -133,7 +133,7 @@ pub struct Replay {
 
 /// A replay that runs. Until the lease ends, nobody else replays the letter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Claim {
+pub struct ReplayClaim {
     /// The number of the claim. Only the newest one may finish.
     pub number: u64,
     /// The idempotency key of the request.
@@ -145,7 +145,7 @@ pub struct Claim {
 /// What an operator does about a letter, apart from replays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Change {
+pub enum LetterChange {
     /// Leaves the letter alone: replays refuse it until it is unparked.
     Park,
     /// Lets a parked or superseded letter wait again.
@@ -156,7 +156,7 @@ pub enum Change {
     Restore,
 }
 
-/// What became of a [`Change`].
+/// What became of a [`LetterChange`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ChangeOutcome {

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use seawall::Clock;
 
 use super::{
-    Change, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Filter,
-    GroupCount, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, transitions,
+    ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Filter, GroupCount,
+    LetterChange, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, transitions,
 };
 use crate::{Millis, StoreFuture};
 
@@ -111,7 +111,7 @@ impl DeadLetterStore for MemoryDeadLetters {
         })
     }
 
-    fn change<'a>(&'a self, id: &'a str, change: Change) -> StoreFuture<'a, ChangeOutcome> {
+    fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome> {
         done(move || {
             let now = self.now();
             let mut letters = self.letters();

@@ -13,9 +13,10 @@ mod store;
 mod telemetry;
 mod transitions;
 
-pub use handle::{COUNTED_GROUPS_MAX, DeadLetters, PURGE_BATCH, Retention};
+pub use handle::{COUNTED_GROUPS_MAX, DeadLetters, LetterRetention, PURGE_BATCH};
 pub use letter::{
-    Change, ChangeOutcome, Claim, CopyOutcome, DeadLetter, Edit, PutOutcome, Replay, Status, UnknownStatus,
+    ChangeOutcome, CopyOutcome, DeadLetter, Edit, LetterChange, LetterReplay, PutOutcome, ReplayClaim,
+    Status, UnknownStatus,
 };
 pub use memory::MemoryDeadLetters;
 pub use query::{

@@ -1,8 +1,8 @@
 //! The trait of stores.
 
 use super::{
-    Change, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, Edit, FailedReplay, Filter, GroupCount, Page,
-    PutOutcome, Record, ReplayRequest, ReplayStart,
+    ChangeOutcome, CopyOutcome, Cursor, DeadLetter, Edit, FailedReplay, Filter, GroupCount, LetterChange,
+    Page, PutOutcome, Record, ReplayRequest, ReplayStart,
 };
 use crate::StoreFuture;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub trait DeadLetterStore: Send + Sync + 'static {
     fn counts<'a>(&'a self, filter: &'a Filter, limit: u32) -> StoreFuture<'a, Vec<GroupCount>>;
 
     /// Parks, unparks, deletes or restores a letter.
-    fn change<'a>(&'a self, id: &'a str, change: Change) -> StoreFuture<'a, ChangeOutcome>;
+    fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome>;
 
     /// Makes an edited copy with this id and lets it stand in for the letter. The same request again gives the same copy.
     fn copy<'a>(&'a self, id: &'a str, edit: &'a Edit, copy_id: &'a str) -> StoreFuture<'a, CopyOutcome>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Change, ChangeOutcome, PutOutcome, Record, ReplayOutcome};
+use super::{ChangeOutcome, LetterChange, PutOutcome, Record, ReplayOutcome};
 
 #[cfg(feature = "metrics")]
 mod numbers {
@@ -77,7 +77,7 @@ pub(super) fn put(record: &Record, outcome: PutOutcome) {
     }
 }
 
-pub(super) fn changed(id: &str, change: Change, outcome: ChangeOutcome) {
+pub(super) fn changed(id: &str, change: LetterChange, outcome: ChangeOutcome) {
     let _ = (id, change, outcome);
     #[cfg(feature = "tracing")]
     if outcome == ChangeOutcome::Changed {

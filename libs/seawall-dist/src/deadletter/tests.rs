@@ -77,10 +77,10 @@ proptest::proptest! {
             let mut request = ReplayRequest::new(format!("k{which}")).again();
             request.lease = Duration::from_millis(40);
             match what {
-                0 => { apply(&mut letter, Change::Park, now); }
-                1 => { apply(&mut letter, Change::Unpark, now); }
-                2 => { apply(&mut letter, Change::Delete, now); }
-                3 => { apply(&mut letter, Change::Restore, now); }
+                0 => { apply(&mut letter, LetterChange::Park, now); }
+                1 => { apply(&mut letter, LetterChange::Unpark, now); }
+                2 => { apply(&mut letter, LetterChange::Delete, now); }
+                3 => { apply(&mut letter, LetterChange::Restore, now); }
                 4 => {
                     deaths += 1;
                     let mut died = record("a");

@@ -3,8 +3,8 @@
 
 use super::replay::marked_headers;
 use super::{
-    Attempt, Change, ChangeOutcome, Claim, CopyOutcome, DeadLetter, Edit, FailedReplay, PutOutcome, Record,
-    Replay, ReplayMessage, ReplayRequest, ReplayStart, Status,
+    Attempt, ChangeOutcome, CopyOutcome, DeadLetter, Edit, FailedReplay, LetterChange, LetterReplay,
+    PutOutcome, Record, ReplayClaim, ReplayMessage, ReplayRequest, ReplayStart, Status,
 };
 use crate::Millis;
 
@@ -31,7 +31,7 @@ pub fn merge(letter: &mut DeadLetter, record: &Record, now: Millis) -> PutOutcom
     letter.deleted_at = None;
     if let Some(claim) = letter.claim.take() {
         let generation = letter.generation() + 1;
-        letter.replays.push(Replay { generation, key: claim.key, at: now });
+        letter.replays.push(LetterReplay { generation, key: claim.key, at: now });
     }
     if letter.status != Status::Parked {
         letter.status = Status::Waiting;
@@ -40,19 +40,19 @@ pub fn merge(letter: &mut DeadLetter, record: &Record, now: Millis) -> PutOutcom
 }
 
 /// Changes a letter as an operator wants it.
-pub fn apply(letter: &mut DeadLetter, change: Change, now: Millis) -> ChangeOutcome {
+pub fn apply(letter: &mut DeadLetter, change: LetterChange, now: Millis) -> ChangeOutcome {
     let deleted = letter.deleted_at.is_some();
     match (change, letter.status) {
-        (Change::Delete, _) if deleted => return ChangeOutcome::Unchanged,
-        (Change::Delete, _) => letter.deleted_at = Some(now),
-        (Change::Restore, _) if deleted => letter.deleted_at = None,
-        (Change::Restore, _) => return ChangeOutcome::Unchanged,
+        (LetterChange::Delete, _) if deleted => return ChangeOutcome::Unchanged,
+        (LetterChange::Delete, _) => letter.deleted_at = Some(now),
+        (LetterChange::Restore, _) if deleted => letter.deleted_at = None,
+        (LetterChange::Restore, _) => return ChangeOutcome::Unchanged,
         (_, status) if deleted => return ChangeOutcome::Refused(status),
-        (Change::Park, Status::Waiting) => letter.status = Status::Parked,
-        (Change::Park, Status::Parked) | (Change::Unpark, Status::Waiting) => {
+        (LetterChange::Park, Status::Waiting) => letter.status = Status::Parked,
+        (LetterChange::Park, Status::Parked) | (LetterChange::Unpark, Status::Waiting) => {
             return ChangeOutcome::Unchanged;
         }
-        (Change::Unpark, Status::Parked | Status::Superseded) => {
+        (LetterChange::Unpark, Status::Parked | Status::Superseded) => {
             letter.status = Status::Waiting;
             letter.superseded_by = None;
         }
@@ -78,7 +78,7 @@ pub fn begin_replay(letter: &mut DeadLetter, request: &ReplayRequest, now: Milli
         status => return ReplayStart::Refused(status),
     }
     letter.claims += 1;
-    let claim = Claim { number: letter.claims, key: request.key.clone(), until: now + request.lease };
+    let claim = ReplayClaim { number: letter.claims, key: request.key.clone(), until: now + request.lease };
     letter.claim = Some(claim);
     let message = message_of(letter, request, letter.generation() + 1);
     ReplayStart::Started { claim: letter.claims, message: Box::new(message) }
@@ -96,7 +96,7 @@ pub fn finish_replay(
     match failure {
         None => {
             let generation = letter.generation() + 1;
-            letter.replays.push(Replay { generation, key: claim.key, at: now });
+            letter.replays.push(LetterReplay { generation, key: claim.key, at: now });
             letter.status = Status::Replayed;
         }
         Some(failure) => letter.record.attempts.push(Attempt {

@@ -11,22 +11,22 @@ use crate::StoreError;
 
 /// The result of work under a key, from this call or from an earlier one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct OnceOutcome {
     bytes: Vec<u8>,
     replayed: bool,
 }
 
-impl Outcome {
+impl OnceOutcome {
     /// Makes the outcome of work that this call ran.
     #[must_use]
     pub fn ran(bytes: Vec<u8>) -> Self {
-        Outcome { bytes, replayed: false }
+        OnceOutcome { bytes, replayed: false }
     }
 
     /// Makes the outcome of work that an earlier call ran.
     #[must_use]
     pub fn replayed(bytes: Vec<u8>) -> Self {
-        Outcome { bytes, replayed: true }
+        OnceOutcome { bytes, replayed: true }
     }
 
     /// What the work returned, byte for byte.

@@ -27,7 +27,7 @@ mod options;
 mod store;
 mod telemetry;
 
-pub use error::{OnceError, Outcome};
+pub use error::{OnceError, OnceOutcome};
 pub use inbox::{Handled, Inbox};
 pub use key::{IdempotencyKey, InvalidKey, KEY_BYTES_MAX, fingerprint};
 pub use machine::{Claim, Entry, Fingerprint, Verdict, claim, may_write, renew};

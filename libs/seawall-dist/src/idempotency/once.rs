@@ -11,7 +11,7 @@ use seawall::fault::Ran;
 use seawall::{Clock, Tick};
 
 use super::custody::Custody;
-use super::error::{OnceError, Outcome};
+use super::error::{OnceError, OnceOutcome};
 use super::key::IdempotencyKey;
 use super::lease::{Lease, Loss};
 use super::machine::Fingerprint;
@@ -87,7 +87,7 @@ impl Idempotency {
         key: &IdempotencyKey,
         fingerprint: Fingerprint,
         work: impl FnOnce(Execution) -> F + Send,
-    ) -> Result<Outcome, OnceError<E>>
+    ) -> Result<OnceOutcome, OnceError<E>>
     where
         F: Future<Output = Result<Vec<u8>, E>> + Send,
         E: Send,
@@ -102,7 +102,7 @@ impl Idempotency {
         fingerprint: Fingerprint,
         work: impl FnOnce(Execution) -> F + Send,
         on_failure: impl FnOnce(&E) -> FailureAction + Send,
-    ) -> Result<Outcome, OnceError<E>>
+    ) -> Result<OnceOutcome, OnceError<E>>
     where
         F: Future<Output = Result<Vec<u8>, E>> + Send,
         E: Send,
@@ -112,8 +112,8 @@ impl Idempotency {
             async move { work.await.map(|bytes| ((), bytes)) }
         };
         Ok(match self.execute(key, fingerprint, work, on_failure).await? {
-            Execute::Ran((), bytes) => Outcome::ran(bytes),
-            Execute::Replayed(bytes) => Outcome::replayed(bytes),
+            Execute::Ran((), bytes) => OnceOutcome::ran(bytes),
+            Execute::Replayed(bytes) => OnceOutcome::replayed(bytes),
         })
     }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use seawall::{Fault, Tick};
 use tokio::time::{sleep, timeout};
 
-use super::machine::{HeldUp, RowResult, outcomes, waves};
 use super::relay::{Shared, random};
-use super::store::{Batch, Lease, OutboxRow, Outcome, OutcomeKind};
+use super::retry_rules::{HeldUp, RowResult, outcomes, waves};
+use super::store::{Batch, BatchLease, OutboxRow, OutcomeKind, RowOutcome};
 use crate::{Message, PublishError};
 
 /// A batch is given up this share of its lease before the lease ends: the publisher is stopped in time.
@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// Renews the lease at every third of it. Completes when the lease is lost, or about to end.
-    async fn keep(&self, lease: &Lease, validity: &Validity) {
+    async fn keep(&self, lease: &BatchLease, validity: &Validity) {
         let third = self.settings.lease / 3;
         loop {
             let left = validity.get().since(self.clock.precise());
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     /// Records the outcomes, again and again while the lease may be valid: otherwise all rows would be published twice.
-    async fn record(&self, lease: &Lease, outcomes: &[Outcome], validity: &Validity) -> bool {
+    async fn record(&self, lease: &BatchLease, outcomes: &[RowOutcome], validity: &Validity) -> bool {
         loop {
             match self.store.record(lease, outcomes, self.settings.retention).await {
                 Ok(count) => return count == outcomes.len() as u64,
@@ -125,7 +125,7 @@ impl Shared {
         }
     }
 
-    fn report(&self, rows: &[OutboxRow], outcomes: &[Outcome]) {
+    fn report(&self, rows: &[OutboxRow], outcomes: &[RowOutcome]) {
         let mut published = 0;
         for (row, outcome) in rows.iter().zip(outcomes) {
             match &outcome.kind {

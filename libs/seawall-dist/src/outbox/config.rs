@@ -7,8 +7,8 @@ use std::time::Duration;
 use seawall::{Backoff, Clock, ConfigError};
 use tokio::sync::Notify;
 
-use super::machine::RetryRules;
 use super::relay::{Relay, Shared};
+use super::retry_rules::RetryRules;
 use super::store::{OutboxStore, Retention};
 use super::telemetry::Telemetry;
 use crate::Publisher;

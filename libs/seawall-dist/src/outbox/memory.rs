@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use seawall::{Clock, Tick};
 
 use super::store::{
-    Batch, ClaimRequest, LANES_PER_TOPIC, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, Retention,
-    Stats, batch_limit, lane_of,
+    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, OutboxStore, OutcomeKind, Retention,
+    RowOutcome, Stats, batch_limit, lane_of,
 };
 use crate::{Message, Millis, StoreFuture};
 
@@ -125,7 +125,7 @@ impl State {
         self.leases.get(&lane).is_none_or(|lease| lease.until <= now)
     }
 
-    fn claim(&mut self, request: &ClaimRequest, now: Tick) -> Option<Batch> {
+    fn claim(&mut self, request: &BatchRequest, now: Tick) -> Option<Batch> {
         let ready: Vec<(i64, i32)> =
             self.ready(now).into_iter().filter(|&(_, lane)| self.is_free(lane, now)).collect();
         let served_at = |lane: i32| self.leases.get(&lane).map(|lease| lease.served_at);
@@ -148,14 +148,20 @@ impl State {
             row.attempts += 1;
             rows.push(row.clone());
         }
-        Some(Batch::new(Lease::new(lease.token, lanes), rows))
+        Some(Batch::new(BatchLease::new(lease.token, lanes), rows))
     }
 
-    fn holds(&self, lease: &Lease, lane: i32) -> bool {
+    fn holds(&self, lease: &BatchLease, lane: i32) -> bool {
         self.leases.get(&lane).is_some_and(|held| held.token == lease.token)
     }
 
-    fn record(&mut self, lease: &Lease, outcomes: &[Outcome], retention: Retention, now: Tick) -> u64 {
+    fn record(
+        &mut self,
+        lease: &BatchLease,
+        outcomes: &[RowOutcome],
+        retention: Retention,
+        now: Tick,
+    ) -> u64 {
         let mut recorded = 0;
         for outcome in outcomes {
             let Some(lane) = self.rows.get(&outcome.id).map(|row| row.lane) else { continue };
@@ -212,11 +218,11 @@ impl OutboxStore for MemoryOutbox {
         })
     }
 
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async { Ok(self.state().claim(request, self.clock.now())) })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let (mut state, now) = (self.state(), self.clock.now());
             let held = lease.lanes.iter().all(|&lane| state.holds(lease, lane));
@@ -231,8 +237,8 @@ impl OutboxStore for MemoryOutbox {
 
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         retention: Retention,
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move { Ok(self.state().record(lease, outcomes, retention, self.clock.now())) })

@@ -5,9 +5,9 @@
 mod batch;
 mod config;
 mod fallback;
-mod machine;
 mod memory;
 mod relay;
+mod retry_rules;
 mod store;
 mod telemetry;
 
@@ -19,8 +19,8 @@ pub use fallback::{FallbackError, FallbackPublisher, PublishedBy};
 pub use memory::{MemoryOutbox, MemoryTransaction};
 pub use relay::Relay;
 pub use store::{
-    Batch, ClaimRequest, LANES_PER_TOPIC, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, PARKED_TIME,
-    Retention, Stats, WOKEN_MAX, batch_limit, lane_of,
+    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, OutboxStore, OutcomeKind, PARKED_TIME,
+    Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of,
 };
 #[cfg(feature = "metrics")]
 pub use telemetry::{Measure, NAMES};

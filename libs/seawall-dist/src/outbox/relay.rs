@@ -13,8 +13,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::config::{RelayBuilder, Settings};
-use super::machine::RetryRules;
-use super::store::{Batch, ClaimRequest, OutboxStore, Retention};
+use super::retry_rules::RetryRules;
+use super::store::{Batch, BatchRequest, OutboxStore, Retention};
 use super::telemetry::Telemetry;
 use crate::{Publisher, StoreError};
 
@@ -137,7 +137,7 @@ impl Shared {
     async fn claim_one(&self) -> Result<Option<(Batch, Tick)>, StoreError> {
         let settings = &self.settings;
         let request =
-            ClaimRequest::new(&self.owner, settings.batch_rows, settings.batch_lanes, settings.lease);
+            BatchRequest::new(&self.owner, settings.batch_rows, settings.batch_lanes, settings.lease);
         let claimed_at = self.clock.precise();
         Ok(self.store.claim(&request).await?.map(|batch| (batch, claimed_at)))
     }

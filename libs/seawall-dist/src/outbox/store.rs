@@ -25,17 +25,17 @@ pub trait OutboxStore: Send + Sync {
 
     /// Leases free lanes of one topic that have due rows, and claims rows in them. Returns `None` if no free lane has a due
     /// row. A batch may be empty: rows were found, but all of them wait for an earlier row of their aggregate.
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>>;
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>>;
 
     /// Extends the lease to this time from now; false if another relay has one of the lanes.
-    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool>;
+    fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool>;
 
     /// Records what came of the rows of a batch and ends the lease, in one transaction. Rows without an outcome stay as they
     /// are. Returns how many rows were recorded: rows in lanes that another relay has leased meanwhile are not.
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         retention: Retention,
     ) -> StoreFuture<'a, u64>;
 
@@ -65,7 +65,7 @@ pub trait OutboxStore: Send + Sync {
 /// How much a relay claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct ClaimRequest {
+pub struct BatchRequest {
     /// Who claims, for people who look into the table.
     pub owner: String,
     /// The maximum number of rows.
@@ -76,29 +76,29 @@ pub struct ClaimRequest {
     pub lease: Duration,
 }
 
-impl ClaimRequest {
+impl BatchRequest {
     /// Creates a request.
     #[must_use]
     pub fn new(owner: &str, rows_max: u32, lanes_max: u32, lease: Duration) -> Self {
-        ClaimRequest { owner: owner.to_owned(), rows_max, lanes_max, lease }
+        BatchRequest { owner: owner.to_owned(), rows_max, lanes_max, lease }
     }
 }
 
 /// The right to work on the rows of some lanes for a while.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Lease {
+pub struct BatchLease {
     /// The number of this lease. A later lease of the same lane has a larger one.
     pub token: i64,
     /// The lanes.
     pub lanes: Vec<i32>,
 }
 
-impl Lease {
+impl BatchLease {
     /// Creates a lease.
     #[must_use]
     pub fn new(token: i64, lanes: Vec<i32>) -> Self {
-        Lease { token, lanes }
+        BatchLease { token, lanes }
     }
 }
 
@@ -107,7 +107,7 @@ impl Lease {
 #[non_exhaustive]
 pub struct Batch {
     /// The lease of the rows' lanes.
-    pub lease: Lease,
+    pub lease: BatchLease,
     /// The rows, by their ids.
     pub rows: Vec<OutboxRow>,
 }
@@ -115,7 +115,7 @@ pub struct Batch {
 impl Batch {
     /// Creates a batch. The rows are in the order of their ids.
     #[must_use]
-    pub fn new(lease: Lease, rows: Vec<OutboxRow>) -> Self {
+    pub fn new(lease: BatchLease, rows: Vec<OutboxRow>) -> Self {
         Batch { lease, rows }
     }
 }
@@ -148,7 +148,7 @@ impl OutboxRow {
 
 /// What came of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct RowOutcome {
     /// The row.
     pub id: i64,
     /// What came of it.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use seawall::secs;
 
 use super::journal::JournalEntry;
-use super::progress::{NextAction, Progress, ReplayError, StepOutline};
-use super::step::Step;
+use super::progress::{JournalReplayError, NextAction, Progress, StepOutline};
+use super::step::SagaStep;
 
 /// How long a saga may go forward. After that it is compensated.
 pub const SAGA_TIMEOUT: Duration = secs(300);
@@ -39,7 +39,7 @@ pub struct Saga(Arc<Definition>);
 #[derive(Debug)]
 struct Definition {
     id: DefinitionId,
-    steps: Vec<Step>,
+    steps: Vec<SagaStep>,
     timeout: Duration,
     continue_compensation: bool,
 }
@@ -49,7 +49,7 @@ struct Definition {
 #[must_use = "a saga is made by `build`"]
 pub struct SagaBuilder {
     definition: DefinitionId,
-    steps: Vec<Step>,
+    steps: Vec<SagaStep>,
     timeout: Duration,
     continue_compensation: bool,
 }
@@ -73,7 +73,7 @@ impl Saga {
 
     /// The steps, in order.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[SagaStep] {
         &self.0.steps
     }
 
@@ -88,11 +88,11 @@ impl Saga {
     ///
     /// # Errors
     /// Fails if the journal can't come from this definition.
-    pub fn replay(&self, journal: &[JournalEntry]) -> Result<NextAction, ReplayError> {
+    pub fn replay(&self, journal: &[JournalEntry]) -> Result<NextAction, JournalReplayError> {
         self.progress(journal).map(|progress| self.next(&progress))
     }
 
-    pub(super) fn progress(&self, journal: &[JournalEntry]) -> Result<Progress, ReplayError> {
+    pub(super) fn progress(&self, journal: &[JournalEntry]) -> Result<Progress, JournalReplayError> {
         Progress::replay(&self.outline(), journal)
     }
 
@@ -108,7 +108,7 @@ impl Saga {
 
 impl SagaBuilder {
     /// Adds a step after the others.
-    pub fn step(mut self, step: Step) -> Self {
+    pub fn step(mut self, step: SagaStep) -> Self {
         self.steps.push(step);
         self
     }

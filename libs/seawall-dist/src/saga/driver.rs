@@ -13,7 +13,7 @@ use super::error::SagaError;
 use super::handle::Shared;
 use super::journal::{EntryKind, JournalEntry};
 use super::progress::{NextAction, Progress};
-use super::step::{Step, StepContext, StepFailure};
+use super::step::{SagaStep, StepContext, StepFailure};
 use super::store::{SagaRecord, SagaState, SagaWrite, WriteOutcome};
 use super::telemetry;
 use crate::saga::{SagaEnd, StepResults};
@@ -151,7 +151,7 @@ impl Driver {
     /// Writes a failed attempt, and waits if another one follows.
     async fn fail(
         &mut self,
-        step: &Step,
+        step: &SagaStep,
         kind: EntryKind,
         attempt: u32,
         failure: StepFailure,
@@ -228,7 +228,7 @@ impl Driver {
         Ok(())
     }
 
-    fn context(&self, step: &Step, attempt: u32) -> StepContext {
+    fn context(&self, step: &SagaStep, attempt: u32) -> StepContext {
         let results = self.saga.steps().iter().zip(&self.progress.steps);
         let results =
             results.filter_map(|(step, progress)| Some((step.name.clone(), progress.result.clone()?)));

@@ -25,9 +25,9 @@ pub use handle::{NewSaga, SagaEnd, Sagas, StepResults};
 pub use journal::{EntryKind, JournalEntry, JournalLineError};
 pub use mark::{CompensationMark, StepMark};
 pub use memory::MemorySagaStore;
-pub use progress::{NextAction, ReplayError};
+pub use progress::{JournalReplayError, NextAction};
 pub use step::{
-    COMPENSATION_ATTEMPTS, STEP_ATTEMPTS, STEP_BACKOFF, STEP_TIMEOUT, Step, StepContext, StepError,
+    COMPENSATION_ATTEMPTS, STEP_ATTEMPTS, STEP_BACKOFF, STEP_TIMEOUT, SagaStep, StepContext, StepError,
     StepOutput,
 };
 pub use store::{

@@ -37,17 +37,17 @@ pub enum NextAction {
 
 /// A journal and a definition do not belong together.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReplayError {
+pub struct JournalReplayError {
     reason: String,
 }
 
-impl fmt::Display for ReplayError {
+impl fmt::Display for JournalReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the journal does not fit the definition: {}", self.reason)
     }
 }
 
-impl std::error::Error for ReplayError {}
+impl std::error::Error for JournalReplayError {}
 
 /// What the journal says of one step.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -85,11 +85,11 @@ impl Progress {
     pub(crate) fn replay(
         outline: &[StepOutline<'_>],
         journal: &[JournalEntry],
-    ) -> Result<Progress, ReplayError> {
+    ) -> Result<Progress, JournalReplayError> {
         let mut progress =
             Progress { steps: vec![StepProgress::default(); outline.len()], ..Progress::default() };
         for (index, entry) in journal.iter().enumerate() {
-            progress.apply(outline, entry).map_err(|reason| ReplayError {
+            progress.apply(outline, entry).map_err(|reason| JournalReplayError {
                 reason: format!("entry {}, `{}`: {reason}", index + 1, entry.kind),
             })?;
         }

@@ -135,7 +135,7 @@ impl StepFailure {
 
 /// One step of a [`Saga`](super::Saga).
 #[derive(Clone)]
-pub struct Step {
+pub struct SagaStep {
     pub(super) name: Arc<str>,
     pub(super) action: Work,
     pub(super) compensation: Option<Work>,
@@ -145,7 +145,7 @@ pub struct Step {
     pub(super) backoff: Backoff,
 }
 
-impl Step {
+impl SagaStep {
     /// Creates a step without compensation: for what changes nothing, or can't be undone and comes last.
     ///
     /// The action may run more than once under the same [key](StepContext::key), and must have one effect all the same.
@@ -157,7 +157,7 @@ impl Step {
         T: Into<StepOutput>,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        Step {
+        SagaStep {
             name: name.into(),
             action: work(action),
             compensation: None,
@@ -217,7 +217,7 @@ impl Step {
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for SagaStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Step")
             .field("name", &self.name)

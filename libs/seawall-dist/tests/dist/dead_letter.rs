@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use seawall_dist::deadletter::{
-    Attempt, BulkReplay, BulkReplayReport, Change, ChangeOutcome, CopyOutcome, Cursor, DeadLetter,
-    DeadLetterStore, DeadLetters, Edit, FailedReplay, Fault, Filter, GroupCount, MemoryDeadLetters, Origin,
-    Page, PutOutcome, Record, ReplayError, ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart,
-    Retention, Status,
+    Attempt, BulkReplay, BulkReplayReport, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore,
+    DeadLetters, Edit, FailedReplay, Fault, Filter, GroupCount, LetterChange, LetterRetention,
+    MemoryDeadLetters, Origin, Page, PutOutcome, Record, ReplayError, ReplayMessage, ReplayOutcome,
+    ReplayRequest, ReplayStart, Status,
 };
 use seawall_dist::{Millis, StoreFuture};
 use seawall_testkit::conformance;
@@ -43,7 +43,7 @@ impl DeadLetterStore for BrokenStore {
             if self.1 == Mistake::PutOverwrites
                 && self.0.get(&record.id).await?.is_some_and(|old| old.record != *record)
             {
-                self.0.change(&record.id, Change::Delete).await?;
+                self.0.change(&record.id, LetterChange::Delete).await?;
                 self.0.purge(Duration::ZERO, Duration::MAX, 1).await?;
                 self.0.put(record).await?;
                 return Ok(PutOutcome::Updated);
@@ -69,11 +69,11 @@ impl DeadLetterStore for BrokenStore {
         self.0.counts(filter, limit)
     }
 
-    fn change<'a>(&'a self, id: &'a str, change: Change) -> StoreFuture<'a, ChangeOutcome> {
+    fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome> {
         Box::pin(async move {
             let outcome = self.0.change(id, change).await?;
-            if self.1 == Mistake::RestoreForgets && change == Change::Restore {
-                self.0.change(id, Change::Unpark).await?;
+            if self.1 == Mistake::RestoreForgets && change == LetterChange::Restore {
+                self.0.change(id, LetterChange::Unpark).await?;
             }
             Ok(outcome)
         })
@@ -92,7 +92,7 @@ impl DeadLetterStore for BrokenStore {
             }
             let start = self.0.begin_replay(id, &request).await?;
             if self.1 == Mistake::ReplayDeletesFirst && matches!(start, ReplayStart::Started { .. }) {
-                self.0.change(id, Change::Delete).await?;
+                self.0.change(id, LetterChange::Delete).await?;
                 self.0.purge(Duration::ZERO, Duration::MAX, 1).await?;
             }
             Ok(start)
@@ -290,7 +290,7 @@ async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
 async fn crd_7_a_purge_takes_all_in_batches() {
     let letters = letters(3).await;
     letters.delete("001").await.unwrap();
-    let now = Retention::default().deleted(Duration::ZERO).replayed(Duration::ZERO);
-    assert_eq!(letters.purge(&Retention::default()).await.unwrap(), 0);
+    let now = LetterRetention::default().deleted(Duration::ZERO).replayed(Duration::ZERO);
+    assert_eq!(letters.purge(&LetterRetention::default()).await.unwrap(), 0);
     assert_eq!(letters.purge(&now).await.unwrap(), 1);
 }

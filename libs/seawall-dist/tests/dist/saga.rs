@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use seawall::{Backoff, millis};
 use seawall_dist::saga::{
-    MemorySagaStore, Saga, SagaBuilder, SagaStore, Sagas, SagasBuilder, Step, StepContext, StepError,
+    MemorySagaStore, Saga, SagaBuilder, SagaStep, SagaStore, Sagas, SagasBuilder, StepContext, StepError,
 };
 
 /// CRD-5: the store in memory keeps the contract of every store of sagas.
@@ -45,10 +45,10 @@ fn step(
     record: &Record,
     action: impl Fn(u32) -> Result<(), StepError> + Send + Sync + 'static,
     compensation: impl Fn(u32) -> Result<(), StepError> + Send + Sync + 'static,
-) -> Step {
+) -> SagaStep {
     let (forward, backward) = (record.clone(), record.clone());
     let (action, compensation) = (Arc::new(action), Arc::new(compensation));
-    Step::new(name, move |context: StepContext| {
+    SagaStep::new(name, move |context: StepContext| {
         let (record, action) = (forward.clone(), action.clone());
         async move {
             record.add(context.step.to_string());

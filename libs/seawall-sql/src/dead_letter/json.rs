@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use seawall_dist::Millis;
-use seawall_dist::deadletter::{Answer, Attempt, Replay, Sent};
+use seawall_dist::deadletter::{Answer, Attempt, LetterReplay, Sent};
 use serde_json::{Value, json};
 use sqlx::error::BoxDynError;
 
@@ -18,7 +18,7 @@ pub(crate) fn headers_of(text: &str) -> Result<Headers, BoxDynError> {
     Ok(serde_json::from_str(text)?)
 }
 
-pub(crate) fn replays_text(replays: &[Replay]) -> String {
+pub(crate) fn replays_text(replays: &[LetterReplay]) -> String {
     let replays: Vec<Value> = replays
         .iter()
         .map(|replay| json!({"generation": replay.generation, "key": replay.key, "at": replay.at.0}))
@@ -26,10 +26,10 @@ pub(crate) fn replays_text(replays: &[Replay]) -> String {
     Value::from(replays).to_string()
 }
 
-pub(crate) fn replays_of(text: &str) -> Result<Vec<Replay>, BoxDynError> {
+pub(crate) fn replays_of(text: &str) -> Result<Vec<LetterReplay>, BoxDynError> {
     let replays: Vec<Value> = serde_json::from_str(text)?;
     let read = |value: &Value| {
-        Some(Replay {
+        Some(LetterReplay {
             generation: u32::try_from(value["generation"].as_u64()?).ok()?,
             key: value["key"].as_str()?.to_owned(),
             at: Millis(value["at"].as_i64()?),

@@ -18,7 +18,7 @@ macro_rules! dead_letter_store {
         use std::time::Duration;
 
         use seawall_dist::deadletter::{
-            Change, ChangeOutcome, Claim, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
+            LetterChange, ChangeOutcome, ReplayClaim, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
             Filter, GroupCount, Origin, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, apply, begin_replay,
             copy, finish_replay, merge, searched_text,
         };
@@ -211,7 +211,7 @@ macro_rules! dead_letter_store {
             letter.replays = replays_of(&text("replays")?).map_err(sqlx::Error::Decode)?;
             letter.claims = u64::try_from(row.try_get::<i64, _>("claims")?).unwrap_or_default();
             letter.claim = match (row.try_get("claim_key")?, time("claim_until")?) {
-                (Some(key), Some(until)) => Some(Claim { number: letter.claims, key, until }),
+                (Some(key), Some(until)) => Some(ReplayClaim { number: letter.claims, key, until }),
                 _ => None,
             };
             letter.copy_of = row.try_get("copy_of")?;
@@ -303,7 +303,7 @@ macro_rules! dead_letter_store {
                 })
             }
 
-            fn change<'a>(&'a self, id: &'a str, change: Change) -> StoreFuture<'a, ChangeOutcome> {
+            fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome> {
                 Box::pin(async move {
                     let changed = self.update(id, ChangeOutcome::Absent, move |letter, now| apply(letter, change, now));
                     changed.await.map_err(store_error("changing a dead letter"))

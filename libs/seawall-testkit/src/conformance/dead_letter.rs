@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Answer, Attempt, Change, ChangeOutcome, CopyOutcome, DeadLetter, DeadLetterStore, Edit, FailedReplay,
-    Fault, Filter, Origin, PutOutcome, Record, ReplayRequest, ReplayStart, Sent, Status,
+    Answer, Attempt, ChangeOutcome, CopyOutcome, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
+    Filter, LetterChange, Origin, PutOutcome, Record, ReplayRequest, ReplayStart, Sent, Status,
 };
 
 /// Checks a store of dead letters that nobody else uses.
@@ -72,7 +72,7 @@ async fn get(store: &dyn DeadLetterStore, id: &str) -> DeadLetter {
     letter.unwrap_or_else(|| panic!("the letter `{id}` is lost"))
 }
 
-async fn change(store: &dyn DeadLetterStore, id: &str, change: Change) -> ChangeOutcome {
+async fn change(store: &dyn DeadLetterStore, id: &str, change: LetterChange) -> ChangeOutcome {
     store.change(id, change).await.expect("the store answers")
 }
 
@@ -97,7 +97,7 @@ async fn records_come_back_whole(store: &dyn DeadLetterStore) {
     let letter = get(store, "whole").await;
     assert_eq!(letter, DeadLetter::new(record), "a record comes back as it was put away");
     assert_eq!(store.get("nobody").await.expect("the store answers"), None);
-    assert_eq!(change(store, "nobody", Change::Park).await, ChangeOutcome::Absent);
+    assert_eq!(change(store, "nobody", LetterChange::Park).await, ChangeOutcome::Absent);
     assert_eq!(begin(store, "nobody", &ReplayRequest::new("k")).await, ReplayStart::Absent);
     let copy = store.copy("nobody", &Edit::default(), "copy of nobody").await.expect("the store answers");
     assert_eq!(copy, CopyOutcome::Absent);
@@ -209,7 +209,7 @@ async fn a_letter_that_dies_again_waits_again(store: &dyn DeadLetterStore) {
     );
     let claim = start(store, "dies", "k2").await;
     assert!(finish(store, "dies", claim, None).await);
-    change(store, "dies", Change::Delete).await;
+    change(store, "dies", LetterChange::Delete).await;
     record.attempts = vec![attempt(11)];
     assert_eq!(put(store, &record).await, PutOutcome::Updated);
     let letter = get(store, "dies").await;
@@ -218,28 +218,28 @@ async fn a_letter_that_dies_again_waits_again(store: &dyn DeadLetterStore) {
 
 async fn a_restored_letter_stands_where_it_stood(store: &dyn DeadLetterStore) {
     put(store, &record("restored", "restored")).await;
-    assert_eq!(change(store, "restored", Change::Restore).await, ChangeOutcome::Unchanged);
-    change(store, "restored", Change::Park).await;
+    assert_eq!(change(store, "restored", LetterChange::Restore).await, ChangeOutcome::Unchanged);
+    change(store, "restored", LetterChange::Park).await;
     let before = get(store, "restored").await;
-    assert_eq!(change(store, "restored", Change::Delete).await, ChangeOutcome::Changed);
-    assert_eq!(change(store, "restored", Change::Delete).await, ChangeOutcome::Unchanged);
+    assert_eq!(change(store, "restored", LetterChange::Delete).await, ChangeOutcome::Changed);
+    assert_eq!(change(store, "restored", LetterChange::Delete).await, ChangeOutcome::Unchanged);
     assert!(get(store, "restored").await.deleted_at.is_some(), "a deleted letter is kept");
     let visible = Filter::default().place("restored");
     assert!(ids(store, &visible).await.is_empty(), "a deleted letter is not listed");
     assert_eq!(ids(store, &visible.deleted()).await, ["restored"]);
-    assert_eq!(change(store, "restored", Change::Unpark).await, ChangeOutcome::Refused(Status::Parked));
+    assert_eq!(change(store, "restored", LetterChange::Unpark).await, ChangeOutcome::Refused(Status::Parked));
     assert!(matches!(begin(store, "restored", &ReplayRequest::new("k")).await, ReplayStart::Refused(_)));
-    assert_eq!(change(store, "restored", Change::Restore).await, ChangeOutcome::Changed);
+    assert_eq!(change(store, "restored", LetterChange::Restore).await, ChangeOutcome::Changed);
     assert_eq!(get(store, "restored").await, before, "a restored letter forgets where it stood");
 }
 
 async fn parked_letters_are_left_alone(store: &dyn DeadLetterStore) {
     put(store, &record("parked", "parked")).await;
-    assert_eq!(change(store, "parked", Change::Park).await, ChangeOutcome::Changed);
-    assert_eq!(change(store, "parked", Change::Park).await, ChangeOutcome::Unchanged);
+    assert_eq!(change(store, "parked", LetterChange::Park).await, ChangeOutcome::Changed);
+    assert_eq!(change(store, "parked", LetterChange::Park).await, ChangeOutcome::Unchanged);
     let again = ReplayRequest::new("k").again();
     assert_eq!(begin(store, "parked", &again).await, ReplayStart::Refused(Status::Parked));
-    assert_eq!(change(store, "parked", Change::Unpark).await, ChangeOutcome::Changed);
+    assert_eq!(change(store, "parked", LetterChange::Unpark).await, ChangeOutcome::Changed);
     start(store, "parked", "k").await;
 }
 
@@ -270,7 +270,7 @@ async fn copies_are_linked(store: &dyn DeadLetterStore) {
     assert_eq!(begin(store, "original", &again).await, ReplayStart::Refused(Status::Superseded));
     let claim = start(store, "copy", "k").await;
     assert!(finish(store, "copy", claim, None).await);
-    change(store, "original", Change::Unpark).await;
+    change(store, "original", LetterChange::Unpark).await;
     let original = get(store, "original").await;
     assert_eq!((original.status, original.superseded_by), (Status::Waiting, None));
 }
@@ -338,7 +338,7 @@ async fn groups_are_counted(store: &dyn DeadLetterStore) {
         record.fault.reason = if number < 3 { "age" } else { "refused" }.into();
         put(store, &record).await;
     }
-    change(store, "group 4", Change::Park).await;
+    change(store, "group 4", LetterChange::Park).await;
     let filter = Filter::default().place("groups");
     let groups = store.counts(&filter, 10).await.expect("the store counts");
     let mut groups: Vec<_> = groups
@@ -359,8 +359,8 @@ async fn purges_spare_what_waits(store: &dyn DeadLetterStore) {
     for id in ["purge waits", "purge parked", "purge deleted", "purge replayed"] {
         put(store, &record(id, "purges")).await;
     }
-    change(store, "purge parked", Change::Park).await;
-    change(store, "purge deleted", Change::Delete).await;
+    change(store, "purge parked", LetterChange::Park).await;
+    change(store, "purge deleted", LetterChange::Delete).await;
     let claim = start(store, "purge replayed", "k").await;
     finish(store, "purge replayed", claim, None).await;
     let month = Duration::from_secs(30 * 86_400);

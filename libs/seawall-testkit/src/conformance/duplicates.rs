@@ -37,7 +37,7 @@ pub const LEASE: Duration = Duration::from_secs(2);
 
 /// How much is sent, and how often a process is killed.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct DuplicatesPlan {
     /// The number of different requests.
     pub keys: u32,
     /// How often each of them is sent.
@@ -48,7 +48,7 @@ pub struct Plan {
     pub block: u32,
 }
 
-impl Plan {
+impl DuplicatesPlan {
     fn blocks(&self) -> u32 {
         self.keys.div_ceil(self.block)
     }
@@ -79,7 +79,7 @@ impl Report {
     /// The largest number of executions that the plan explains: one for each request, one for each that a stopped process had
     /// in flight, and one for each that was lost.
     #[must_use]
-    pub fn executions_max(&self, plan: Plan) -> i64 {
+    pub fn executions_max(&self, plan: DuplicatesPlan) -> i64 {
         i64::from(plan.keys) + i64::from(self.stops * plan.block) + i64::from(self.lost)
     }
 }
@@ -97,7 +97,7 @@ pub type Look = Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<u64
 /// # Panics
 /// If a worker finds a wrong answer.
 #[must_use]
-pub fn run(worker_test: &str, settings: &[(&str, &str)], plan: Plan) -> Report {
+pub fn run(worker_test: &str, settings: &[(&str, &str)], plan: DuplicatesPlan) -> Report {
     thread::scope(|scope| {
         let managers: Vec<_> = (0..PROCESSES)
             .map(|process| scope.spawn(move || manage(worker_test, settings, plan, process)))
@@ -112,7 +112,7 @@ pub fn run(worker_test: &str, settings: &[(&str, &str)], plan: Plan) -> Report {
     })
 }
 
-fn manage(worker_test: &str, settings: &[(&str, &str)], plan: Plan, process: u32) -> Report {
+fn manage(worker_test: &str, settings: &[(&str, &str)], plan: DuplicatesPlan, process: u32) -> Report {
     let (mut first, mut report) = (0, Report::default());
     let (mut last_killed, mut paused) = (None, false);
     loop {

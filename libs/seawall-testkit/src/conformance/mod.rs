@@ -3,11 +3,12 @@
 //! A suite takes a store that nobody else uses and panics with a sentence when the store breaks its contract. Run it against
 //! a store of your own:
 //!
-//! ```ignore
-//! #[tokio::test]
-//! async fn my_store_is_a_lock_store() {
-//!     seawall_testkit::conformance::lock(Arc::new(MyStore::new())).await;
-//! }
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! use std::sync::Arc;
+//! use seawall_dist::lock::MemoryLocks; // Yours in its place.
+//! seawall_testkit::conformance::lock(Arc::new(MemoryLocks::new())).await;
+//! # }
 //! ```
 
 mod dead_letter;

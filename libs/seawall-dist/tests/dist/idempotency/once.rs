@@ -12,7 +12,7 @@ use seawall_dist::{StoreError, StoreFuture};
 
 use super::{BODY, key};
 
-type Once = Result<seawall_dist::idempotency::Outcome, OnceError<io::Error>>;
+type Once = Result<seawall_dist::idempotency::OnceOutcome, OnceError<io::Error>>;
 
 const LEASE: Duration = Duration::from_secs(30);
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use seawall::Fault;
-use seawall_dist::outbox::{Batch, ClaimRequest, Lease, OutboxRow, OutboxStore, Outcome, Retention, Stats};
+use seawall_dist::outbox::{
+    Batch, BatchLease, BatchRequest, OutboxRow, OutboxStore, Retention, RowOutcome, Stats,
+};
 use seawall_dist::{Message, StoreError, StoreFuture};
 
 pub(crate) struct Away;
@@ -17,15 +19,15 @@ impl OutboxStore for Away {
         away("writing to the outbox")
     }
 
-    fn claim<'a>(&'a self, _: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, _: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         away("claiming")
     }
 
-    fn renew<'a>(&'a self, _: &'a Lease, _: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, _: &'a BatchLease, _: Duration) -> StoreFuture<'a, bool> {
         away("renewing")
     }
 
-    fn record<'a>(&'a self, _: &'a Lease, _: &'a [Outcome], _: Retention) -> StoreFuture<'a, u64> {
+    fn record<'a>(&'a self, _: &'a BatchLease, _: &'a [RowOutcome], _: Retention) -> StoreFuture<'a, u64> {
         away("recording")
     }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use seawall_dist::outbox::{
-    Batch, ClaimRequest, Lease, MemoryOutbox, OutboxRow, OutboxStore, Outcome, OutcomeKind, Retention, Stats,
+    Batch, BatchLease, BatchRequest, MemoryOutbox, OutboxRow, OutboxStore, OutcomeKind, Retention,
+    RowOutcome, Stats,
 };
 use seawall_dist::{Message, StoreFuture};
 use seawall_testkit::conformance::{OutboxUnderTest, TestFuture, TestTransaction, outbox};
@@ -32,7 +33,7 @@ struct Broken {
     inner: MemoryOutbox,
     mistake: Mistake,
     last_id: Mutex<i64>,
-    last_lease: Mutex<Option<Lease>>,
+    last_lease: Mutex<Option<BatchLease>>,
     recorded: Mutex<HashMap<i64, u32>>,
 }
 
@@ -66,11 +67,11 @@ impl OutboxStore for Broken {
         self.inner.store(messages)
     }
 
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async move { Ok(self.inner.claim(request).await?.and_then(|batch| self.spoil(batch))) })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let renewed = self.inner.renew(lease, duration).await?;
             Ok(renewed || self.mistake == Mistake::RenewsAll)
@@ -79,8 +80,8 @@ impl OutboxStore for Broken {
 
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         retention: Retention,
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use seawall::{Backoff, Clock, Fault, millis, secs};
 use seawall_dist::outbox::{
-    Batch, ClaimRequest, Lease, MemoryOutbox, OutboxRow, OutboxStore, Outcome, Relay, RelayBuilder,
-    Retention, Stats,
+    Batch, BatchLease, BatchRequest, MemoryOutbox, OutboxRow, OutboxStore, Relay, RelayBuilder, Retention,
+    RowOutcome, Stats,
 };
 use seawall_dist::{Message, PublishError, PublishFuture, Publisher, StoreFuture};
 use tokio::time::{sleep, timeout};
@@ -285,18 +285,18 @@ impl OutboxStore for Unreachable {
         self.0.store(messages)
     }
 
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         self.0.claim(request)
     }
 
-    fn renew<'a>(&'a self, _: &'a Lease, _: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, _: &'a BatchLease, _: Duration) -> StoreFuture<'a, bool> {
         Box::pin(pending())
     }
 
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         keep: Retention,
     ) -> StoreFuture<'a, u64> {
         self.0.record(lease, outcomes, keep)

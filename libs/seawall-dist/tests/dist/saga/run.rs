@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use seawall::millis;
 use seawall_dist::saga::{
-    EntryKind, MemorySagaStore, NewSaga, Saga, SagaEnd, SagaError, SagaState, Step, StepContext, StepError,
+    EntryKind, MemorySagaStore, NewSaga, Saga, SagaEnd, SagaError, SagaState, SagaStep, StepContext,
+    StepError,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -74,7 +75,7 @@ async fn crd_5_a_transient_failure_is_retried() {
 async fn crd_5_a_step_with_unknown_outcome_is_compensated() {
     let (store, record) = (Arc::new(MemorySagaStore::new()), Record::default());
     let undone = record.clone();
-    let hangs = Step::new("hang", |_| std::future::pending::<Result<(), StepError>>())
+    let hangs = SagaStep::new("hang", |_| std::future::pending::<Result<(), StepError>>())
         .compensate(move |_| {
             let undone = undone.clone();
             async move {
@@ -84,7 +85,7 @@ async fn crd_5_a_step_with_unknown_outcome_is_compensated() {
         })
         .attempts(2)
         .timeout(Duration::from_secs(5));
-    let panics = Step::new("panic", |_| async { panic!("no paper") as Result<(), StepError> });
+    let panics = SagaStep::new("panic", |_| async { panic!("no paper") as Result<(), StepError> });
     for (version, last) in [(1, hangs), (2, panics)] {
         let saga = Saga::builder("transfer", version).step(step("debit", &record, fine, fine)).step(last);
         let sagas = sagas(&store, saga).build().unwrap();
@@ -248,7 +249,7 @@ async fn crd_5_one_monitor_takes_a_saga_over() {
 #[tokio::test(start_paused = true)]
 async fn crd_5_a_lease_is_renewed_while_a_step_runs() {
     let (store, record) = (Arc::new(MemorySagaStore::new()), Record::default());
-    let slow = Saga::builder("slow", 1).step(Step::new("sleep", |_: StepContext| async {
+    let slow = Saga::builder("slow", 1).step(SagaStep::new("sleep", |_: StepContext| async {
         tokio::time::sleep(LEASE * 20).await;
         Ok::<_, StepError>(())
     }));

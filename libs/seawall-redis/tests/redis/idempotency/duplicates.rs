@@ -6,7 +6,7 @@ use redis::{Script, cmd};
 use seawall_dist::idempotency::Idempotency;
 use seawall_redis::Connection;
 use seawall_redis::idempotency::RedisIdempotency;
-use seawall_testkit::conformance::duplicates::{Effect, LEASE, Look, Plan, run, work};
+use seawall_testkit::conformance::duplicates::{DuplicatesPlan, Effect, LEASE, Look, run, work};
 use seawall_testkit::servers::{Redis, worker_settings};
 
 /// A fenced effect: an executor with an older token changes nothing.
@@ -19,11 +19,11 @@ redis.call('INCR', 'executions')
 return 1
 ";
 
-fn plan() -> Plan {
+fn plan() -> DuplicatesPlan {
     if std::env::var_os("SEAWALL_LONG").is_some() {
-        return Plan { keys: 10_000, duplicates: 64, kills: 48, block: 20 };
+        return DuplicatesPlan { keys: 10_000, duplicates: 64, kills: 48, block: 20 };
     }
-    Plan { keys: 200, duplicates: 64, kills: 8, block: 10 }
+    DuplicatesPlan { keys: 200, duplicates: 64, kills: 8, block: 10 }
 }
 
 /// A connection for what the test itself asks: a busy machine fails no question of it.

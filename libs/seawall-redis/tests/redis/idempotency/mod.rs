@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use redis::cmd;
 use seawall_dist::idempotency::{
-    Fingerprint, Handled, Idempotency, IdempotencyKey, Inbox, OnceError, Outcome,
+    Fingerprint, Handled, Idempotency, IdempotencyKey, Inbox, OnceError, OnceOutcome,
 };
 use seawall_redis::Connection;
 use seawall_redis::idempotency::{RedisIdempotency, processed_events};
@@ -21,7 +21,7 @@ use seawall_testkit::servers::Redis;
 
 const BODY: Fingerprint = [1; 32];
 
-type Once = Result<Outcome, OnceError<io::Error>>;
+type Once = Result<OnceOutcome, OnceError<io::Error>>;
 
 /// A connection that a busy machine does not cut.
 fn connection() -> Connection {

@@ -8,7 +8,7 @@ mod transaction;
 
 pub use crate::idempotency::{IN_FLIGHT_PAUSE, InvalidEventId};
 pub use processed::{record_processed, remove_processed};
-pub use transaction::{InTransaction, once_in};
+pub use transaction::once_in;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,18 +1,14 @@
 //! Work and its record in one transaction.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use seawall_dist::idempotency::{Fingerprint, IdempotencyKey, KEPT, OnceError, Outcome, RESULT_BYTES_MAX};
+use seawall_dist::idempotency::{
+    Fingerprint, IdempotencyKey, KEPT, OnceError, OnceOutcome, RESULT_BYTES_MAX,
+};
 use sqlx::postgres::PgConnection;
 use sqlx::{Acquire, Postgres, Transaction};
 
 use super::claim::look;
 use crate::fault::store_error;
-use crate::idempotency::{IN_FLIGHT_PAUSE, KeyRow, millis, replay};
-
-/// The future of work inside of a transaction.
-pub type InTransaction<'c, E> = Pin<Box<dyn Future<Output = Result<Vec<u8>, E>> + Send + 'c>>;
+use crate::idempotency::{IN_FLIGHT_PAUSE, KeyRow, TransactionWork, millis, replay};
 
 /// Runs the work in the caller's transaction, once per key. Its record is part of the same transaction: after the commit both
 /// are there, and after a rollback or a crash neither is.
@@ -23,8 +19,8 @@ pub async fn once_in<E: Send>(
     transaction: &mut PgConnection,
     key: &IdempotencyKey,
     fingerprint: Fingerprint,
-    work: impl for<'c> FnOnce(&'c mut PgConnection) -> InTransaction<'c, E> + Send,
-) -> Result<Outcome, OnceError<E>> {
+    work: impl for<'c> FnOnce(&'c mut PgConnection) -> TransactionWork<'c, E> + Send,
+) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("claiming an idempotency key");
     if !lock(transaction, key).await.map_err(failed).map_err(OnceError::Store)? {
         return Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE });
@@ -59,7 +55,7 @@ async fn record<E>(
     key: &IdempotencyKey,
     fingerprint: Fingerprint,
     bytes: Vec<u8>,
-) -> Result<Outcome, OnceError<E>> {
+) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("storing a result");
     let refused = |error: sqlx::Error| OnceError::Store(failed(error));
     let written = sqlx::query(
@@ -88,5 +84,5 @@ async fn record<E>(
         return Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE });
     }
     savepoint.commit().await.map_err(refused)?;
-    Ok(Outcome::ran(bytes))
+    Ok(OnceOutcome::ran(bytes))
 }

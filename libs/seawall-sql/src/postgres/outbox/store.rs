@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use seawall_dist::outbox::{
-    Batch, ClaimRequest, Lease, OutboxRow, OutboxStore, Outcome, OutcomeKind, PARKED_TIME, Retention, Stats,
-    WOKEN_MAX,
+    Batch, BatchLease, BatchRequest, OutboxRow, OutboxStore, OutcomeKind, PARKED_TIME, Retention, RowOutcome,
+    Stats, WOKEN_MAX,
 };
 use seawall_dist::{Message, Millis, StoreFuture};
 use sqlx::Row;
@@ -14,7 +14,10 @@ use super::{CHANNEL, PostgresOutbox, statements};
 use crate::fault::store_error;
 use crate::outbox_row::message;
 
-async fn lease(connection: &mut PgConnection, request: &ClaimRequest) -> Result<Option<Lease>, sqlx::Error> {
+async fn lease(
+    connection: &mut PgConnection,
+    request: &BatchRequest,
+) -> Result<Option<BatchLease>, sqlx::Error> {
     let rows = sqlx::query(statements::LEASE)
         // Planned each time: the table is empty in one second and large in the next.
         .persistent(false)
@@ -25,12 +28,12 @@ async fn lease(connection: &mut PgConnection, request: &ClaimRequest) -> Result<
         .await?;
     let Some(first) = rows.first() else { return Ok(None) };
     let token = first.get(0);
-    Ok(Some(Lease::new(token, rows.iter().map(|row| row.get(1)).collect())))
+    Ok(Some(BatchLease::new(token, rows.iter().map(|row| row.get(1)).collect())))
 }
 
 async fn rows_of(
     connection: &mut PgConnection,
-    lease: &Lease,
+    lease: &BatchLease,
     rows_max: u32,
 ) -> Result<Vec<OutboxRow>, sqlx::Error> {
     let per_lane = i64::from(rows_max.div_ceil(lease.lanes.len().max(1) as u32));
@@ -87,9 +90,9 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(outcomes: &'a [Outcome]) -> Self {
+    fn of(outcomes: &'a [RowOutcome]) -> Self {
         let mut columns = Columns::default();
-        for Outcome { id, kind } in outcomes {
+        for RowOutcome { id, kind } in outcomes {
             match kind {
                 OutcomeKind::Published => columns.published.push(*id),
                 OutcomeKind::Failed { delay, error } => {
@@ -123,7 +126,7 @@ impl OutboxStore for PostgresOutbox {
         })
     }
 
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async move {
             let failed = store_error("claiming rows of the outbox");
             // The claim must see what was committed after the lease's own statement began.
@@ -142,7 +145,7 @@ impl OutboxStore for PostgresOutbox {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let renewed = sqlx::query(statements::RENEW)
                 .bind(&lease.lanes)
@@ -157,8 +160,8 @@ impl OutboxStore for PostgresOutbox {
 
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         retention: Retention,
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {

@@ -1,18 +1,14 @@
 //! Work and its record in one transaction.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use seawall_dist::idempotency::{Fingerprint, IdempotencyKey, KEPT, OnceError, Outcome, RESULT_BYTES_MAX};
+use seawall_dist::idempotency::{
+    Fingerprint, IdempotencyKey, KEPT, OnceError, OnceOutcome, RESULT_BYTES_MAX,
+};
 use sqlx::Acquire;
 use sqlx::sqlite::SqliteConnection;
 
 use super::claim::{look, next_token};
 use crate::fault::store_error;
-use crate::idempotency::{KeyRow, millis, replay};
-
-/// The future of work inside of a transaction.
-pub type InTransaction<'c, E> = Pin<Box<dyn Future<Output = Result<Vec<u8>, E>> + Send + 'c>>;
+use crate::idempotency::{KeyRow, TransactionWork, millis, replay};
 
 /// Runs the work in the caller's transaction, once per key. Its record is part of the same transaction: after the commit both
 /// are there, and after a rollback or a crash neither is.
@@ -24,8 +20,8 @@ pub async fn once_in<E: Send>(
     transaction: &mut SqliteConnection,
     key: &IdempotencyKey,
     fingerprint: Fingerprint,
-    work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> InTransaction<'c, E> + Send,
-) -> Result<Outcome, OnceError<E>> {
+    work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> TransactionWork<'c, E> + Send,
+) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("claiming an idempotency key");
     let refused = |error: sqlx::Error| OnceError::Store(failed(error));
     let row = look(transaction, key, &fingerprint, 0).await.map_err(refused)?;
@@ -55,5 +51,5 @@ pub async fn once_in<E: Send>(
     .await
     .map_err(refused)?;
     savepoint.commit().await.map_err(refused)?;
-    Ok(Outcome::ran(bytes))
+    Ok(OnceOutcome::ran(bytes))
 }

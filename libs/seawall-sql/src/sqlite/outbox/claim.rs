@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use seawall_dist::Millis;
 use seawall_dist::outbox::{
-    Batch, ClaimRequest, LANES_PER_TOPIC, Lease, OutboxRow, PARKED_TIME, batch_limit,
+    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, PARKED_TIME, batch_limit,
 };
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -62,7 +62,7 @@ struct Due {
 
 pub(super) async fn claim(
     connection: &mut SqliteConnection,
-    request: &ClaimRequest,
+    request: &BatchRequest,
 ) -> Result<Option<Batch>, sqlx::Error> {
     let now = now(connection).await?;
     let Some(lease) = lease(connection, request, now).await? else { return Ok(None) };
@@ -101,9 +101,9 @@ pub(super) async fn claim(
 /// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
 async fn lease(
     connection: &mut SqliteConnection,
-    request: &ClaimRequest,
+    request: &BatchRequest,
     now: i64,
-) -> Result<Option<Lease>, sqlx::Error> {
+) -> Result<Option<BatchLease>, sqlx::Error> {
     let mut lanes: Vec<i32> = sqlx::query_scalar(LANES).bind(now).fetch_all(&mut *connection).await?;
     let Some(&first) = lanes.first() else { return Ok(None) };
     lanes.retain(|lane| lane / LANES_PER_TOPIC == first / LANES_PER_TOPIC);
@@ -121,7 +121,7 @@ async fn lease(
             .execute(&mut *connection)
             .await?;
     }
-    Ok(Some(Lease::new(token, lanes)))
+    Ok(Some(BatchLease::new(token, lanes)))
 }
 
 /// Parks the rows that wait for an earlier one of their aggregate, and returns their ids. Behind a row that failed they are

@@ -1,6 +1,6 @@
 //! How outcomes are recorded.
 
-use seawall_dist::outbox::{Lease, Outcome, OutcomeKind, Retention, WOKEN_MAX};
+use seawall_dist::outbox::{BatchLease, OutcomeKind, Retention, RowOutcome, WOKEN_MAX};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
@@ -9,13 +9,13 @@ use super::{json, millis, now};
 /// Records outcomes and ends the lease, if it is still the latest one. Returns how many were recorded.
 pub(super) async fn record(
     connection: &mut SqliteConnection,
-    lease: &Lease,
-    outcomes: &[Outcome],
+    lease: &BatchLease,
+    outcomes: &[RowOutcome],
     retention: Retention,
 ) -> Result<u64, sqlx::Error> {
     let now = now(connection).await?;
     let mut recorded = publish(connection, lease, outcomes, retention, now).await?;
-    for Outcome { id, kind } in outcomes {
+    for RowOutcome { id, kind } in outcomes {
         recorded += match kind {
             OutcomeKind::Failed { delay, error } => {
                 let set = "failure_count = failure_count + 1, last_error = ?3, due_at = ?4";
@@ -51,8 +51,8 @@ const HELD: &str = "status = 'ready' AND EXISTS (SELECT 1 FROM seawall_outbox_la
 
 async fn publish(
     connection: &mut SqliteConnection,
-    lease: &Lease,
-    outcomes: &[Outcome],
+    lease: &BatchLease,
+    outcomes: &[RowOutcome],
     retention: Retention,
     now: i64,
 ) -> Result<u64, sqlx::Error> {
@@ -79,7 +79,7 @@ async fn publish(
 
 async fn update(
     connection: &mut SqliteConnection,
-    lease: &Lease,
+    lease: &BatchLease,
     id: i64,
     set: &str,
     error: Option<&String>,
@@ -95,7 +95,7 @@ async fn wake(
     connection: &mut SqliteConnection,
     topic: &str,
     aggregate_id: &str,
-    outcomes: &[Outcome],
+    outcomes: &[RowOutcome],
     now: i64,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use seawall_dist::outbox::{Batch, ClaimRequest, Lease, OutboxRow, OutboxStore, Outcome, Retention, Stats};
+use seawall_dist::outbox::{
+    Batch, BatchLease, BatchRequest, OutboxRow, OutboxStore, Retention, RowOutcome, Stats,
+};
 use seawall_dist::{Message, StoreFuture};
 use sqlx::Row;
 
@@ -21,7 +23,7 @@ impl OutboxStore for SqliteOutbox {
         })
     }
 
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Option<Batch>> {
+    fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async move {
             let failed = store_error("claiming rows of the outbox");
             // An idle poll reads only: it waits for no writer, and no writer waits for it.
@@ -36,7 +38,7 @@ impl OutboxStore for SqliteOutbox {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> StoreFuture<'a, bool> {
+    fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let renewed = sqlx::query(
                 "UPDATE seawall_outbox_lanes SET leased_until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ? WHERE token = ?",
@@ -49,8 +51,8 @@ impl OutboxStore for SqliteOutbox {
 
     fn record<'a>(
         &'a self,
-        lease: &'a Lease,
-        outcomes: &'a [Outcome],
+        lease: &'a BatchLease,
+        outcomes: &'a [RowOutcome],
         retention: Retention,
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {

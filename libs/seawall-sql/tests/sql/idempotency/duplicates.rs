@@ -4,7 +4,7 @@ use std::sync::Arc;
 use seawall_dist::idempotency::Idempotency;
 use seawall_sql::postgres;
 use seawall_sql::postgres::idempotency::PostgresIdempotency;
-use seawall_testkit::conformance::duplicates::{Effect, LEASE, Look, Plan, run, work};
+use seawall_testkit::conformance::duplicates::{DuplicatesPlan, Effect, LEASE, Look, run, work};
 use seawall_testkit::servers::{Postgres, worker_settings};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Executor, Row};
@@ -14,11 +14,11 @@ const EFFECT: &str = "INSERT INTO effects AS e (key, token, attempts) VALUES ($1
     ON CONFLICT (key) DO UPDATE SET token = excluded.token, attempts = e.attempts + 1
     WHERE e.token < excluded.token";
 
-fn plan() -> Plan {
+fn plan() -> DuplicatesPlan {
     if std::env::var_os("SEAWALL_LONG").is_some() {
-        return Plan { keys: 10_000, duplicates: 64, kills: 48, block: 20 };
+        return DuplicatesPlan { keys: 10_000, duplicates: 64, kills: 48, block: 20 };
     }
-    Plan { keys: 80, duplicates: 64, kills: 8, block: 10 }
+    DuplicatesPlan { keys: 80, duplicates: 64, kills: 8, block: 10 }
 }
 
 /// CRD-2: 64 duplicates of every request in four processes that are killed with -9 or stopped past their lease: one

@@ -2,7 +2,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall_dist::idempotency::{Idempotency, OnceError, Outcome};
+use seawall_dist::idempotency::{Idempotency, OnceError, OnceOutcome};
 use seawall_sql::postgres;
 use seawall_sql::postgres::idempotency::PostgresIdempotency;
 use seawall_testkit::servers::Postgres;
@@ -10,7 +10,7 @@ use sqlx::postgres::PgPoolOptions;
 
 use super::{BODY, key, poll_at_most, postgres_pool};
 
-type Once = Result<Outcome, OnceError<io::Error>>;
+type Once = Result<OnceOutcome, OnceError<io::Error>>;
 
 /// CRD-2: with the database stopped a keyed call is refused and nothing runs; after its restart results are still there.
 #[tokio::test]

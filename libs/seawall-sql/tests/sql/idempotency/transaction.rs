@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use seawall_dist::idempotency::{Idempotency, OnceError, Outcome};
+use seawall_dist::idempotency::{Idempotency, OnceError, OnceOutcome};
 use seawall_sql::postgres::idempotency::{self as on_postgres, PostgresIdempotency};
 use seawall_sql::sqlite::idempotency as on_sqlite;
 use sqlx::postgres::PgConnection;
@@ -9,7 +9,7 @@ use sqlx::{Executor, PgPool, Row, SqlitePool};
 
 use super::{BODY, key, poll_at_most, postgres_pool, sqlite_pool};
 
-type Once = Result<Outcome, OnceError<sqlx::Error>>;
+type Once = Result<OnceOutcome, OnceError<sqlx::Error>>;
 
 async fn pay(connection: &mut PgConnection, name: &str) -> Once {
     on_postgres::once_in(connection, &key(name), BODY, |connection| {

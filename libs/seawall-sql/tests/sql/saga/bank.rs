@@ -6,7 +6,7 @@ use std::time::Duration;
 use seawall::{Backoff, millis};
 use seawall_dist::StoreError;
 use seawall_dist::saga::{
-    CompensationMark, Saga, SagaStore, Sagas, SagasBuilder, Step, StepContext, StepError, StepMark,
+    CompensationMark, Saga, SagaStep, SagaStore, Sagas, SagasBuilder, StepContext, StepError, StepMark,
 };
 use seawall_sql::postgres::saga::PostgresSagaStore;
 use seawall_sql::sqlite::saga::SqliteSagaStore;
@@ -204,7 +204,7 @@ impl Bank {
     fn transfer(&self) -> Saga {
         let step = |name: &str, index: usize, sign: i64| {
             let (forward, backward) = (self.clone(), self.clone());
-            Step::new(name, move |context: StepContext| {
+            SagaStep::new(name, move |context: StepContext| {
                 let bank = forward.clone();
                 async move {
                     let order = Order::of(&context);
@@ -228,7 +228,7 @@ impl Bank {
             })
             .backoff(Backoff::constant(millis(20)))
         };
-        let confirm = Step::new("confirm", |context: StepContext| async move {
+        let confirm = SagaStep::new("confirm", |context: StepContext| async move {
             let refuse = Order::of(&context).refuse;
             if refuse { Err(StepError::permanent("the transfer was refused")) } else { Ok(()) }
         })

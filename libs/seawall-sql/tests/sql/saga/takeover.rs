@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use seawall::{Backoff, millis};
-use seawall_dist::saga::{NewSaga, Saga, SagaFilter, SagaState, Step, StepContext};
+use seawall_dist::saga::{NewSaga, Saga, SagaFilter, SagaState, SagaStep, StepContext};
 use seawall_testkit::servers::{WorkerProcess, worker_settings};
 use tokio::runtime::Runtime;
 
@@ -27,7 +27,7 @@ pub(super) async fn until_none_is_active(bank: &Bank) {
 /// A saga whose step records who works at it, and hangs in the process whose name is `victim`.
 fn recorded(bank: &Bank, owner: &str) -> Saga {
     let (bank, owner) = (bank.clone(), owner.to_owned());
-    let step = Step::new("record", move |context: StepContext| {
+    let step = SagaStep::new("record", move |context: StepContext| {
         let (bank, owner) = (bank.clone(), owner.clone());
         async move {
             bank.record(&context.key, &owner).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use seawall::Backoff;
 
-use super::store::{OutboxRow, Outcome, OutcomeKind};
+use super::store::{OutboxRow, OutcomeKind, RowOutcome};
 use crate::{Message, PublishError};
 
 /// When a row is set aside, and how long it waits until then.
@@ -56,7 +56,7 @@ pub(super) fn outcomes(
     results: &[RowResult],
     rules: &RetryRules,
     mut random: impl FnMut() -> u64,
-) -> Vec<Outcome> {
+) -> Vec<RowOutcome> {
     // How long the rest of an aggregate waits for its first row that failed.
     let mut held_up: HashMap<(&str, &str), Duration> = HashMap::new();
     let mut outcomes = Vec::with_capacity(rows.len());
@@ -79,7 +79,7 @@ pub(super) fn outcomes(
             }
             OutcomeKind::Published => {}
         }
-        outcomes.push(Outcome { id: row.id, kind });
+        outcomes.push(RowOutcome { id: row.id, kind });
     }
     outcomes
 }
@@ -162,7 +162,7 @@ mod tests {
         Some(Err(PublishError::new(Fault::unreachable(), "no broker")))
     }
 
-    fn word(outcome: &Outcome) -> String {
+    fn word(outcome: &RowOutcome) -> String {
         match &outcome.kind {
             OutcomeKind::Published => "published".into(),
             OutcomeKind::Failed { delay, .. } => format!("failed {}", delay.as_secs()),
