@@ -20,20 +20,32 @@ pub struct Server {
 impl Server {
     /// Starts a server with its own defaults: every commit waits for the disk. It runs as the user `postgres`, because it refuses root.
     pub fn start() -> io::Result<Server> {
-        let programs = programs().ok_or_else(|| io::Error::other("no PostgreSQL below /usr/lib/postgresql"))?;
+        let programs =
+            programs().ok_or_else(|| io::Error::other("no PostgreSQL below /usr/lib/postgresql"))?;
         let folder = std::env::temp_dir().join(format!("seawall-bench-postgres-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         run(Command::new("chown").arg("postgres").arg(&folder))?;
         let data = folder.join("data");
-        run(as_postgres(&programs.join("initdb"), &folder).arg("-D").arg(&data).args(["-A", "trust", "-U", "postgres", "-E", "UTF8"]))?;
+        run(as_postgres(&programs.join("initdb"), &folder)
+            .arg("-D")
+            .arg(&data)
+            .args(["-A", "trust", "-U", "postgres", "-E", "UTF8"]))?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut server = as_postgres(&programs.join("postgres"), &folder);
         server.arg("-D").arg(&data).args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]);
-        server.args(["-c", &format!("port={port}"), "-c", &format!("unix_socket_directories={}", folder.display())]);
-        let server = Server { child: server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?, folder, port };
+        server.args([
+            "-c",
+            &format!("port={port}"),
+            "-c",
+            &format!("unix_socket_directories={}", folder.display()),
+        ]);
+        let server =
+            Server { child: server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?, folder, port };
         for _ in 0..300 {
             let port = port.to_string();
-            let ready = Command::new(programs.join("pg_isready")).args(["-q", "-h", "127.0.0.1", "-p", &port]).status()?;
+            let ready = Command::new(programs.join("pg_isready"))
+                .args(["-q", "-h", "127.0.0.1", "-p", &port])
+                .status()?;
             if ready.success() {
                 return Ok(server);
             }
@@ -60,12 +72,19 @@ impl Drop for Server {
 
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    versions.filter_map(Result::ok).map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max()
+    versions
+        .filter_map(Result::ok)
+        .map(|version| version.path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists())
+        .max()
 }
 
 fn as_postgres(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--init-groups", "--"]).arg(program).current_dir(folder);
+    command
+        .args(["--reuid=postgres", "--regid=postgres", "--init-groups", "--"])
+        .arg(program)
+        .current_dir(folder);
     command
 }
 

@@ -74,7 +74,12 @@ fn failover() {
 fn query_with_fallback() {
     says(
         env!("CARGO_BIN_EXE_query_with_fallback"),
-        &["3 prices from the primary", "3 prices from the secondary", "back at the primary", "both down: true"],
+        &[
+            "3 prices from the primary",
+            "3 prices from the secondary",
+            "back at the primary",
+            "both down: true",
+        ],
     );
 }
 
@@ -170,6 +175,11 @@ fn with_lock() {
             "without Redis: `lock:transaction:user:ada` was lost and the work cancelled: it could not be renewed in time",
             "the late write: ada: a newer holder has written",
             "ada has 75",
+        ],
+    );
+}
+
+#[test]
 fn outbox() {
     says(
         env!("CARGO_BIN_EXE_outbox"),
@@ -178,6 +188,11 @@ fn outbox() {
             "published by: Outbox",
             "ended in order: true",
             "the broker has: OrderCreated order-1, OrderCreated order-3, OrderViewed order-1",
+        ],
+    );
+}
+
+#[test]
 fn processed_events() {
     says(
         env!("CARGO_BIN_EXE_processed_events"),
@@ -185,6 +200,11 @@ fn processed_events() {
             "stock: crashed before the commit\nstock: processed\nstock: already processed\nleft in stock: 9",
             "mail: sent\nmail: already processed",
             "processed:0192f8a0-1111-7abc-8def-0123456789ab = 1",
+        ],
+    );
+}
+
+#[test]
 fn cache_write_through() {
     says(
         env!("CARGO_BIN_EXE_cache_write_through"),
@@ -207,6 +227,11 @@ fn cache_invalidation_events() {
             "after product.viewed: 10 and 10",
             "after product.price_changed: 12 and 12",
             "an event that can't be read is an error, for the broker to deliver again: true",
+        ],
+    );
+}
+
+#[test]
 fn saga_transfer() {
     says(
         env!("CARGO_BIN_EXE_saga_transfer"),

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use seawall_dist::outbox::{BatchRequest, RowOutcome, OutcomeKind, OutboxStore, Relay, Retention};
-use seawall_dist::{Message, PublishFuture, Publisher};
 use seawall_bench::postgres::Server;
+use seawall_dist::outbox::{BatchRequest, OutboxStore, OutcomeKind, Relay, Retention, RowOutcome};
+use seawall_dist::{Message, PublishFuture, Publisher};
 use seawall_sql::postgres::{self, outbox::PostgresOutbox};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use tokio::task::JoinSet;
@@ -146,7 +146,8 @@ async fn with_relay<T>(
     retention: Retention,
     work: impl Future<Output = Outcomes<T>>,
 ) -> Outcomes<T> {
-    let relay = Relay::builder("bench", Arc::new(outbox.clone()), publisher.clone()).retention(retention).build()?;
+    let relay =
+        Relay::builder("bench", Arc::new(outbox.clone()), publisher.clone()).retention(retention).build()?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let (result, ()) = tokio::join!(
         async {
@@ -194,7 +195,13 @@ async fn wake_up(pool: &PgPool, notify: bool) -> Outcomes<()> {
             transaction.commit().await?;
             let committed = Instant::now();
             let published = loop {
-                let found = publisher.times.lock().expect("nobody panicked").iter().find(|(id, _)| id == message.event_id()).map(|(_, at)| *at);
+                let found = publisher
+                    .times
+                    .lock()
+                    .expect("nobody panicked")
+                    .iter()
+                    .find(|(id, _)| id == message.event_id())
+                    .map(|(_, at)| *at);
                 match found {
                     Some(at) => break at,
                     None => sleep(Duration::from_millis(1)).await,
@@ -220,11 +227,14 @@ async fn writers(pool: &PgPool, notify: bool) -> Outcomes<()> {
         let step = {
             let (pool, outbox, times, number) = (pool.clone(), outbox.clone(), times.clone(), number.clone());
             move || {
-                let (pool, outbox, times, number) = (pool.clone(), outbox.clone(), times.clone(), number.clone());
+                let (pool, outbox, times, number) =
+                    (pool.clone(), outbox.clone(), times.clone(), number.clone());
                 async move {
                     let began = Instant::now();
                     let mut transaction = pool.begin().await?;
-                    outbox.enqueue(&mut transaction, &message(number.fetch_add(1, Ordering::Relaxed))).await?;
+                    outbox
+                        .enqueue(&mut transaction, &message(number.fetch_add(1, Ordering::Relaxed)))
+                        .await?;
                     transaction.commit().await?;
                     times.lock().expect("nobody panicked").push(began.elapsed());
                     Ok(1)
@@ -263,9 +273,10 @@ async fn claims_among_dead_rows(pool: &PgPool) -> Outcomes<()> {
             batch.rows.iter().map(|row| RowOutcome { id: row.id, kind: OutcomeKind::Published }).collect();
         outbox.record(&batch.lease, &outcomes, Retention::Delete).await?;
     }
-    let dead: i64 = sqlx::query_scalar("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'seawall_outbox'")
-        .fetch_one(pool)
-        .await?;
+    let dead: i64 =
+        sqlx::query_scalar("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'seawall_outbox'")
+            .fetch_one(pool)
+            .await?;
     println!("claims with {dead} dead rows: {}", percentiles(times));
     held_open.rollback().await?;
     Ok(())

@@ -40,7 +40,11 @@ async fn create(pool: &PgPool, outbox: &PostgresOutbox, order: &str, commit: boo
     sqlx::query("INSERT INTO orders (id) VALUES ($1)").bind(order).execute(&mut *transaction).await?;
     let event = Message::new("OrderCreated", order, format!(r#"{{"order":"{order}"}}"#)).with_topic("orders");
     outbox.enqueue(&mut transaction, &event).await?;
-    if commit { transaction.commit().await? } else { transaction.rollback().await? }
+    if commit {
+        transaction.commit().await?
+    } else {
+        transaction.rollback().await?
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use seawall::{millis, secs};
 use seawall_dist::saga::{
-    CompensationMark, NewSaga, Saga, SagaEnd, Sagas, SagaStep, StepContext, StepError, StepMark,
+    CompensationMark, NewSaga, Saga, SagaEnd, SagaStep, Sagas, StepContext, StepError, StepMark,
 };
 use seawall_sql::postgres::saga::{PostgresSagaStore, mark_compensation, mark_step};
 use seawall_sql::step_error;
