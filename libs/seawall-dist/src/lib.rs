@@ -20,6 +20,8 @@ pub mod outbox;
 pub mod saga;
 pub mod schedule;
 mod store;
+#[cfg(feature = "metrics")]
+pub mod telemetry;
 mod time;
 mod work;
 

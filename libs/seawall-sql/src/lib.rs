@@ -32,3 +32,5 @@ pub use transaction::{Transactions, in_transaction};
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "metrics")]
+pub mod telemetry;

@@ -31,7 +31,7 @@ pub use replay::{
 pub use replay_many::{BulkReplay, BulkReplayReport, STOP_AFTER_FAILURES};
 pub use store::DeadLetterStore;
 #[cfg(feature = "metrics")]
-pub use telemetry::{NAMES, describe};
+pub(crate) use telemetry::METRICS;
 pub use transitions::{apply, begin_replay, copy, finish_replay, merge};
 
 #[cfg(test)]

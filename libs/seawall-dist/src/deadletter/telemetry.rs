@@ -6,31 +6,25 @@ use super::{ChangeOutcome, LetterChange, PutOutcome, Record, ReplayOutcome};
 
 #[cfg(feature = "metrics")]
 mod numbers {
-    use metrics::{describe_counter, describe_gauge};
+    use seawall::telemetry::Measure;
 
     use super::super::GroupCount;
 
-    /// Every metric of dead letters: its name, its labels, and what it means. The names are public and do not change.
-    pub const NAMES: &[(&str, &[&str], &str)] = &[
+    pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
         (
             "seawall.dead_letters",
+            Measure::Gauge,
             &["kind", "place", "reason", "status"],
             "dead letters that are not deleted, by group",
         ),
-        ("seawall.dead_letter.puts", &["kind", "reason", "outcome"], "records that were put away"),
-        ("seawall.dead_letter.replays", &["outcome"], "replays that ended"),
+        (
+            "seawall.dead_letter.puts",
+            Measure::Counter,
+            &["kind", "reason", "outcome"],
+            "records that were put away",
+        ),
+        ("seawall.dead_letter.replays", Measure::Counter, &["outcome"], "replays that ended"),
     ];
-
-    /// Tells the installed recorder what each metric means.
-    pub fn describe() {
-        for &(name, _, meaning) in NAMES {
-            if name == "seawall.dead_letters" {
-                describe_gauge!(name, meaning);
-            } else {
-                describe_counter!(name, meaning);
-            }
-        }
-    }
 
     pub(in crate::deadletter) fn record_gauges(groups: &[GroupCount]) {
         for group in groups {
@@ -47,9 +41,9 @@ mod numbers {
 }
 
 #[cfg(feature = "metrics")]
-pub(super) use numbers::record_gauges;
+pub(crate) use numbers::METRICS;
 #[cfg(feature = "metrics")]
-pub use numbers::{NAMES, describe};
+pub(super) use numbers::record_gauges;
 
 pub(super) fn put(record: &Record, outcome: PutOutcome) {
     let _ = (record, outcome);

@@ -35,7 +35,8 @@ pub use memory::MemoryIdempotency;
 pub use once::{Execution, FailureAction, Idempotency};
 pub use options::{IdempotencyBuilder, LEASE_MIN, NAME, RESULT_BYTES_MAX};
 pub use store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
-pub use telemetry::METRICS;
+#[cfg(feature = "metrics")]
+pub(crate) use telemetry::METRICS;
 
 use std::time::Duration;
 

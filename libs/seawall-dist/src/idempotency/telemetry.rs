@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 #[cfg(feature = "metrics")]
 use metrics::Counter;
+#[cfg(feature = "metrics")]
+use seawall::telemetry::Measure;
 
 use super::key::IdempotencyKey;
 
-/// Every metric of idempotency and inbox: its name, its labels, and what it counts. The names are public and do not change.
-pub const METRICS: &[(&str, &[&str], &str)] = &[(
+#[cfg(feature = "metrics")]
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[(
     "seawall.idempotency.calls",
+    Measure::Counter,
     &["name", "outcome"],
     "calls under a key: run, replay, in_flight, mismatch, unknown, refused, failed, lost, not_recorded, abandoned",
 )];

@@ -16,7 +16,8 @@ pub use options::{
 };
 pub use shared::SharedLimit;
 pub use store::{LimitAnswer, LimitStore, MemoryLimits};
-pub use telemetry::METRICS;
+#[cfg(feature = "metrics")]
+pub(crate) use telemetry::METRICS;
 
 #[cfg(test)]
 mod tests;

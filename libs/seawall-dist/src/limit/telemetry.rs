@@ -4,18 +4,26 @@ use std::sync::Arc;
 
 #[cfg(feature = "metrics")]
 use metrics::{Counter, Gauge, counter, gauge};
+#[cfg(feature = "metrics")]
+use seawall::telemetry::Measure;
 
 use super::error::DecidedBy;
 
-/// Every metric of shared limits: its name, its labels, and what it measures. The names are public and do not change.
-pub const METRICS: &[(&str, &[&str], &str)] = &[
+#[cfg(feature = "metrics")]
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
     (
         "seawall.limit.calls",
+        Measure::Counter,
         &["name", "outcome", "by"],
         "calls that were admitted or limited, by the shared or the local limit",
     ),
-    ("seawall.limit.fallbacks", &["name"], "how often a process went over to its local limit"),
-    ("seawall.limit.local", &["name"], "1 while the process uses its local limit, else 0"),
+    (
+        "seawall.limit.fallbacks",
+        Measure::Counter,
+        &["name"],
+        "how often a process went over to its local limit",
+    ),
+    ("seawall.limit.local", Measure::Gauge, &["name"], "1 while the process uses its local limit, else 0"),
 ];
 
 pub(super) struct Telemetry {

@@ -34,7 +34,7 @@ pub use memory::MemoryLocks;
 pub use redlock::{LockNode, MemoryNode, NODE_TIMEOUT_SHARE, NodeAnswer, Redlock};
 pub use store::{Acquisition, LockStore, OwnerId};
 #[cfg(feature = "metrics")]
-pub use telemetry::{METRICS, describe_metrics};
+pub(crate) use telemetry::METRICS;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 #[cfg(feature = "metrics")]
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{counter, gauge, histogram};
 #[cfg(feature = "metrics")]
 use seawall::telemetry::Measure;
 #[cfg(feature = "tracing")]
@@ -14,10 +14,9 @@ use tracing::{Level, enabled, info, warn};
 
 use super::{BootClock, FencingToken, Lease, LockError, LockKey};
 
-/// Every metric of locks: its name, what it measures, its labels beside `locks`, and what it means. The names are public and
-/// do not change. Keys are not labels, because there is no bound on them.
+/// The labels beside `locks`. Keys are no labels, because there is no bound on them.
 #[cfg(feature = "metrics")]
-pub const METRICS: &[(&str, Measure, &[&str], &str)] = &[
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
     ("seawall.lock.wait.duration", Measure::Histogram, &["outcome"], "how long callers waited for a lock"),
     ("seawall.lock.waiting", Measure::Gauge, &[], "callers that wait for a lock now"),
     ("seawall.lock.contentions", Measure::Counter, &[], "attempts that found the lock held by somebody else"),
@@ -26,18 +25,6 @@ pub const METRICS: &[(&str, Measure, &[&str], &str)] = &[
     ("seawall.lock.renewals.failed", Measure::Counter, &[], "renewals that the store did not answer"),
     ("seawall.lock.releases.failed", Measure::Counter, &[], "locks that could not be given back"),
 ];
-
-/// Tells the installed recorder what each metric of locks means, for those that pass it on.
-#[cfg(feature = "metrics")]
-pub fn describe_metrics() {
-    for &(name, measure, _, meaning) in METRICS {
-        match measure {
-            Measure::Counter => describe_counter!(name, meaning),
-            Measure::Gauge => describe_gauge!(name, meaning),
-            Measure::Histogram => describe_histogram!(name, Unit::Seconds, meaning),
-        }
-    }
-}
 
 /// How waiting for a lock ended, in the label `outcome`.
 #[derive(Clone, Copy)]

@@ -23,4 +23,4 @@ pub use store::{
     Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of,
 };
 #[cfg(feature = "metrics")]
-pub use telemetry::{Measure, NAMES};
+pub(crate) use telemetry::METRICS;

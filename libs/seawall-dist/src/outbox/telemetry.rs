@@ -9,14 +9,12 @@ use tokio::task::JoinError;
 use super::store::{OutboxRow, Stats};
 use crate::StoreError;
 
-/// What a metric counts.
 #[cfg(feature = "metrics")]
-pub use seawall::telemetry::Measure;
+use seawall::telemetry::Measure;
 
-/// Every metric: its name, what it measures, its labels beside `outbox`, and what it means. The names are public and do not
-/// change.
+/// The labels beside `outbox`.
 #[cfg(feature = "metrics")]
-pub const NAMES: &[(&str, Measure, &[&str], &str)] = &[
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
     ("seawall.outbox.depth", Measure::Gauge, &[], "rows that wait to be published"),
     ("seawall.outbox.lag", Measure::Gauge, &[], "age of the oldest row that waits, in seconds"),
     ("seawall.outbox.dead", Measure::Gauge, &[], "rows that are set aside"),
@@ -151,6 +149,6 @@ mod tests {
     /// OBS-2: names do not change by accident.
     #[test]
     fn obs_2_the_names_of_the_metrics_begin_alike() {
-        assert!(super::NAMES.iter().all(|(name, ..)| name.starts_with("seawall.outbox.")));
+        assert!(super::METRICS.iter().all(|(name, ..)| name.starts_with("seawall.outbox.")));
     }
 }

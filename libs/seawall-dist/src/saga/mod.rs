@@ -34,4 +34,5 @@ pub use store::{
     ClaimOutcome, CreateOutcome, DueSagas, SagaFilter, SagaLease, SagaRecord, SagaRow, SagaState, SagaStore,
     SagaWrite, WriteOutcome,
 };
-pub use telemetry::METRICS;
+#[cfg(feature = "metrics")]
+pub(crate) use telemetry::METRICS;

@@ -1,18 +1,31 @@
 //! What sagas do as log lines and numbers. Without the features `tracing` and `metrics` these functions do nothing.
 
+#[cfg(feature = "metrics")]
+use seawall::telemetry::Measure;
+
 use super::error::SagaError;
 use super::journal::EntryKind;
 use super::store::{SagaRecord, SagaState};
 use crate::StoreError;
 
-/// Every metric of sagas: its name, its labels, and what it means. The names are public and do not change.
-pub const METRICS: &[(&str, &[&str], &str)] = &[
-    ("seawall.sagas", &["state"], "gauge: sagas in the store, by state; resolved ones do not count"),
-    ("seawall.sagas.started", &["saga"], "counter: sagas that were started"),
-    ("seawall.sagas.ended", &["saga", "state"], "counter: sagas that ended, by how"),
-    ("seawall.saga.takeovers", &["saga"], "counter: sagas that were taken over from another process"),
-    ("seawall.saga.step.retries", &["saga", "kind"], "counter: attempts that failed and are made again"),
-    ("seawall.saga.leases.lost", &[], "counter: sagas that a process lost while it drove them"),
+#[cfg(feature = "metrics")]
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
+    ("seawall.sagas", Measure::Gauge, &["state"], "sagas in the store, by state; resolved ones do not count"),
+    ("seawall.sagas.started", Measure::Counter, &["saga"], "sagas that were started"),
+    ("seawall.sagas.ended", Measure::Counter, &["saga", "state"], "sagas that ended, by how"),
+    (
+        "seawall.saga.takeovers",
+        Measure::Counter,
+        &["saga"],
+        "sagas that were taken over from another process",
+    ),
+    (
+        "seawall.saga.step.retries",
+        Measure::Counter,
+        &["saga", "kind"],
+        "attempts that failed and are made again",
+    ),
+    ("seawall.saga.leases.lost", Measure::Counter, &[], "sagas that a process lost while it drove them"),
 ];
 
 /// Whether anybody wants to know how many sagas there are.

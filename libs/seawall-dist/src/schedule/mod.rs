@@ -18,4 +18,5 @@ pub use job::{Job, JobContext, LEASE, TOLERANCE};
 pub use memory::MemoryJobStore;
 pub use plan::{INTERVAL_MIN, MissedRuns, Schedule};
 pub use store::{JobRun, JobState, JobStore, MissedTicks, RunClaim, RunClaimOutcome, RunEnd, RunState};
-pub use telemetry::METRICS;
+#[cfg(feature = "metrics")]
+pub(crate) use telemetry::METRICS;

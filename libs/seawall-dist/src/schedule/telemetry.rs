@@ -2,13 +2,21 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use seawall::telemetry::Measure;
+
 use crate::{Millis, StoreError};
 
-/// Every metric of jobs: its name, its labels, and what it means. The names are public and do not change.
-pub const METRICS: &[(&str, &[&str], &str)] = &[
-    ("seawall.job.runs", &["job", "outcome"], "counter: runs that ended, by outcome: success, failed, lost"),
-    ("seawall.job.run.duration", &["job"], "histogram: how long runs took, in seconds"),
-    ("seawall.job.missed", &["job"], "counter: ticks at which the job did not run"),
+#[cfg(feature = "metrics")]
+pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
+    (
+        "seawall.job.runs",
+        Measure::Counter,
+        &["job", "outcome"],
+        "runs that ended, by outcome: success, failed, lost",
+    ),
+    ("seawall.job.run.duration", Measure::Histogram, &["job"], "how long runs took, in seconds"),
+    ("seawall.job.missed", Measure::Counter, &["job"], "ticks at which the job did not run"),
 ];
 
 macro_rules! log {

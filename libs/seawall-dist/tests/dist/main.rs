@@ -7,5 +7,7 @@ mod idempotency;
 mod job;
 mod limit;
 mod lock;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod outbox;
 mod saga;

@@ -8,7 +8,7 @@ use metrics::{
     SharedString, Unit,
 };
 use seawall::{millis, secs};
-use seawall_dist::lock::METRICS;
+use seawall_dist::telemetry::metrics;
 use seawall_testkit::{ManualClock, run};
 
 use super::support::{Behaviour, KEY, ScriptedLocks, builder, sleep};
@@ -53,7 +53,7 @@ impl Sums {
         let labels: Vec<String> =
             key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
         let (name, labels) = (key.name(), labels.join(","));
-        assert!(METRICS.iter().any(|(known, ..)| *known == name), "{name} is not in the list");
+        assert!(metrics().any(|(known, ..)| *known == name), "{name} is not in the list");
         Arc::new(Sum(self.clone(), format!("{name} {labels}")))
     }
 }
