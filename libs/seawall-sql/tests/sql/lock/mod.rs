@@ -7,6 +7,7 @@
 )]
 
 mod report;
+mod sqlite;
 mod store;
 mod torture;
 mod worker;
