@@ -186,7 +186,7 @@ fn crd_1_options_that_cannot_work_are_refused() {
     );
     let locks = builder(&clock, &store).build().unwrap();
     let error = run(&clock, locks.key(KEY).release_limit(secs(0)).with(|_| async {})).unwrap_err();
-    assert!(error.to_string().contains("`release_limit`"), "{error}");
+    assert!(error.to_string().contains("release_limit: it is zero"), "{error}");
     assert!(store.requests().is_empty());
 }
 
