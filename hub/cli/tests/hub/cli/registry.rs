@@ -120,7 +120,11 @@ fn hub_10_rules_are_changed_tried_and_rolled_back() {
     assert_eq!(scene.json(&["rules", "versions", "invoices"]).as_array().unwrap().len(), 3);
     scene.run(&["rules", "versions", "invoices"]).well().says(&["VERSION", "wrong path"]);
     scene.run(&["rules", "versions", "nope"]).wrong(3, &[]);
-    scene.run(&["rules", "rollback", "invoices", "1"]).well().says(&["as it was in version 1 (version 4)"]);
+    let moved = json!({"name": "invoices", "eventType": "order.*", "service": "billing", "path": "/bills"});
+    scene.put("rules", &moved).says(&["(version 4)"]);
+    scene.run(&["rules", "rollback", "invoices", "1"]).well().says(&["as it was in version 1 (version 5)"]);
+    // What changes nothing is no version.
+    scene.run(&["rules", "rollback", "invoices", "1"]).well().says(&["as it was in version 1 (version 5)"]);
     scene
         .run(&["rules", "rollback", "invoices", "99"])
         .wrong(1, &["has no version 99", "`seawall rules versions invoices`"]);
