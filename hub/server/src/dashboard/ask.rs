@@ -9,7 +9,7 @@ use serde_json::Value;
 use tower_service::Service;
 
 use super::session::Session;
-use super::{Dashboard, Trouble};
+use super::{Dashboard, PageError};
 use crate::http::access::{Caller, REASON};
 
 /// No answer of the API is larger.
@@ -55,8 +55,8 @@ impl Dashboard {
         path: &str,
         body: Option<&Value>,
         reason: Option<&str>,
-    ) -> Result<Answer, Trouble> {
-        let broken = |error: &dyn std::fmt::Display| Trouble::Broken(format!("{path}: {error}"));
+    ) -> Result<Answer, PageError> {
+        let broken = |error: &dyn std::fmt::Display| PageError::Broken(format!("{path}: {error}"));
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder()
             .method(method)
@@ -77,29 +77,29 @@ impl Dashboard {
     }
 
     /// What is at this path of the API, passed on as it comes: it may be more than fits into memory.
-    pub(super) async fn pass(&self, session: &Session, path: &str) -> Result<Response, Trouble> {
-        let broken = |error: &dyn std::fmt::Display| Trouble::Broken(format!("{path}: {error}"));
+    pub(super) async fn pass(&self, session: &Session, path: &str) -> Result<Response, PageError> {
+        let broken = |error: &dyn std::fmt::Display| PageError::Broken(format!("{path}: {error}"));
         let mut request = Request::builder().uri(path).body(Body::empty()).map_err(|error| broken(&error))?;
         request.extensions_mut().insert(Caller::of(session.key.clone()));
         let response = self.api.clone().call(request).await.map_err(|error| broken(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(Trouble::Answered { status: response.status(), message: "it can't be had".into() })
+        Err(PageError::Answered { status: response.status(), message: "it can't be had".into() })
     }
 
     /// What is at this path of the API, for a template; or why it is not shown.
-    pub(super) async fn get(&self, session: &Session, path: &str) -> Result<View, Trouble> {
+    pub(super) async fn get(&self, session: &Session, path: &str) -> Result<View, PageError> {
         self.get_json(session, path).await.map(|data| view(&data))
     }
 
     /// The same, for whoever looks into it.
-    pub(super) async fn get_json(&self, session: &Session, path: &str) -> Result<Value, Trouble> {
+    pub(super) async fn get_json(&self, session: &Session, path: &str) -> Result<Value, PageError> {
         let answer = self.ask(session, Method::GET, path, None, None).await?;
         if answer.status.is_success() {
             return Ok(answer.data().clone());
         }
-        Err(Trouble::Answered { status: answer.status, message: answer.message() })
+        Err(PageError::Answered { status: answer.status, message: answer.message() })
     }
 
     /// The same, and nothing if it is not there or not to be seen: for what is beside the point of a page.

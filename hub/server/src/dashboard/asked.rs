@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::session::Session;
 use super::show::encoded;
-use super::{Dashboard, Trouble};
+use super::{Dashboard, PageError};
 use crate::http::query::pairs_of;
 
 /// What stands after the question mark. What is empty was not filled in.
@@ -47,7 +47,7 @@ impl Dashboard {
         &self,
         session: &Session,
         path: &str,
-    ) -> Result<(Value, Option<String>), Trouble> {
+    ) -> Result<(Value, Option<String>), PageError> {
         let answer = self.ask(session, Method::GET, path, None, None).await?;
         if answer.status.is_success() {
             return Ok((answer.data().clone(), None));
@@ -55,6 +55,6 @@ impl Dashboard {
         if answer.status == 422 {
             return Ok((Value::Null, Some(answer.message())));
         }
-        Err(Trouble::Answered { status: answer.status, message: answer.message() })
+        Err(PageError::Answered { status: answer.status, message: answer.message() })
     }
 }

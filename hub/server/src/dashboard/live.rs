@@ -19,7 +19,7 @@ use seawall::{Clock, Tick};
 use tower_service::Service;
 
 use super::session::Session;
-use super::{Dashboard, Trouble};
+use super::{Dashboard, PageError};
 use crate::http::query::pairs_of;
 
 /// So often somebody looks whether a page has changed.
@@ -84,7 +84,7 @@ pub(super) async fn stream(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Result<Response, Trouble> {
+) -> Result<Response, PageError> {
     let page = pairs_of(query.as_deref()).into_iter().find(|(name, _)| name == "page").map(|(_, page)| page);
     let page = page.filter(|page| page.starts_with('/') && !page.starts_with("/live")).unwrap_or("/".into());
     let pages = super::pages::router().with_state(dashboard.clone());

@@ -17,13 +17,13 @@ mod asked;
 mod assets;
 mod charts;
 mod ended;
+mod error_page;
 mod guard;
 mod live;
 mod login;
 mod pages;
 mod session;
 mod show;
-mod sorry;
 mod throttle;
 
 use std::fmt;
@@ -38,8 +38,8 @@ use minijinja::{Environment, Value, context};
 
 use self::ended::EndedSessions;
 pub(crate) use self::ended::end_all_sessions;
+use self::error_page::PageError;
 use self::session::Session;
-use self::sorry::Trouble;
 use self::throttle::LoginThrottle;
 use crate::hub::Hub;
 
@@ -57,7 +57,7 @@ pub(crate) struct Dashboard {
 }
 
 /// What a page is made of: the page, or why there is none.
-type Shown = Result<Response, Trouble>;
+type Shown = Result<Response, PageError>;
 
 impl Dashboard {
     /// The pages of a hub beside its API, until `closing` says that it stops.
@@ -72,7 +72,7 @@ impl Dashboard {
             .route("/login", get(login::page).post(login::login))
             .route("/logout", post(login::logout))
             .route("/assets/{name}", get(assets::asset));
-        let framed = axum::middleware::from_fn_with_state(dashboard.clone(), sorry::framed);
+        let framed = axum::middleware::from_fn_with_state(dashboard.clone(), error_page::framed);
         pages.layer(axum::middleware::from_fn(guard::protect)).with_state(dashboard).merge(api).layer(framed)
     }
 
@@ -90,9 +90,9 @@ impl Dashboard {
         Ok(html(status, self.render(name, frame)?, session.flash().is_some()))
     }
 
-    fn render(&self, name: &str, what: Value) -> Result<String, Trouble> {
+    fn render(&self, name: &str, what: Value) -> Result<String, PageError> {
         let made = self.templates.get_template(name).and_then(|template| template.render(what));
-        made.map_err(|error| Trouble::Broken(format!("{name}: {error:#}")))
+        made.map_err(|error| PageError::Broken(format!("{name}: {error:#}")))
     }
 }
 

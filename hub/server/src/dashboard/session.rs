@@ -19,7 +19,7 @@ use seawall_hub_core::domain::time::Millis;
 use sha2::{Digest, Sha256};
 
 use super::ended::SessionHash;
-use super::{Dashboard, Trouble};
+use super::{Dashboard, PageError};
 
 pub(super) const COOKIE: &str = "seawall_session";
 const FLASH: &str = "seawall_flash";
@@ -99,15 +99,15 @@ impl Session {
 }
 
 impl FromRequestParts<Arc<Dashboard>> for Session {
-    type Rejection = Trouble;
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, dashboard: &Arc<Dashboard>) -> Result<Self, Trouble> {
+    async fn from_request_parts(parts: &mut Parts, dashboard: &Arc<Dashboard>) -> Result<Self, PageError> {
         // Rendered within the process, for somebody whose session was looked at already.
         if let Some(session) = parts.extensions.get::<Session>() {
             return Ok(session.clone());
         }
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let nobody = || Trouble::NobodyThere { to: path.clone() };
+        let nobody = || PageError::NobodyThere { to: path.clone() };
         let cookie = cookie(&parts.headers, COOKIE).ok_or_else(nobody)?;
         let (key, until) = opened(dashboard, cookie).ok_or_else(nobody)?;
         let flash = self::cookie(&parts.headers, FLASH).and_then(said);

@@ -16,7 +16,7 @@ pub struct BucketRules {
 pub enum Decision {
     /// They may pass after `wait`; the bucket is full at `full_at` then.
     Admit {
-        /// The time until their turn. Zero for now.
+        /// The time until their turn; zero if it has come.
         wait: u64,
         /// The new state of the bucket.
         full_at: u64,

@@ -14,7 +14,7 @@ use crate::StoreFuture;
 pub enum LimitAnswer {
     /// The calls may pass.
     Admitted {
-        /// The time until their turn. Zero for now.
+        /// The time until their turn; zero if it has come.
         wait: Duration,
         /// When their turn comes, by the store's clock.
         at: SystemTime,

@@ -8,21 +8,21 @@ use std::task::Poll;
 use super::{Lease, LockError, LockKey, LockStore};
 
 tokio::task_local! {
-    static HELD: Held;
+    static HELD: HeldLocks;
 }
 
 /// The leases that a task holds: a list that grows at its head, so that tasks share its tail.
 #[derive(Clone, Default)]
-pub(super) struct Held(Option<Arc<Link>>);
+pub(super) struct HeldLocks(Option<Arc<Link>>);
 
 struct Link {
     lease: Lease,
-    outer: Held,
+    outer: HeldLocks,
 }
 
-impl Held {
-    pub(super) fn with(self, lease: Lease) -> Held {
-        Held(Some(Arc::new(Link { lease, outer: self })))
+impl HeldLocks {
+    pub(super) fn with(self, lease: Lease) -> HeldLocks {
+        HeldLocks(Some(Arc::new(Link { lease, outer: self })))
     }
 
     /// The lease of this lock, if it is held and has not ended.
@@ -39,12 +39,12 @@ impl Held {
 }
 
 /// What the current task holds.
-pub(super) fn held() -> Held {
+pub(super) fn held() -> HeldLocks {
     HELD.try_with(Clone::clone).unwrap_or_default()
 }
 
 /// Runs work in a task that holds these.
-pub(super) fn enter<F: Future>(held: Held, work: F) -> impl Future<Output = F::Output> {
+pub(super) fn enter<F: Future>(held: HeldLocks, work: F) -> impl Future<Output = F::Output> {
     HELD.scope(held, work)
 }
 

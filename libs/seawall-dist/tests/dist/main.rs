@@ -11,3 +11,4 @@ mod lock;
 mod metrics;
 mod outbox;
 mod saga;
+mod threads;

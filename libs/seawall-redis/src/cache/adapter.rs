@@ -123,10 +123,10 @@ impl<C> RedisCache<C> {
             }
             Err(error) => {
                 metrics.degraded(Operation::Put);
-                let line = match Trouble::of(&error) {
-                    Trouble::Refused => Line::PutFallback,
-                    Trouble::Connection => Line::PutConnection,
-                    Trouble::Timeout | Trouble::Unexpected => Line::PutUnexpected,
+                let line = match FailureKind::of(&error) {
+                    FailureKind::Refused => Line::PutFallback,
+                    FailureKind::Connection => Line::PutConnection,
+                    FailureKind::Timeout | FailureKind::Unexpected => Line::PutUnexpected,
                 };
                 log.trouble(line, key, &Cause(&error));
                 Ok(false)
@@ -196,11 +196,11 @@ impl<C> RedisCache<C> {
         metrics.miss();
         metrics.degraded(Operation::Get);
         let cause = Cause(error);
-        match Trouble::of(error) {
-            Trouble::Refused => {}
-            Trouble::Connection => log.trouble(Line::GetConnection, key, &cause),
-            Trouble::Timeout => log.trouble(Line::GetTimeout, key, &cause),
-            Trouble::Unexpected => return log.trouble(Line::GetUnexpected, key, &cause),
+        match FailureKind::of(error) {
+            FailureKind::Refused => {}
+            FailureKind::Connection => log.trouble(Line::GetConnection, key, &cause),
+            FailureKind::Timeout => log.trouble(Line::GetTimeout, key, &cause),
+            FailureKind::Unexpected => return log.trouble(Line::GetUnexpected, key, &cause),
         }
         log.trouble(Line::GetFallback, key, &cause);
     }
@@ -215,7 +215,7 @@ type GuardError = seawall::Error<StoreError>;
 
 /// Why an operation did not succeed, as far as the log tells it apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Trouble {
+enum FailureKind {
     /// The circuit or another policy refused it.
     Refused,
     /// There is no connection, or it broke.
@@ -226,13 +226,13 @@ enum Trouble {
     Unexpected,
 }
 
-impl Trouble {
+impl FailureKind {
     fn of(error: &GuardError) -> Self {
         match (error.kind(), error.last_fault().class()) {
-            (Kind::Rejected, _) => Trouble::Refused,
-            (Kind::TimedOut, _) | (_, Class::Timeout) => Trouble::Timeout,
-            (_, Class::Io) => Trouble::Connection,
-            _ => Trouble::Unexpected,
+            (Kind::Rejected, _) => FailureKind::Refused,
+            (Kind::TimedOut, _) | (_, Class::Timeout) => FailureKind::Timeout,
+            (_, Class::Io) => FailureKind::Connection,
+            _ => FailureKind::Unexpected,
         }
     }
 }

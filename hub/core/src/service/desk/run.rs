@@ -200,7 +200,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 
     /// The services that are away and for which an operation on several services has something: replays that wait, or dead letters
-    /// that it passes over for now.
+    /// that it leaves until the service is back.
     pub(super) async fn waited_for(&self, operation: &Operation) -> Result<Vec<Slug>, StoreError> {
         let (away, waiting) = self.waiting_for_away(operation).await?;
         let mut named: Vec<Slug> = waiting.iter().map(|(service, _)| service.clone()).collect();

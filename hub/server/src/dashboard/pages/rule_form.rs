@@ -12,7 +12,7 @@ use crate::dashboard::asked::Asked;
 use crate::dashboard::guard::leads_here;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown, Trouble};
+use crate::dashboard::{Dashboard, PageError, Shown};
 
 /// So many events are offered to try it on.
 const OFFERED: usize = 30;
@@ -74,7 +74,7 @@ async fn shown(dashboard: &Dashboard, session: &Session, rule: &Value, is_new: b
 }
 
 /// The events of this type that came last, or of any.
-async fn offered(dashboard: &Dashboard, session: &Session, kind: &str) -> Result<Option<View>, Trouble> {
+async fn offered(dashboard: &Dashboard, session: &Session, kind: &str) -> Result<Option<View>, PageError> {
     let mut path = format!("/api/v1/bridge/events?page_size={OFFERED}");
     if !kind.is_empty() {
         path.push_str(&format!("&type={}", encoded(kind)));

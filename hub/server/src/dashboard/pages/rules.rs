@@ -11,7 +11,7 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown, Trouble};
+use crate::dashboard::{Dashboard, PageError, Shown};
 
 /// So many are on a page.
 const PAGE: usize = 100;
@@ -113,7 +113,7 @@ impl Dashboard {
         session: &Session,
         path: &str,
         body: Option<Value>,
-    ) -> Result<Option<View>, Trouble> {
+    ) -> Result<Option<View>, PageError> {
         let Some(body) = body else { return Ok(None) };
         let answer = self.ask(session, Method::POST, path, Some(&body), None).await?;
         let wrong = (!answer.status.is_success()).then(|| answer.message());

@@ -6,7 +6,7 @@ use axum::http::Method;
 use seawall_hub_core::domain::key::Scope;
 use serde_json::{Map, Value, json};
 
-use super::errors::{TROUBLES, Trouble};
+use super::errors::{PageError, TROUBLES};
 use super::operations::{Gives, Operation, operations};
 use super::schema::{need, nothing, shape, shown, text, word};
 use super::{parameters, proxy, shapes};
@@ -50,7 +50,7 @@ pub(crate) fn document() -> Value {
     paths.insert(proxy::PATH, proxy::operations());
     let errors: Vec<Value> = TROUBLES
         .iter()
-        .map(|Trouble { code, status, retryable, meaning, remedy }| {
+        .map(|PageError { code, status, retryable, meaning, remedy }| {
             json!({"code": code, "status": status, "retryable": retryable, "meaning": meaning, "remedy": remedy})
         })
         .collect();
@@ -158,7 +158,7 @@ fn responses(operation: &Operation, scope: Option<Scope>) -> Value {
         all.insert(gives.status.to_string(), good(gives));
     }
     let codes = codes_of(operation, scope.is_some());
-    let mut bad: BTreeMap<u16, Vec<&Trouble>> = BTreeMap::new();
+    let mut bad: BTreeMap<u16, Vec<&PageError>> = BTreeMap::new();
     for trouble in TROUBLES.iter().filter(|trouble| codes.contains(&trouble.code)) {
         bad.entry(trouble.status).or_default().push(trouble);
     }

@@ -1,7 +1,7 @@
 //! Everything that can go wrong, in one list: by which code a program tells it, and what a person does about it.
 
 /// What an answer says that is no success.
-pub(crate) struct Trouble {
+pub(crate) struct PageError {
     /// `code` in the answer. It never changes its meaning.
     pub(crate) code: &'static str,
     /// The status that it comes with.
@@ -14,17 +14,17 @@ pub(crate) struct Trouble {
     pub(crate) remedy: &'static str,
 }
 
-const fn trouble(code: &'static str, status: u16, meaning: &'static str, remedy: &'static str) -> Trouble {
-    Trouble { code, status, retryable: false, meaning, remedy }
+const fn trouble(code: &'static str, status: u16, meaning: &'static str, remedy: &'static str) -> PageError {
+    PageError { code, status, retryable: false, meaning, remedy }
 }
 
-const fn passing(code: &'static str, status: u16, meaning: &'static str, remedy: &'static str) -> Trouble {
-    Trouble { code, status, retryable: true, meaning, remedy }
+const fn passing(code: &'static str, status: u16, meaning: &'static str, remedy: &'static str) -> PageError {
+    PageError { code, status, retryable: true, meaning, remedy }
 }
 
 /// All of them, in the order of their statuses.
 #[rustfmt::skip]
-pub(crate) const TROUBLES: &[Trouble] = &[
+pub(crate) const TROUBLES: &[PageError] = &[
     trouble("badRequest", 400, "The request can't be read at all", "Look at how the path is encoded, and whether the body is whole"),
     trouble("notJson", 400, "The body is no JSON", "`message` says where it stops to be"),
     trouble("badVersion", 400, "`If-Match` or `If-None-Match` names no version", "Write `If-Match: \"3\"`, with the version that you have seen, or `If-None-Match: *`"),
@@ -67,6 +67,6 @@ pub(crate) const TROUBLES: &[Trouble] = &[
 ];
 
 /// What this code means, with this status.
-pub(crate) fn trouble_of(status: u16, code: &str) -> Option<&'static Trouble> {
+pub(crate) fn trouble_of(status: u16, code: &str) -> Option<&'static PageError> {
     TROUBLES.iter().find(|trouble| trouble.status == status && trouble.code == code)
 }

@@ -6,7 +6,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errors::{TROUBLES, Trouble};
+use super::errors::{PageError, TROUBLES};
 use super::parameters;
 use super::schema::{shape, text};
 
@@ -75,7 +75,7 @@ fn operation(method: &Method) -> Value {
 fn responses() -> Value {
     let mut all = Map::new();
     for code in CODES {
-        for Trouble { status, meaning, .. } in TROUBLES.iter().filter(|trouble| trouble.code == code) {
+        for PageError { status, meaning, .. } in TROUBLES.iter().filter(|trouble| trouble.code == code) {
             let said = format!("`{code}`: {meaning}");
             let one = all.entry(status.to_string()).or_insert_with(|| {
                 let decided = json!({"description": "Who decided: without it, the answer is the service's", "schema": {"type": "string"}});

@@ -30,12 +30,12 @@ enum Mistake {
     NoLease,
 }
 
-type Held = HashMap<LockKey, (OwnerId, Tick)>;
+type HeldLocks = HashMap<LockKey, (OwnerId, Tick)>;
 
 /// A store with one mistake.
 struct BrokenLocks {
     mistake: Mistake,
-    state: Mutex<(Held, i64)>,
+    state: Mutex<(HeldLocks, i64)>,
 }
 
 impl BrokenLocks {

@@ -46,7 +46,7 @@ async fn crd_1_a_redlock_conforms_without_a_minority() {
 }
 
 /// Takes another minority away before each grant, and lets nodes lose their data one after another.
-struct Trouble {
+struct Disturbance {
     nodes: Vec<Arc<MemoryNode>>,
     dice: Dice,
     losses: bool,
@@ -54,9 +54,9 @@ struct Trouble {
     healing: u32,
 }
 
-impl Trouble {
+impl Disturbance {
     fn new(nodes: &[Arc<MemoryNode>], losses: bool) -> Self {
-        Trouble { nodes: nodes.to_vec(), dice: Dice(1), losses, healing: 0 }
+        Disturbance { nodes: nodes.to_vec(), dice: Dice(1), losses, healing: 0 }
     }
 
     fn strike(&mut self) {
@@ -85,9 +85,9 @@ fn grants(short: u32) -> u32 {
 #[tokio::test]
 async fn crd_1_tokens_of_a_redlock_grow_whatever_minority_is_away_or_lost() {
     let nodes = nodes();
-    let (store, mut trouble) = (redlock(&nodes), Trouble::new(&nodes, true));
+    let (store, mut disturbance) = (redlock(&nodes), Disturbance::new(&nodes, true));
     conformance::lock_tokens(&store, 1, |_| {}).await;
-    conformance::lock_tokens(&store, grants(20_000), |_| trouble.strike()).await;
+    conformance::lock_tokens(&store, grants(20_000), |_| disturbance.strike()).await;
 }
 
 /// A node that does not store the largest token: "increment on each node and take the maximum".
@@ -126,9 +126,9 @@ impl LockNode for NodeWithoutWriteBack {
 async fn crd_1_the_suite_is_red_for_tokens_without_write_back() {
     let nodes = nodes();
     let broken = nodes.iter().map(|node| Arc::new(NodeWithoutWriteBack(node.clone())) as Arc<dyn LockNode>);
-    let (store, mut trouble) = (Redlock::new(broken), Trouble::new(&nodes, false));
+    let (store, mut disturbance) = (Redlock::new(broken), Disturbance::new(&nodes, false));
     conformance::lock_tokens(&store, 1, |_| {}).await;
-    conformance::lock_tokens(&store, 2_000, |_| trouble.strike()).await;
+    conformance::lock_tokens(&store, 2_000, |_| disturbance.strike()).await;
 }
 
 /// CRD-1: a million grants in a row have a million growing tokens.

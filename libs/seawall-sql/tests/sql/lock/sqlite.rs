@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use seawall::{millis, secs};
 use seawall_dist::lock::{Acquisition, FencingSource, LockKey, LockStore, Locks, OwnerId, Wait};
@@ -94,7 +93,7 @@ fn holder() {
         let locks = Locks::new(Arc::new(SqliteLocks::new(pool)));
         let held = locks.with_lock(KEY, |lease| async move {
             println!("\n@token {}", lease.fence().as_i64());
-            tokio::time::sleep(Duration::from_secs(600)).await;
+            std::future::pending::<()>().await;
         });
         held.await.unwrap();
     });

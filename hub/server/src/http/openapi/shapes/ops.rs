@@ -40,7 +40,7 @@ pub(super) fn shapes() -> Vec<Named> {
             shown(vec![need("names", list(text()))]).like(json!({"names": ["seawall.deliveries"]})),
         ),
         (
-            "Trouble",
+            "PageError",
             shown(vec![
                 need("code", text()),
                 need("status", between(400, 599)),
@@ -68,7 +68,7 @@ pub(super) fn shapes() -> Vec<Named> {
                 need("components", any()),
                 need("security", any()),
                 need("tags", any()),
-                need("x-errors", list(shape("Trouble"))),
+                need("x-errors", list(shape("PageError"))),
             ]),
         ),
     ]

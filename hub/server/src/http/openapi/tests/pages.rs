@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::super::errors::{TROUBLES, Trouble};
+use super::super::errors::{PageError, TROUBLES};
 use crate::http::routes;
 
 /// API-1: the page for people names every code of an error with its remedy, and every route with its scope. `cargo xtask
@@ -34,7 +34,7 @@ fn errors() -> String {
     let mut out = String::from(
         "| status | `code` | `retryable` | what has happened | what to do |\n|---|---|---|---|---|\n",
     );
-    for Trouble { code, status, retryable, meaning, remedy } in TROUBLES {
+    for PageError { code, status, retryable, meaning, remedy } in TROUBLES {
         let again = if *retryable { "yes" } else { "" };
         let _ = writeln!(out, "| {status} | `{code}` | {again} | {meaning} | {remedy} |");
     }

@@ -14,7 +14,7 @@ use super::{Dashboard, guard, html, show};
 
 /// Why there is no page.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum PageError {
     /// Somebody has to log in first.
     NobodyThere {
         /// And wants to go there then.
@@ -31,22 +31,22 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-impl IntoResponse for Trouble {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let (status, title, message) = match self {
-            Trouble::NobodyThere { to } => {
+            PageError::NobodyThere { to } => {
                 return Redirect::to(&format!("/login?to={}", show::encoded(&to))).into_response();
             }
-            Trouble::Answered { status: StatusCode::NOT_FOUND, .. } => (
+            PageError::Answered { status: StatusCode::NOT_FOUND, .. } => (
                 StatusCode::NOT_FOUND,
                 "There is nothing here",
                 "It may have been deleted, or the link is wrong.".into(),
             ),
-            Trouble::Answered { status: StatusCode::FORBIDDEN, message } => {
+            PageError::Answered { status: StatusCode::FORBIDDEN, message } => {
                 (StatusCode::FORBIDDEN, "This key may not see that", message)
             }
-            Trouble::Answered { status, message } => (status, "The hub could not answer", message),
-            Trouble::Broken(cause) => {
+            PageError::Answered { status, message } => (status, "The hub could not answer", message),
+            PageError::Broken(cause) => {
                 tracing::error!(target: "seawall", cause, action = "ManualReview", "[Dashboard][Render] Failed!");
                 (
                     StatusCode::INTERNAL_SERVER_ERROR,
@@ -57,7 +57,7 @@ impl IntoResponse for Trouble {
         };
         let mut response = html(status, show::sorry(title, &message), false);
         if status != StatusCode::INTERNAL_SERVER_ERROR {
-            response.extensions_mut().insert(Sorry { title, message });
+            response.extensions_mut().insert(ErrorMessage { title, message });
         }
         response
     }
@@ -65,7 +65,7 @@ impl IntoResponse for Trouble {
 
 /// What a response says instead of a page, for whoever puts it into the frame.
 #[derive(Clone, Debug)]
-struct Sorry {
+struct ErrorMessage {
     title: &'static str,
     message: String,
 }
@@ -89,9 +89,9 @@ pub(super) async fn framed(
     let mut response = next.run(Request::from_parts(parts, body)).await;
     if unknown && response.status() == StatusCode::NOT_FOUND {
         response =
-            Trouble::Answered { status: StatusCode::NOT_FOUND, message: String::new() }.into_response();
+            PageError::Answered { status: StatusCode::NOT_FOUND, message: String::new() }.into_response();
     }
-    let Some(sorry) = response.extensions().get::<Sorry>().cloned() else { return response };
+    let Some(sorry) = response.extensions().get::<ErrorMessage>().cloned() else { return response };
     let framed = in_frame(&dashboard, kept, response.status(), sorry).await;
     let mut response = framed.unwrap_or(response);
     guard::say(response.headers_mut());
@@ -111,7 +111,7 @@ async fn in_frame(
     dashboard: &Arc<Dashboard>,
     mut parts: Parts,
     status: StatusCode,
-    Sorry { title, message }: Sorry,
+    ErrorMessage { title, message }: ErrorMessage,
 ) -> Option<Response> {
     let session = Session::from_request_parts(&mut parts, dashboard).await.ok()?;
     dashboard.page_with(status, &session, "sorry.html", context! { title, message }).ok()
