@@ -53,6 +53,8 @@ async fn serve(listener: TcpListener, server: ShutdownToken, requests: WorkTrack
         }
     }
     drop(listener);
+    // From now on this part counts as finished.
+    drop(server);
     println!("http stopped accepting");
 }
 
