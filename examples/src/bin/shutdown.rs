@@ -9,7 +9,7 @@ use seawall::task::{Phase, Readiness, Shutdown, ShutdownToken, WorkTracker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let delay = std::env::var("DELAY_MS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut shutdown =
