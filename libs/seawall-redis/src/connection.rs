@@ -1,19 +1,18 @@
 //! One connection to one Redis server, shared by all that use it, made again when it breaks.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError};
-use redis::{ScriptInvocation, ServerErrorKind};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, ScriptInvocation};
 use seawall::fault::Ran;
 use seawall::{Clock, Fault, Tick};
 use seawall_dist::StoreError;
 use tokio::sync::watch;
 
-use crate::fault::fault_of;
+use crate::fault::{fault_of, is_read_only};
 
 /// How long a connection may take to be made.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,7 +30,8 @@ pub const RECONNECT_PAUSES: [Duration; 4] =
 /// whose peer is gone without a word (a dropped route, a dead firewall entry) would stay silent for ever.
 pub const TIMEOUTS_BEFORE_RECONNECT: u32 = 3;
 
-/// A command that its caller dropped without an answer after this long counts as one that timed out.
+/// A command that its caller dropped without an answer counts as one that timed out if the server has owed an answer for this
+/// long: to that command, or to earlier ones.
 pub const ABANDONED_AFTER: Duration = Duration::from_millis(100);
 
 /// A connection to one Redis server. A handle: clones share the connection, and commands of all of them are pipelined.
@@ -70,6 +70,17 @@ struct OpenConnection {
     commands: MultiplexedConnection,
     /// The number of timeouts in a row. Commands that were sent together and timed out together count as one.
     timeouts: AtomicU32,
+    /// When the first command was sent since the last answer, in nanoseconds of the clock; [`NOTHING_OWED`] after an answer.
+    owed_since: AtomicU64,
+}
+
+/// No command was sent since the last answer.
+const NOTHING_OWED: u64 = u64::MAX;
+
+impl OpenConnection {
+    fn new(commands: MultiplexedConnection) -> Self {
+        OpenConnection { commands, timeouts: AtomicU32::new(0), owed_since: AtomicU64::new(NOTHING_OWED) }
+    }
 }
 
 impl Connection {
@@ -202,7 +213,7 @@ impl Shared {
         state.connecting = None;
         let result = match result {
             Ok(commands) => {
-                let open = Arc::new(OpenConnection { commands, timeouts: AtomicU32::new(0) });
+                let open = Arc::new(OpenConnection::new(commands));
                 *state = State { open: Some(open.clone()), ..State::default() };
                 Ok(open)
             }
@@ -223,14 +234,15 @@ struct SentCommand<'a> {
     shared: &'a Shared,
     open: Arc<OpenConnection>,
     timeouts_before: u32,
-    since: Tick,
     ended: bool,
 }
 
 impl<'a> SentCommand<'a> {
     fn new(shared: &'a Shared, open: Arc<OpenConnection>) -> Self {
         let timeouts_before = open.timeouts.load(Ordering::Relaxed);
-        SentCommand { shared, open, timeouts_before, since: shared.clock.now(), ended: false }
+        let now = shared.clock.now().as_nanos();
+        let _ = open.owed_since.compare_exchange(NOTHING_OWED, now, Ordering::Relaxed, Ordering::Relaxed);
+        SentCommand { shared, open, timeouts_before, ended: false }
     }
 
     /// Makes a store's error of the client's, and forgets a connection that is broken.
@@ -240,12 +252,22 @@ impl<'a> SentCommand<'a> {
             Err(error) if error.is_timeout() => self.unanswered(),
             Err(error) if error.is_unrecoverable_error() || error.is_connection_dropped() => self.forget(),
             // The server has become a replica. Its name may lead to the new master by now.
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) => self.forget(),
+            Err(error) if is_read_only(error) => self.forget(),
             // An error of the server is an answer too.
-            _ if self.timeouts_before > 0 => self.open.timeouts.store(0, Ordering::Relaxed),
-            _ => {}
+            _ => {
+                self.open.owed_since.store(NOTHING_OWED, Ordering::Relaxed);
+                if self.timeouts_before > 0 {
+                    self.open.timeouts.store(0, Ordering::Relaxed);
+                }
+            }
         }
         result.map_err(|error| StoreError::new(action, fault_of(&error), error))
+    }
+
+    /// Whether the server has owed an answer for too long.
+    fn is_silent(&self) -> bool {
+        let since = self.open.owed_since.load(Ordering::Relaxed);
+        self.shared.clock.now().as_nanos().saturating_sub(since) >= ABANDONED_AFTER.as_nanos() as u64
     }
 
     /// Counts a timeout, and forgets a connection that has been silent too often.
@@ -269,7 +291,7 @@ impl<'a> SentCommand<'a> {
 /// A caller whose own time limit is shorter drops the command. Without this a silent connection would never be noticed.
 impl Drop for SentCommand<'_> {
     fn drop(&mut self) {
-        if !self.ended && self.shared.clock.now().since(self.since) >= ABANDONED_AFTER {
+        if !self.ended && self.is_silent() {
             self.unanswered();
         }
     }

@@ -39,7 +39,7 @@ pub fn fault_of(error: &RedisError) -> Fault {
         ErrorKind::Io => of_connection(error),
         ErrorKind::Server(kind) => of_server(kind, error),
         // An extension is an error of the server whose code the client does not know.
-        ErrorKind::Extension => of_code(error.code().unwrap_or_default()),
+        ErrorKind::Extension => of_code(code_of(error)),
         ErrorKind::AuthenticationFailed => Fault::business().ran(Ran::No),
         ErrorKind::InvalidClientConfig | ErrorKind::Client | ErrorKind::EmptySentinelList => {
             Fault::business().ran(Ran::No)
@@ -75,15 +75,30 @@ fn of_server(kind: ServerErrorKind, error: &RedisError) -> Fault {
         | ServerErrorKind::MasterDown
         | ServerErrorKind::ReadOnly => Fault::protocol().ran(Ran::No),
         ServerErrorKind::NoPerm => Fault::business().ran(Ran::No),
-        _ => of_code(error.code().unwrap_or_default()),
+        _ => of_code(code_of(error)),
     }
+}
+
+/// Whether the server is a replica, or has become one.
+pub(crate) fn is_read_only(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) || code_of(error) == "READONLY"
+}
+
+/// The code of the error. Servers before Redis 7 put that of a command in a script into the text of another:
+/// `ERR Error running script (call to f_…): @user_script:1: -READONLY You can't write against a read only replica.`
+fn code_of(error: &RedisError) -> &str {
+    let inner = error.detail().and_then(|detail| {
+        let (_, inner) = detail.split_once(": -")?;
+        inner.split_ascii_whitespace().next()
+    });
+    inner.or_else(|| error.code()).unwrap_or_default()
 }
 
 /// The code that begins the message of a server: `-OOM command not allowed`.
 fn of_code(code: &str) -> Fault {
     match code {
         // Full memory, a failed write to disk, too few replicas, a script that runs too long: all pass.
-        "OOM" | "MISCONF" | "NOREPLICAS" | "BUSY" | "LOADING" | "MASTERDOWN" => {
+        "OOM" | "MISCONF" | "NOREPLICAS" | "BUSY" | "LOADING" | "MASTERDOWN" | "READONLY" => {
             Fault::protocol().ran(Ran::No)
         }
         "NOAUTH" | "WRONGPASS" | "NOPERM" => Fault::business().ran(Ran::No),
@@ -99,6 +114,10 @@ mod tests {
     #[test]
     fn eng_1_errors_of_redis_are_judged() {
         let io = |kind| RedisError::from(io::Error::from(kind));
+        let of_script = |text: &str| {
+            let detail = format!("Error running script (call to f_6b1): @user_script:1: {text}");
+            RedisError::from((ErrorKind::Server(ServerErrorKind::ResponseError), "An error", detail))
+        };
         for (error, transient, ran) in [
             (io(io::ErrorKind::ConnectionRefused), true, Ran::No),
             (io(io::ErrorKind::ConnectionReset), true, Ran::Unknown),
@@ -107,6 +126,9 @@ mod tests {
             (RedisError::from((ErrorKind::UnexpectedReturnType, "no")), false, Ran::Yes),
             (RedisError::from((ErrorKind::Server(ServerErrorKind::BusyLoading), "no")), true, Ran::No),
             (RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no")), true, Ran::No),
+            (of_script("-READONLY You can't write against a read only replica."), true, Ran::No),
+            (of_script("-OOM command not allowed when used memory > 'maxmemory'."), true, Ran::No),
+            (of_script("Wrong number of args calling Redis command From Lua script"), false, Ran::Yes),
         ] {
             let fault = fault_of(&error);
             assert_eq!((fault.is_transient(), fault.did_run()), (transient, ran), "{error:?}");

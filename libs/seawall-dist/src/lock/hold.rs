@@ -45,16 +45,23 @@ where
         let mut renewal = Renewal::new(inner, &lease, key, owner, table, started);
         let hold_until = options.max_hold.map_or(Tick::NEVER, |hold| started + hold);
         let mut limit = Limit::new(&inner.clock, hold_until);
+        let mut is_first = true;
         poll_fn(|cx| {
-            if let Poll::Ready(reason) = renewal.poll(cx) {
-                return Poll::Ready(Err(Cancelled::Lost(reason)));
-            }
-            if let Poll::Ready(cancelled) = limit.poll(cx, &lease) {
-                return Poll::Ready(Err(cancelled));
-            }
-            match work.as_mut().as_pin_mut() {
+            let mut poll_work = |cx: &mut Context<'_>| match work.as_mut().as_pin_mut() {
                 Some(work) => work.poll(cx).map(Ok),
                 None => Poll::Pending,
+            };
+            // Work that ends with its first poll needs no timers. Its lease was looked at when it was granted.
+            if std::mem::take(&mut is_first) {
+                let output = poll_work(cx);
+                if output.is_ready() {
+                    return output;
+                }
+                return poll_end(&mut renewal, &mut limit, &lease, cx).map(Err);
+            }
+            match poll_end(&mut renewal, &mut limit, &lease, cx) {
+                Poll::Ready(cancelled) => Poll::Ready(Err(cancelled)),
+                Poll::Pending => poll_work(cx),
             }
         })
         .await
@@ -86,6 +93,19 @@ where
     drop(guard);
     inner.telemetry.lost(&error, lease.fence());
     Err(error)
+}
+
+/// Completes when the work must not take another step.
+fn poll_end(
+    renewal: &mut Renewal<'_>,
+    limit: &mut Limit<'_>,
+    lease: &Lease,
+    cx: &mut Context<'_>,
+) -> Poll<Cancelled> {
+    if let Poll::Ready(reason) = renewal.poll(cx) {
+        return Poll::Ready(Cancelled::Lost(reason));
+    }
+    limit.poll(cx, lease)
 }
 
 /// Ends the work in time: shortly before the lease ends, and when the longest hold is over.

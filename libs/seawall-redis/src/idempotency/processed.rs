@@ -52,9 +52,11 @@ if not old or string.match(old, '^in flight (%d+) ') ~= ARGV[1] then return 0 en
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 ";
 
-/// Holder and time to live.
+/// Holder and time to live. An event that is recorded already is so by this holder, whose answer was lost, or by another who
+/// took it over: it is processed in both cases.
 const COMPLETE: &str = r"
 local old = redis.call('GET', KEYS[1])
+if old == '1' then return 1 end
 if not old or string.match(old, '^in flight (%d+) ') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], '1', 'PX', ARGV[2])
 return 1

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::cmd;
 use seawall::fault::Ran;
-use seawall_redis::{Connection, TIMEOUTS_BEFORE_RECONNECT};
+use seawall_redis::{ABANDONED_AFTER, Connection, TIMEOUTS_BEFORE_RECONNECT};
 use seawall_testkit::servers::{FaultProxy, NetworkFault, Redis};
 
 /// ADP-7: a connection that broke is made again; a server that is away is an error that says that nothing ran.
@@ -235,4 +235,32 @@ async fn adp_7_a_silent_connection_is_made_anew() {
             );
         }
     }
+}
+
+/// ADP-7, TRAPS: a silent connection is made anew also where every caller waits for less than it takes one command to count.
+#[tokio::test]
+async fn adp_7_a_silent_connection_is_made_anew_for_callers_in_a_hurry() {
+    let redis = Redis::start().unwrap();
+    let proxy = FaultProxy::start(redis.address()).unwrap();
+    let connection = Connection::new(&format!("redis://{}/", proxy.address())).unwrap();
+    let id = async |patience: Duration| {
+        let mut id = cmd("CLIENT");
+        let query = connection.query::<u64>("an id", id.arg("ID"));
+        tokio::time::timeout(patience, query).await.ok().and_then(Result::ok)
+    };
+    let first = id(Duration::from_secs(10)).await.expect("an answer");
+    proxy.set(NetworkFault::Partition);
+    for _ in 0..20 {
+        assert_eq!(id(ABANDONED_AFTER / 3).await, None, "nothing passes a partition");
+    }
+    proxy.set(NetworkFault::None);
+    let mut now = None;
+    for _ in 0..200 {
+        now = id(Duration::from_secs(10)).await;
+        if now.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_ne!(now.expect("an answer after the partition"), first);
 }

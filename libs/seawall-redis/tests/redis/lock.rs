@@ -108,6 +108,28 @@ async fn crd_1_a_node_without_its_counter_does_not_vote() {
     assert!(counter > first.as_i64());
 }
 
+/// PRM-5: nodes that come back with an old counter (a snapshot, or `appendfsync everysec`) do not repeat a token, although the
+/// only node that knows it is away.
+#[tokio::test]
+async fn prm_5_nodes_that_come_back_with_an_old_counter_do_not_repeat_a_token() {
+    let nodes: Vec<Redis> = (0..3).map(|_| Redis::start().unwrap()).collect();
+    let urls: Vec<String> = nodes.iter().map(Redis::url).collect();
+    let store = redlock(urls.iter().map(String::as_str)).unwrap();
+    let key = key("rewound");
+    let (_, Acquisition::Granted(first)) = take(&store, &key, secs(10)).await else { panic!("it is free") };
+    nodes[0].control().pause().unwrap();
+    for url in &urls[1..] {
+        let node = Connection::new(url).unwrap();
+        node.query::<()>("a snapshot", cmd("SET").arg(FENCE_KEY).arg(first.as_i64() - 1)).await.unwrap();
+        node.query::<()>("a loss", cmd("DEL").arg(key.as_str())).await.unwrap();
+    }
+    // The time that a restart takes at least.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let (_, Acquisition::Granted(second)) = take(&store, &key, secs(10)).await else { panic!("two are free") };
+    nodes[0].control().resume().unwrap();
+    assert!(second > first, "{second} after {first}");
+}
+
 /// TRAPS: a Redis that was restarted without its data inside the lease grants the lock again, and fencing saves the write:
 /// the second token is larger. The first holder learns of the loss with its next renewal.
 #[tokio::test]

@@ -120,6 +120,20 @@ async fn crd_4_processed_events_are_shared_with_other_programs() {
     assert_eq!(get("failing").await, None, "a failure did not free its event");
 }
 
+/// CRD-4: an event whose record was written, and whose answer was lost on the way, is processed and not in doubt.
+#[tokio::test]
+async fn crd_4_a_lost_answer_leaves_no_doubt_about_a_processed_event() {
+    let (connection, inbox) = (connection(), processed_events(connection()).unwrap());
+    let work = |_| async {
+        let mut record = cmd("SET");
+        record.arg("processed:answer lost").arg("1");
+        connection.query::<()>("recording", &record).await.unwrap();
+        Ok::<_, io::Error>(())
+    };
+    let handled = inbox.handle("answer lost", work).await;
+    assert!(handled.is_ok(), "{handled:?}");
+}
+
 /// CRD-2: with Redis stopped or paused a keyed call is refused and nothing runs.
 #[tokio::test]
 async fn crd_2_without_redis_nothing_runs() {
