@@ -1,4 +1,5 @@
-//! How fast the outbox is on PostgreSQL, beside the plain rates of the same server. See README.md.
+//! How fast the outbox is on PostgreSQL, beside the plain rates of the same server: all of it, or the parts that are named
+//! (`rates`, `drain`, `wake`, `writers`, `dead`). See README.md.
 
 use std::error::Error;
 use std::future::Future;
@@ -22,9 +23,15 @@ const MEASURED: Duration = Duration::from_secs(5);
 const WAKE_UPS: usize = 250;
 const DEAD_ROWS: u64 = 100_000;
 const CLAIMS: usize = 1_000;
+const PARTS: [&str; 5] = ["rates", "drain", "wake", "writers", "dead"];
 
 #[tokio::main]
 async fn main() -> Outcomes<()> {
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
+        return Err(format!("there is no part {unknown}; there are {}", PARTS.join(", ")).into());
+    }
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let server = Server::start()?;
     let databases = AtomicU64::new(0);
     let pool = async |name: &str| -> Outcomes<PgPool> {
@@ -36,17 +43,24 @@ async fn main() -> Outcomes<()> {
         postgres::migrate(&pool).await?;
         Ok(pool)
     };
-    plain_rates(&pool("plain rates of this server").await?).await?;
-    for retention in [Retention::Delete, Retention::Keep(Duration::from_secs(3_600))] {
-        drain(&pool(&format!("one relay, {BACKLOG} rows, {retention:?}")).await?, retention).await?;
+    if wanted("rates") {
+        plain_rates(&pool("plain rates of this server").await?).await?;
     }
-    for notify in [false, true] {
+    if wanted("drain") {
+        for retention in [Retention::Delete, Retention::Keep(Duration::from_secs(3_600))] {
+            drain(&pool(&format!("one relay, {BACKLOG} rows, {retention:?}")).await?, retention).await?;
+        }
+    }
+    for notify in [false, true].into_iter().filter(|_| wanted("wake")) {
         wake_up(&pool(&format!("wake-up, notify {notify}")).await?, notify).await?;
     }
-    for notify in [false, true] {
+    for notify in [false, true].into_iter().filter(|_| wanted("writers")) {
         writers(&pool(&format!("{WRITERS} writers, notify {notify}")).await?, notify).await?;
     }
-    claims_among_dead_rows(&pool("claims among dead rows, a transaction held open").await?).await
+    if wanted("dead") {
+        claims_among_dead_rows(&pool("claims among dead rows, a transaction held open").await?).await?;
+    }
+    Ok(())
 }
 
 fn percentiles(mut times: Vec<Duration>) -> String {
