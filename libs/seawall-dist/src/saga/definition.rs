@@ -102,7 +102,13 @@ impl Saga {
 
     pub(super) fn outline(&self) -> Vec<StepOutline<'_>> {
         let steps = self.0.steps.iter();
-        steps.map(|step| StepOutline { name: &step.name, compensable: step.compensation.is_some() }).collect()
+        steps
+            .map(|step| StepOutline {
+                name: &step.name,
+                compensable: step.compensation.is_some(),
+                effective: step.effective,
+            })
+            .collect()
     }
 }
 
@@ -153,6 +159,8 @@ impl SagaBuilder {
             refuse_if(twice, format!("there are two steps named `{name}`"));
             let attempts = step.attempts == 0 || step.compensation_attempts == 0;
             refuse_if(attempts, format!("step `{name}` has no attempts: write at least 1"));
+            let both = step.compensation.is_some() && !step.effective;
+            refuse_if(both, format!("step `{name}` has a compensation and no effect: write one of them"));
             refuse_if(step.timeout.is_zero(), format!("step `{name}` has no time: its timeout is zero"));
         }
         if !problems.is_empty() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall::fault::Verdict;
-use seawall::{Backoff, Fault, Tick, millis};
+use seawall::{Backoff, Class, Fault, Ran, Tick, millis};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -81,10 +81,6 @@ impl Driver {
                     self.finish(EntryKind::Compensated, SagaState::Compensated, reason).await?;
                 }
                 NextAction::AskForAttention { reason } => {
-                    let reason = match &self.progress.compensating {
-                        Some(cause) => format!("{reason} (compensated because {cause})"),
-                        None => reason,
-                    };
                     self.finish(EntryKind::NeedsAttention, SagaState::NeedsAttention, Some(reason)).await?;
                 }
                 NextAction::Nothing => return Ok(self.end()),
@@ -102,9 +98,8 @@ impl Driver {
         }
         if attempt > step.attempts {
             let text = "its outcome is unknown: the process ended during the last attempt";
-            return self
-                .write(JournalEntry::of_step(EntryKind::StepFailed, &step.name, attempt - 1).with_text(text))
-                .await;
+            let entry = JournalEntry::of_step(EntryKind::StepUnknown, &step.name, attempt - 1);
+            return self.write(entry.with_text(text)).await;
         }
         self.write(JournalEntry::of_step(EntryKind::StepIntent, &step.name, attempt)).await?;
         let action = (step.action)(self.context(&step, attempt));
@@ -117,7 +112,12 @@ impl Driver {
             }
             Err(failure) => {
                 let again = may_retry(&failure.fault) && attempt < step.attempts;
-                let kind = if again { EntryKind::StepAttemptFailed } else { EntryKind::StepFailed };
+                let kind = match (may_have_taken_effect(&failure.fault), again) {
+                    (false, true) => EntryKind::StepAttemptFailed,
+                    (false, false) => EntryKind::StepFailed,
+                    (true, true) => EntryKind::StepAttemptUnknown,
+                    (true, false) => EntryKind::StepUnknown,
+                };
                 self.fail(&step, kind, attempt, failure, again).await
             }
         }
@@ -295,4 +295,9 @@ async fn bounded(
 /// A refusal by a guard inside of the step, such as an open circuit, passes as well.
 fn may_retry(fault: &Fault) -> bool {
     fault.is_transient() || fault.verdict() == Verdict::Rejected
+}
+
+/// True unless the peer said no, or the action did not reach it.
+fn may_have_taken_effect(fault: &Fault) -> bool {
+    fault.did_run() != Ran::No && fault.class() != Class::Business
 }

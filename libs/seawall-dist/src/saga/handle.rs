@@ -190,9 +190,24 @@ impl Sagas {
 
     /// Lets a saga that needs attention go on where it stood, with fresh attempts, and returns how it ended.
     ///
+    /// A saga that stopped at a step which can't be undone and whose outcome is unknown attempts that step again, under its key.
+    ///
     /// # Errors
     /// Fails with [`WrongState`](SagaError::WrongState) if the saga does not need attention.
     pub async fn retry(&self, id: &str) -> Result<SagaEnd, SagaError> {
+        self.reopen(id, JournalEntry::new(EntryKind::Reopened)).await
+    }
+
+    /// Compensates a saga that needs attention because of a step that can't be undone, with a note, and returns how it ended: for
+    /// an operator who found out that the step took no effect, or who has undone it by hand.
+    ///
+    /// # Errors
+    /// Fails with [`WrongState`](SagaError::WrongState) if the saga does not need attention.
+    pub async fn compensate(&self, id: &str, note: &str) -> Result<SagaEnd, SagaError> {
+        self.reopen(id, JournalEntry::new(EntryKind::CompensationOrdered).with_text(note)).await
+    }
+
+    async fn reopen(&self, id: &str, entry: JournalEntry) -> Result<SagaEnd, SagaError> {
         let claimed = self.shared.clock.precise();
         let mut record = self.claim_attention(id).await?;
         let saga = self.definition(&record.definition)?;
@@ -200,7 +215,6 @@ impl Sagas {
             Ok(progress) => progress,
             Err(error) => return self.ask_for_attention(record, error.to_string()).await,
         };
-        let entry = JournalEntry::new(EntryKind::Reopened);
         progress.apply(&saga.outline(), &entry).expect("a journal may be reopened anywhere");
         record.state =
             if progress.compensating.is_some() { SagaState::Compensating } else { SagaState::Running };

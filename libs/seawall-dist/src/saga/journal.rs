@@ -13,10 +13,14 @@ pub enum EntryKind {
     StepIntent,
     /// A step succeeded; the payload is its result.
     StepDone,
-    /// One attempt at a step failed, and another one follows.
+    /// One attempt at a step failed without effect, and another one follows.
     StepAttemptFailed,
-    /// A step failed for good. The saga is compensated from here on.
+    /// One attempt at a step ended with an unknown outcome, and another one follows.
+    StepAttemptUnknown,
+    /// A step failed for good: its last attempt had no effect. The saga is compensated from here on.
     StepFailed,
+    /// A step failed for good, and nobody knows whether its last attempt took effect. The saga is compensated from here on.
+    StepUnknown,
     /// The saga's deadline passed. The saga is compensated from here on.
     TimedOut,
     /// A step is about to be compensated.
@@ -35,15 +39,19 @@ pub enum EntryKind {
     NeedsAttention,
     /// An operator let the saga go on.
     Reopened,
+    /// An operator found out that what can't be undone took no effect, and let the saga be compensated; the text is the note.
+    CompensationOrdered,
     /// An operator declared the saga settled; the text is the operator's note.
     Resolved,
 }
 
-const KINDS: [(EntryKind, &str); 14] = [
+const KINDS: [(EntryKind, &str); 17] = [
     (EntryKind::StepIntent, "step_intent"),
     (EntryKind::StepDone, "step_done"),
     (EntryKind::StepAttemptFailed, "step_attempt_failed"),
+    (EntryKind::StepAttemptUnknown, "step_attempt_unknown"),
     (EntryKind::StepFailed, "step_failed"),
+    (EntryKind::StepUnknown, "step_unknown"),
     (EntryKind::TimedOut, "timed_out"),
     (EntryKind::CompensationIntent, "compensation_intent"),
     (EntryKind::CompensationDone, "compensation_done"),
@@ -53,6 +61,7 @@ const KINDS: [(EntryKind, &str); 14] = [
     (EntryKind::Compensated, "compensated"),
     (EntryKind::NeedsAttention, "needs_attention"),
     (EntryKind::Reopened, "reopened"),
+    (EntryKind::CompensationOrdered, "compensation_ordered"),
     (EntryKind::Resolved, "resolved"),
 ];
 

@@ -26,9 +26,9 @@ pub enum NextAction {
     Complete,
     /// Every step that may have taken effect is compensated.
     FinishCompensation,
-    /// Compensations were given up: the saga needs attention.
+    /// Compensations were given up, or what can't be undone may have taken effect: the saga needs attention.
     AskForAttention {
-        /// What could not be compensated.
+        /// What could not be compensated, and why it should have been.
         reason: String,
     },
     /// Nothing: the saga has ended.
@@ -54,8 +54,12 @@ impl std::error::Error for JournalReplayError {}
 pub(crate) struct StepProgress {
     /// Attempts that were begun since the saga was started or reopened.
     pub(crate) attempts: u32,
-    /// True when the step may have taken effect: an intent was written.
+    /// True when an intent was written.
     pub(crate) intended: bool,
+    /// True while an attempt is in progress, or was when its process ended.
+    pub(crate) in_progress: bool,
+    /// True when an earlier attempt may have taken effect. Later ones do not tell: they may not have reached the peer.
+    pub(crate) unknown: bool,
     /// The result of the step.
     pub(crate) result: Option<Vec<u8>>,
     pub(crate) compensation_attempts: u32,
@@ -70,6 +74,8 @@ pub(crate) struct Progress {
     pub(crate) steps: Vec<StepProgress>,
     /// Why the saga is compensated, once it is.
     pub(crate) compensating: Option<String>,
+    /// True when an operator said that what can't be undone took no effect.
+    pub(crate) ordered: bool,
     pub(crate) ended: bool,
 }
 
@@ -78,6 +84,15 @@ pub(crate) struct Progress {
 pub(crate) struct StepOutline<'a> {
     pub(crate) name: &'a str,
     pub(crate) compensable: bool,
+    /// True when the action changes something.
+    pub(crate) effective: bool,
+}
+
+impl StepProgress {
+    /// True unless every attempt certainly had no effect.
+    fn may_have_taken_effect(&self) -> bool {
+        self.result.is_some() || self.unknown || self.in_progress
+    }
 }
 
 impl Progress {
@@ -112,12 +127,8 @@ impl Progress {
                 self.expect_intent(index)?;
                 self.steps[index].result = Some(entry.payload.clone());
             }
-            EntryKind::StepAttemptFailed => self.expect_intent(about()?)?,
-            EntryKind::StepFailed => {
-                self.expect_intent(about()?)?;
-                let error = entry.text.as_deref().unwrap_or("unknown");
-                self.compensating = Some(format!("step `{}` failed: {error}", entry.step));
-            }
+            EntryKind::StepAttemptFailed | EntryKind::StepFailed => self.fail(about()?, entry, false)?,
+            EntryKind::StepAttemptUnknown | EntryKind::StepUnknown => self.fail(about()?, entry, true)?,
             EntryKind::TimedOut => {
                 self.compensating =
                     Some(entry.text.clone().unwrap_or_else(|| "the deadline passed".to_owned()));
@@ -140,25 +151,37 @@ impl Progress {
             | EntryKind::Resolved => {
                 self.ended = true;
             }
-            EntryKind::Reopened => self.reopen(),
+            EntryKind::Reopened => self.reopen(outline),
+            EntryKind::CompensationOrdered => self.order_compensation(outline, entry),
         }
         Ok(())
     }
 
     /// The next action; compensations run in reverse order of the steps. Unless `continue_after_failure`, a compensation that
     /// was given up keeps the earlier steps from being compensated.
+    ///
+    /// Nothing is undone beside a step that can't be undone and may have taken effect: the debit of a payout that may have
+    /// reached its receiver stands until a person has looked.
     pub(crate) fn next(&self, outline: &[StepOutline<'_>], continue_after_failure: bool) -> NextAction {
         if self.ended {
             return NextAction::Nothing;
         }
-        if self.compensating.is_none() {
+        let Some(cause) = &self.compensating else {
             let next = self.steps.iter().position(|step| step.result.is_none());
             return next.map_or(NextAction::Complete, |step| NextAction::Execute {
                 step,
                 attempt: self.steps[step].attempts + 1,
             });
+        };
+        if let Some(index) = self.irreversible(outline) {
+            let (name, step) = (outline[index].name, &self.steps[index]);
+            let what = if step.result.is_some() { "took effect" } else { "may have taken effect" };
+            let reason =
+                format!("step `{name}` {what} and has no compensation, so nothing was undone ({cause})");
+            return NextAction::AskForAttention { reason };
         }
         for (index, step) in self.steps.iter().enumerate().rev() {
+            // What has no compensation has no effect either, or it would have been found above.
             let settled = !step.intended || step.compensated || !outline[index].compensable;
             if settled || (step.given_up.is_some() && continue_after_failure) {
                 continue;
@@ -177,8 +200,20 @@ impl Progress {
         if reasons.is_empty() {
             NextAction::FinishCompensation
         } else {
-            NextAction::AskForAttention { reason: reasons.join("; ") }
+            let reasons = reasons.join("; ");
+            NextAction::AskForAttention { reason: format!("{reasons} (compensated because {cause})") }
         }
+    }
+
+    /// The first step that can't be undone and may have taken effect.
+    fn irreversible(&self, outline: &[StepOutline<'_>]) -> Option<usize> {
+        if self.ordered {
+            return None;
+        }
+        let mut steps = outline.iter().zip(&self.steps);
+        steps.position(|(outline, step)| {
+            outline.effective && !outline.compensable && step.may_have_taken_effect()
+        })
     }
 
     fn intend(&mut self, index: usize, entry: &JournalEntry) -> Result<(), String> {
@@ -192,8 +227,22 @@ impl Progress {
         if step.result.is_some() {
             return Err(format!("step `{}` was begun again after it was done", entry.step));
         }
-        step.intended = true;
+        step.unknown |= step.in_progress;
+        (step.intended, step.in_progress) = (true, true);
         step.attempts = entry.attempt.max(step.attempts + 1);
+        Ok(())
+    }
+
+    /// Ends an attempt that failed, and with it the step if no other attempt follows.
+    fn fail(&mut self, index: usize, entry: &JournalEntry, unknown: bool) -> Result<(), String> {
+        self.expect_intent(index)?;
+        let step = &mut self.steps[index];
+        step.unknown |= unknown;
+        step.in_progress = false;
+        if matches!(entry.kind, EntryKind::StepFailed | EntryKind::StepUnknown) {
+            let error = entry.text.as_deref().unwrap_or("unknown");
+            self.compensating = Some(format!("step `{}` failed: {error}", entry.step));
+        }
         Ok(())
     }
 
@@ -219,13 +268,24 @@ impl Progress {
         if fits { Ok(()) } else { Err("there is no intent before it".to_owned()) }
     }
 
-    /// An operator lets the saga go on: attempts count anew, and what was given up is attempted again.
-    fn reopen(&mut self) {
+    /// An operator lets the saga go on: attempts count anew, and what was given up is attempted again. Where nothing was undone
+    /// because of a step that can't be, the saga goes forward again.
+    fn reopen(&mut self, outline: &[StepOutline<'_>]) {
         self.ended = false;
+        if self.irreversible(outline).is_some() {
+            self.compensating = None;
+        }
         for step in &mut self.steps {
             step.attempts = 0;
             step.compensation_attempts = 0;
             step.given_up = None;
         }
+    }
+    /// An operator knows that what can't be undone took no effect, and lets the rest be undone.
+    fn order_compensation(&mut self, outline: &[StepOutline<'_>], entry: &JournalEntry) {
+        self.reopen(outline);
+        self.ordered = true;
+        let note = entry.text.as_deref().unwrap_or_default();
+        self.compensating = Some(format!("an operator ordered it: {note}"));
     }
 }

@@ -139,6 +139,8 @@ pub struct SagaStep {
     pub(super) name: Arc<str>,
     pub(super) action: Work,
     pub(super) compensation: Option<Work>,
+    /// True when the action changes something.
+    pub(super) effective: bool,
     pub(super) attempts: u32,
     pub(super) compensation_attempts: u32,
     pub(super) timeout: Duration,
@@ -146,7 +148,11 @@ pub struct SagaStep {
 }
 
 impl SagaStep {
-    /// Creates a step without compensation: for what changes nothing, or can't be undone and comes last.
+    /// Creates a step without compensation: for what can't be undone and comes last, or [changes
+    /// nothing](SagaStep::without_effect).
+    ///
+    /// Once a step that can't be undone may have taken effect, the saga does not undo the steps before it by itself: it needs
+    /// attention if it can't go on.
     ///
     /// The action may run more than once under the same [key](StepContext::key), and must have one effect all the same.
     #[must_use]
@@ -161,6 +167,7 @@ impl SagaStep {
             name: name.into(),
             action: work(action),
             compensation: None,
+            effective: true,
             attempts: STEP_ATTEMPTS,
             compensation_attempts: COMPENSATION_ATTEMPTS,
             timeout: STEP_TIMEOUT,
@@ -179,6 +186,13 @@ impl SagaStep {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         self.compensation = Some(work(compensation));
+        self
+    }
+
+    /// Declares that the action changes nothing, such as a look at a balance: whatever its outcome, there is nothing to undo.
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.effective = false;
         self
     }
 

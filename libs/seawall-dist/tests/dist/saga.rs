@@ -4,6 +4,7 @@ mod broken;
 mod drops;
 mod replay;
 mod run;
+mod unknown;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

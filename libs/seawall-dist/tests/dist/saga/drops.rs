@@ -56,7 +56,7 @@ fn shaky(attempt: u32) -> Result<(), StepError> {
 /// PRM-4: the futures of operators and of the monitor may be dropped at every poll too.
 #[tokio::test(start_paused = true)]
 async fn prm_4_retries_resolutions_and_monitors_may_be_dropped_at_every_poll() {
-    for operation in 0..3 {
+    for operation in 0..4 {
         for polls in 0..60 {
             let (store, record) = (Arc::new(PausingStore::default()), Record::default());
             let saga =
@@ -66,6 +66,7 @@ async fn prm_4_retries_resolutions_and_monitors_may_be_dropped_at_every_poll() {
             let mut future: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = match operation {
                 0 => Box::pin(async { drop(handle.retry("t1").await) }),
                 1 => Box::pin(async { drop(handle.resolve("t1", "by hand").await) }),
+                2 => Box::pin(async { drop(handle.compensate("t1", "nothing to undo").await) }),
                 _ => Box::pin(handle.run(std::future::pending())),
             };
             for _ in 0..polls {
