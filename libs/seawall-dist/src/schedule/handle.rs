@@ -30,6 +30,9 @@ const RUN_POLL: Duration = secs(1);
 /// The back-off while the store is away.
 const STORE_BACKOFF: Backoff = Backoff::exponential(millis(100)).cap(secs(5));
 
+/// How long a job waits after a panic that was not its work's: it may come again at once.
+const RESTART_PAUSE: Duration = secs(1);
+
 /// The handle to scheduled jobs. Clones share it.
 #[derive(Clone)]
 pub struct Jobs {
@@ -65,7 +68,7 @@ impl Jobs {
         let mut loops = JoinSet::new();
         for job in &self.shared.jobs {
             let (shared, job, stop) = (self.shared.clone(), job.clone(), stop.subscribe());
-            loops.spawn(async move { shared.run_job(&job, stop).await });
+            loops.spawn(async move { shared.keep_running(&job, stop).await });
         }
         stopping.await;
         stop.send_replace(true);
@@ -82,13 +85,21 @@ impl Jobs {
 }
 
 impl Shared {
+    /// Runs a job, again if something panicked that is not the job's work, such as a store.
+    async fn keep_running(&self, job: &Job, stop: watch::Receiver<bool>) {
+        while let Err(panic) = CatchPanic::new(self.run_job(job, stop.clone())).await {
+            telemetry::panicked(&job.name, &panic);
+            pause(RESTART_PAUSE, &stop).await;
+        }
+    }
+
     async fn run_job(&self, job: &Job, stop: watch::Receiver<bool>) {
         let mut failures = 0;
         while !*stop.borrow() {
-            let pause = match self.step(job).await {
-                Ok(pause) => {
+            let wait = match self.step(job).await {
+                Ok(wait) => {
                     failures = 0;
-                    pause
+                    wait
                 }
                 Err(error) => {
                     telemetry::store_failed(&job.name, &error);
@@ -96,11 +107,7 @@ impl Shared {
                     STORE_BACKOFF.wait(failures, Duration::ZERO, false, random())
                 }
             };
-            let mut stop = stop.clone();
-            tokio::select! {
-                () = sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => {}
-            }
+            pause(wait, &stop).await;
         }
     }
 
@@ -201,6 +208,15 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// Waits, but not when the process stops.
+async fn pause(wait: Duration, stop: &watch::Receiver<bool>) {
+    let mut stop = stop.clone();
+    tokio::select! {
+        () = sleep(wait) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
     }
 }
 

@@ -56,9 +56,11 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
+        let work = Arc::new(work);
+        // The closure is called inside of the future, so that its own panic is caught with those of the future.
         let work: Work = Arc::new(move |context| {
-            let future = work(context);
-            Box::pin(async move { future.await.map_err(|error| text_of(&*error.into())) })
+            let work = work.clone();
+            Box::pin(async move { work(context).await.map_err(|error| text_of(&*error.into())) })
         });
         Job {
             name: name.into(),

@@ -70,3 +70,8 @@ pub(super) fn store_failed(job: &str, error: &StoreError) {
     let _ = (job, error);
     log!(warn, job, cause = %error, "[Job][Claim] Failed!");
 }
+
+pub(super) fn panicked(job: &str, cause: &str) {
+    let _ = (job, cause);
+    log!(error, job, cause, action = "Restart", "[Job][Loop] Failed!");
+}

@@ -1,5 +1,7 @@
 //! Scheduled jobs on the store in memory.
 
+mod panic;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
