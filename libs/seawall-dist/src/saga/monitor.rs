@@ -12,7 +12,7 @@ use super::error::SagaError;
 use super::handle::Sagas;
 use super::store::{DueSagas, SagaRecord};
 use super::telemetry;
-use crate::work::random;
+use crate::work::{CatchPanic, random};
 
 /// How often ended sagas are deleted, and how many at once, so that no statement takes long.
 const CLEAN_UP_PERIOD: Duration = secs(60);
@@ -108,8 +108,11 @@ impl Sagas {
             let (sagas, stop) = (self.clone(), stop.subscribe());
             driven.spawn(async move {
                 let id = record.id.clone();
-                if let Err(error) = sagas.drive(record, claimed, stop).await {
-                    telemetry::failed("Drive", &id, &error);
+                // Not only steps panic: a store may too. The lease ends, and a monitor goes on.
+                match CatchPanic::new(sagas.drive(record, claimed, stop)).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => telemetry::failed("Drive", &id, &error),
+                    Err(panic) => telemetry::panicked(&id, &panic),
                 }
             });
         }

@@ -248,10 +248,12 @@ where
     T: Into<StepOutput>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
+    let function = Arc::new(function);
+    // The closure is called inside of the future, so that its own panic is caught with those of the future.
     Arc::new(move |context| {
-        let future = function(context);
+        let function = function.clone();
         Box::pin(async move {
-            match future.await {
+            match function(context).await {
                 Ok(output) => Ok(output.into().0),
                 Err(error) => {
                     let error: Box<dyn Error + Send + Sync> = error.into();

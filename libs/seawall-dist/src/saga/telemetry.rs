@@ -122,6 +122,11 @@ pub(super) fn failed(operation: &str, id: &str, error: &SagaError) {
     log!(warn, sagaId = id, cause, "[Saga][{operation}] Failed!");
 }
 
+pub(super) fn panicked(id: &str, cause: &str) {
+    let _ = (id, cause);
+    log!(error, sagaId = id, cause = format_args!("panicked: {cause}"), "[Saga][Drive] Failed!");
+}
+
 pub(super) fn store_failed(operation: &str, error: Option<StoreError>) {
     if let Some(error) = error {
         failed(operation, "", &SagaError::Store(error));

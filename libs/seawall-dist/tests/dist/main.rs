@@ -9,6 +9,7 @@ mod limit;
 mod lock;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod observe;
 mod outbox;
 mod saga;
 mod threads;

@@ -2,8 +2,10 @@
 
 mod broken;
 mod drops;
+mod panic;
 mod replay;
 mod run;
+mod scripted;
 mod unknown;
 
 use std::sync::{Arc, Mutex, PoisonError};
