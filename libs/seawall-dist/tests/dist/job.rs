@@ -1,6 +1,7 @@
 //! Scheduled jobs on the store in memory.
 
 mod panic;
+mod telemetry;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
