@@ -21,8 +21,8 @@ pub const MONITOR_PERIOD: Duration = secs(5);
 /// How many sagas one monitor drives at a time.
 pub const MONITOR_CONCURRENCY: usize = 16;
 
-/// How long a saga of an unknown definition waits for a process that knows it, such as one that is being deployed.
-pub const UNKNOWN_DEFINITION_AFTER: Duration = secs(300);
+/// How long a saga waits for a process before it is shown as unclaimed: longer than a deployment takes.
+pub const UNCLAIMED_AFTER: Duration = secs(300);
 
 /// How long ended sagas are kept: long enough to answer what happened last month.
 pub const RETENTION: Duration = secs(30 * 24 * 3_600);
@@ -36,7 +36,7 @@ pub struct SagasBuilder {
     lease: Duration,
     period: Duration,
     concurrency: usize,
-    unknown_after: Duration,
+    unclaimed_after: Duration,
     retention: Duration,
 }
 
@@ -58,7 +58,7 @@ impl SagasBuilder {
             lease: LEASE,
             period: MONITOR_PERIOD,
             concurrency: MONITOR_CONCURRENCY,
-            unknown_after: UNKNOWN_DEFINITION_AFTER,
+            unclaimed_after: UNCLAIMED_AFTER,
             retention: RETENTION,
         }
     }
@@ -94,10 +94,10 @@ impl SagasBuilder {
         self
     }
 
-    /// Sets how long a saga of a definition that is not registered here waits for a process that knows it;
-    /// [`UNKNOWN_DEFINITION_AFTER`] unless told.
-    pub fn unknown_definition_after(mut self, wait: Duration) -> Self {
-        self.unknown_after = wait;
+    /// Sets how long a saga may wait for a process before it is shown as [unclaimed](Sagas::unclaimed); [`UNCLAIMED_AFTER`]
+    /// unless told.
+    pub fn unclaimed_after(mut self, wait: Duration) -> Self {
+        self.unclaimed_after = wait;
         self
     }
 
@@ -141,7 +141,7 @@ impl SagasBuilder {
                 lease: self.lease,
                 period: self.period,
                 concurrency: self.concurrency,
-                unknown_after: self.unknown_after,
+                unclaimed_after: self.unclaimed_after,
                 retention: self.retention,
                 clock: Clock::default(),
                 never: watch::Sender::new(false),

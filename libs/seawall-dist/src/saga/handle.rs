@@ -92,7 +92,7 @@ pub(super) struct Shared {
     pub(super) lease: Duration,
     pub(super) period: Duration,
     pub(super) concurrency: usize,
-    pub(super) unknown_after: Duration,
+    pub(super) unclaimed_after: Duration,
     pub(super) retention: Duration,
     pub(super) clock: Clock,
     /// Sagas that a caller started are never told to stop.
@@ -150,6 +150,7 @@ impl Sagas {
     /// # Errors
     /// See [`SagaError`].
     pub async fn resume(&self, id: &str) -> Result<SagaEnd, SagaError> {
+        self.expect_known(id).await?;
         let claimed = self.shared.clock.precise();
         match self.shared.store.claim(id, &self.shared.owner, self.shared.lease).await? {
             ClaimOutcome::Claimed(record) if record.state == SagaState::NeedsAttention => {
@@ -184,7 +185,18 @@ impl Sagas {
         limit: u32,
     ) -> Result<Vec<SagaRecord>, SagaError> {
         let after = after.map(ToOwned::to_owned);
-        let filter = SagaFilter { state: Some(SagaState::NeedsAttention), after, limit };
+        let filter = SagaFilter { state: Some(SagaState::NeedsAttention), unclaimed_for: None, after, limit };
+        Ok(self.shared.store.list(&filter).await?)
+    }
+
+    /// Lists sagas that no process has driven [for long](SagasBuilder::unclaimed_after), by id, after `after`, without their
+    /// journals: their service is down, no process knows their definition any more, or every monitor is busy.
+    ///
+    /// # Errors
+    /// Fails if the store does.
+    pub async fn unclaimed(&self, after: Option<&str>, limit: u32) -> Result<Vec<SagaRecord>, SagaError> {
+        let (unclaimed_for, after) = (Some(self.shared.unclaimed_after), after.map(ToOwned::to_owned));
+        let filter = SagaFilter { state: None, unclaimed_for, after, limit };
         Ok(self.shared.store.list(&filter).await?)
     }
 
@@ -208,6 +220,7 @@ impl Sagas {
     }
 
     async fn reopen(&self, id: &str, entry: JournalEntry) -> Result<SagaEnd, SagaError> {
+        self.expect_known(id).await?;
         let claimed = self.shared.clock.precise();
         let mut record = self.claim_attention(id).await?;
         let saga = self.definition(&record.definition)?;
@@ -241,16 +254,20 @@ impl Sagas {
         Ok(())
     }
 
-    /// Drives a claimed saga, or says why nobody can.
+    /// Drives a claimed saga, or says why its journal can't be gone on with.
     pub(super) async fn drive(
         &self,
         record: SagaRecord,
         claimed: Tick,
         stop: watch::Receiver<bool>,
     ) -> Result<SagaEnd, SagaError> {
-        let Some(saga) = self.shared.sagas.get(&record.definition).cloned() else {
-            let reason = format!("no process knows the definition `{}`", record.definition);
-            return self.ask_for_attention(record, reason).await;
+        let saga = match self.definition(&record.definition) {
+            Ok(saga) => saga,
+            Err(error) => {
+                // The lease ends by itself if this fails.
+                let _ = self.shared.store.release(&record.id, record.lease.fence).await;
+                return Err(error);
+            }
         };
         match saga.progress(&record.journal) {
             Ok(progress) => {
@@ -312,6 +329,17 @@ impl Sagas {
                 Err(SagaError::LeaseLost { id: record.id.clone() })
             }
             result = work => result,
+        }
+    }
+
+    /// Fails for a saga that has not ended and whose definition this process does not know, before it is claimed: a claim would
+    /// keep out those who do.
+    async fn expect_known(&self, id: &str) -> Result<(), SagaError> {
+        match self.shared.store.get(id).await? {
+            None => Err(SagaError::UnknownSaga { id: id.to_owned() }),
+            Some(record) if record.resolution.is_some() => Ok(()),
+            Some(record) if matches!(record.state, SagaState::Completed | SagaState::Compensated) => Ok(()),
+            Some(record) => self.definition(&record.definition).map(|_| ()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::definition::DefinitionId;
 use super::store::{
     ClaimOutcome, CreateOutcome, DueSagas, SagaFilter, SagaLease, SagaRecord, SagaRow, SagaState, SagaStore,
     SagaWrite, WriteOutcome,
@@ -37,6 +38,10 @@ fn holds_entity(record: &SagaRecord) -> bool {
 
 fn needs_attention(record: &SagaRecord) -> bool {
     record.state == SagaState::NeedsAttention && record.resolution.is_none()
+}
+
+fn is_unclaimed(record: &SagaRecord, age: Duration, now: Millis) -> bool {
+    record.state.is_active() && record.lease.until + age <= now
 }
 
 fn claim(record: &mut SagaRecord, owner: &str, until: Millis, now: Millis) -> SagaRecord {
@@ -97,7 +102,9 @@ impl SagaStore for MemorySagaStore {
             let sagas = self.sagas();
             let after =
                 sagas.values().filter(|record| filter.after.as_ref().is_none_or(|after| record.id > *after));
-            let page = after.filter(fits).take(filter.limit as usize);
+            let unclaimed =
+                |record: &&SagaRecord| filter.unclaimed_for.is_none_or(|age| is_unclaimed(record, age, now));
+            let page = after.filter(fits).filter(unclaimed).take(filter.limit as usize);
             Ok(page.map(|record| SagaRecord { now, journal: Vec::new(), ..record.clone() }).collect())
         })
     }
@@ -120,9 +127,7 @@ impl SagaStore for MemorySagaStore {
         Box::pin(async move {
             let (now, mut sagas) = (self.clock.now(), self.sagas());
             let is_due = |record: &&mut SagaRecord| {
-                let over = record.state.is_active() && record.lease.until <= now;
-                over && (due.known.contains(&record.definition)
-                    || record.lease.until + due.unknown_after <= now)
+                is_unclaimed(record, Duration::ZERO, now) && due.known.contains(&record.definition)
             };
             let mut found: Vec<&mut SagaRecord> = sagas.values_mut().filter(is_due).collect();
             found.sort_by_key(|record| record.lease.until);
@@ -179,6 +184,17 @@ impl SagaStore for MemorySagaStore {
                 sagas.values().filter(|record| record.state == state && record.resolution.is_none()).count()
             };
             Ok(SagaState::ALL.map(|state| (state, number(state) as u64)).to_vec())
+        })
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        Box::pin(async move {
+            let (now, sagas) = (self.clock.now(), self.sagas());
+            let mut counts = BTreeMap::<_, u64>::new();
+            for record in sagas.values().filter(|record| is_unclaimed(record, age, now)) {
+                *counts.entry(record.definition.clone()).or_default() += 1;
+            }
+            Ok(counts.into_iter().collect())
         })
     }
 

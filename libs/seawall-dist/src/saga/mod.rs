@@ -16,9 +16,7 @@ mod step;
 mod store;
 mod telemetry;
 
-pub use config::{
-    LEASE, MONITOR_CONCURRENCY, MONITOR_PERIOD, RETENTION, SagasBuilder, UNKNOWN_DEFINITION_AFTER,
-};
+pub use config::{LEASE, MONITOR_CONCURRENCY, MONITOR_PERIOD, RETENTION, SagasBuilder, UNCLAIMED_AFTER};
 pub use definition::{DefinitionError, DefinitionId, SAGA_TIMEOUT, Saga, SagaBuilder};
 pub use error::SagaError;
 pub use handle::{NewSaga, SagaEnd, Sagas, StepResults};

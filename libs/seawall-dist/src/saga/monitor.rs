@@ -1,5 +1,6 @@
 //! The monitor: takes over sagas whose process is gone.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::definition::DefinitionId;
 use super::error::SagaError;
 use super::handle::Sagas;
 use super::store::{DueSagas, SagaRecord};
@@ -28,10 +30,11 @@ impl Sagas {
         let stop = watch::Sender::new(false);
         let mut driven: JoinSet<()> = JoinSet::new();
         let mut cleaned = None;
+        let mut shown = BTreeMap::new();
         loop {
             let free = self.shared.concurrency - driven.len();
             let full = free > 0 && self.take_over(free, &stop, &mut driven).await == free;
-            self.observe().await;
+            self.observe(&mut shown).await;
             let now = self.shared.clock.now();
             if cleaned.is_none_or(|at| now.since(at) >= CLEAN_UP_PERIOD) {
                 cleaned = Some(now);
@@ -88,7 +91,6 @@ impl Sagas {
             owner: self.shared.owner.clone(),
             lease: self.shared.lease,
             known: self.shared.sagas.keys().cloned().collect(),
-            unknown_after: self.shared.unknown_after,
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
         };
         let claimed = self.shared.clock.precise();
@@ -119,14 +121,19 @@ impl Sagas {
         count
     }
 
-    /// Records the number of sagas by state.
-    async fn observe(&self) {
-        if !telemetry::COUNTS_STATES {
-            return;
+    /// Records the number of sagas by state, and of those that nobody drives; `shown` keeps what was recorded of these.
+    async fn observe(&self, shown: &mut BTreeMap<DefinitionId, u64>) {
+        if telemetry::COUNTS_STATES {
+            match self.shared.store.count().await {
+                Ok(counts) => telemetry::states(&counts),
+                Err(error) => telemetry::store_failed("Count", Some(error)),
+            }
         }
-        match self.shared.store.count().await {
-            Ok(counts) => telemetry::states(&counts),
-            Err(error) => telemetry::store_failed("Count", Some(error)),
+        if telemetry::SHOWS_UNCLAIMED {
+            match self.shared.store.unclaimed(self.shared.unclaimed_after).await {
+                Ok(counts) => telemetry::unclaimed(&counts, shown),
+                Err(error) => telemetry::store_failed("Unclaimed", Some(error)),
+            }
         }
     }
 }

@@ -207,10 +207,9 @@ pub struct DueSagas {
     pub owner: String,
     /// How long nobody else may take them.
     pub lease: Duration,
-    /// The definitions that the process knows.
+    /// The definitions that the process knows. It takes no others: those belong to another service, or to another version of
+    /// this one.
     pub known: Vec<DefinitionId>,
-    /// How long a saga of another definition waits for a process that knows it.
-    pub unknown_after: Duration,
     /// The maximum number of sagas.
     pub limit: u32,
 }
@@ -220,6 +219,8 @@ pub struct DueSagas {
 pub struct SagaFilter {
     /// The state; all if there is none. Resolved ones are never listed as needing attention.
     pub state: Option<SagaState>,
+    /// Only active sagas whose lease has been over for this long.
+    pub unclaimed_for: Option<Duration>,
     /// Sagas after this id, for the next page.
     pub after: Option<String>,
     /// The maximum number of records.
@@ -240,7 +241,7 @@ pub trait SagaStore: Send + Sync + 'static {
     /// Takes the lease of one saga that is active or needs attention, if nobody holds it.
     fn claim<'a>(&'a self, id: &'a str, owner: &'a str, lease: Duration) -> StoreFuture<'a, ClaimOutcome>;
 
-    /// Takes the leases of active sagas whose lease is over, the longest over first.
+    /// Takes the leases of active sagas of known definitions whose lease is over, the longest over first.
     fn claim_due<'a>(&'a self, due: &'a DueSagas) -> StoreFuture<'a, Vec<SagaRecord>>;
 
     /// Makes the lease last from now on. False if the fence is not the saga's any more.
@@ -255,6 +256,9 @@ pub trait SagaStore: Send + Sync + 'static {
 
     /// Counts sagas by state. Resolved ones do not count.
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>>;
+
+    /// Counts the active sagas whose lease has been over for `age`, by definition.
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>>;
 
     /// Deletes up to `limit` sagas that were completed, compensated or resolved longer ago than `age`, with their journals.
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64>;

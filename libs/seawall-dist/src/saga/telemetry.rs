@@ -1,8 +1,11 @@
 //! What sagas do as log lines and numbers. Without the features `tracing` and `metrics` these functions do nothing.
 
+use std::collections::BTreeMap;
+
 #[cfg(feature = "metrics")]
 use seawall::telemetry::Measure;
 
+use super::definition::DefinitionId;
 use super::error::SagaError;
 use super::journal::EntryKind;
 use super::store::{SagaRecord, SagaState};
@@ -11,6 +14,12 @@ use crate::StoreError;
 #[cfg(feature = "metrics")]
 pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
     ("seawall.sagas", Measure::Gauge, &["state"], "sagas in the store, by state; resolved ones do not count"),
+    (
+        "seawall.sagas.unclaimed",
+        Measure::Gauge,
+        &["saga"],
+        "active sagas that no process has driven for long, by definition",
+    ),
     ("seawall.sagas.started", Measure::Counter, &["saga"], "sagas that were started"),
     ("seawall.sagas.ended", Measure::Counter, &["saga", "state"], "sagas that ended, by how"),
     (
@@ -30,6 +39,9 @@ pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
 
 /// Whether anybody wants to know how many sagas there are.
 pub(super) const COUNTS_STATES: bool = cfg!(feature = "metrics");
+
+/// Whether anybody wants to know of sagas that nobody drives.
+pub(super) const SHOWS_UNCLAIMED: bool = cfg!(any(feature = "metrics", feature = "tracing"));
 
 macro_rules! log {
     ($level:ident, $($line:tt)+) => {
@@ -139,5 +151,20 @@ pub(super) fn states(counts: &[(SagaState, u64)]) {
         let _ = count;
         #[cfg(feature = "metrics")]
         metrics::gauge!("seawall.sagas", "state" => state.name()).set(count as f64);
+    }
+}
+
+/// Shows what nobody drives: a number in every period, a line when a definition appears.
+pub(super) fn unclaimed(counts: &[(DefinitionId, u64)], shown: &mut BTreeMap<DefinitionId, u64>) {
+    // What is gone is shown as zero, or its last number would stay for ever.
+    let gone = shown.keys().filter(|id| counts.iter().all(|(of, _)| of != *id)).cloned();
+    let gone: Vec<_> = gone.map(|id| (id, 0)).collect();
+    for (id, count) in counts.iter().chain(&gone) {
+        let before = shown.insert(id.clone(), *count).unwrap_or(0);
+        if before == 0 && *count > 0 {
+            log!(warn, saga = %id, count, cause = "no process drives them", "[Saga][Unclaimed] Failed!");
+        }
+        #[cfg(feature = "metrics")]
+        metrics::gauge!("seawall.sagas.unclaimed", "saga" => id.to_string()).set(*count as f64);
     }
 }

@@ -6,6 +6,7 @@ mod panic;
 mod replay;
 mod run;
 mod scripted;
+mod stranger;
 mod unknown;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -23,7 +23,7 @@ pub async fn saga(store: Arc<dyn SagaStore>) {
     a_stale_fence_writes_nothing(&*store).await;
     a_claim_is_exclusive(&store).await;
     due_sagas_are_handed_out_once(&store).await;
-    unknown_definitions_wait(&*store).await;
+    unknown_definitions_are_left_alone(&*store).await;
     leases_are_renewed_and_given_back(&*store).await;
     operators_find_what_needs_attention(&*store).await;
     ended_sagas_are_counted_and_deleted(&*store).await;
@@ -68,7 +68,6 @@ fn due(owner: &str, limit: u32) -> DueSagas {
         owner: owner.to_owned(),
         lease: LONG,
         known: vec![DefinitionId { name: "transfer".to_owned(), version: 3 }],
-        unknown_after: LONG,
         limit,
     }
 }
@@ -223,15 +222,31 @@ async fn due_sagas_are_handed_out_once(store: &Arc<dyn SagaStore>) {
     assert!(taken.iter().all(|record| record.lease.fence == 2 && record.version == 1));
 }
 
-async fn unknown_definitions_wait(store: &dyn SagaStore) {
+async fn unknown_definitions_are_left_alone(store: &dyn SagaStore) {
     created(store, &row("unknown", Duration::ZERO)).await;
     let other = vec![DefinitionId { name: "transfer".to_owned(), version: 4 }];
     let stranger = DueSagas { known: other, ..due("stranger", 10) };
     let taken = store.claim_due(&stranger).await.expect("the store answers");
     assert!(taken.is_empty(), "a process took a saga of a definition that it does not know");
-    let patient = DueSagas { unknown_after: Duration::ZERO, ..stranger };
-    let taken = store.claim_due(&patient).await.expect("the store answers");
-    assert_eq!(taken.len(), 1, "a saga that no process knows is never found");
+    let nobody = DueSagas { known: Vec::new(), ..stranger };
+    let taken = store.claim_due(&nobody).await.expect("the store answers");
+    assert!(taken.is_empty(), "a process took a saga of a definition that it does not know");
+    let listed = |age| async move {
+        let filter = SagaFilter { state: None, unclaimed_for: Some(age), after: None, limit: 10 };
+        let page = store.list(&filter).await.expect("the store answers");
+        page.into_iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(Duration::ZERO).await, ["unknown"], "a saga that nobody drives is not listed");
+    assert!(listed(LONG).await.is_empty(), "a saga is listed as unclaimed too early");
+    let counts = store.unclaimed(Duration::ZERO).await.expect("the store answers");
+    let definition = DefinitionId { name: "transfer".to_owned(), version: 3 };
+    assert_eq!(counts, [(definition, 1)], "sagas that nobody drives are not counted by definition");
+    let early = store.unclaimed(LONG).await.expect("the store answers");
+    assert!(early.is_empty(), "a saga is counted as unclaimed too early");
+    let taken = store.claim_due(&due("owner", 10)).await.expect("the store answers");
+    assert_eq!(taken.len(), 1, "a saga was not handed out to a process that knows it");
+    let counts = store.unclaimed(Duration::ZERO).await.expect("the store answers");
+    assert!(counts.is_empty(), "a saga is unclaimed although a process drives it");
 }
 
 async fn leases_are_renewed_and_given_back(store: &dyn SagaStore) {
@@ -253,6 +268,7 @@ async fn leases_are_renewed_and_given_back(store: &dyn SagaStore) {
 async fn operators_find_what_needs_attention(store: &dyn SagaStore) {
     let filter = |after: Option<&str>| SagaFilter {
         state: Some(SagaState::NeedsAttention),
+        unclaimed_for: None,
         after: after.map(ToOwned::to_owned),
         limit: 1,
     };

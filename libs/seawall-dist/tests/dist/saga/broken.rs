@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use seawall_dist::StoreFuture;
 use seawall_dist::saga::{
-    ClaimOutcome, CreateOutcome, DueSagas, EntryKind, MemorySagaStore, SagaFilter, SagaRecord, SagaRow,
-    SagaState, SagaStore, SagaWrite, WriteOutcome,
+    ClaimOutcome, CreateOutcome, DefinitionId, DueSagas, EntryKind, MemorySagaStore, SagaFilter, SagaRecord,
+    SagaRow, SagaState, SagaStore, SagaWrite, WriteOutcome,
 };
 use seawall_testkit::conformance;
 
@@ -22,6 +22,8 @@ enum Mistake {
     ClaimNotExclusive,
     /// The saga of an entity is not looked for.
     EntityNotUnique,
+    /// A process takes whatever is due.
+    UnknownClaimed,
 }
 
 struct BrokenStore {
@@ -71,7 +73,13 @@ impl SagaStore for BrokenStore {
     }
 
     fn claim_due<'a>(&'a self, due: &'a DueSagas) -> StoreFuture<'a, Vec<SagaRecord>> {
-        self.inner.claim_due(due)
+        Box::pin(async move {
+            let mut due = due.clone();
+            if self.mistake == Mistake::UnknownClaimed {
+                due.known = vec![DefinitionId { name: "transfer".to_owned(), version: 3 }];
+            }
+            self.inner.claim_due(&due).await
+        })
     }
 
     fn renew<'a>(&'a self, id: &'a str, fence: u64, lease: Duration) -> StoreFuture<'a, bool> {
@@ -104,6 +112,10 @@ impl SagaStore for BrokenStore {
 
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
         self.inner.count()
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        self.inner.unclaimed(age)
     }
 
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
@@ -139,4 +151,10 @@ async fn crd_5_the_suite_finds_a_store_whose_claims_are_not_exclusive() {
 #[should_panic(expected = "two sagas work on one entity")]
 async fn crd_5_the_suite_finds_a_store_that_forgets_entities() {
     conformance::saga(store(Mistake::EntityNotUnique)).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "a process took a saga of a definition that it does not know")]
+async fn crd_5_the_suite_finds_a_store_that_hands_out_unknown_definitions() {
+    conformance::saga(store(Mistake::UnknownClaimed)).await;
 }

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use seawall_dist::StoreFuture;
 use seawall_dist::saga::{
-    ClaimOutcome, CreateOutcome, DueSagas, MemorySagaStore, NewSaga, SagaEnd, SagaFilter, SagaRecord,
-    SagaRow, SagaState, SagaStore, SagaWrite, StepError, WriteOutcome,
+    ClaimOutcome, CreateOutcome, DefinitionId, DueSagas, MemorySagaStore, NewSaga, SagaEnd, SagaFilter,
+    SagaRecord, SagaRow, SagaState, SagaStore, SagaWrite, StepError, WriteOutcome,
 };
 use seawall_testkit::poll_once;
 
@@ -134,6 +134,10 @@ impl SagaStore for PausingStore {
 
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
         Box::pin(pausing(self.0.count()))
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        Box::pin(pausing(self.0.unclaimed(age)))
     }
 
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use seawall_dist::StoreFuture;
 use seawall_dist::saga::{
-    ClaimOutcome, CreateOutcome, DueSagas, MemorySagaStore, SagaFilter, SagaRecord, SagaRow, SagaState,
-    SagaStore, SagaWrite, WriteOutcome,
+    ClaimOutcome, CreateOutcome, DefinitionId, DueSagas, MemorySagaStore, SagaFilter, SagaRecord, SagaRow,
+    SagaState, SagaStore, SagaWrite, WriteOutcome,
 };
 
 /// A method of the store.
@@ -21,6 +21,7 @@ pub(super) enum Call {
     Release,
     Write,
     Count,
+    Unclaimed,
     CleanUp,
 }
 
@@ -96,6 +97,10 @@ impl SagaStore for ScriptedStore {
 
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
         Box::pin(self.call(Call::Count, self.inner.count()))
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        Box::pin(self.call(Call::Unclaimed, self.inner.unclaimed(age)))
     }
 
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {

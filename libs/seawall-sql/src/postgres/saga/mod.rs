@@ -130,12 +130,15 @@ impl SagaStore for PostgresSagaStore {
                 "SELECT ",
                 columns!(),
                 " FROM seawall_sagas WHERE ($1::TEXT IS NULL OR state = $1) AND ($1 IS DISTINCT FROM 'needs_attention' OR resolution IS NULL) \
-                  AND ($2::TEXT IS NULL OR id > $2) ORDER BY id LIMIT $3"
+                  AND ($2::TEXT IS NULL OR id > $2) \
+                  AND ($4::DOUBLE PRECISION IS NULL OR (state IN ('running', 'compensating') AND lease_until <= now() - make_interval(secs => $4))) \
+                  ORDER BY id LIMIT $3"
             );
             let rows = sqlx::query(query)
                 .bind(filter.state.map(SagaState::name))
                 .bind(&filter.after)
                 .bind(i64::from(filter.limit))
+                .bind(filter.unclaimed_for.map(|age| age.as_secs_f64()))
                 .fetch_all(&self.pool)
                 .await
                 .map_err(failed)?;
@@ -188,8 +191,8 @@ impl SagaStore for PostgresSagaStore {
             let update = concat!(
                 "UPDATE seawall_sagas SET owner = $1, fence = fence + 1, lease_until = now() + make_interval(secs => $2) \
                  WHERE id IN (SELECT id FROM seawall_sagas WHERE state IN ('running', 'compensating') AND lease_until <= now() \
-                 AND (name || '@' || definition_version = ANY($3) OR lease_until <= now() - make_interval(secs => $4)) \
-                 ORDER BY lease_until LIMIT $5 FOR UPDATE SKIP LOCKED) RETURNING ",
+                 AND name || '@' || definition_version = ANY($3) \
+                 ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING ",
                 columns!()
             );
             let known: Vec<String> = due.known.iter().map(ToString::to_string).collect();
@@ -197,7 +200,6 @@ impl SagaStore for PostgresSagaStore {
                 .bind(&due.owner)
                 .bind(due.lease.as_secs_f64())
                 .bind(known)
-                .bind(due.unknown_after.as_secs_f64())
                 .bind(i64::from(due.limit))
                 .fetch_all(&self.pool)
                 .await
@@ -282,6 +284,20 @@ impl SagaStore for PostgresSagaStore {
             Ok(rows
                 .into_iter()
                 .filter_map(|(state, count)| Some((SagaState::of_name(&state)?, count as u64)))
+                .collect())
+        })
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        Box::pin(async move {
+            let query = "SELECT name, definition_version, count(*) FROM seawall_sagas WHERE state IN ('running', 'compensating') \
+                 AND lease_until <= now() - make_interval(secs => $1) GROUP BY name, definition_version";
+            let query = sqlx::query_as(query).bind(age.as_secs_f64());
+            let rows: Vec<(String, i64, i64)> =
+                query.fetch_all(&self.pool).await.map_err(store_error("counting unclaimed sagas"))?;
+            Ok(rows
+                .into_iter()
+                .map(|(name, version, count)| (DefinitionId { name, version: version as u32 }, count as u64))
                 .collect())
         })
     }

@@ -146,12 +146,15 @@ impl SagaStore for SqliteSagaStore {
                 "SELECT ",
                 columns!(),
                 " FROM seawall_sagas WHERE ($1 IS NULL OR state = $1) AND ($1 IS NOT 'needs_attention' OR resolution IS NULL) \
-                  AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+                  AND ($2 IS NULL OR id > $2) AND ($4 IS NULL OR (state IN ('running', 'compensating') AND lease_until <= ",
+                now!(),
+                " - $4)) ORDER BY id LIMIT $3"
             );
             let rows = sqlx::query(query)
                 .bind(filter.state.map(SagaState::name))
                 .bind(&filter.after)
                 .bind(i64::from(filter.limit))
+                .bind(filter.unclaimed_for.map(millis))
                 .fetch_all(&self.pool)
                 .await
                 .map_err(failed)?;
@@ -209,9 +212,8 @@ impl SagaStore for SqliteSagaStore {
                 now!(),
                 " + $2 WHERE id IN (SELECT id FROM seawall_sagas WHERE state IN ('running', 'compensating') AND lease_until <= ",
                 now!(),
-                " AND (instr($3, char(10) || name || '@' || definition_version || char(10)) > 0 OR lease_until <= ",
-                now!(),
-                " - $4) ORDER BY lease_until LIMIT $5) RETURNING ",
+                " AND instr($3, char(10) || name || '@' || definition_version || char(10)) > 0 \
+                 ORDER BY lease_until LIMIT $4) RETURNING ",
                 columns!()
             );
             // Names have no white space, so lines can't run together.
@@ -220,7 +222,6 @@ impl SagaStore for SqliteSagaStore {
                 .bind(&due.owner)
                 .bind(millis(due.lease))
                 .bind(known)
-                .bind(millis(due.unknown_after))
                 .bind(i64::from(due.limit))
                 .fetch_all(&self.pool)
                 .await
@@ -322,6 +323,24 @@ impl SagaStore for SqliteSagaStore {
             Ok(rows
                 .into_iter()
                 .filter_map(|(state, count)| Some((SagaState::of_name(&state)?, count as u64)))
+                .collect())
+        })
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        Box::pin(async move {
+            let query = concat!(
+                "SELECT name, definition_version, count(*) FROM seawall_sagas \
+                 WHERE state IN ('running', 'compensating') AND lease_until <= ",
+                now!(),
+                " - $1 GROUP BY name, definition_version"
+            );
+            let query = sqlx::query_as(query).bind(millis(age));
+            let rows: Vec<(String, i64, i64)> =
+                query.fetch_all(&self.pool).await.map_err(store_error("counting unclaimed sagas"))?;
+            Ok(rows
+                .into_iter()
+                .map(|(name, version, count)| (DefinitionId { name, version: version as u32 }, count as u64))
                 .collect())
         })
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use seawall_dist::StoreFuture;
 use seawall_dist::saga::{
-    ClaimOutcome, CreateOutcome, DueSagas, NewSaga, SagaFilter, SagaRecord, SagaRow, SagaState, SagaStore,
-    SagaWrite, WriteOutcome,
+    ClaimOutcome, CreateOutcome, DefinitionId, DueSagas, NewSaga, SagaFilter, SagaRecord, SagaRow, SagaState,
+    SagaStore, SagaWrite, WriteOutcome,
 };
 use seawall_testkit::servers::{WorkerProcess, worker_settings};
 use tokio::runtime::Runtime;
@@ -72,6 +72,10 @@ impl SagaStore for CrashingStore {
 
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
         self.inner.count()
+    }
+
+    fn unclaimed(&self, age: Duration) -> StoreFuture<'_, Vec<(DefinitionId, u64)>> {
+        self.inner.unclaimed(age)
     }
 
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {

@@ -20,7 +20,7 @@ pub(super) async fn until_none_is_active(bank: &Bank) {
         }
         tokio::time::sleep(millis(50)).await;
     }
-    let filter = SagaFilter { state: Some(SagaState::Running), after: None, limit: 10 };
+    let filter = SagaFilter { state: Some(SagaState::Running), unclaimed_for: None, after: None, limit: 10 };
     panic!("sagas did not end within a minute: {:?}", bank.store.list(&filter).await);
 }
 
@@ -119,7 +119,7 @@ async fn survives_kills_of_monitors(bank: Bank, transfers: u32, kills: u32) {
     }
     until_none_is_active(&bank).await;
     let counts = bank.store.count().await.unwrap();
-    let filter = SagaFilter { state: None, after: None, limit: u32::MAX };
+    let filter = SagaFilter { state: None, unclaimed_for: None, after: None, limit: u32::MAX };
     let all = bank.store.list(&filter).await.unwrap();
     // The first claim is that of the monitor which began; more of them took over.
     let interrupted = all.iter().filter(|saga| saga.lease.fence > 2).count();
