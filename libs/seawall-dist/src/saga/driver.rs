@@ -219,7 +219,7 @@ impl Driver {
         let reason =
             if state.is_active() { progress.compensating.clone() } else { self.record.reason.clone() };
         let (id, fence, version) = (self.record.id.clone(), self.record.lease.fence, self.record.version);
-        let write = SagaWrite { id, fence, version, entry, state, reason };
+        let write = SagaWrite { id, fence, version, entry, state, reason, timeout: None };
         write_entry(&self.shared, &write).await?;
         self.progress = progress;
         self.record.version += 1;

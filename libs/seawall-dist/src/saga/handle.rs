@@ -200,7 +200,7 @@ impl Sagas {
         Ok(self.shared.store.list(&filter).await?)
     }
 
-    /// Lets a saga that needs attention go on where it stood, with fresh attempts, and returns how it ended.
+    /// Lets a saga that needs attention go on where it stood, with fresh attempts and a new deadline, and returns how it ended.
     ///
     /// A saga that stopped at a step which can't be undone and whose outcome is unknown attempts that step again, under its key.
     ///
@@ -232,9 +232,12 @@ impl Sagas {
         record.state =
             if progress.compensating.is_some() { SagaState::Compensating } else { SagaState::Running };
         record.reason.clone_from(&progress.compensating);
-        let write = write_of(&record, entry, record.state, record.reason.clone());
+        // The old deadline may have passed long ago: a saga that goes forward would be compensated at once.
+        let timeout = Some(saga.timeout());
+        let write = SagaWrite { timeout, ..write_of(&record, entry, record.state, record.reason.clone()) };
         self.under_lease(&record, claimed, write_entry(&self.shared, &write)).await?;
         record.version += 1;
+        record.deadline_at = record.now + saga.timeout();
         telemetry::reopened(&record);
         let stop = self.shared.never.subscribe();
         Driver::new(self.shared.clone(), saga, record, progress, claimed, stop).drive().await
@@ -371,6 +374,7 @@ fn write_of(record: &SagaRecord, entry: JournalEntry, state: SagaState, reason: 
         entry,
         state,
         reason,
+        timeout: None,
     }
 }
 

@@ -168,6 +168,9 @@ impl SagaStore for MemorySagaStore {
             record.state = write.state;
             record.reason.clone_from(&write.reason);
             record.updated_at = now;
+            if let Some(timeout) = write.timeout {
+                record.deadline_at = now + timeout;
+            }
             record.resolution = write.resolution().map(ToOwned::to_owned);
             if write.ends_lease() {
                 record.lease.until = now;

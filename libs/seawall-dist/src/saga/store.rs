@@ -162,6 +162,8 @@ pub struct SagaWrite {
     pub state: SagaState,
     /// The reason after the entry.
     pub reason: Option<String>,
+    /// How long the saga may go forward from this write on; the deadline stays as it is if there is none.
+    pub timeout: Option<Duration>,
 }
 
 impl SagaWrite {

@@ -4,6 +4,7 @@ mod broken;
 mod drops;
 mod panic;
 mod replay;
+mod retry;
 mod run;
 mod scripted;
 mod stranger;

@@ -25,6 +25,7 @@ pub async fn saga(store: Arc<dyn SagaStore>) {
     due_sagas_are_handed_out_once(&store).await;
     unknown_definitions_are_left_alone(&*store).await;
     leases_are_renewed_and_given_back(&*store).await;
+    a_write_moves_the_deadline(&*store).await;
     operators_find_what_needs_attention(&*store).await;
     ended_sagas_are_counted_and_deleted(&*store).await;
 }
@@ -50,7 +51,7 @@ async fn created(store: &dyn SagaStore, row: &SagaRow) -> SagaRecord {
 
 fn write(record: &SagaRecord, entry: JournalEntry, state: SagaState) -> SagaWrite {
     let (id, fence, version) = (record.id.clone(), record.lease.fence, record.version);
-    SagaWrite { id, fence, version, entry, state, reason: None }
+    SagaWrite { id, fence, version, entry, state, reason: None, timeout: None }
 }
 
 async fn written(store: &dyn SagaStore, record: &mut SagaRecord, entry: JournalEntry, state: SagaState) {
@@ -263,6 +264,26 @@ async fn leases_are_renewed_and_given_back(store: &dyn SagaStore) {
         outcome = store.claim("lease", "third", LONG).await.expect("the store answers");
     }
     assert!(matches!(outcome, ClaimOutcome::Claimed(_)), "a lease that ran out can't be taken");
+}
+
+async fn a_write_moves_the_deadline(store: &dyn SagaStore) {
+    let mut record = created(store, &row("deadline", LONG)).await;
+    let intent = JournalEntry::of_step(EntryKind::StepIntent, "debit", 1);
+    written(store, &mut record, intent, SagaState::Running).await;
+    assert_eq!(
+        read(store, "deadline").await.deadline_at,
+        record.deadline_at,
+        "a plain write moved the deadline"
+    );
+    let reopened = write(&record, JournalEntry::new(EntryKind::Reopened), SagaState::Running);
+    let reopened = SagaWrite { timeout: Some(LONG * 2), ..reopened };
+    assert_eq!(store.write(&reopened).await.expect("the store answers"), WriteOutcome::Written);
+    let found = read(store, "deadline").await;
+    assert_eq!(found.deadline_at.since(found.updated_at), LONG * 2, "a write did not move the deadline");
+    // It does not look like work for the next checks.
+    let end = SagaRecord { version: record.version + 1, ..record };
+    let end = write(&end, JournalEntry::new(EntryKind::Completed), SagaState::Completed);
+    assert_eq!(store.write(&end).await.expect("the store answers"), WriteOutcome::Written);
 }
 
 async fn operators_find_what_needs_attention(store: &dyn SagaStore) {

@@ -24,6 +24,8 @@ enum Mistake {
     EntityNotUnique,
     /// A process takes whatever is due.
     UnknownClaimed,
+    /// A new deadline is not stored.
+    DeadlineKept,
 }
 
 struct BrokenStore {
@@ -100,6 +102,7 @@ impl SagaStore for BrokenStore {
                 Mistake::FenceNotCompared => {
                     write.fence = self.current(&write).await.map_or(0, |record| record.lease.fence);
                 }
+                Mistake::DeadlineKept => write.timeout = None,
                 Mistake::ResultBeforeIntent if write.entry.kind == EntryKind::StepIntent => {
                     self.kept_back.lock().unwrap_or_else(PoisonError::into_inner).push(write);
                     return Ok(WriteOutcome::Written);
@@ -157,4 +160,10 @@ async fn crd_5_the_suite_finds_a_store_that_forgets_entities() {
 #[should_panic(expected = "a process took a saga of a definition that it does not know")]
 async fn crd_5_the_suite_finds_a_store_that_hands_out_unknown_definitions() {
     conformance::saga(store(Mistake::UnknownClaimed)).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "a write did not move the deadline")]
+async fn crd_5_the_suite_finds_a_store_that_keeps_an_old_deadline() {
+    conformance::saga(store(Mistake::DeadlineKept)).await;
 }

@@ -240,7 +240,8 @@ impl SagaStore for PostgresSagaStore {
             let failed = store_error("writing the journal of a saga");
             let statement = "WITH moved AS (UPDATE seawall_sagas SET version = version + 1, state = $4, reason = $5, updated_at = now(), \
                  resolution = $6, active_entity = CASE WHEN $7 THEN NULL ELSE active_entity END, \
-                 lease_until = CASE WHEN $8 THEN now() ELSE lease_until END \
+                 lease_until = CASE WHEN $8 THEN now() ELSE lease_until END, \
+                 deadline_at = COALESCE(now() + make_interval(secs => $14), deadline_at) \
                  WHERE id = $1 AND fence = $2 AND version = $3 RETURNING id, version) \
                  INSERT INTO seawall_saga_journal (saga_id, seq, kind, step, attempt, payload, text) \
                  SELECT id, version, $9, $10, $11, $12, $13 FROM moved";
@@ -258,6 +259,7 @@ impl SagaStore for PostgresSagaStore {
                 .bind(i64::from(write.entry.attempt))
                 .bind(&write.entry.payload)
                 .bind(&write.entry.text)
+                .bind(write.timeout.map(|timeout| timeout.as_secs_f64()))
                 .execute(&self.pool)
                 .await
                 .map_err(failed)?;

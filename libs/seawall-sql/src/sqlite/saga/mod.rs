@@ -268,7 +268,9 @@ impl SagaStore for SqliteSagaStore {
                 now!(),
                 ", resolution = $6, active_entity = CASE WHEN $7 THEN NULL ELSE active_entity END, lease_until = CASE WHEN $8 THEN ",
                 now!(),
-                " ELSE lease_until END WHERE id = $1 AND fence = $2 AND version = $3"
+                " ELSE lease_until END, deadline_at = COALESCE(",
+                now!(),
+                " + $9, deadline_at) WHERE id = $1 AND fence = $2 AND version = $3"
             );
             let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
             let done = sqlx::query(update)
@@ -280,6 +282,7 @@ impl SagaStore for SqliteSagaStore {
                 .bind(write.resolution())
                 .bind(write.frees_entity())
                 .bind(write.ends_lease())
+                .bind(write.timeout.map(millis))
                 .execute(&mut *transaction)
                 .await
                 .map_err(failed)?;
