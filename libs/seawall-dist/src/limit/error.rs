@@ -42,11 +42,14 @@ impl Admission {
 #[non_exhaustive]
 pub enum LimitError {
     /// The call is above the limit.
+    #[non_exhaustive]
     Exceeded {
         /// The time until it would pass.
         retry_after: Duration,
         /// The limiter that refused it.
         decided_by: DecidedBy,
+        /// What a guard around the call finds.
+        fault: Fault,
     },
     /// No calls were asked for, or more at once than the burst: asking again is of no use.
     NeverFits {
@@ -55,31 +58,49 @@ pub enum LimitError {
         /// The number of calls that may come at once.
         burst: u32,
     },
-    /// The store is away, and the settings say that calls are refused then.
+    /// The store is away, and the settings say that calls are refused then; or more calls were asked for at once than the limit
+    /// of this process alone lets pass.
+    #[non_exhaustive]
     StoreAway {
         /// The time until the store is asked again.
         retry_after: Duration,
+        /// What a guard around the call finds.
+        fault: Fault,
     },
 }
 
+static MISTAKE: Fault = Fault::business().ran(Ran::No);
+
 impl LimitError {
+    pub(super) fn exceeded(retry_after: Duration, decided_by: DecidedBy) -> Self {
+        LimitError::Exceeded { retry_after, decided_by, fault: Fault::rejected().after(retry_after) }
+    }
+
+    pub(super) fn store_away(retry_after: Duration) -> Self {
+        LimitError::StoreAway { retry_after, fault: Fault::rejected().after(retry_after) }
+    }
+
     /// When to come back; `None` if that is of no use.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            LimitError::Exceeded { retry_after, .. } | LimitError::StoreAway { retry_after } => {
+            LimitError::Exceeded { retry_after, .. } | LimitError::StoreAway { retry_after, .. } => {
                 Some(*retry_after)
             }
             LimitError::NeverFits { .. } => None,
         }
     }
 
-    /// What the error means to a guard. Nothing ran.
+    /// What the error means to a guard: a refusal that says when to come back, and no mark against the peer. Nothing ran.
     #[must_use]
     pub fn fault(&self) -> Fault {
-        match self.retry_after() {
-            Some(wait) => Fault::throttled().ran(Ran::No).after(wait),
-            None => Fault::business().ran(Ran::No),
+        *self.as_fault()
+    }
+
+    fn as_fault(&self) -> &Fault {
+        match self {
+            LimitError::Exceeded { fault, .. } | LimitError::StoreAway { fault, .. } => fault,
+            LimitError::NeverFits { .. } => &MISTAKE,
         }
     }
 }
@@ -93,11 +114,16 @@ impl fmt::Display for LimitError {
             LimitError::NeverFits { calls, burst } => {
                 write!(f, "{calls} calls at once do not fit into a burst of {burst}")
             }
-            LimitError::StoreAway { retry_after } => {
+            LimitError::StoreAway { retry_after, .. } => {
                 write!(f, "the store of the rate limit is away, try again in {} ms", retry_after.as_millis())
             }
         }
     }
 }
 
-impl std::error::Error for LimitError {}
+/// The source is a [`Fault`], so that a guard around the call knows what the error means.
+impl std::error::Error for LimitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.as_fault())
+    }
+}

@@ -151,7 +151,6 @@ impl SharedLimitBuilder {
             store_pause: self.store_pause,
             clock: self.clock,
             local,
-            local_burst,
             ask_again_at: std::sync::atomic::AtomicU64::new(0),
             telemetry,
         }))

@@ -34,15 +34,13 @@ pub(super) struct Shared {
     pub(super) store_pause: Duration,
     pub(super) clock: Clock,
     pub(super) local: RateLimiter,
-    pub(super) local_burst: u32,
     /// Zero while the store answers. Otherwise the time, in nanoseconds of the clock, at which a call asks it again.
     pub(super) ask_again_at: AtomicU64,
     pub(super) telemetry: Telemetry,
 }
 
 impl SharedLimit {
-    /// Chooses the settings of the limit of this name: so many calls per second, unless [`per`](SharedLimitBuilder::per) says
-    /// otherwise.
+    /// Chooses the settings of the limit of this name: `calls` per second, unless [`per`](SharedLimitBuilder::per) says otherwise.
     pub fn builder(store: Arc<dyn LimitStore>, name: &str, calls: u32) -> SharedLimitBuilder {
         SharedLimitBuilder::new(store, name, calls)
     }
@@ -60,7 +58,7 @@ impl SharedLimit {
     pub async fn try_acquire_many(&self, calls: u32) -> Result<Admission, LimitError> {
         match self.decide(calls, Duration::ZERO).await? {
             Some((_, at)) => Ok(Admission { decided_by: DecidedBy::Shared, at: Some(at) }),
-            None => self.locally(self.shared.local.try_acquire_many(calls), calls),
+            None => self.locally(self.shared.local.try_acquire_many(calls)),
         }
     }
 
@@ -83,7 +81,7 @@ impl SharedLimit {
             }
             None => {
                 let admitted = self.shared.local.acquire_many(calls).await;
-                self.locally(admitted, calls)
+                self.locally(admitted)
             }
         }
     }
@@ -116,22 +114,19 @@ impl SharedLimit {
             WhenAway::LimitLocally => Ok(None),
             WhenAway::Refuse => {
                 shared.telemetry.decided(false, DecidedBy::Local);
-                Err(LimitError::StoreAway { retry_after: shared.store_pause })
+                Err(LimitError::store_away(shared.until_asked()))
             }
         }
     }
 
-    fn locally(&self, admitted: Result<(), Limited>, calls: u32) -> Result<Admission, LimitError> {
+    fn locally(&self, admitted: Result<(), Limited>) -> Result<Admission, LimitError> {
         let shared = &*self.shared;
         shared.telemetry.decided(admitted.is_ok(), DecidedBy::Local);
         match admitted {
             Ok(()) => Ok(Admission { decided_by: DecidedBy::Local, at: None }),
-            Err(limited) if limited.never_fits() => {
-                Err(LimitError::NeverFits { calls, burst: shared.local_burst })
-            }
-            Err(limited) => {
-                Err(LimitError::Exceeded { retry_after: limited.retry_after(), decided_by: DecidedBy::Local })
-            }
+            // The calls fit into the shared limit, and can pass when the store is back.
+            Err(limited) if limited.never_fits() => Err(LimitError::store_away(shared.until_asked())),
+            Err(limited) => Err(LimitError::exceeded(limited.retry_after(), DecidedBy::Local)),
         }
     }
 }
@@ -147,6 +142,14 @@ impl Shared {
         let next = (now + self.store_pause).as_nanos();
         now.as_nanos() >= due
             && self.ask_again_at.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The time until a call asks the store again.
+    fn until_asked(&self) -> Duration {
+        let due = self.ask_again_at.load(Ordering::Relaxed);
+        let left = Duration::from_nanos(due.saturating_sub(self.clock.precise().as_nanos()));
+        // Another call asks at this moment; its answer is known a moment later.
+        if left.is_zero() { self.store_timeout } else { left }
     }
 
     fn fall_back(&self, cause: &str) {
@@ -173,7 +176,7 @@ impl Shared {
             }
             LimitAnswer::Refused { retry_after } => {
                 self.telemetry.decided(false, DecidedBy::Shared);
-                Err(LimitError::Exceeded { retry_after, decided_by: DecidedBy::Shared })
+                Err(LimitError::exceeded(retry_after, DecidedBy::Shared))
             }
         }
     }

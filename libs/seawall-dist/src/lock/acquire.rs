@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::Tick;
+use seawall::{Ran, Tick};
 
 use super::locks::Inner;
 use super::machine::{Timetable, jittered};
@@ -60,7 +60,8 @@ pub(super) async fn acquire(
                 LockError::Contended { key: key(), tries, waited }
             }
             Attempt::TooLate => LockError::GrantedTooLate { key: key() },
-            Attempt::Failed(error) => LockError::Store { key: key(), error },
+            // Whether or not the lock was taken, the work did not begin.
+            Attempt::Failed(error) => LockError::Store { key: key(), error: error.ran(Ran::No) },
         };
         if !may_repeat {
             inner.telemetry.not_acquired(&error, tries, waited);

@@ -31,7 +31,8 @@ pub enum LockError {
     Store {
         /// The lock.
         key: LockKey,
-        /// What the store said.
+        /// What the store said. Its fault is about the work, which did not run, also where nobody knows whether the lock was
+        /// taken.
         error: StoreError,
     },
     /// The lock was granted so late that its lease had nearly ended. The work did not begin.
@@ -67,7 +68,8 @@ pub enum LossReason {
     Released,
 }
 
-static CONTENDED: Fault = Fault::protocol().ran(Ran::No);
+// Somebody else has the lock: no failure of the store, and so no mark against it.
+static CONTENDED: Fault = Fault::rejected();
 static TOO_LATE: Fault = Fault::timeout().ran(Ran::No);
 static LOST: Fault = Fault::protocol().ran(Ran::Unknown);
 static TOO_LONG: Fault = Fault::timeout().ran(Ran::Unknown);
@@ -78,7 +80,7 @@ impl LockError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            LockError::Store { error, .. } => error.fault().ran(Ran::No),
+            LockError::Store { error, .. } => error.fault(),
             other => *other.own_fault(),
         }
     }

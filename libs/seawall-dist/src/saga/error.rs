@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use seawall::fault::{Fault, Ran};
+
 use super::store::{SagaLease, SagaState};
 use crate::StoreError;
 
@@ -61,6 +63,35 @@ pub enum SagaError {
     Store(StoreError),
 }
 
+static MISTAKE: Fault = Fault::business().ran(Ran::No);
+static BUSY: Fault = Fault::rejected();
+static LOST: Fault = Fault::protocol().ran(Ran::Unknown);
+static STOPPED: Fault = Fault::rejected().ran(Ran::Unknown);
+
+impl SagaError {
+    /// What the error means to a guard. A saga that another process drives is a refusal and no failure of a store; a lease that
+    /// was lost, and a process that stops, leave a saga that another process goes on with.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            SagaError::Store(error) => error.fault(),
+            other => *other.own_fault(),
+        }
+    }
+
+    fn own_fault(&self) -> &'static Fault {
+        match self {
+            SagaError::UnknownDefinition { .. }
+            | SagaError::UnknownSaga { .. }
+            | SagaError::IdTaken { .. }
+            | SagaError::WrongState { .. } => &MISTAKE,
+            SagaError::EntityBusy { .. } | SagaError::InProgress { .. } => &BUSY,
+            SagaError::LeaseLost { .. } | SagaError::Store(_) => &LOST,
+            SagaError::Stopped { .. } => &STOPPED,
+        }
+    }
+}
+
 impl fmt::Display for SagaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,11 +116,12 @@ impl fmt::Display for SagaError {
     }
 }
 
+/// The source is a [`Fault`], or the store's error with its own, so that a guard around the call knows what the error means.
 impl Error for SagaError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             SagaError::Store(error) => Some(error),
-            _ => None,
+            other => Some(other.own_fault()),
         }
     }
 }

@@ -117,7 +117,7 @@ pub enum MissedRuns {
 pub(crate) enum Plan {
     /// Nothing is due before this time.
     Wait { until: Option<Millis> },
-    /// Run this tick; so many before it were missed.
+    /// Run this tick; `missed` ticks before it were missed.
     Run { tick: Millis, missed: u64 },
     /// Run nothing; every tick up to this one was missed.
     Pass { tick: Millis, missed: u64 },

@@ -114,6 +114,23 @@ async fn crd_8_the_local_limit_stands_in_and_the_shared_one_comes_back() {
     assert!(!limit.is_local());
 }
 
+/// CRD-8: while the store is away, calls that fit into the shared limit but not into that of this process are told when to come
+/// back, and not that they never fit.
+#[tokio::test(start_paused = true)]
+async fn crd_8_calls_that_only_the_shared_limit_can_take_wait_for_the_store() {
+    let store = Arc::new(Breakable::default());
+    let limit = SharedLimit::builder(store.clone(), "sms", 9).processes(3).build().unwrap();
+    store.away.store(true, Ordering::Relaxed);
+    for refused in [limit.try_acquire_many(6).await.unwrap_err(), limit.acquire_many(6).await.unwrap_err()] {
+        assert!(matches!(refused, LimitError::StoreAway { .. }), "{refused:?}");
+        let wait = refused.retry_after().unwrap();
+        assert!(!wait.is_zero() && wait <= Duration::from_millis(500), "{wait:?}");
+    }
+    store.away.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(501)).await;
+    assert_eq!(limit.acquire_many(6).await.unwrap().decided_by(), DecidedBy::Shared);
+}
+
 /// CRD-8: a store that hangs holds a call up for less than a second.
 #[tokio::test(start_paused = true)]
 async fn crd_8_a_store_that_hangs_is_left_within_a_second() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod dead_letter;
+mod faults;
 mod idempotency;
 mod job;
 mod limit;
