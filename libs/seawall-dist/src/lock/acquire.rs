@@ -31,6 +31,13 @@ enum Attempt {
     Failed(StoreError),
 }
 
+impl Attempt {
+    /// Whether the next attempt may end in another way.
+    fn may_pass(&self) -> bool {
+        !matches!(self, Attempt::Failed(error) if !error.fault().is_transient())
+    }
+}
+
 /// Takes the lock, in as many attempts as the options allow.
 pub(super) async fn acquire(
     inner: &Arc<Inner>,
@@ -38,33 +45,33 @@ pub(super) async fn acquire(
     options: &LockOptions,
 ) -> Result<Grant, LockError> {
     let begun = inner.clock.now();
-    let mut tries = 0;
+    let mut attempts = 0;
     let wait = inner.telemetry.waits();
     loop {
-        tries += 1;
+        attempts += 1;
         let attempt = attempt(inner, key, options).await;
         let waited = inner.clock.now().since(begun);
         let (may_repeat, delay) = match options.wait {
-            Wait::Tries { tries: most, delay } => (tries < most.get(), delay),
+            Wait::Attempts { attempts: most, delay } => (attempts < most.get() && attempt.may_pass(), delay),
             Wait::UntilLocked => (matches!(attempt, Attempt::Held), UNTIL_LOCKED_DELAY),
         };
         let key = || key.clone();
         let error = match attempt {
             Attempt::Granted(grant) => {
-                inner.telemetry.acquired(&grant.lease, tries, waited);
+                inner.telemetry.acquired(&grant.lease, attempts, waited);
                 wait.ended(WaitOutcome::Acquired, waited);
                 return Ok(*grant);
             }
             Attempt::Held => {
                 inner.telemetry.contended();
-                LockError::Contended { key: key(), tries, waited }
+                LockError::Contended { key: key(), attempts, waited }
             }
             Attempt::TooLate => LockError::GrantedTooLate { key: key() },
             // Whether or not the lock was taken, the work did not begin.
             Attempt::Failed(error) => LockError::Store { key: key(), error: error.ran(Ran::No) },
         };
         if !may_repeat {
-            inner.telemetry.not_acquired(&error, tries, waited);
+            inner.telemetry.not_acquired(&error, attempts, waited);
             let contended = matches!(error, LockError::Contended { .. });
             wait.ended(if contended { WaitOutcome::Contended } else { WaitOutcome::Failed }, waited);
             return Err(error);
@@ -78,12 +85,10 @@ async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> At
     let table = Timetable::new(options.lease, inner.store.drift(options.lease));
     let mut guard = ReleaseGuard::new(inner, key, options.release_limit);
     let started = inner.clock.now();
-    // A grant that comes later is of no use.
-    let useful_until = Tick::ZERO + table.cancel_at(started.since(Tick::ZERO));
-    let left = || useful_until.since(inner.clock.now());
-    let limit = left();
+    let give_up_at = started + table.attempt_limit();
+    let left = || give_up_at.since(inner.clock.now());
     // What failed may have taken effect: dropping the guard gives it back.
-    let token = match within(&inner.clock, limit, "taking a lock", guard.acquire(options.lease)).await {
+    let token = match within(&inner.clock, left(), "taking a lock", guard.acquire(options.lease)).await {
         Ok(Acquisition::Granted(token)) => token,
         Ok(Acquisition::Held) => {
             guard.disarm();

@@ -14,8 +14,13 @@ pub const LEASE_MIN: Duration = Duration::from_millis(50);
 /// The longest lease: nobody should wait longer than an hour for a dead holder.
 pub const LEASE_MAX: Duration = Duration::from_secs(3_600);
 
-/// The number of attempts to take a lock: with the delay between them they wait about as long as five leases.
-pub const TRIES: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
+/// The number of attempts to take a lock: with the delay between them they wait about five seconds, which is five leases of the
+/// default length, so that a dead holder's lock is free before they end.
+pub const ATTEMPTS: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
+
+/// The longest time of one attempt to take a lock. It is a third of the lease where that is shorter: a grant that comes later
+/// would have to be renewed at once. A store that hangs holds a caller up for this long, times the number of attempts.
+pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest delay between two attempts; each is between half of it and all of it.
 pub const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -33,10 +38,11 @@ pub const MAX_HOLD: Option<Duration> = None;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Makes this many attempts with this delay between them, whether somebody has the lock or the store failed.
-    Tries {
+    /// Makes this many attempts with this delay between them, whether somebody has the lock or the store failed. A fault of the
+    /// store that is not transient, such as a right that is missing, ends them.
+    Attempts {
         /// The number of attempts.
-        tries: NonZeroU32,
+        attempts: NonZeroU32,
         /// The longest delay between two attempts.
         delay: Duration,
     },
@@ -46,18 +52,18 @@ pub enum Wait {
 
 impl Wait {
     /// One attempt.
-    pub const ONCE: Wait = Wait::Tries { tries: NonZeroU32::MIN, delay: RETRY_DELAY };
+    pub const ONCE: Wait = Wait::Attempts { attempts: NonZeroU32::MIN, delay: RETRY_DELAY };
 }
 
 impl Default for Wait {
     fn default() -> Self {
-        Wait::Tries { tries: TRIES, delay: RETRY_DELAY }
+        Wait::Attempts { attempts: ATTEMPTS, delay: RETRY_DELAY }
     }
 }
 
 /// How one lock is taken, held and given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LockOptions {
+pub(super) struct LockOptions {
     pub(super) lease: Duration,
     pub(super) wait: Wait,
     pub(super) release_limit: Duration,

@@ -23,7 +23,7 @@ pub enum LockError {
         /// The lock.
         key: LockKey,
         /// The number of attempts.
-        tries: u32,
+        attempts: u32,
         /// How long the caller waited.
         waited: Duration,
     },
@@ -101,8 +101,8 @@ impl fmt::Display for LockError {
         match self {
             LockError::Key(error) => error.fmt(f),
             LockError::Options(error) => error.fmt(f),
-            LockError::Contended { key, tries, waited } => {
-                write!(f, "`{key}` is held by somebody else, after {tries} tries in {waited:?}")
+            LockError::Contended { key, attempts, waited } => {
+                write!(f, "`{key}` is held by somebody else, after {attempts} attempts in {waited:?}")
             }
             LockError::Store { key, .. } => write!(f, "`{key}` could not be taken"),
             LockError::GrantedTooLate { key } => {

@@ -139,7 +139,7 @@ macro_rules! options {
             self
         }
 
-        /// Sets what to do while somebody else has the lock; [`TRIES`](super::TRIES) attempts with
+        /// Sets what to do while somebody else has the lock; [`ATTEMPTS`](super::ATTEMPTS) attempts with
         /// [`RETRY_DELAY`](super::RETRY_DELAY) between them unless told.
         pub fn wait(mut self, wait: Wait) -> Self {
             self.options.wait = wait;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::ATTEMPT_LIMIT;
+
 /// The lengths that follow from the length of a lease. Times are counted from the origin of one clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Timetable {
@@ -32,6 +34,12 @@ impl Timetable {
     /// When the lease is renewed: after a third, so that one renewal may fail and the next still comes in time.
     pub(super) fn renew_at(&self, started: Duration) -> Duration {
         started + self.lease / 3
+    }
+
+    /// How long one attempt to take the lock may take: until the first renewal would be due, and never longer than a caller
+    /// should wait for a store that hangs.
+    pub(super) fn attempt_limit(&self) -> Duration {
+        (self.lease / 3).min(ATTEMPT_LIMIT)
     }
 
     /// How long one renewal may take before it is given up and the next begins.

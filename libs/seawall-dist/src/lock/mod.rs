@@ -21,8 +21,9 @@ mod store;
 mod telemetry;
 
 pub use clock::BootClock;
+use config::LockOptions;
 pub use config::{
-    LEASE, LEASE_MAX, LEASE_MIN, LockOptions, MAX_HOLD, RELEASE_LIMIT, RETRY_DELAY, TRIES,
+    ATTEMPT_LIMIT, ATTEMPTS, LEASE, LEASE_MAX, LEASE_MIN, MAX_HOLD, RELEASE_LIMIT, RETRY_DELAY,
     UNTIL_LOCKED_DELAY, Wait,
 };
 pub use error::{LockError, LossReason};
@@ -31,7 +32,7 @@ pub use key::{KEY_LENGTH_MAX, LockKey, LockKeyError, USER_TRANSACTION};
 pub use lease::Lease;
 pub use locks::{LockCall, Locks, LocksBuilder};
 pub use memory::MemoryLocks;
-pub use redlock::{LockNode, MemoryNode, NODE_TIMEOUT_SHARE, NodeAnswer, Redlock};
+pub use redlock::{LockNode, MemoryNode, NODE_TIMEOUT_MAX, NODE_TIMEOUT_SHARE, NodeAnswer, Redlock};
 pub use store::{Acquisition, LockStore, OwnerId};
 #[cfg(feature = "metrics")]
 pub(crate) use telemetry::METRICS;

@@ -123,9 +123,9 @@ impl LockTelemetry {
         }
     }
 
-    pub(super) fn acquired(&self, lease: &Lease, tries: u32, waited: Duration) {
+    pub(super) fn acquired(&self, lease: &Lease, attempts: u32, waited: Duration) {
         #[cfg(feature = "tracing")]
-        line!(info at INFO, self.acquired, "[Lock][Acquire] Success.", key = %lease.key(), fence = lease.fence().as_i64(), tries, duration = %Millis(waited));
+        line!(info at INFO, self.acquired, "[Lock][Acquire] Success.", key = %lease.key(), fence = lease.fence().as_i64(), attempts, duration = %Millis(waited));
     }
 
     /// An attempt found the lock held.
@@ -134,9 +134,9 @@ impl LockTelemetry {
         counter!("seawall.lock.contentions", "locks" => self.name.clone()).increment(1);
     }
 
-    pub(super) fn not_acquired(&self, error: &LockError, tries: u32, waited: Duration) {
+    pub(super) fn not_acquired(&self, error: &LockError, attempts: u32, waited: Duration) {
         #[cfg(feature = "tracing")]
-        line!(warn at WARN, self.refused, "[Lock][Acquire] Failed!", tries, duration = %Millis(waited), cause = %WithSources(error));
+        line!(warn at WARN, self.refused, "[Lock][Acquire] Failed!", attempts, duration = %Millis(waited), cause = %WithSources(error));
     }
 
     /// Work under a lock has ended, in whatever way.

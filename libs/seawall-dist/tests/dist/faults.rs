@@ -51,7 +51,7 @@ async fn crd_1_a_guard_knows_what_each_error_of_a_lock_means() {
     let cases: Vec<(Box<dyn Fn() -> LockError>, u32, State, Ran)> = vec![
         (Box::new(|| LockKey::new("order").unwrap_err().into()), NOT_RETRIED, State::Closed, Ran::No),
         (
-            Box::new(|| LockError::Contended { key: key(), tries: 32, waited: secs(5) }),
+            Box::new(|| LockError::Contended { key: key(), attempts: 32, waited: secs(5) }),
             NOT_RETRIED,
             State::Closed,
             Ran::No,

@@ -22,6 +22,10 @@ use crate::{StoreError, StoreFuture};
 /// A node has the lease divided by this number to answer: taking a lock needs two rounds, and time has to be left of it.
 pub const NODE_TIMEOUT_SHARE: u32 = 4;
 
+/// The longest time that a node has to answer, however long the lease is: two rounds fit into
+/// [`ATTEMPT_LIMIT`](super::ATTEMPT_LIMIT).
+pub const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(2);
+
 /// A lock over N independent nodes that holds as long as a majority of them works: Redlock, with a fencing token.
 ///
 /// # Why is the largest counter written back?
@@ -69,7 +73,7 @@ impl Redlock {
         owner: &OwnerId,
         lease: Duration,
     ) -> Result<Acquisition, StoreError> {
-        let quorum = self.quorum(lease / NODE_TIMEOUT_SHARE);
+        let quorum = self.quorum(node_timeout(lease));
         let (mut tally, mut answers) = quorum.grant(key, owner, lease).await;
         if let Verdict::Seed(token) = tally.verdict() {
             // New nodes begin at the time, so that even if all of them lose their data the tokens do not begin at one.
@@ -89,10 +93,15 @@ impl Redlock {
         if !matches!(acquired, Ok(Acquisition::Granted(_))) {
             // What a minority granted would keep everybody out until the lease ends. The tasks go on if this gives up.
             let release = self.quorum(RELEASE_LIMIT);
-            let _ = tokio::time::timeout(lease / NODE_TIMEOUT_SHARE, release.release(key, owner)).await;
+            let _ = tokio::time::timeout(node_timeout(lease), release.release(key, owner)).await;
         }
         acquired
     }
+}
+
+/// How long a node has to answer.
+fn node_timeout(lease: Duration) -> Duration {
+    (lease / NODE_TIMEOUT_SHARE).min(NODE_TIMEOUT_MAX)
 }
 
 /// Microseconds since 1970: smaller than 2⁵³ until the year 2255, which is what a script of Redis can count to.
@@ -113,7 +122,7 @@ impl LockStore for Redlock {
     }
 
     fn renew<'a>(&'a self, key: &'a LockKey, owner: &'a OwnerId, lease: Duration) -> StoreFuture<'a, bool> {
-        Box::pin(async move { self.quorum(lease / NODE_TIMEOUT_SHARE).renew(key, owner, lease).await })
+        Box::pin(async move { self.quorum(node_timeout(lease)).renew(key, owner, lease).await })
     }
 
     fn release<'a>(&'a self, key: &'a LockKey, owner: &'a OwnerId) -> StoreFuture<'a, bool> {

@@ -6,7 +6,7 @@ use anyhow::Context;
 use seawall::{millis, secs};
 use seawall_dist::StoreFuture;
 use seawall_dist::lock::{
-    FencingSource, FencingToken, LockError, LockKey, Locks, LossReason, MemoryLocks, Wait,
+    FencingSource, FencingToken, LEASE, LockError, LockKey, Locks, LossReason, MemoryLocks, Wait,
 };
 use seawall_testkit::{ManualClock, run};
 
@@ -66,13 +66,54 @@ fn crd_1_a_lock_that_is_held_is_tried_as_often_as_told() {
     let locks = builder(&clock, &store).build().unwrap();
     store.acquires.lock().unwrap().extend([Behaviour::Fails, Behaviour::Refuses]);
     let error = run(&clock, locks.with_lock(KEY, |_| async { panic!("it ran") })).unwrap_err();
-    let LockError::Contended { tries: 32, waited, .. } = error else { panic!("{error}") };
+    let LockError::Contended { attempts: 32, waited, .. } = error else { panic!("{error}") };
     let times = store.times("acquire");
     assert_eq!(times.len(), 32);
     let delays: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(delays.iter().all(|delay| (millis(100)..=millis(200)).contains(delay)), "{delays:?}");
     assert!(delays.iter().any(|delay| *delay != delays[0]), "there is no jitter");
     assert_eq!(waited, times[31]);
+}
+
+/// CRD-1: one attempt has a third of the lease, and five seconds at most: a store that hangs holds nobody up for 54 minutes
+/// because the lease is an hour.
+#[tokio::test]
+async fn crd_1_one_attempt_has_a_bound() {
+    for (lease, bound) in [(millis(300), millis(100)), (secs(9), secs(3)), (secs(3_600), secs(5))] {
+        let clock = ManualClock::new();
+        let store = ScriptedLocks::new(&clock);
+        let locks = builder(&clock, &store).lease(lease).wait(Wait::ONCE).build().unwrap();
+        store.acquires.lock().unwrap().push_back(Behaviour::Hangs);
+        let begun = clock.now();
+        let error = run(&clock, locks.with_lock(KEY, |_| async { panic!("it ran") })).unwrap_err();
+        assert!(matches!(error, LockError::Store { .. }), "{error}");
+        assert_eq!(clock.now().since(begun), bound, "with a lease of {lease:?}");
+    }
+}
+
+/// CRD-1: with the default options the attempts wait for about five leases, while somebody else has the lock.
+#[test]
+fn crd_1_the_default_attempts_wait_for_about_five_leases() {
+    let clock = ManualClock::new();
+    let store = ScriptedLocks::new(&clock);
+    let locks = builder(&clock, &store).build().unwrap();
+    store.acquires.lock().unwrap().push_back(Behaviour::Refuses);
+    let begun = clock.now();
+    run(&clock, locks.with_lock(KEY, |_| async { panic!("it ran") })).unwrap_err();
+    let waited = clock.now().since(begun);
+    assert!((LEASE * 4..LEASE * 6).contains(&waited), "{waited:?}");
+}
+
+/// CRD-1: a store that refuses the statement, for a right that is missing, would refuse it 31 times more.
+#[test]
+fn crd_1_a_fault_that_is_not_transient_is_not_repeated() {
+    let clock = ManualClock::new();
+    let store = ScriptedLocks::new(&clock);
+    let locks = builder(&clock, &store).build().unwrap();
+    store.acquires.lock().unwrap().extend([Behaviour::Refuses, Behaviour::Denies]);
+    let error = run(&clock, locks.with_lock(KEY, |_| async { panic!("it ran") })).unwrap_err();
+    assert!(matches!(error, LockError::Store { .. }) && !error.fault().is_transient(), "{error}");
+    assert_eq!(store.times("acquire").len(), 2);
 }
 
 /// CRD-1: who waits until locked tries every 50 ms, but a store that fails ends the wait.

@@ -75,10 +75,10 @@ fn obs_1_locks_write_lines_in_the_common_format() {
     };
     has(
         "INFO [Lock][Acquire] Success.",
-        &[" key=lock:order:create:buyer:456", " fence=1", " tries=1", " duration=0ms"],
+        &[" key=lock:order:create:buyer:456", " fence=1", " attempts=1", " duration=0ms"],
     );
     has("WARN [Lock][Release] Failed!", &[" key=lock:order:create:buyer:456", " cause=release failed"]);
     has("WARN [Lock][Renew] Failed!", &[" key=lock:order:create:buyer:456", " cause=renew failed"]);
     has("WARN [Lock][Hold] Failed!", &[" fence=2", " cause=`lock:order:create:buyer:456` was lost"]);
-    has("WARN [Lock][Acquire] Failed!", &[" tries=1", " cause=`lock:order:create:buyer:456` is held"]);
+    has("WARN [Lock][Acquire] Failed!", &[" attempts=1", " cause=`lock:order:create:buyer:456` is held"]);
 }

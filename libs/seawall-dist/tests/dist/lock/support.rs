@@ -18,6 +18,8 @@ pub(super) const KEY: &str = "lock:order:create:buyer:456";
 pub(super) enum Behaviour {
     Works,
     Fails,
+    /// The store refuses the statement, and would refuse it again.
+    Denies,
     Hangs,
     /// The request takes effect after half of this time, and is answered after all of it.
     Slow(Duration),
@@ -75,6 +77,7 @@ impl ScriptedLocks {
             match behaviour {
                 Behaviour::Works => request().await,
                 Behaviour::Fails => Err(StoreError::without_cause(name, Fault::unreachable())),
+                Behaviour::Denies => Err(StoreError::without_cause(name, Fault::business())),
                 Behaviour::Hangs => pending().await,
                 Behaviour::Refuses => Ok(refusal),
                 Behaviour::Slow(time) => {
