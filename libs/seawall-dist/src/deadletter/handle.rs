@@ -187,7 +187,7 @@ impl DeadLetters {
     }
 
     /// Makes an edited copy of a letter, which stands in for it from then on, and sends the copy. The same key and the same
-    /// edit again give the same copy and the same replay.
+    /// edit again give the same copy and the same replay. While a replay of the letter runs, nothing is copied or sent.
     pub async fn edit_and_replay(
         &self,
         id: &str,

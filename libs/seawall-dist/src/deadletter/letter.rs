@@ -199,6 +199,11 @@ pub enum CopyOutcome {
     Copied(Box<DeadLetter>),
     /// The same request was made before, with another edit.
     Mismatch,
+    /// A replay of the letter is at work: its copy would be sent beside it.
+    InProgress {
+        /// When its lease ends.
+        until: Millis,
+    },
     /// A deleted letter, or one that another copy stands in for, is not copied.
     Refused(Status),
     /// There is no such letter.

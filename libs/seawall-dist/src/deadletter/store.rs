@@ -30,7 +30,8 @@ pub trait DeadLetterStore: Send + Sync + 'static {
     /// Parks, unparks, deletes or restores a letter.
     fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome>;
 
-    /// Makes an edited copy with this id and lets it stand in for the letter. The same request again gives the same copy.
+    /// Makes an edited copy with this id and lets it stand in for the letter. The same request again gives the same copy. A
+    /// letter whose replay runs is not copied.
     fn copy<'a>(&'a self, id: &'a str, edit: &'a Edit, copy_id: &'a str) -> StoreFuture<'a, CopyOutcome>;
 
     /// Claims a letter for a replay.

@@ -68,7 +68,7 @@ proptest::proptest! {
     /// CRD-7: whatever happens in which order, attempts never get fewer, a letter that died again is never hidden as
     /// replayed, and one key is one replay.
     #[test]
-    fn crd_7_no_order_of_events_loses_a_letter(steps in proptest::collection::vec((0_u8..9, 0_u8..3, 0_i64..50), 1..60)) {
+    fn crd_7_no_order_of_events_loses_a_letter(steps in proptest::collection::vec((0_u8..10, 0_u8..3, 0_i64..50), 1..60)) {
         let mut letter = DeadLetter::new(record("a"));
         let (mut now, mut deaths, mut open) = (Millis(2_000), 0_i64, Vec::new());
         for (what, which, wait) in steps {
@@ -94,6 +94,12 @@ proptest::proptest! {
                 5 | 6 => if let ReplayStart::Started { claim, .. } = begin_replay(&mut letter, &request, now) {
                     open.push(claim);
                 },
+                9 => {
+                    let runs = letter.claim.as_ref().is_some_and(|claim| claim.until > now);
+                    let copied = copy(&mut letter, &Edit::default(), &format!("copy {}", now.0), None, now);
+                    let copied = matches!(copied, CopyOutcome::Copied(_));
+                    proptest::prop_assert!(!(copied && (runs || letter.claim.is_some())), "both are sent");
+                }
                 _ => if let Some(claim) = open.pop() {
                     let failure = FailedReplay { took: Duration::ZERO, error: "x".into() };
                     let newest = letter.claim.as_ref().is_some_and(|held| held.number == claim);
@@ -101,6 +107,7 @@ proptest::proptest! {
                     proptest::prop_assert_eq!(recorded, newest);
                 },
             }
+            proptest::prop_assert!(letter.superseded_by.is_none() || letter.status != Status::Replayed, "the copy is hidden");
             proptest::prop_assert!(letter.record.attempts.len() >= before && letter.replays.len() >= replays);
             let mut keys: Vec<&str> = letter.replays.iter().map(|replay| replay.key.as_str()).collect();
             keys.sort_unstable();

@@ -35,6 +35,7 @@ pub fn merge(letter: &mut DeadLetter, record: &Record, now: Millis) -> PutOutcom
     }
     if letter.status != Status::Parked {
         letter.status = Status::Waiting;
+        letter.superseded_by = None;
     }
     PutOutcome::Updated
 }
@@ -109,7 +110,8 @@ pub fn finish_replay(
     true
 }
 
-/// Makes an edited copy, which stands in for the letter from then on. The attempts stay with the original.
+/// Makes an edited copy, which stands in for the letter from then on, unless a replay of the letter is at work. The attempts stay
+/// with the original.
 ///
 /// `existing` is the letter that has the id of the copy already, if there is one.
 pub fn copy(
@@ -130,6 +132,11 @@ pub fn copy(
     if letter.deleted_at.is_some() || letter.status == Status::Superseded {
         return CopyOutcome::Refused(letter.status);
     }
+    if let Some(claim) = letter.claim.as_ref().filter(|claim| claim.until > now) {
+        return CopyOutcome::InProgress { until: claim.until };
+    }
+    // A claim that a crash left behind: if its replay ends after all, it must not hide that there is a copy.
+    letter.claim = None;
     let mut copy = DeadLetter::new(Record {
         id: copy_id.to_owned(),
         payload: payload.clone(),

@@ -33,6 +33,8 @@ enum Mistake {
     FinishIsNotFenced,
     /// The idempotency key of a replay is not looked at.
     KeyIsIgnored,
+    /// A letter is copied whether or not a replay of it runs.
+    CopyIgnoresReplays,
 }
 
 struct BrokenStore(MemoryDeadLetters, Mistake);
@@ -80,7 +82,15 @@ impl DeadLetterStore for BrokenStore {
     }
 
     fn copy<'a>(&'a self, id: &'a str, edit: &'a Edit, copy_id: &'a str) -> StoreFuture<'a, CopyOutcome> {
-        self.0.copy(id, edit, copy_id)
+        Box::pin(async move {
+            if self.1 == Mistake::CopyIgnoresReplays
+                && let Some(claim) = self.0.get(id).await?.and_then(|letter| letter.claim)
+            {
+                let failure = FailedReplay { took: Duration::ZERO, error: "cut off".into() };
+                self.0.finish_replay(id, claim.number, Some(&failure)).await?;
+            }
+            self.0.copy(id, edit, copy_id).await
+        })
     }
 
     fn begin_replay<'a>(&'a self, id: &'a str, request: &'a ReplayRequest) -> StoreFuture<'a, ReplayStart> {
@@ -157,6 +167,13 @@ async fn crd_7_a_store_that_ignores_keys_is_found() {
     check(Mistake::KeyIsIgnored).await;
 }
 
+/// CRD-7: the suite is red on a store that copies a letter while its replay runs.
+#[tokio::test]
+#[should_panic(expected = "a letter is copied while its replay runs")]
+async fn crd_7_a_copy_beside_a_replay_is_found() {
+    check(Mistake::CopyIgnoresReplays).await;
+}
+
 fn record(id: &str) -> Record {
     Record {
         id: id.into(),
@@ -230,6 +247,31 @@ async fn crd_7_an_edited_copy_is_sent_once() {
     }
     let replayed = letters.list(&Filter::default(), None, 10).await.unwrap().letters;
     assert_eq!(replayed.len(), 2, "one original and one copy");
+}
+
+/// CRD-7: an edit while a replay runs is refused, so that the original and its copy are not both sent.
+#[tokio::test]
+async fn crd_7_an_edit_waits_for_the_replay_that_runs() {
+    let (letters, sent) = (letters(1).await, Arc::new(AtomicU32::new(0)));
+    let counter = sent.clone();
+    let replayer = move |_: ReplayMessage| {
+        let counter = counter.clone();
+        async move {
+            counter.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Ok(())
+        }
+    };
+    let (click, form) = (ReplayRequest::new("click"), ReplayRequest::new("form"));
+    let edit = Edit { payload: Some(b"better".to_vec()), headers: None };
+    let (replayed, edited) = tokio::join!(
+        letters.replay("000", &click, &replayer),
+        letters.edit_and_replay("000", &edit, &form, &replayer)
+    );
+    assert_eq!(replayed.unwrap(), ReplayOutcome::Replayed { generation: 1, repeated: false });
+    assert!(matches!(edited.unwrap(), (CopyOutcome::InProgress { .. }, None)));
+    assert_eq!(sent.load(Ordering::Relaxed), 1);
+    assert_eq!(letters.get("000").await.unwrap().unwrap().status, Status::Replayed);
 }
 
 /// CRD-7. Trap "replay storm": replays of many keep their rate, and stop when the receiver is down.

@@ -1,6 +1,8 @@
 //! What a store of dead letters has to hold.
 #![expect(clippy::panic, reason = "a suite panics with a sentence when a store breaks its contract")]
 
+mod replays;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +20,14 @@ pub async fn dead_letter(store: Arc<dyn DeadLetterStore>) {
     let store = store.as_ref();
     records_come_back_whole(store).await;
     attempts_are_never_overwritten(store).await;
-    a_replay_loses_nothing(store).await;
-    one_key_is_one_replay(store).await;
-    a_failed_replay_adds_an_attempt(store).await;
-    a_letter_that_dies_again_waits_again(store).await;
+    replays::a_replay_loses_nothing(store).await;
+    replays::one_key_is_one_replay(store).await;
+    replays::a_failed_replay_adds_an_attempt(store).await;
+    replays::a_letter_that_dies_again_waits_again(store).await;
     a_restored_letter_stands_where_it_stood(store).await;
     parked_letters_are_left_alone(store).await;
-    copies_are_linked(store).await;
+    replays::copies_are_linked(store).await;
+    replays::a_letter_whose_replay_runs_is_not_copied(store).await;
     pages_show_every_letter_once(store).await;
     searches_find_text_everywhere(store).await;
     groups_are_counted(store).await;
@@ -126,96 +129,6 @@ async fn attempts_are_never_overwritten(store: &dyn DeadLetterStore) {
     assert_eq!((letter.record.fault.reason.as_str(), letter.record.at), ("age", second.at));
 }
 
-async fn a_replay_loses_nothing(store: &dyn DeadLetterStore) {
-    put(store, &record("crash", "crash")).await;
-    let mut request = ReplayRequest::new("k");
-    request.lease = Duration::from_millis(1);
-    // Here the process dies: the replay began, and nobody says how it ended.
-    assert!(matches!(begin(store, "crash", &request).await, ReplayStart::Started { claim: 1, .. }));
-    let letter = store.get("crash").await.expect("the store answers");
-    let letter = letter.expect("a crash in the middle of a replay loses the letter");
-    assert_eq!(letter.status, Status::Waiting, "what is not known to be sent still waits");
-    let claim = loop {
-        match begin(store, "crash", &request).await {
-            ReplayStart::Started { claim, message } => break (claim, message.generation),
-            ReplayStart::InProgress { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
-            other => panic!("after the lease the letter can be replayed, but the store says {other:?}"),
-        }
-    };
-    assert_eq!(claim, (2, 1), "a second claim has its own number, and the replay is still the first");
-    assert!(!finish(store, "crash", 1, None).await, "a claim that was taken over can't finish");
-    assert_eq!(get(store, "crash").await.status, Status::Waiting);
-    assert!(finish(store, "crash", 2, None).await);
-    assert_eq!(get(store, "crash").await.status, Status::Replayed);
-}
-
-async fn one_key_is_one_replay(store: &dyn DeadLetterStore) {
-    put(store, &record("click", "click")).await;
-    let request = ReplayRequest::new("click");
-    let (first, second) =
-        tokio::join!(store.begin_replay("click", &request), store.begin_replay("click", &request));
-    let mut started = [first, second].map(|start| start.expect("the store answers"));
-    started.sort_by_key(|start| !matches!(start, ReplayStart::Started { .. }));
-    assert!(
-        matches!(started, [ReplayStart::Started { .. }, ReplayStart::InProgress { .. }]),
-        "a double click is one replay, but the store says {started:?}"
-    );
-    assert!(finish(store, "click", 1, None).await);
-    assert!(!finish(store, "click", 1, None).await, "a replay ends once");
-    assert_eq!(begin(store, "click", &request).await, ReplayStart::Done { generation: 1 });
-    let other = ReplayRequest::new("other");
-    assert_eq!(begin(store, "click", &other).await, ReplayStart::Refused(Status::Replayed));
-    let ReplayStart::Started { claim, message } = begin(store, "click", &other.again()).await else {
-        panic!("a replayed letter can be replayed again if that is asked for")
-    };
-    assert_eq!(message.generation, 2);
-    assert!(finish(store, "click", claim, None).await);
-    let letter = get(store, "click").await;
-    let replays: Vec<_> =
-        letter.replays.iter().map(|replay| (replay.generation, replay.key.as_str())).collect();
-    assert_eq!(replays, [(1, "click"), (2, "other")]);
-    assert_eq!(begin(store, "click", &request).await, ReplayStart::Done { generation: 1 });
-}
-
-async fn a_failed_replay_adds_an_attempt(store: &dyn DeadLetterStore) {
-    put(store, &record("fails", "fails")).await;
-    let claim = start(store, "fails", "k").await;
-    let failure = FailedReplay { took: Duration::from_millis(7), error: "refused\0".into() };
-    assert!(finish(store, "fails", claim, Some(&failure)).await);
-    let letter = get(store, "fails").await;
-    assert_eq!(
-        (letter.status, letter.generation()),
-        (Status::Waiting, 0),
-        "a failed replay moves the letter"
-    );
-    assert_eq!(letter.record.attempts.len(), 3, "a failed replay is an attempt");
-    assert!(letter.record.attempts[2].error.as_deref().is_some_and(|error| error.starts_with("refused")));
-    start(store, "fails", "k").await;
-}
-
-async fn a_letter_that_dies_again_waits_again(store: &dyn DeadLetterStore) {
-    let mut record = record("dies", "dies");
-    put(store, &record).await;
-    let claim = start(store, "dies", "k").await;
-    // The receiver fails faster than the replay is recorded.
-    record.attempts = vec![attempt(9)];
-    assert_eq!(put(store, &record).await, PutOutcome::Updated);
-    assert!(!finish(store, "dies", claim, None).await, "the letter died again, so this replay is over");
-    let letter = get(store, "dies").await;
-    assert_eq!(
-        (letter.status, letter.generation()),
-        (Status::Waiting, 1),
-        "a letter that died again is hidden as replayed"
-    );
-    let claim = start(store, "dies", "k2").await;
-    assert!(finish(store, "dies", claim, None).await);
-    change(store, "dies", LetterChange::Delete).await;
-    record.attempts = vec![attempt(11)];
-    assert_eq!(put(store, &record).await, PutOutcome::Updated);
-    let letter = get(store, "dies").await;
-    assert_eq!((letter.status, letter.deleted_at), (Status::Waiting, None), "what dies again is not deleted");
-}
-
 async fn a_restored_letter_stands_where_it_stood(store: &dyn DeadLetterStore) {
     put(store, &record("restored", "restored")).await;
     assert_eq!(change(store, "restored", LetterChange::Restore).await, ChangeOutcome::Unchanged);
@@ -241,38 +154,6 @@ async fn parked_letters_are_left_alone(store: &dyn DeadLetterStore) {
     assert_eq!(begin(store, "parked", &again).await, ReplayStart::Refused(Status::Parked));
     assert_eq!(change(store, "parked", LetterChange::Unpark).await, ChangeOutcome::Changed);
     start(store, "parked", "k").await;
-}
-
-async fn copies_are_linked(store: &dyn DeadLetterStore) {
-    put(store, &record("original", "copies")).await;
-    let edit = Edit { payload: Some(b"better".to_vec()), headers: None };
-    let copied = store.copy("original", &edit, "copy").await.expect("the store answers");
-    assert!(matches!(copied, CopyOutcome::Copied(_)));
-    let (original, copy) = (get(store, "original").await, get(store, "copy").await);
-    assert_eq!(copied, CopyOutcome::Copied(Box::new(copy.clone())));
-    assert_eq!(original.record, record("original", "copies"), "an edit changes the original");
-    assert_eq!((original.status, original.superseded_by.as_deref()), (Status::Superseded, Some("copy")));
-    assert_eq!((copy.status, copy.copy_of.as_deref()), (Status::Waiting, Some("original")));
-    assert_eq!(
-        (copy.record.payload.as_slice(), &copy.record.headers),
-        (&b"better"[..], &original.record.headers)
-    );
-    assert_eq!(copy.record.origin, original.record.origin);
-    assert_eq!(store.copy("original", &edit, "copy").await.expect("the store answers"), copied);
-    let other = Edit { payload: Some(b"other".to_vec()), headers: None };
-    assert_eq!(
-        store.copy("original", &other, "copy").await.expect("the store answers"),
-        CopyOutcome::Mismatch
-    );
-    let refused = store.copy("original", &edit, "copy 2").await.expect("the store answers");
-    assert_eq!(refused, CopyOutcome::Refused(Status::Superseded));
-    let again = ReplayRequest::new("k").again();
-    assert_eq!(begin(store, "original", &again).await, ReplayStart::Refused(Status::Superseded));
-    let claim = start(store, "copy", "k").await;
-    assert!(finish(store, "copy", claim, None).await);
-    change(store, "original", LetterChange::Unpark).await;
-    let original = get(store, "original").await;
-    assert_eq!((original.status, original.superseded_by), (Status::Waiting, None));
 }
 
 async fn ids(store: &dyn DeadLetterStore, filter: &Filter) -> Vec<String> {
