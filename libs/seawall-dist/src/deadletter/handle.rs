@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use seawall::Clock;
 
+use super::claim::ClaimGuard;
 use super::telemetry;
 use super::{
-    BulkReplay, BulkReplayReport, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit,
-    FailedReplay, Filter, GroupCount, LetterChange, PAGE_LIMIT_MAX, Page, PutOutcome, Record, ReplayOutcome,
-    ReplayRequest, ReplayStart, Replayer,
+    BulkReplay, BulkReplayError, BulkReplayReport, ChangeOutcome, CopyOutcome, Cursor, DeadLetter,
+    DeadLetterStore, Edit, FailedReplay, Filter, GroupCount, LetterChange, LetterOrder, PAGE_LIMIT_MAX, Page,
+    PutOutcome, Record, ReplayOutcome, ReplayRequest, ReplayStart, Replayer,
 };
 use crate::StoreError;
 
 /// How many letters one statement of a purge removes: few enough that others hardly wait for it.
 pub const PURGE_BATCH: u32 = 500;
 
-/// The largest number of groups that are counted. Whoever names a place by an order's number must not blow up the metrics.
+/// The largest number of groups that are counted. A program that names a place by an order's number must not blow up
+/// the metrics.
 pub const COUNTED_GROUPS_MAX: u32 = 200;
 
 /// How long letters are kept that nobody has to look at any more. Letters that wait or are parked are kept for ever.
@@ -106,7 +108,7 @@ impl DeadLetters {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Page, StoreError> {
-        self.store.list(filter, after, limit.clamp(1, PAGE_LIMIT_MAX)).await
+        self.store.list(filter, LetterOrder::NewestFirst, after, limit.clamp(1, PAGE_LIMIT_MAX)).await
     }
 
     /// The newest letters with this text in payload, headers or message.
@@ -146,18 +148,20 @@ impl DeadLetters {
     }
 
     /// Sends a letter again, once per idempotency key. A replay that fails leaves the letter where it was, with one more
-    /// attempt.
+    /// attempt. An error means that nothing was sent.
     ///
-    /// If the process dies between the sending and its record, the letter waits again when the lease has ended, and may be
-    /// sent twice: with the same original id and the same generation.
+    /// The record of what was sent is repeated until the lease has ended, if the store fails. If the process dies between the
+    /// sending and its record, the letter can be replayed again when the lease has ended, and may be sent twice: with the same
+    /// original id and the same generation. A call that is dropped leaves the record to a task.
     pub async fn replay(
         &self,
         id: &str,
         request: &ReplayRequest,
         replayer: &dyn Replayer,
     ) -> Result<ReplayOutcome, StoreError> {
-        let (claim, message) = match self.store.begin_replay(id, request).await? {
-            ReplayStart::Started { claim, message } => (claim, message),
+        let mut claim = ClaimGuard::new(&self.store, &self.clock, id, request);
+        let message = match claim.begin().await? {
+            ReplayStart::Started { message, .. } => message,
             ReplayStart::Done { generation } => {
                 return Ok(ReplayOutcome::Replayed { generation, repeated: true });
             }
@@ -175,12 +179,20 @@ impl DeadLetters {
                 Some(format!("the replayer took longer than {:?}; it may have sent it", request.timeout))
             }
         };
-        let failure = error.map(|error| FailedReplay { took, error });
-        let recorded = self.store.finish_replay(id, claim, failure.as_ref()).await?;
-        let outcome = match failure {
-            Some(FailedReplay { error, .. }) => ReplayOutcome::Failed { error },
-            None if recorded => ReplayOutcome::Replayed { generation, repeated: false },
-            None => ReplayOutcome::Overtaken,
+        let recorded = claim.finish(error.clone().map(|error| FailedReplay { took, error })).await;
+        let outcome = match (error, recorded) {
+            (None, Ok(true)) => ReplayOutcome::Replayed { generation, repeated: false },
+            (None, Ok(false)) => ReplayOutcome::Overtaken,
+            (None, Err(error)) => {
+                telemetry::not_recorded(id, &error);
+                ReplayOutcome::NotRecorded { generation, error: error.to_string() }
+            }
+            (Some(error), recorded) => {
+                if let Err(error) = recorded {
+                    telemetry::not_recorded(id, &error);
+                }
+                ReplayOutcome::Failed { error }
+            }
         };
         telemetry::replayed(id, &outcome, took);
         Ok(outcome)
@@ -202,13 +214,14 @@ impl DeadLetters {
         Ok((outcome, Some(replay)))
     }
 
-    /// Sends many letters again, one after the other, no faster than `bulk` says.
+    /// Sends many letters again, one after the other, in the order in which they [happened](DeadLetter::happened_at), no faster
+    /// than `bulk` says.
     pub async fn replay_many(
         &self,
         filter: &Filter,
         bulk: &BulkReplay,
         replayer: &dyn Replayer,
-    ) -> Result<BulkReplayReport, StoreError> {
+    ) -> Result<BulkReplayReport, BulkReplayError> {
         bulk.run(self, filter, replayer).await
     }
 

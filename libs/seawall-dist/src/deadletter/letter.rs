@@ -50,6 +50,12 @@ impl DeadLetter {
         &self.record.id
     }
 
+    /// When the message was created, or, where its sender's time is unknown, when the letter was given up.
+    #[must_use]
+    pub fn happened_at(&self) -> Millis {
+        self.record.origin.at.unwrap_or(self.record.at)
+    }
+
     /// How often the letter was replayed.
     #[must_use]
     pub fn generation(&self) -> u32 {

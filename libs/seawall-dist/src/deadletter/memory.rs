@@ -9,7 +9,7 @@ use seawall::Clock;
 
 use super::{
     ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Filter, GroupCount,
-    LetterChange, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, transitions,
+    LetterChange, LetterOrder, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, transitions,
 };
 use crate::{Millis, StoreFuture};
 
@@ -68,19 +68,25 @@ impl DeadLetterStore for MemoryDeadLetters {
     fn list<'a>(
         &'a self,
         filter: &'a Filter,
+        order: LetterOrder,
         after: Option<&'a Cursor>,
         limit: u32,
     ) -> StoreFuture<'a, Page> {
         done(move || {
             let letters = self.letters();
+            let compare = |a: (Millis, &str), b: (Millis, &str)| match order {
+                LetterOrder::NewestFirst => b.cmp(&a),
+                LetterOrder::AsItHappened => a.cmp(&b),
+            };
             let is_after = |letter: &&DeadLetter| {
-                after.is_none_or(|cursor| (letter.record.at, letter.id()) < (cursor.at, cursor.id.as_str()))
+                let place = (order.time_of(letter), letter.id());
+                after.is_none_or(|cursor| compare((cursor.at, &cursor.id), place).is_lt())
             };
             let mut found: Vec<&DeadLetter> =
                 letters.values().filter(is_after).filter(|letter| filter.matches(letter)).collect();
-            found.sort_by(|a, b| (b.record.at, b.id()).cmp(&(a.record.at, a.id())));
+            found.sort_by(|a, b| compare((order.time_of(a), a.id()), (order.time_of(b), b.id())));
             let more = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
-            Page::of_rows(found.into_iter().take(more).cloned().collect(), limit)
+            Page::of_rows(found.into_iter().take(more).cloned().collect(), order, limit)
         })
     }
 

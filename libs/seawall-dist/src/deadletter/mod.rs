@@ -2,6 +2,7 @@
 #![doc = ""]
 #![doc = include_str!("../../docs/deadletter.md")]
 
+mod claim;
 mod handle;
 mod letter;
 mod memory;
@@ -20,7 +21,8 @@ pub use letter::{
 };
 pub use memory::MemoryDeadLetters;
 pub use query::{
-    BadCursor, Cursor, Filter, GroupCount, PAGE_LIMIT, PAGE_LIMIT_MAX, Page, SEARCHED_BYTES, searched_text,
+    BadCursor, Cursor, Filter, GroupCount, LetterOrder, PAGE_LIMIT, PAGE_LIMIT_MAX, Page, SEARCHED_BYTES,
+    searched_text,
 };
 pub use record::{Answer, Attempt, Fault, KEPT_HEADERS, Origin, Record, Sent, kept_headers};
 pub use replay::{
@@ -28,7 +30,7 @@ pub use replay::{
     REPLAYED_HEADER, ReplayError, ReplayFuture, ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart,
     Replayer,
 };
-pub use replay_many::{BulkReplay, BulkReplayReport, STOP_AFTER_FAILURES};
+pub use replay_many::{BulkReplay, BulkReplayError, BulkReplayReport, STOP_AFTER_FAILURES};
 pub use store::DeadLetterStore;
 #[cfg(feature = "metrics")]
 pub(crate) use telemetry::METRICS;

@@ -135,7 +135,29 @@ fn folded(text: &str) -> String {
     text.to_lowercase().replace('\0', "\u{fffd}")
 }
 
-/// A page of letters, the newest one first.
+/// The order of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum LetterOrder {
+    /// The letter that was given up last comes first: what a person looks for.
+    #[default]
+    NewestFirst,
+    /// The letter whose message was created first comes first, by [`happened_at`](DeadLetter::happened_at) and id: what a replay of
+    /// many has to follow, or old state comes after new.
+    AsItHappened,
+}
+
+impl LetterOrder {
+    /// The time by which this order sorts a letter.
+    #[must_use]
+    pub fn time_of(self, letter: &DeadLetter) -> Millis {
+        match self {
+            LetterOrder::NewestFirst => letter.record.at,
+            LetterOrder::AsItHappened => letter.happened_at(),
+        }
+    }
+}
+
+/// A page of letters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Page {
     /// The letters.
@@ -147,11 +169,11 @@ pub struct Page {
 impl Page {
     /// Makes a page of rows that were asked for with one more than the limit: that one tells that there is a next page.
     #[must_use]
-    pub fn of_rows(mut letters: Vec<DeadLetter>, limit: u32) -> Page {
+    pub fn of_rows(mut letters: Vec<DeadLetter>, order: LetterOrder, limit: u32) -> Page {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = letters.len() > limit;
         letters.truncate(limit);
-        let next = letters.last().filter(|_| more).map(Cursor::of);
+        let next = letters.last().filter(|_| more).map(|letter| Cursor::of(letter, order));
         Page { letters, next }
     }
 }
@@ -160,17 +182,17 @@ impl Page {
 /// page token: `1794744000250.invoice-7`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor {
-    /// When the last letter of the page before was given up.
+    /// The time of the last letter of the page before, by which the list is sorted.
     pub at: Millis,
     /// The id of that letter.
     pub id: String,
 }
 
 impl Cursor {
-    /// The place after this letter.
+    /// The place after this letter in a list of this order.
     #[must_use]
-    pub fn of(letter: &DeadLetter) -> Cursor {
-        Cursor { at: letter.record.at, id: letter.record.id.clone() }
+    pub fn of(letter: &DeadLetter, order: LetterOrder) -> Cursor {
+        Cursor { at: order.time_of(letter), id: letter.record.id.clone() }
     }
 }
 

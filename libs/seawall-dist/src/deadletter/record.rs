@@ -1,7 +1,7 @@
 //! The record of something that was given up.
 //!
 //! # What is in the record
-//! Whoever opens a dead letter at three in the morning wants to know what it was, where it should have gone, what was tried
+//! An operator who opens a dead letter at three in the morning wants to know what it was, where it should have gone, what was tried
 //! and what came back, each time. So all of it is in the record, and nothing has to be looked up in a log that has been
 //! rotated away. What is secret is not: evidence is taken before credentials are added, and of an answer's headers only those
 //! are kept that are known to be harmless ([`KEPT_HEADERS`]).
@@ -38,7 +38,7 @@ pub struct Origin {
     pub kind: String,
     /// Which of them: a service, a queue, a topic.
     pub place: String,
-    /// The name that whoever sent it gave it: an event's id, a message's id.
+    /// The name that the sender gave it: an event's id, a message's id.
     pub id: String,
     /// When the sender created it, if that is known. A replay hands it on, so that the receiver can tell old state from new.
     pub at: Option<Millis>,

@@ -157,6 +157,14 @@ pub enum ReplayOutcome {
     /// The message was sent, but the claim was no longer the newest one: the letter died again meanwhile, or the lease had
     /// ended and another replay began.
     Overtaken,
+    /// The message was sent, but the store did not take the record of it until the lease had ended. The letter still waits, and
+    /// the next replay sends it again, with the same generation.
+    NotRecorded {
+        /// The number of the replay, counted from 1.
+        generation: u32,
+        /// What the store said, in words.
+        error: String,
+    },
     /// A letter with this status, or a deleted one, is not replayed.
     Refused(Status),
     /// There is no such letter.

@@ -1,9 +1,14 @@
-//! Replays of many letters: at a rate of their own, and not against a receiver that is down.
+//! Replays of many letters: in the order in which things happened, at a rate of their own, and not against a receiver that is
+//! down.
+
+use std::fmt;
 
 use seawall::rate::RateLimiter;
 use seawall::{ConfigError, RateLimit, millis, secs};
 
-use super::{Cursor, DeadLetters, Filter, PAGE_LIMIT, ReplayOutcome, ReplayRequest, Replayer, Status};
+use super::{
+    Cursor, DeadLetters, Filter, LetterOrder, PAGE_LIMIT, ReplayOutcome, ReplayRequest, Replayer, Status,
+};
 use crate::StoreError;
 
 /// After this many failures in a row a replay of many stops: the receiver is down, and every further letter would only get one
@@ -49,22 +54,36 @@ impl BulkReplay {
         letters: &DeadLetters,
         filter: &Filter,
         replayer: &dyn Replayer,
-    ) -> Result<BulkReplayReport, StoreError> {
+    ) -> Result<BulkReplayReport, BulkReplayError> {
         let mut report = BulkReplayReport::default();
+        match self.send(letters, filter, replayer, &mut report).await {
+            Ok(()) => Ok(report),
+            Err(error) => Err(BulkReplayError { report, error }),
+        }
+    }
+
+    async fn send(
+        &self,
+        letters: &DeadLetters,
+        filter: &Filter,
+        replayer: &dyn Replayer,
+        report: &mut BulkReplayReport,
+    ) -> Result<(), StoreError> {
         let mut filter = filter.clone();
         if !self.request.again {
             filter.status = Some(Status::Waiting);
         }
         let (mut after, mut failures_in_row): (Option<Cursor>, u32) = (None, 0);
         loop {
-            let page = letters.list(&filter, after.as_ref(), PAGE_LIMIT).await?;
+            let page =
+                letters.store().list(&filter, LetterOrder::AsItHappened, after.as_ref(), PAGE_LIMIT).await?;
             for letter in &page.letters {
                 if report.replayed + report.failed >= self.limit {
-                    return Ok(report);
+                    return Ok(());
                 }
                 if failures_in_row >= self.stop_after_failures {
                     report.stopped = true;
-                    return Ok(report);
+                    return Ok(());
                 }
                 // A refusal only means that the turn is more than a second away, which can't be; the letter waits then.
                 if self.limiter.acquire().await.is_err() {
@@ -74,6 +93,11 @@ impl BulkReplay {
                 match letters.replay(letter.id(), &self.request, replayer).await? {
                     ReplayOutcome::Replayed { repeated: false, .. } | ReplayOutcome::Overtaken => {
                         report.replayed += 1;
+                        failures_in_row = 0;
+                    }
+                    ReplayOutcome::NotRecorded { .. } => {
+                        report.replayed += 1;
+                        report.not_recorded += 1;
                         failures_in_row = 0;
                     }
                     ReplayOutcome::Failed { .. } => {
@@ -86,9 +110,33 @@ impl BulkReplay {
             after = page.next;
             if after.is_none() {
                 report.stopped = failures_in_row >= self.stop_after_failures;
-                return Ok(report);
+                return Ok(());
             }
         }
+    }
+}
+
+/// A replay of many that the store ended. What was sent until then is in the report; the same run with the same key goes on where
+/// this one ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct BulkReplayError {
+    /// What became of the letters until then.
+    pub report: BulkReplayReport,
+    /// What the store said.
+    pub error: StoreError,
+}
+
+impl fmt::Display for BulkReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BulkReplayReport { replayed, failed, .. } = self.report;
+        write!(f, "the replay of many ended after {replayed} letters that were sent and {failed} that failed")
+    }
+}
+
+impl std::error::Error for BulkReplayError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
     }
 }
 
@@ -98,6 +146,8 @@ impl BulkReplay {
 pub struct BulkReplayReport {
     /// The number of letters that were sent.
     pub replayed: u64,
+    /// The number of letters among them whose sending could not be recorded: they still wait, and may be sent again.
+    pub not_recorded: u64,
     /// The number of letters whose replay failed.
     pub failed: u64,
     /// The number of letters that somebody else replayed, parked or deleted meanwhile.

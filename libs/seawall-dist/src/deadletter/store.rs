@@ -2,7 +2,7 @@
 
 use super::{
     ChangeOutcome, CopyOutcome, Cursor, DeadLetter, Edit, FailedReplay, Filter, GroupCount, LetterChange,
-    Page, PutOutcome, Record, ReplayRequest, ReplayStart,
+    LetterOrder, Page, PutOutcome, Record, ReplayRequest, ReplayStart,
 };
 use crate::StoreFuture;
 use std::time::Duration;
@@ -19,9 +19,14 @@ pub trait DeadLetterStore: Send + Sync + 'static {
     /// The letter with this id, also if it is deleted.
     fn get<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>>;
 
-    /// At most `limit` letters that pass the filter, the newest one first, after the cursor.
-    fn list<'a>(&'a self, filter: &'a Filter, after: Option<&'a Cursor>, limit: u32)
-    -> StoreFuture<'a, Page>;
+    /// At most `limit` letters that pass the filter, in this order, after the cursor.
+    fn list<'a>(
+        &'a self,
+        filter: &'a Filter,
+        order: LetterOrder,
+        after: Option<&'a Cursor>,
+        limit: u32,
+    ) -> StoreFuture<'a, Page>;
 
     /// How many letters pass the filter, by kind and place of their origin, reason and status; at most `limit` groups, the
     /// largest one first.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::StoreError;
+
 use super::{ChangeOutcome, LetterChange, PutOutcome, Record, ReplayOutcome};
 
 #[cfg(feature = "metrics")]
@@ -59,7 +61,7 @@ pub(super) fn put(record: &Record, outcome: PutOutcome) {
         },
     )
     .increment(1);
-    // A dead letter needs a person, so that its line is an error and is never left out.
+    // An operator has to decide about a dead letter, so that its line is an error and is never left out.
     #[cfg(feature = "tracing")]
     if outcome != PutOutcome::Known {
         let Record { id, origin, fault, attempts, trace, .. } = record;
@@ -79,12 +81,20 @@ pub(super) fn changed(id: &str, change: LetterChange, outcome: ChangeOutcome) {
     }
 }
 
+/// The outcome of a replay could not be recorded.
+pub(super) fn not_recorded(id: &str, error: &StoreError) {
+    let _ = (id, error);
+    #[cfg(feature = "tracing")]
+    tracing::error!(target: "seawall", id, cause = %error, "[DeadLetter][Record] Failed!");
+}
+
 pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
     let _ = (id, took);
     let word = match outcome {
         ReplayOutcome::Replayed { .. } => "replayed",
         ReplayOutcome::Failed { .. } => "failed",
         ReplayOutcome::Overtaken => "overtaken",
+        ReplayOutcome::NotRecorded { .. } => "not_recorded",
         _ => return,
     };
     let _ = word;
@@ -100,6 +110,8 @@ pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
             ReplayOutcome::Failed { error } => {
                 tracing::warn!(target: "seawall", id, %duration, cause = %error, "[DeadLetter][Replay] Failed!");
             }
+            // Its line is written where the record failed.
+            ReplayOutcome::NotRecorded { .. } => {}
             _ => {
                 tracing::warn!(target: "seawall", id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.");
             }

@@ -23,6 +23,9 @@ struct Verdict {
     ran: Ran,
 }
 
+/// An error, and what a guard makes of it.
+type Case<E> = (Box<dyn Fn() -> E>, u32, State, Ran);
+
 const RETRIED: u32 = 2;
 const NOT_RETRIED: u32 = 1;
 
@@ -48,7 +51,7 @@ fn key() -> LockKey {
 #[tokio::test(start_paused = true)]
 async fn crd_1_a_guard_knows_what_each_error_of_a_lock_means() {
     let store = |fault| StoreError::new("taking a lock", fault, "away");
-    let cases: Vec<(Box<dyn Fn() -> LockError>, u32, State, Ran)> = vec![
+    let cases: Vec<Case<LockError>> = vec![
         (Box::new(|| LockKey::new("order").unwrap_err().into()), NOT_RETRIED, State::Closed, Ran::No),
         (
             Box::new(|| LockError::Contended { key: key(), attempts: 32, waited: secs(5) }),
@@ -150,7 +153,7 @@ async fn crd_5_a_guard_knows_what_each_error_of_a_saga_means() {
     let id = || "order-7".to_owned();
     let lease = || SagaLease { owner: "a".into(), fence: 1, until: Millis(7) };
     let store = |fault| SagaError::Store(StoreError::new("storing a saga", fault, "away"));
-    let cases: Vec<(Box<dyn Fn() -> SagaError>, u32, State, Ran)> = vec![
+    let cases: Vec<Case<SagaError>> = vec![
         (Box::new(move || SagaError::UnknownDefinition { name: id() }), NOT_RETRIED, State::Closed, Ran::No),
         (Box::new(move || SagaError::UnknownSaga { id: id() }), NOT_RETRIED, State::Closed, Ran::No),
         (Box::new(move || SagaError::IdTaken { id: id() }), NOT_RETRIED, State::Closed, Ran::No),

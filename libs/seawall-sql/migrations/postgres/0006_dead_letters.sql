@@ -37,6 +37,8 @@ CREATE TABLE seawall_dead_letters (
 
 -- Lists: the newest one first.
 CREATE INDEX seawall_dead_letters_at ON seawall_dead_letters (at DESC, id DESC);
+-- Replays of many: in the order in which the messages were created.
+CREATE INDEX seawall_dead_letters_happened ON seawall_dead_letters ((COALESCE(original_at, at)), id);
 -- Lists and counts of a group, without reading the letters.
 CREATE INDEX seawall_dead_letters_group ON seawall_dead_letters (kind, place, reason, status, deleted_at, at DESC, id DESC);
 -- Purges.

@@ -6,7 +6,17 @@ mod store;
 
 pub(crate) use json::{attempts_of, attempts_text, headers_of, headers_text, replays_of, replays_text};
 
-use seawall_dist::deadletter::{Record, ReplayRequest};
+use seawall_dist::deadletter::{LetterOrder, Record, ReplayRequest};
+
+/// A list in this order: what comes after a cursor, and how it is sorted. Each has an index with the same expressions.
+pub(crate) fn order_sql(order: LetterOrder) -> (&'static str, &'static str) {
+    match order {
+        LetterOrder::AsItHappened => {
+            (" AND (COALESCE(original_at, at), id) > (", " ORDER BY COALESCE(original_at, at), id LIMIT ")
+        }
+        LetterOrder::NewestFirst => (" AND (at, id) < (", " ORDER BY at DESC, id DESC LIMIT "),
+    }
+}
 
 /// The text without the character that PostgreSQL's texts can't hold. A dead letter must not be lost for it.
 pub(crate) fn clean_text(text: &str) -> String {

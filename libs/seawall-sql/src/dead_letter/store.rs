@@ -19,14 +19,15 @@ macro_rules! dead_letter_store {
 
         use seawall_dist::deadletter::{
             LetterChange, ChangeOutcome, ReplayClaim, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
-            Filter, GroupCount, Origin, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, apply, begin_replay,
+            Filter, GroupCount, LetterOrder, Origin, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, apply, begin_replay,
             copy, finish_replay, merge, searched_text,
         };
         use seawall_dist::{Millis, StoreError, StoreFuture};
         use sqlx::{$database, QueryBuilder, Row};
 
         use crate::dead_letter::{
-            attempts_of, attempts_text, clean, clean_request, clean_text, headers_of, headers_text, replays_of, replays_text,
+            attempts_of, attempts_text, clean, clean_request, clean_text, headers_of, headers_text, order_sql, replays_of,
+            replays_text,
         };
         use crate::fault::store_error;
 
@@ -263,19 +264,26 @@ macro_rules! dead_letter_store {
                 })
             }
 
-            fn list<'a>(&'a self, filter: &'a Filter, after: Option<&'a Cursor>, limit: u32) -> StoreFuture<'a, Page> {
+            fn list<'a>(
+                &'a self,
+                filter: &'a Filter,
+                order: LetterOrder,
+                after: Option<&'a Cursor>,
+                limit: u32,
+            ) -> StoreFuture<'a, Page> {
                 Box::pin(async move {
                     let failed = store_error("listing dead letters");
                     let mut query = QueryBuilder::<$database>::new("SELECT ");
                     query.push(COLUMNS).push(" FROM seawall_dead_letters");
                     push_filter(&mut query, filter);
+                    let (is_after, sorted) = order_sql(order);
                     if let Some(Cursor { at, id }) = after {
-                        query.push(" AND (at, id) < (").push_bind(at.0).push(", ").push_bind(clean_text(id)).push(")");
+                        query.push(is_after).push_bind(at.0).push(", ").push_bind(clean_text(id)).push(")");
                     }
-                    query.push(" ORDER BY at DESC, id DESC LIMIT ").push_bind(i64::from(limit) + 1);
+                    query.push(sorted).push_bind(i64::from(limit) + 1);
                     let rows = query.build().fetch_all(&self.pool).await.map_err(failed)?;
                     let letters: Result<Vec<DeadLetter>, sqlx::Error> = rows.iter().map(letter_of).collect();
-                    Ok(Page::of_rows(letters.map_err(failed)?, limit))
+                    Ok(Page::of_rows(letters.map_err(failed)?, order, limit))
                 })
             }
 

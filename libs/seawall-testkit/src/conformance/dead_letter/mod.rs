@@ -9,7 +9,7 @@ use std::time::Duration;
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
     Answer, Attempt, ChangeOutcome, CopyOutcome, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
-    Filter, LetterChange, Origin, PutOutcome, Record, ReplayRequest, ReplayStart, Sent, Status,
+    Filter, LetterChange, LetterOrder, Origin, PutOutcome, Record, ReplayRequest, ReplayStart, Sent, Status,
 };
 
 /// Checks a store of dead letters that nobody else uses.
@@ -29,6 +29,7 @@ pub async fn dead_letter(store: Arc<dyn DeadLetterStore>) {
     replays::copies_are_linked(store).await;
     replays::a_letter_whose_replay_runs_is_not_copied(store).await;
     pages_show_every_letter_once(store).await;
+    lists_follow_the_order_of_events(store).await;
     searches_find_text_everywhere(store).await;
     groups_are_counted(store).await;
     purges_spare_what_waits(store).await;
@@ -157,7 +158,7 @@ async fn parked_letters_are_left_alone(store: &dyn DeadLetterStore) {
 }
 
 async fn ids(store: &dyn DeadLetterStore, filter: &Filter) -> Vec<String> {
-    let page = store.list(filter, None, 100).await.expect("the store lists");
+    let page = store.list(filter, LetterOrder::NewestFirst, None, 100).await.expect("the store lists");
     page.letters.into_iter().map(|letter| letter.record.id).collect()
 }
 
@@ -172,7 +173,8 @@ async fn pages_show_every_letter_once(store: &dyn DeadLetterStore) {
     let filter = Filter::default().kind("amqp").place("pages").status(Status::Waiting);
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list(&filter, after.as_ref(), 3).await.expect("the store lists");
+        let page =
+            store.list(&filter, LetterOrder::NewestFirst, after.as_ref(), 3).await.expect("the store lists");
         seen.extend(page.letters.iter().map(|letter| letter.record.id.clone()));
         if seen.len() == 3 {
             put(store, &{
@@ -192,6 +194,28 @@ async fn pages_show_every_letter_once(store: &dyn DeadLetterStore) {
     let within = filter.clone().reason("age").from(Millis(1)).until(Millis(3));
     assert_eq!(ids(store, &within).await, ["page 8", "page 6", "page 4"]);
     assert!(ids(store, &filter.status(Status::Parked)).await.is_empty());
+}
+
+async fn lists_follow_the_order_of_events(store: &dyn DeadLetterStore) {
+    // Given up in this order; `None` means that the sender's time is unknown.
+    let happened = [Some(300), Some(100), None, Some(200), Some(100), Some(5_000)];
+    for (number, at) in (0_i64..).zip(happened) {
+        let mut record = record(&format!("event {number}"), "events");
+        (record.at, record.origin.at) = (Millis(1_000 + number), at.map(Millis));
+        put(store, &record).await;
+    }
+    let (filter, mut seen, mut after) = (Filter::default().place("events"), Vec::new(), None);
+    loop {
+        let page = store.list(&filter, LetterOrder::AsItHappened, after.as_ref(), 2).await;
+        let page = page.expect("the store lists");
+        seen.extend(page.letters.iter().map(|letter| letter.record.id.clone()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let expected = [1, 4, 3, 0, 2, 5].map(|number| format!("event {number}"));
+    assert_eq!(seen, expected, "a list follows the order in which things happened");
 }
 
 async fn searches_find_text_everywhere(store: &dyn DeadLetterStore) {

@@ -1,177 +1,24 @@
-//! Dead letters in memory, and stores that are broken on purpose.
+//! Dead letters in memory.
 #![expect(clippy::disallowed_methods, reason = "paused time is read to see the rate")]
+
+mod broken;
+mod outage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, BulkReplay, BulkReplayReport, ChangeOutcome, CopyOutcome, Cursor, DeadLetter, DeadLetterStore,
-    DeadLetters, Edit, FailedReplay, Fault, Filter, GroupCount, LetterChange, LetterRetention,
-    MemoryDeadLetters, Origin, Page, PutOutcome, Record, ReplayError, ReplayMessage, ReplayOutcome,
-    ReplayRequest, ReplayStart, Status,
+    Attempt, BulkReplay, BulkReplayReport, CopyOutcome, DeadLetters, Edit, Fault, Filter, LetterRetention,
+    MemoryDeadLetters, Origin, Record, ReplayError, ReplayMessage, ReplayOutcome, ReplayRequest, Status,
 };
-use seawall_dist::{Millis, StoreFuture};
 use seawall_testkit::conformance;
 
 /// CRD-7: the store in memory holds what every store has to hold.
 #[tokio::test]
 async fn crd_7_the_store_in_memory_conforms() {
     conformance::dead_letter(Arc::new(MemoryDeadLetters::new())).await;
-}
-
-/// How a store is broken on purpose.
-#[derive(Clone, Copy, PartialEq)]
-enum Mistake {
-    /// A replay removes the letter first and publishes then.
-    ReplayDeletesFirst,
-    /// A second put replaces the letter.
-    PutOverwrites,
-    /// A restored letter waits, whatever it did before.
-    RestoreForgets,
-    /// Any claim may finish, also one that was taken over or whose letter died again.
-    FinishIsNotFenced,
-    /// The idempotency key of a replay is not looked at.
-    KeyIsIgnored,
-    /// A letter is copied whether or not a replay of it runs.
-    CopyIgnoresReplays,
-}
-
-struct BrokenStore(MemoryDeadLetters, Mistake);
-
-impl DeadLetterStore for BrokenStore {
-    fn put<'a>(&'a self, record: &'a Record) -> StoreFuture<'a, PutOutcome> {
-        Box::pin(async move {
-            if self.1 == Mistake::PutOverwrites
-                && self.0.get(&record.id).await?.is_some_and(|old| old.record != *record)
-            {
-                self.0.change(&record.id, LetterChange::Delete).await?;
-                self.0.purge(Duration::ZERO, Duration::MAX, 1).await?;
-                self.0.put(record).await?;
-                return Ok(PutOutcome::Updated);
-            }
-            self.0.put(record).await
-        })
-    }
-
-    fn get<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
-        self.0.get(id)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a Filter,
-        after: Option<&'a Cursor>,
-        limit: u32,
-    ) -> StoreFuture<'a, Page> {
-        self.0.list(filter, after, limit)
-    }
-
-    fn counts<'a>(&'a self, filter: &'a Filter, limit: u32) -> StoreFuture<'a, Vec<GroupCount>> {
-        self.0.counts(filter, limit)
-    }
-
-    fn change<'a>(&'a self, id: &'a str, change: LetterChange) -> StoreFuture<'a, ChangeOutcome> {
-        Box::pin(async move {
-            let outcome = self.0.change(id, change).await?;
-            if self.1 == Mistake::RestoreForgets && change == LetterChange::Restore {
-                self.0.change(id, LetterChange::Unpark).await?;
-            }
-            Ok(outcome)
-        })
-    }
-
-    fn copy<'a>(&'a self, id: &'a str, edit: &'a Edit, copy_id: &'a str) -> StoreFuture<'a, CopyOutcome> {
-        Box::pin(async move {
-            if self.1 == Mistake::CopyIgnoresReplays
-                && let Some(claim) = self.0.get(id).await?.and_then(|letter| letter.claim)
-            {
-                let failure = FailedReplay { took: Duration::ZERO, error: "cut off".into() };
-                self.0.finish_replay(id, claim.number, Some(&failure)).await?;
-            }
-            self.0.copy(id, edit, copy_id).await
-        })
-    }
-
-    fn begin_replay<'a>(&'a self, id: &'a str, request: &'a ReplayRequest) -> StoreFuture<'a, ReplayStart> {
-        Box::pin(async move {
-            let mut request = request.clone();
-            if self.1 == Mistake::KeyIsIgnored {
-                request.key = format!("{:?}", self.0.get(id).await?.map(|letter| letter.claims));
-                request = request.again();
-            }
-            let start = self.0.begin_replay(id, &request).await?;
-            if self.1 == Mistake::ReplayDeletesFirst && matches!(start, ReplayStart::Started { .. }) {
-                self.0.change(id, LetterChange::Delete).await?;
-                self.0.purge(Duration::ZERO, Duration::MAX, 1).await?;
-            }
-            Ok(start)
-        })
-    }
-
-    fn finish_replay<'a>(
-        &'a self,
-        id: &'a str,
-        claim: u64,
-        failure: Option<&'a FailedReplay>,
-    ) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let newest =
-                self.0.get(id).await?.and_then(|letter| letter.claim).map_or(claim, |claim| claim.number);
-            let claim = if self.1 == Mistake::FinishIsNotFenced { newest } else { claim };
-            self.0.finish_replay(id, claim, failure).await
-        })
-    }
-
-    fn purge(&self, deleted: Duration, replayed: Duration, limit: u32) -> StoreFuture<'_, u64> {
-        self.0.purge(deleted, replayed, limit)
-    }
-}
-
-async fn check(mistake: Mistake) {
-    conformance::dead_letter(Arc::new(BrokenStore(MemoryDeadLetters::new(), mistake))).await;
-}
-
-/// CRD-7. Trap "replay = delete then enqueue": the suite is red.
-#[tokio::test]
-#[should_panic(expected = "a crash in the middle of a replay loses the letter")]
-async fn crd_7_a_replay_that_deletes_first_is_found() {
-    check(Mistake::ReplayDeletesFirst).await;
-}
-
-/// CRD-7: the suite is red on a store whose put overwrites.
-#[tokio::test]
-#[should_panic(expected = "a second put overwrites the attempts of the first")]
-async fn crd_7_a_put_that_overwrites_is_found() {
-    check(Mistake::PutOverwrites).await;
-}
-
-/// CRD-7: the suite is red on a store whose restore forgets the status.
-#[tokio::test]
-#[should_panic(expected = "a restored letter forgets where it stood")]
-async fn crd_7_a_restore_that_forgets_is_found() {
-    check(Mistake::RestoreForgets).await;
-}
-
-/// CRD-7: the suite is red on a store that lets an old claim finish.
-#[tokio::test]
-#[should_panic(expected = "a claim that was taken over can't finish")]
-async fn crd_7_a_finish_without_a_fence_is_found() {
-    check(Mistake::FinishIsNotFenced).await;
-}
-
-/// CRD-7: the suite is red on a store that ignores the idempotency key.
-#[tokio::test]
-#[should_panic(expected = "Done { generation: 1 }")]
-async fn crd_7_a_store_that_ignores_keys_is_found() {
-    check(Mistake::KeyIsIgnored).await;
-}
-
-/// CRD-7: the suite is red on a store that copies a letter while its replay runs.
-#[tokio::test]
-#[should_panic(expected = "a letter is copied while its replay runs")]
-async fn crd_7_a_copy_beside_a_replay_is_found() {
-    check(Mistake::CopyIgnoresReplays).await;
 }
 
 fn record(id: &str) -> Record {
@@ -295,7 +142,8 @@ async fn crd_7_replays_of_many_keep_their_rate_and_stop() {
     assert!(BulkReplay::new(ReplayRequest::new("x"), 0).is_err());
 }
 
-/// PRM-4: a replay that is dropped at any poll loses nothing: the letter waits, or it is marked as replayed.
+/// PRM-4: a replay that is dropped at any poll loses nothing, and leaves no claim: the letter waits and can be replayed at once,
+/// or it is marked as replayed.
 #[tokio::test]
 async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
     for polls in 0..20 {
@@ -304,9 +152,7 @@ async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
             tokio::task::yield_now().await;
             Ok(())
         };
-        let mut request = ReplayRequest::new("k");
-        request.lease = Duration::ZERO;
-
+        let request = ReplayRequest::new("k");
         let mut replay = Box::pin(letters.replay("000", &request, &replayer));
         let mut ended = false;
         for _ in 0..polls {
@@ -316,8 +162,11 @@ async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
             }
         }
         drop(replay);
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
         let letter = letters.get("000").await.unwrap().expect("it is never lost");
-        assert!(ended || letter.status == Status::Waiting);
+        assert!(letter.claim.is_none(), "after {polls} polls the letter stays claimed until the lease ends");
         let retry = letters.replay("000", &ReplayRequest::new("k2").again(), &replayer).await.unwrap();
         assert!(matches!(retry, ReplayOutcome::Replayed { .. }), "{retry:?} after {polls} polls");
         if ended {
@@ -325,6 +174,36 @@ async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
         }
     }
     panic!("the replay does not end");
+}
+
+/// CRD-7: replays of many follow the order in which things happened, and not the order in which they were given up.
+#[tokio::test(start_paused = true)]
+async fn crd_7_replays_of_many_follow_the_order_of_events() {
+    let letters = DeadLetters::of(Arc::new(MemoryDeadLetters::new()));
+    // Given up in the order of the alphabet.
+    for (number, (id, happened)) in
+        [("a", Some(300)), ("b", Some(100)), ("c", None), ("d", Some(200)), ("e", Some(100))]
+            .into_iter()
+            .enumerate()
+    {
+        let mut record = record(id);
+        record.at = Millis(1_000 + i64::try_from(number).unwrap());
+        record.origin.at = happened.map(Millis);
+        letters.put(&record).await.unwrap();
+    }
+    let sent = Arc::new(std::sync::Mutex::new(String::new()));
+    let log = sent.clone();
+    let replayer = move |message: ReplayMessage| {
+        log.lock().unwrap().push_str(&message.letter_id);
+        async { Ok(()) }
+    };
+    let bulk = BulkReplay::new(ReplayRequest::new("night"), 1_000).unwrap();
+    letters.replay_many(&Filter::default(), &bulk, &replayer).await.unwrap();
+    assert_eq!(
+        *sent.lock().unwrap(),
+        "bedac",
+        "the oldest event first; one without a time by when it was given up"
+    );
 }
 
 /// CRD-7: a purge works in batches until nothing is left to purge.
