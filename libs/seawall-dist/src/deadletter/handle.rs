@@ -62,18 +62,20 @@ impl Default for LetterRetention {
 pub struct DeadLetters {
     store: Arc<dyn DeadLetterStore>,
     clock: Clock,
+    #[cfg(feature = "metrics")]
+    gauges: Arc<telemetry::GroupGauges>,
 }
 
 impl DeadLetters {
     /// Creates a handle on a store.
-    pub fn new(store: impl DeadLetterStore) -> Self {
-        DeadLetters::of(Arc::new(store))
-    }
-
-    /// Creates a handle on a store that others use as well.
     #[must_use]
-    pub fn of(store: Arc<dyn DeadLetterStore>) -> Self {
-        DeadLetters { store, clock: Clock::default() }
+    pub fn new(store: Arc<dyn DeadLetterStore>) -> Self {
+        DeadLetters {
+            store,
+            clock: Clock::default(),
+            #[cfg(feature = "metrics")]
+            gauges: Arc::default(),
+        }
     }
 
     /// Measures how long replays take with this clock.
@@ -237,11 +239,12 @@ impl DeadLetters {
         }
     }
 
-    /// Records the gauge `seawall.dead_letters` of every group. Call it now and then: counting reads the store.
+    /// Records the gauge `seawall.dead_letters` of every group, and sets it to zero for groups that are gone since the last call on
+    /// this handle or a clone of it. Call it now and then: counting reads the store.
     #[cfg(feature = "metrics")]
     pub async fn record_gauges(&self) -> Result<(), StoreError> {
         let groups = self.counts(&Filter::default()).await?;
-        telemetry::record_gauges(&groups);
+        self.gauges.record(&groups);
         Ok(())
     }
 }

@@ -8,9 +8,12 @@ use super::{ChangeOutcome, LetterChange, PutOutcome, Record, ReplayOutcome};
 
 #[cfg(feature = "metrics")]
 mod numbers {
+    use std::collections::HashSet;
+    use std::sync::{Mutex, PoisonError};
+
     use seawall::telemetry::Measure;
 
-    use super::super::GroupCount;
+    use super::super::{GroupCount, Status};
 
     pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
         (
@@ -28,24 +31,48 @@ mod numbers {
         ("seawall.dead_letter.replays", Measure::Counter, &["outcome"], "replays that ended"),
     ];
 
-    pub(in crate::deadletter) fn record_gauges(groups: &[GroupCount]) {
-        for group in groups {
-            metrics::gauge!(
-                "seawall.dead_letters",
-                "kind" => group.kind.clone(),
-                "place" => group.place.clone(),
-                "reason" => group.reason.clone(),
-                "status" => group.status.name(),
-            )
-            .set(group.count as f64);
+    /// The gauges of all groups. A gauge keeps its value until it is set again, so that the groups of the last time are
+    /// remembered: one that is gone is set to zero.
+    #[derive(Default)]
+    pub(in crate::deadletter) struct GroupGauges {
+        shown: Mutex<HashSet<Group>>,
+    }
+
+    /// The kind and the place of the origin, the reason and the status.
+    type Group = (String, String, String, Status);
+
+    impl GroupGauges {
+        pub(in crate::deadletter) fn record(&self, counts: &[GroupCount]) {
+            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gone = std::mem::take(&mut *shown);
+            for GroupCount { kind, place, reason, status, count, .. } in counts {
+                let group = (kind.clone(), place.clone(), reason.clone(), *status);
+                gone.remove(&group);
+                set(&group, *count as f64);
+                shown.insert(group);
+            }
+            for group in &gone {
+                set(group, 0.0);
+            }
         }
+    }
+
+    fn set((kind, place, reason, status): &Group, count: f64) {
+        metrics::gauge!(
+            "seawall.dead_letters",
+            "kind" => kind.clone(),
+            "place" => place.clone(),
+            "reason" => reason.clone(),
+            "status" => status.name(),
+        )
+        .set(count);
     }
 }
 
 #[cfg(feature = "metrics")]
-pub(crate) use numbers::METRICS;
+pub(super) use numbers::GroupGauges;
 #[cfg(feature = "metrics")]
-pub(super) use numbers::record_gauges;
+pub(crate) use numbers::METRICS;
 
 pub(super) fn put(record: &Record, outcome: PutOutcome) {
     let _ = (record, outcome);

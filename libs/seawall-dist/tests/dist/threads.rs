@@ -48,6 +48,6 @@ async fn crd_5_sagas_jobs_and_dead_letters_are_send() {
     is_send(sagas.run(std::future::ready(()))).await;
     let jobs = Jobs::builder(Arc::new(MemoryJobStore::new())).build().unwrap();
     is_send(jobs.run(std::future::ready(()))).await;
-    let letters = DeadLetters::new(MemoryDeadLetters::new());
+    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
     assert!(is_send(letters.search("nothing", 1)).await.unwrap().letters.is_empty());
 }

@@ -90,7 +90,7 @@ macro_rules! on_both {
             let (pool, _folder) = $open.await;
             sqlx::query("CREATE TABLE queue (id TEXT)").execute(&pool).await.unwrap();
             sqlx::query("INSERT INTO queue VALUES ('a')").execute(&pool).await.unwrap();
-            let letters = DeadLetters::new($store::new(pool.clone()));
+            let letters = DeadLetters::new(Arc::new($store::new(pool.clone())));
             for commits in [false, true] {
                 let result = in_transaction(&pool, |tx| scoped(async move {
                     sqlx::query("DELETE FROM queue WHERE id = 'a'").execute(&mut **tx).await?;
@@ -109,7 +109,7 @@ macro_rules! on_both {
         async fn crd_7_a_replay_into_an_outbox_is_one_commit() {
             let (pool, _folder) = $open.await;
             sqlx::query("CREATE TABLE messages (id TEXT, generation BIGINT)").execute(&pool).await.unwrap();
-            let letters = DeadLetters::new($store::new(pool.clone()));
+            let letters = DeadLetters::new(Arc::new($store::new(pool.clone())));
             letters.put(&record("a")).await.unwrap();
             for (commits, expected) in [(false, 0_i64), (true, 1), (true, 1)] {
                 let result = in_transaction(&pool, |tx| scoped(async move {
@@ -131,7 +131,7 @@ macro_rules! on_both {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn crd_7_clicks_at_once_are_one_replay() {
             let (pool, _folder) = $open.await;
-            let letters = DeadLetters::new($store::new(pool.clone()));
+            let letters = DeadLetters::new(Arc::new($store::new(pool.clone())));
             letters.put(&record("a")).await.unwrap();
             let sent = Arc::new(AtomicU32::new(0));
             let clicks: Vec<_> = (0..16).map(|_| {
@@ -157,7 +157,7 @@ macro_rules! on_both {
         #[tokio::test]
         async fn prm_4_a_replay_can_be_dropped_at_every_poll() {
             let (pool, _folder) = $open.await;
-            let letters = DeadLetters::new($store::new(pool.clone()));
+            let letters = DeadLetters::new(Arc::new($store::new(pool.clone())));
             for polls in 0..500 {
                 let id = format!("{polls:04}");
                 let request = ReplayRequest::new("k");
@@ -214,7 +214,7 @@ macro_rules! on_both {
         #[tokio::test]
         async fn crd_7_many_letters_are_searched() {
             let (pool, _folder) = $open.await;
-            let letters = DeadLetters::new($store::new(pool.clone()));
+            let letters = DeadLetters::new(Arc::new($store::new(pool.clone())));
             let count = if std::env::var_os("SEAWALL_LONG").is_some() { 100_000_i64 } else { 1_000 };
             let mut transaction = pool.begin().await.unwrap();
             let began = std::time::Instant::now();
@@ -265,7 +265,7 @@ async fn crd_7_a_store_that_is_away_fails_the_put() {
         .acquire_timeout(Duration::from_millis(200))
         .connect_lazy("postgres://nobody@127.0.0.1:1/none")
         .unwrap();
-    let letters = DeadLetters::new(PostgresDeadLetters::new(pool));
+    let letters = DeadLetters::new(Arc::new(PostgresDeadLetters::new(pool)));
     let error = letters.put(&record("a")).await.unwrap_err();
     assert!(error.fault().is_transient(), "{error}");
 }

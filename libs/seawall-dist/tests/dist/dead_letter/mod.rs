@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "paused time is read to see the rate")]
 
 mod broken;
+#[cfg(feature = "metrics")]
+mod gauges;
 mod outage;
 
 use std::sync::Arc;
@@ -35,7 +37,7 @@ fn record(id: &str) -> Record {
 }
 
 async fn letters(count: u32) -> DeadLetters {
-    let letters = DeadLetters::new(MemoryDeadLetters::new());
+    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
     for number in 0..count {
         letters.put(&record(&format!("{number:03}"))).await.unwrap();
     }
@@ -179,7 +181,7 @@ async fn prm_4_a_replay_that_is_dropped_leaves_the_letter() {
 /// CRD-7: replays of many follow the order in which things happened, and not the order in which they were given up.
 #[tokio::test(start_paused = true)]
 async fn crd_7_replays_of_many_follow_the_order_of_events() {
-    let letters = DeadLetters::of(Arc::new(MemoryDeadLetters::new()));
+    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
     // Given up in the order of the alphabet.
     for (number, (id, happened)) in
         [("a", Some(300)), ("b", Some(100)), ("c", None), ("d", Some(200)), ("e", Some(100))]

@@ -102,7 +102,7 @@ async fn forgetful(failures: u32, takes_effect: bool, claims_fail: bool) -> Dead
         store.put(&record(&format!("{number:03}"))).await.unwrap();
     }
     let failures = AtomicU32::new(failures);
-    DeadLetters::of(Arc::new(Forgetful { store, failures, takes_effect, claims_fail }))
+    DeadLetters::new(Arc::new(Forgetful { store, failures, takes_effect, claims_fail }))
 }
 
 /// CRD-7: a replay that was sent is recorded again and again within its lease, and one record whose answer was lost is enough.
