@@ -13,10 +13,12 @@
 
 pub mod deadletter;
 pub mod idempotency;
+mod lease;
 pub mod limit;
 pub mod lock;
 mod message;
 pub mod outbox;
+mod random;
 pub mod saga;
 pub mod schedule;
 mod store;

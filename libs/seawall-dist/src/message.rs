@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 
 use seawall::Fault;
+
+use crate::random;
 
 /// A message for a broker, or for whatever a [`Publisher`] stands for.
 ///
@@ -111,9 +112,7 @@ impl Message {
 
 /// A random UUID (version 4).
 fn random_id() -> String {
-    // The keys of the standard library's hasher come from the operating system, and are new for each state.
-    let word = || RandomState::new().hash_one(0_u64);
-    let (high, low) = (word(), word());
+    let (high, low) = (random::word(), random::word());
     let high = high & !0xF000 | 0x4000;
     let low = low & !(0b11 << 62) | 0b10 << 62;
     format!(

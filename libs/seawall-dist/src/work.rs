@@ -3,16 +3,16 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use seawall::{Clock, Tick};
-use tokio::time::{sleep, timeout};
 
-use crate::{Millis, StoreFuture};
+use crate::Millis;
+pub(crate) use crate::lease::keep_lease;
+pub(crate) use crate::random::word as random;
 
 /// A future whose panic is an error with the panic's message.
 pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
@@ -39,40 +39,6 @@ impl<F: Future> Future for CatchPanic<F> {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
-/// A number that nobody can foresee.
-pub(crate) fn random() -> u64 {
-    RandomState::new().hash_one(0_u8)
-}
-
-/// Renews a lease every third of its time, and returns when it is lost or could not be renewed in time.
-pub(crate) async fn keep_lease<'a>(
-    clock: &Clock,
-    lease: Duration,
-    claimed: Tick,
-    renew: impl Fn() -> StoreFuture<'a, bool>,
-) {
-    // The lease counts from when it was asked for, and the last tenth is left for what must be cancelled.
-    let mut held_since = claimed;
-    let mut wait = lease / 3;
-    loop {
-        sleep(wait.saturating_sub(clock.precise().since(held_since))).await;
-        let asked = clock.precise();
-        let left = (lease - lease / 10).saturating_sub(asked.since(held_since));
-        if left.is_zero() {
-            return;
-        }
-        match timeout(left, renew()).await {
-            Ok(Ok(true)) => {
-                held_since = asked;
-                wait = lease / 3;
-            }
-            Ok(Ok(false)) | Err(_) => return,
-            // Another attempt follows after a tenth of the lease.
-            Ok(Err(_)) => wait = clock.precise().since(held_since) + lease / 10,
-        }
-    }
 }
 
 /// The clock of a store in memory: wall time that runs as evenly as the monotonic clock, and stands still in paused tests.

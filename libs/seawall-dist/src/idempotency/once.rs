@@ -2,23 +2,23 @@
 
 use std::fmt;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use seawall::Clock;
 use seawall::fault::Ran;
-use seawall::{Clock, Tick};
 
 use super::custody::Custody;
 use super::error::{OnceError, OnceOutcome};
 use super::key::IdempotencyKey;
-use super::lease::{Lease, Loss};
+use super::lease::Lease;
 use super::machine::Fingerprint;
 use super::options::IdempotencyBuilder;
 use super::store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
 use super::telemetry::{CallOutcome, Telemetry};
-use crate::StoreError;
+use crate::lease::{LeaseKeeper, LeaseLoss};
+use crate::{StoreError, random};
 
 /// Runs work at most once per key, on a store that all processes share. A handle: clones share everything.
 #[derive(Clone)]
@@ -137,14 +137,15 @@ impl Idempotency {
         E: Send,
     {
         let shared = &*self.shared;
-        let holder = random();
+        let holder = random::word();
         let valid_from = shared.clock.precise();
         let mut custody = Custody::new(&self.shared, key, holder);
         let execution = match self.claim(key, fingerprint, holder, &mut custody).await? {
             Ok(execution) => execution,
             Err(bytes) => return Ok(Execute::Replayed(bytes)),
         };
-        let mut lease = Lease { shared, key, holder, valid_from };
+        let keeper = LeaseKeeper::new(&shared.clock, shared.lease, valid_from);
+        let lease = Lease { shared, key, holder, keeper };
         let result = {
             let work = pin!(work(execution));
             let renewals = pin!(lease.keep());
@@ -159,7 +160,7 @@ impl Idempotency {
             Ok(Err(error)) => Err(self.fail(&lease, &mut custody, error, on_failure).await),
             Err(loss) => {
                 custody.frees_later();
-                if loss == Loss::TakenOver {
+                if loss == LeaseLoss::TakenOver {
                     custody.ends();
                 }
                 shared.telemetry.lost(key, &loss.text());
@@ -280,7 +281,7 @@ impl Idempotency {
         custody.ends();
         match &stored {
             Ok(true) => {}
-            Ok(false) => telemetry.not_recorded(lease.key, &Loss::TakenOver.text()),
+            Ok(false) => telemetry.not_recorded(lease.key, &LeaseLoss::TakenOver.text()),
             Err(error) => telemetry.not_recorded(lease.key, error),
         }
         stored
@@ -296,9 +297,4 @@ impl fmt::Debug for Idempotency {
             .field("result_bytes_max", result_bytes_max)
             .finish_non_exhaustive()
     }
-}
-
-/// A number that nobody else has, from the operating system by way of the standard library's hasher keys.
-fn random() -> u64 {
-    RandomState::new().hash_one(Tick::ZERO.as_nanos())
 }

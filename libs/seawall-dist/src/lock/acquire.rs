@@ -6,13 +6,11 @@ use std::time::Duration;
 use seawall::{Ran, Tick};
 
 use super::locks::Inner;
-use super::machine::{Timetable, jittered};
+use super::machine::{Timetable, attempt_limit, jittered};
 use super::release::{ReleaseGuard, within};
 use super::telemetry::WaitOutcome;
-use super::{
-    Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait, chance,
-};
-use crate::StoreError;
+use super::{Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait};
+use crate::{StoreError, random};
 
 /// A lock that was granted.
 pub(super) struct Grant {
@@ -76,7 +74,7 @@ pub(super) async fn acquire(
             wait.ended(if contended { WaitOutcome::Contended } else { WaitOutcome::Failed }, waited);
             return Err(error);
         }
-        let pause = jittered(delay, chance::fraction());
+        let pause = jittered(delay, random::fraction());
         inner.clock.sleep_until(inner.clock.now() + pause).await;
     }
 }
@@ -85,7 +83,7 @@ async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> At
     let table = Timetable::new(options.lease, inner.store.drift(options.lease));
     let mut guard = ReleaseGuard::new(inner, key, options.release_limit);
     let started = inner.clock.now();
-    let give_up_at = started + table.attempt_limit();
+    let give_up_at = started + attempt_limit(options.lease);
     let left = || give_up_at.since(inner.clock.now());
     // What failed may have taken effect: dropping the guard gives it back.
     let token = match within(&inner.clock, left(), "taking a lock", guard.acquire(options.lease)).await {

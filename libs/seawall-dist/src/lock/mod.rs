@@ -3,7 +3,6 @@
 #![doc = include_str!("../../docs/lock.md")]
 
 mod acquire;
-mod chance;
 mod clock;
 mod config;
 mod error;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{FencingToken, LockKey, chance};
-use crate::StoreFuture;
+use super::{FencingToken, LockKey};
+use crate::{StoreFuture, random};
 
 /// The id of one attempt to take a lock: random, and never used twice.
 ///
@@ -17,7 +17,7 @@ impl OwnerId {
     /// Creates a new id.
     #[must_use]
     pub fn random() -> Self {
-        OwnerId(format!("{:016x}{:016x}", chance::word(), chance::word()))
+        OwnerId(format!("{:016x}{:016x}", random::word(), random::word()))
     }
 
     /// The id as text: 32 hexadecimal digits.

@@ -1,57 +1,41 @@
 //! The life of one batch: published under its lease, then recorded.
 
+use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use seawall::{Fault, Tick};
 use tokio::time::{sleep, timeout};
 
-use super::relay::{Shared, random};
+use super::relay::Shared;
 use super::retry_rules::{HeldUp, RowResult, outcomes, waves};
 use super::store::{Batch, BatchLease, OutboxRow, OutcomeKind, RowOutcome};
-use crate::{Message, PublishError};
+use crate::lease::LeaseKeeper;
+use crate::{Message, PublishError, random};
 
-/// A batch is given up this share of its lease before the lease ends: the publisher is stopped in time.
-const SAFETY_SHARE: u32 = 10;
 /// The wait before outcomes that could not be recorded are recorded again.
 const RECORD_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Until when a lease is valid: counted from the start of the last successful renewal.
-struct Validity(Mutex<Tick>);
-
-impl Validity {
-    fn get(&self) -> Tick {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn set(&self, until: Tick) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = until;
-    }
-}
-
 impl Shared {
     pub(super) async fn work(self: Arc<Self>, batch: Batch, claimed_at: Tick) {
-        let validity = Validity(Mutex::new(self.valid_until(claimed_at)));
+        let keeper = LeaseKeeper::new(&self.clock, self.settings.lease, claimed_at);
+        let renew = || self.store.renew(&batch.lease, self.settings.lease);
+        let failed = |cause: &dyn Display| self.telemetry.store_failed("Renew", cause);
         let results = tokio::select! {
             biased;
             // First, so that a process that was stopped for a while publishes nothing more under a lease that has ended.
-            () = self.keep(&batch.lease, &validity) => None,
+            _ = keeper.keep(renew, failed) => None,
             results = self.publish(&batch.rows) => Some(results),
         };
         let Some(results) = results else {
             return self.telemetry.lease_lost(batch.rows.len());
         };
-        let outcomes = outcomes(&batch.rows, &results, &self.rules, random);
-        if self.record(&batch.lease, &outcomes, &validity).await {
+        let outcomes = outcomes(&batch.rows, &results, &self.rules, random::word);
+        if self.record(&batch.lease, &outcomes, &keeper).await {
             self.report(&batch.rows, &outcomes);
         } else {
             self.telemetry.lease_lost(batch.rows.len());
         }
-    }
-
-    fn valid_until(&self, from: Tick) -> Tick {
-        from + (self.settings.lease - self.settings.lease / SAFETY_SHARE)
     }
 
     /// Publishes all rows that may be published; those after a failed row of their aggregate have no result.
@@ -85,37 +69,14 @@ impl Shared {
         results
     }
 
-    /// Renews the lease at every third of it. Completes when the lease is lost, or about to end.
-    async fn keep(&self, lease: &BatchLease, validity: &Validity) {
-        let third = self.settings.lease / 3;
-        loop {
-            let left = validity.get().since(self.clock.precise());
-            if left.is_zero() {
-                return;
-            }
-            sleep(third.min(left)).await;
-            let began = self.clock.precise();
-            let left = validity.get().since(began);
-            // A store that does not answer must not keep the work alive beyond the lease.
-            match timeout(left, self.store.renew(lease, self.settings.lease)).await {
-                Ok(Ok(true)) => validity.set(self.valid_until(began)),
-                Ok(Ok(false)) | Err(_) => return,
-                Ok(Err(error)) => {
-                    self.telemetry.store_failed("Renew", &error);
-                    sleep(RECORD_BACKOFF.min(left)).await;
-                }
-            }
-        }
-    }
-
     /// Records the outcomes, again and again while the lease may be valid: otherwise all rows would be published twice.
-    async fn record(&self, lease: &BatchLease, outcomes: &[RowOutcome], validity: &Validity) -> bool {
+    async fn record(&self, lease: &BatchLease, outcomes: &[RowOutcome], keeper: &LeaseKeeper<'_>) -> bool {
         loop {
             match self.store.record(lease, outcomes, self.settings.retention).await {
                 Ok(count) => return count == outcomes.len() as u64,
                 Err(error) => {
                     self.telemetry.store_failed("Record", &error);
-                    let left = validity.get().since(self.clock.precise());
+                    let left = keeper.left();
                     if left.is_zero() {
                         return false;
                     }

@@ -11,7 +11,7 @@ use super::relay::{Relay, Shared};
 use super::retry_rules::RetryRules;
 use super::store::{OutboxStore, Retention};
 use super::telemetry::Telemetry;
-use crate::Publisher;
+use crate::{Publisher, random};
 
 /// The number of rows per batch: large enough that statements cost little per row, small enough to be published in one go.
 pub const BATCH_ROWS: u32 = 500;
@@ -177,7 +177,7 @@ impl RelayBuilder {
         }
         let telemetry = Telemetry::new(&self.name, &self.clock);
         Ok(Relay(Arc::new(Shared {
-            owner: format!("{}-{}", std::process::id(), super::relay::random() & 0xFFFF_FFFF),
+            owner: format!("{}-{}", std::process::id(), random::word() & 0xFFFF_FFFF),
             store: self.store,
             publisher: self.publisher,
             settings: self.settings,

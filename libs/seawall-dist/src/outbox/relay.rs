@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::config::{RelayBuilder, Settings};
 use super::retry_rules::RetryRules;
 use super::store::{Batch, BatchRequest, OutboxStore, Retention};
 use super::telemetry::Telemetry;
-use crate::{Publisher, StoreError};
+use crate::{Publisher, StoreError, random};
 
 /// The longest wait before a store that failed is asked again.
 const STORE_BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -201,13 +200,8 @@ impl Pace {
 
     fn wait(&self) -> Duration {
         // Relays that started together do not poll together.
-        self.next.mul_f64(0.75 + 0.25 * (random() as f64 / u64::MAX as f64))
+        self.next.mul_f64(0.75 + 0.25 * random::fraction())
     }
-}
-
-/// A number nobody can foresee.
-pub(super) fn random() -> u64 {
-    RandomState::new().hash_one(0_u64)
 }
 
 impl fmt::Debug for Relay {

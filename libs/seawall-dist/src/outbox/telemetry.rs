@@ -7,7 +7,6 @@ use seawall::Clock;
 use tokio::task::JoinError;
 
 use super::store::{OutboxRow, Stats};
-use crate::StoreError;
 
 #[cfg(feature = "metrics")]
 use seawall::telemetry::Measure;
@@ -121,7 +120,7 @@ impl Telemetry {
         tracing::warn!(target: "seawall", rows, action = "QueueForRetry", "[Outbox][Publish] Lease lost!");
     }
 
-    pub(super) fn store_failed(&self, operation: &str, error: &StoreError) {
+    pub(super) fn store_failed(&self, operation: &str, error: &dyn std::fmt::Display) {
         let _ = (operation, error);
         self.count("seawall.outbox.store_failures", 1);
         #[cfg(feature = "tracing")]

@@ -3,6 +3,7 @@
 mod broken;
 mod drops;
 mod inbox;
+mod lease;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod once;
