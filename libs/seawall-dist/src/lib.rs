@@ -4,7 +4,7 @@
 //! own. What two of them need is written once, here.
 //!
 //! - [`lock`]: work under a lock runs in one process at a time, and a fencing token refuses what comes too late.
-//! - [`idempotency`]: work under a key happens once, and whoever repeats it gets what came of it.
+//! - [`idempotency`]: work under a key happens once, and a caller that repeats it gets the stored result.
 //! - [`outbox`]: a message is stored with the data that it tells of, and published later, at least once.
 //! - [`saga`]: steps in several places that end all done or all undone.
 //! - [`schedule`]: a job runs once across all processes.

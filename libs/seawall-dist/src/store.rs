@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use seawall::fault::{Fault, Ran};
+use seawall::{Fault, Ran};
 
 /// The future that a method of a store returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -34,17 +34,17 @@ impl StoreError {
         StoreError { fault, action, cause: None }
     }
 
+    /// The same error with another answer to "did it run?": of what the caller asked for, and not of the statement.
+    #[must_use]
+    pub fn ran(mut self, ran: Ran) -> Self {
+        self.fault = self.fault.ran(ran);
+        self
+    }
+
     /// What the failure means: whether the statement took effect, and whether another attempt may help.
     #[must_use]
     pub fn fault(&self) -> Fault {
         self.fault
-    }
-
-    /// The same error for work around the statement, of which more is known: a lock that was perhaps taken, but whose work
-    /// certainly did not run.
-    pub(crate) fn ran(mut self, ran: Ran) -> Self {
-        self.fault = self.fault.ran(ran);
-        self
     }
 
     /// The error of the client library.

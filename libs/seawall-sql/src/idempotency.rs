@@ -61,8 +61,8 @@ pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<OnceOutcome, OnceError<E>
             Err(OnceError::StoredFailure(bytes))
         }
         ClaimAnswer::Done(_) => Err(OnceError::Unknown),
-        ClaimAnswer::InFlight { retry_after } => Err(OnceError::InFlight { retry_after }),
-        ClaimAnswer::Acquired { .. } => Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE }),
+        ClaimAnswer::InFlight { retry_after } => Err(OnceError::in_flight(retry_after)),
+        ClaimAnswer::Acquired { .. } => Err(OnceError::in_flight(IN_FLIGHT_PAUSE)),
         ClaimAnswer::Mismatch => Err(OnceError::Mismatch),
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::key::IdempotencyKey;
 use super::once::Shared;
-use super::store::StoredResult;
+use super::options::AbandonedAction;
+use super::store::{ResultKind, StoredResult};
 use super::telemetry::CallOutcome;
 
 /// How long the task that cleans up behind a dropped call may take. After it the lease frees the key.
@@ -14,8 +15,8 @@ const CLEAN_UP_TIME: Duration = Duration::from_secs(5);
 /// The first pause between two attempts of that task; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// A key that this call has, or may have. Dropped, it is freed by a task of its own; if the work had ended, that task stores
-/// its result instead, because freeing the key would run the work again.
+/// A key that this call has, or may have. If it is dropped before the work began, a task of its own frees it; while the work
+/// runs, the [`AbandonedAction`] decides; if the work had ended, a task stores its result.
 pub(super) struct Custody {
     shared: Arc<Shared>,
     key: IdempotencyKey,
@@ -30,6 +31,8 @@ enum OnDrop {
     /// The claim has not been answered: it may still be on its way, and arrive after an attempt to free the key.
     ReleaseLater,
     Release,
+    /// The work has begun and may have taken effect.
+    Abandon,
     Complete(StoredResult),
 }
 
@@ -40,8 +43,13 @@ impl Custody {
         Custody { shared, key, holder, on_drop: OnDrop::ReleaseLater, answered: false }
     }
 
-    /// The call has the key.
+    /// The work begins.
     pub(super) fn begins(&mut self) {
+        self.on_drop = OnDrop::Abandon;
+    }
+
+    /// The call has the key, and the work did not begin, or failed in a way that frees the key.
+    pub(super) fn releases(&mut self) {
         self.on_drop = OnDrop::Release;
     }
 
@@ -50,8 +58,8 @@ impl Custody {
         self.on_drop = OnDrop::Complete(result);
     }
 
-    /// The call ends with an error, and the key is freed behind it.
-    pub(super) fn frees_later(&mut self) {
+    /// The call ends with an error, and what is left to do for the key is done behind it.
+    pub(super) fn answers(&mut self) {
         self.answered = true;
     }
 
@@ -78,6 +86,20 @@ impl Drop for Custody {
         if !self.answered {
             self.shared.telemetry.count(CallOutcome::Abandoned);
         }
+        let on_drop = match (on_drop, self.shared.abandoned) {
+            (OnDrop::Abandon, action) => {
+                self.shared.telemetry.abandoned(&self.key, action);
+                match action {
+                    // As after the death of the process.
+                    AbandonedAction::Expire => return,
+                    AbandonedAction::Release => OnDrop::Release,
+                    AbandonedAction::Block => {
+                        OnDrop::Complete(StoredResult { kind: ResultKind::Unknown, bytes: Vec::new() })
+                    }
+                }
+            }
+            (on_drop, _) => on_drop,
+        };
         // Without a runtime the lease frees the key.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (shared, key, holder) = (self.shared.clone(), self.key.clone(), self.holder);
@@ -99,6 +121,6 @@ async fn clean_up(shared: &Shared, key: &IdempotencyKey, holder: u64, on_drop: &
         OnDrop::Complete(result) => shared.store.complete(key, holder, result, shared.ttl).await.is_ok(),
         OnDrop::Release => shared.store.release(key, holder).await.is_ok(),
         OnDrop::ReleaseLater => shared.store.release(key, holder).await.unwrap_or(false),
-        OnDrop::Nothing => true,
+        OnDrop::Abandon | OnDrop::Nothing => true,
     }
 }

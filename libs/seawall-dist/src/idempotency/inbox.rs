@@ -49,8 +49,9 @@ impl Inbox {
 
     /// Does the work of a message, unless it was done before.
     ///
-    /// [`OnceError::InFlight`] says that another consumer is at it: leave the message unacknowledged and take it again after
-    /// the time that the error names. A failure of the work frees the message, so that its next delivery is handled.
+    /// [`OnceError::InFlight`] says that another consumer works on it: leave the message unacknowledged and take it again after
+    /// the time that the error names. A failure of the work frees the message, so that its next delivery is handled. A message
+    /// with an empty id is refused with [`OnceError::InvalidKey`].
     pub async fn handle<T, E, F>(
         &self,
         message_id: &str,
@@ -61,7 +62,7 @@ impl Inbox {
         T: Send,
         E: Send,
     {
-        let key = IdempotencyKey::of_message(&self.consumer, message_id);
+        let key = IdempotencyKey::of_message(&self.consumer, message_id).map_err(OnceError::InvalidKey)?;
         let work = |execution| {
             let work = work(execution);
             async move { work.await.map(|value| (value, Vec::new())) }

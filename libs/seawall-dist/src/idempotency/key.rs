@@ -10,6 +10,11 @@ use super::machine::Fingerprint;
 /// The longest key and the longest scope, in bytes: what databases index well, and what Stripe allows.
 pub const KEY_BYTES_MAX: usize = 255;
 
+const SCOPE: &str = "scope of the idempotency key";
+const KEY: &str = "text of the idempotency key";
+const NO_ID: &str =
+    "is empty: let the producer set one, or use a hash of the payload if equal payloads are one message";
+
 /// A key with its scope. A key of one scope never meets a key of another.
 ///
 /// The scope is the tenant's id, or the name of a consumer. It is not the tenant's API token: a rotated token would make the
@@ -33,19 +38,22 @@ impl IdempotencyKey {
     /// control characters.
     pub fn new(scope: &str, key: &str) -> Result<Self, InvalidKey> {
         match (check(scope), check(key), key.is_empty()) {
-            (Some(reason), ..) => Err(InvalidKey { part: "scope", reason }),
-            (_, Some(reason), _) => Err(InvalidKey { part: "key", reason }),
-            (_, _, true) => Err(InvalidKey { part: "key", reason: "is empty" }),
+            (Some(reason), ..) => Err(InvalidKey { part: SCOPE, reason }),
+            (_, Some(reason), _) => Err(InvalidKey { part: KEY, reason }),
+            (_, _, true) => Err(InvalidKey { part: KEY, reason: "is empty" }),
             _ => Ok(IdempotencyKey { scope: scope.into(), key: key.into() }),
         }
     }
 
-    /// Makes a key of whatever text identifies a message. A text that is no valid key is replaced by its SHA-256.
-    #[must_use]
-    pub(super) fn of_message(scope: &Arc<str>, id: &str) -> Self {
-        let valid = !id.is_empty() && check(id).is_none();
+    /// Makes a key of the text that identifies a message. A text that is no valid key is replaced by its SHA-256. An empty one
+    /// is refused: all messages without an id would be duplicates of the first.
+    pub(super) fn of_message(scope: &Arc<str>, id: &str) -> Result<Self, InvalidKey> {
+        if id.is_empty() {
+            return Err(InvalidKey { part: "id of the message", reason: NO_ID });
+        }
+        let valid = check(id).is_none();
         let key = if valid { id.into() } else { format!("sha256:{}", hex(&Sha256::digest(id))).into() };
-        IdempotencyKey { scope: scope.clone(), key }
+        Ok(IdempotencyKey { scope: scope.clone(), key })
     }
 
     /// The scope, such as the tenant's id.
@@ -88,7 +96,7 @@ pub struct InvalidKey {
 
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} of the idempotency key {}", self.part, self.reason)
+        write!(f, "the {} {}", self.part, self.reason)
     }
 }
 

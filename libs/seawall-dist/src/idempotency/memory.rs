@@ -11,7 +11,7 @@ use super::machine::{Claim, Entry, Verdict, claim, may_write, renew};
 use super::store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
 use crate::StoreFuture;
 
-/// How many expired keys a claim removes at most, so that the map does not grow without end.
+/// Expired keys are removed once in this many claims, so that the map does not grow without end.
 const SWEEP_INTERVAL: u64 = 1_024;
 
 /// A store in the memory of this process. Nothing of it survives the process.

@@ -16,6 +16,7 @@
 #![doc = include_str!("../../docs/idempotency.md")]
 
 mod custody;
+mod detached;
 mod error;
 mod inbox;
 mod key;
@@ -33,7 +34,7 @@ pub use key::{IdempotencyKey, InvalidKey, KEY_BYTES_MAX, fingerprint};
 pub use machine::{Claim, Entry, Fingerprint, Verdict, claim, may_write, renew};
 pub use memory::MemoryIdempotency;
 pub use once::{Execution, FailureAction, Idempotency};
-pub use options::{IdempotencyBuilder, LEASE_MIN, NAME, RESULT_BYTES_MAX};
+pub use options::{AbandonedAction, IdempotencyBuilder, LEASE_MIN, NAME, RESULT_BYTES_MAX};
 pub use store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
 #[cfg(feature = "metrics")]
 pub(crate) use telemetry::METRICS;

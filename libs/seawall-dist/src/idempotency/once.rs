@@ -6,15 +6,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::Clock;
 use seawall::fault::Ran;
+use seawall::{Clock, Fault};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::custody::Custody;
 use super::error::{OnceError, OnceOutcome};
 use super::key::IdempotencyKey;
 use super::lease::Lease;
 use super::machine::Fingerprint;
-use super::options::IdempotencyBuilder;
+use super::options::{AbandonedAction, IdempotencyBuilder};
 use super::store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
 use super::telemetry::{CallOutcome, Telemetry};
 use crate::lease::{LeaseKeeper, LeaseLoss};
@@ -31,6 +33,9 @@ pub(super) struct Shared {
     pub(super) lease: Duration,
     pub(super) ttl: Duration,
     pub(super) result_bytes_max: usize,
+    pub(super) abandoned: AbandonedAction,
+    /// The number of detached executions that have not ended.
+    pub(super) detached: watch::Sender<usize>,
     pub(super) clock: Clock,
     pub(super) telemetry: Telemetry,
 }
@@ -74,12 +79,19 @@ impl Idempotency {
         IdempotencyBuilder::new(store)
     }
 
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub(super) fn of(shared: Shared) -> Self {
         Idempotency { shared: Arc::new(shared) }
     }
 
     /// Runs the work if nobody ran it under this key, and returns its result; otherwise returns the stored result of the
     /// earlier execution. A failure of the work frees the key.
+    ///
+    /// The work runs inside of this future. If the future is dropped while it runs, nobody knows whether the work took effect,
+    /// and the [`AbandonedAction`] decides; [`once_detached`](Idempotency::once_detached) goes on without its caller.
     ///
     /// The fingerprint identifies the request; the same key with another one is a [mismatch](OnceError::Mismatch).
     pub async fn once<E, F>(
@@ -138,28 +150,29 @@ impl Idempotency {
     {
         let shared = &*self.shared;
         let holder = random::word();
-        let valid_from = shared.clock.precise();
         let mut custody = Custody::new(&self.shared, key, holder);
-        let execution = match self.claim(key, fingerprint, holder, &mut custody).await? {
+        let keeper = LeaseKeeper::new(&shared.clock, shared.lease, shared.clock.precise());
+        let lease = Lease { shared, key, holder, keeper };
+        let execution = match self.claim(&lease, fingerprint, &mut custody).await? {
             Ok(execution) => execution,
             Err(bytes) => return Ok(Execute::Replayed(bytes)),
         };
-        let keeper = LeaseKeeper::new(&shared.clock, shared.lease, valid_from);
-        let lease = Lease { shared, key, holder, keeper };
+        custody.begins();
         let result = {
-            let work = pin!(work(execution));
             let renewals = pin!(lease.keep());
+            let work = pin!(work(execution));
             tokio::select! {
+                // The lease is looked at first: the work takes no step under one that has ended.
                 biased;
-                result = work => Ok(result),
                 loss = renewals => Err(loss),
+                result = work => Ok(result),
             }
         };
         match result {
             Ok(Ok((value, bytes))) => self.succeed(&lease, &mut custody, value, bytes).await,
             Ok(Err(error)) => Err(self.fail(&lease, &mut custody, error, on_failure).await),
             Err(loss) => {
-                custody.frees_later();
+                custody.answers();
                 if loss == LeaseLoss::TakenOver {
                     custody.ends();
                 }
@@ -172,27 +185,35 @@ impl Idempotency {
     /// Asks the store for the key: an execution, or the bytes of an earlier one.
     async fn claim<E>(
         &self,
-        key: &IdempotencyKey,
+        lease: &Lease<'_>,
         fingerprint: Fingerprint,
-        holder: u64,
         custody: &mut Custody,
     ) -> Result<Result<Execution, Vec<u8>>, OnceError<E>> {
-        let Shared { store, lease, ttl, telemetry, .. } = &*self.shared;
-        let request = ClaimRequest { fingerprint, holder, lease: *lease, ttl: *ttl };
-        let answer = match store.claim(key, request).await {
-            Ok(ClaimAnswer::Acquired { fencing_token }) => {
-                custody.begins();
+        let Shared { store, ttl, telemetry, .. } = &*self.shared;
+        let request = ClaimRequest { fingerprint, holder: lease.holder, lease: self.shared.lease, ttl: *ttl };
+        let too_late = || StoreError::without_cause("claiming a key in time", Fault::timeout());
+        // A claim that is answered when its lease has ended is worth nothing.
+        let answer = timeout(lease.keeper.left(), store.claim(lease.key, request)).await;
+        let answer = match answer.unwrap_or_else(|_| Err(too_late())) {
+            Ok(ClaimAnswer::Acquired { fencing_token }) if !lease.keeper.left().is_zero() => {
                 return Ok(Ok(Execution { fencing_token }));
             }
+            Ok(ClaimAnswer::Acquired { .. }) => {
+                custody.releases();
+                Err(too_late())
+            }
+            answer => answer,
+        };
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 // A claim whose answer was lost may stand in the store; the custody frees it.
-                custody.frees_later();
+                custody.answers();
                 if error.fault().did_run() == Ran::No {
                     custody.ends();
                 }
-                telemetry.refused(key, &error);
-                return Err(OnceError::Store(error));
+                telemetry.refused(lease.key, &error);
+                return Err(OnceError::not_started(error));
             }
         };
         custody.ends();
@@ -205,7 +226,7 @@ impl Idempotency {
                 (CallOutcome::Replay, OnceError::StoredFailure(bytes))
             }
             ClaimAnswer::InFlight { retry_after } => {
-                (CallOutcome::InFlight, OnceError::InFlight { retry_after })
+                (CallOutcome::InFlight, OnceError::in_flight(retry_after))
             }
             ClaimAnswer::Mismatch => (CallOutcome::Mismatch, OnceError::Mismatch),
             ClaimAnswer::Done(_) | ClaimAnswer::Acquired { .. } => (CallOutcome::Unknown, OnceError::Unknown),
@@ -230,8 +251,8 @@ impl Idempotency {
                     self.shared.telemetry.count(CallOutcome::Run);
                     OnceError::TooLarge { bytes, limit }
                 }
-                Ok(false) => OnceError::NotRecorded { bytes, source: None },
-                Err(error) => OnceError::NotRecorded { bytes, source: Some(error) },
+                Ok(false) => OnceError::NotRecorded { bytes, error: None },
+                Err(error) => OnceError::NotRecorded { bytes, error: Some(error) },
             });
         }
         custody.completes(StoredResult { kind: ResultKind::Success, bytes: bytes.clone() });
@@ -240,8 +261,8 @@ impl Idempotency {
                 self.shared.telemetry.count(CallOutcome::Run);
                 Ok(Execute::Ran(value, bytes))
             }
-            Ok(false) => Err(OnceError::NotRecorded { bytes, source: None }),
-            Err(error) => Err(OnceError::NotRecorded { bytes, source: Some(error) }),
+            Ok(false) => Err(OnceError::NotRecorded { bytes, error: None }),
+            Err(error) => Err(OnceError::NotRecorded { bytes, error: Some(error) }),
         }
     }
 
@@ -256,19 +277,18 @@ impl Idempotency {
         telemetry.count(CallOutcome::Failed);
         let (kind, bytes) = match on_failure(&error) {
             FailureAction::Release => {
-                let released = lease.insist(|| store.release(lease.key, lease.holder)).await;
+                custody.releases();
                 // Where the store does not answer, the lease frees the key.
-                drop(released);
+                let released = lease.insist(|| store.release(lease.key, lease.holder)).await;
                 custody.ends();
-                return OnceError::Failed(error);
+                return OnceError::Failed { error, recorded: matches!(released, Ok(true)) };
             }
             FailureAction::Store(bytes) => (ResultKind::Failure, bytes),
             FailureAction::Block => (ResultKind::Unknown, Vec::new()),
         };
         custody.completes(StoredResult { kind, bytes });
-        // The caller gets the failure of its work either way.
-        let _ = self.store(lease, custody).await;
-        OnceError::Failed(error)
+        let stored = self.store(lease, custody).await;
+        OnceError::Failed { error, recorded: matches!(stored, Ok(true)) }
     }
 
     /// Stores the result that is in custody.

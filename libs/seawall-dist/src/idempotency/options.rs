@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall::{Clock, ConfigError};
+use tokio::sync::watch;
 
 use super::once::{Idempotency, Shared};
 use super::store::IdempotencyStore;
@@ -20,6 +21,24 @@ pub const NAME: &str = "default";
 /// The shortest lease. A third of it has to be longer than a slow answer of the store.
 pub const LEASE_MIN: Duration = Duration::from_millis(100);
 
+/// What happens to a key whose execution was abandoned: its call was dropped, it panicked, or its lease was lost. Nobody knows
+/// whether the work took effect.
+///
+/// After the death of the whole process the key expires, whatever is chosen here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum AbandonedAction {
+    /// The claim stands until its lease ends, and then the next call runs the work again: the same as after the death of the
+    /// process. Calls before that get [`InFlight`](super::OnceError::InFlight).
+    #[default]
+    Expire,
+    /// The key is freed at once. For work that may be repeated at any time, also beside its first execution.
+    Release,
+    /// The key is blocked until [`resolve`](Idempotency::resolve), and later calls get
+    /// [`Unknown`](super::OnceError::Unknown). If the store can't be told within five seconds, the key expires.
+    Block,
+}
+
 /// Chooses the settings of an [`Idempotency`] handle.
 #[must_use]
 pub struct IdempotencyBuilder {
@@ -28,6 +47,7 @@ pub struct IdempotencyBuilder {
     lease: Duration,
     ttl: Duration,
     result_bytes_max: usize,
+    abandoned: AbandonedAction,
     clock: Clock,
 }
 
@@ -39,6 +59,7 @@ impl IdempotencyBuilder {
             lease: LEASE,
             ttl: KEPT,
             result_bytes_max: RESULT_BYTES_MAX,
+            abandoned: AbandonedAction::default(),
             clock: Clock::default(),
         }
     }
@@ -68,6 +89,13 @@ impl IdempotencyBuilder {
         self
     }
 
+    /// Sets what happens to a key whose call was dropped, panicked, or lost its lease; it [expires](AbandonedAction::Expire)
+    /// unless told.
+    pub fn on_abandoned(mut self, action: AbandonedAction) -> Self {
+        self.abandoned = action;
+        self
+    }
+
     /// Sets the clock that the validity of leases is measured with.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -94,6 +122,8 @@ impl IdempotencyBuilder {
             lease: self.lease,
             ttl: self.ttl,
             result_bytes_max: self.result_bytes_max,
+            abandoned: self.abandoned,
+            detached: watch::Sender::new(0),
             clock: self.clock,
             telemetry,
         }))
@@ -107,6 +137,7 @@ impl fmt::Debug for IdempotencyBuilder {
             .field("lease", &self.lease)
             .field("ttl", &self.ttl)
             .field("result_bytes_max", &self.result_bytes_max)
+            .field("abandoned", &self.abandoned)
             .finish_non_exhaustive()
     }
 }

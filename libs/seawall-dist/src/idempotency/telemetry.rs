@@ -9,6 +9,7 @@ use metrics::Counter;
 use seawall::telemetry::Measure;
 
 use super::key::IdempotencyKey;
+use super::options::AbandonedAction;
 
 #[cfg(feature = "metrics")]
 pub(crate) const METRICS: &[crate::telemetry::Metric] = &[(
@@ -83,6 +84,13 @@ impl Telemetry {
         let _ = (key, cause);
         #[cfg(feature = "tracing")]
         tracing::warn!(target: "seawall", %key, %cause, action = "Refuse", "[{}][once] Failed!", self.name);
+    }
+
+    /// The work was dropped or panicked, and may have taken effect.
+    pub(super) fn abandoned(&self, key: &IdempotencyKey, action: AbandonedAction) {
+        let _ = (key, action);
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "seawall", %key, ?action, "[{}][once] Abandoned!", self.name);
     }
 
     /// The key was lost, and the work cancelled.

@@ -205,7 +205,7 @@ async fn call(idempotency: Idempotency, number: u32, effect: Effect) -> (u32, u6
                 let text = String::from_utf8(outcome.into_bytes()).expect("digits");
                 return (number, text.parse().expect("a number"));
             }
-            Err(OnceError::InFlight { retry_after }) => {
+            Err(OnceError::InFlight { retry_after, .. }) => {
                 tokio::time::sleep(retry_after.min(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }

@@ -15,7 +15,7 @@ fn inboxes(names: [&str; 2]) -> [Inbox; 2] {
 async fn crd_4_a_message_is_handled_once_by_each_consumer() {
     let [billing, mails] = inboxes(["billing", "mails"]);
     let failed = billing.handle("m-1", |_| async { Err::<u32, _>(io::Error::other("no")) }).await;
-    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert!(matches!(failed, Err(OnceError::Failed { .. })));
     let handled = billing
         .handle("m-1", |_| async {
             let meanwhile = billing.handle("m-1", |_| async { Ok::<_, io::Error>(()) }).await;
@@ -38,12 +38,25 @@ async fn crd_4_any_text_is_the_id_of_a_message() {
     let count = AtomicU32::new(0);
     let long = "x".repeat(5_000);
     let longer = "x".repeat(5_001);
-    for id in ["", "\0", "a\nb", &long, &longer, "", "\0", "a\nb", &long, &longer] {
+    for id in ["\0", "a\nb", &long, &longer, "\0", "a\nb", &long, &longer] {
         let work = |_| async {
             count.fetch_add(1, Ordering::Relaxed);
             Ok::<_, io::Error>(())
         };
         inbox.handle(id, work).await.unwrap();
     }
-    assert_eq!(count.load(Ordering::Relaxed), 5);
+    assert_eq!(count.load(Ordering::Relaxed), 4);
+}
+
+/// CRD-4: messages without an id are not duplicates of each other: they are refused, with a word on what to do.
+#[tokio::test]
+async fn crd_4_a_message_without_an_id_is_refused() {
+    let [inbox, _] = inboxes(["billing", "mails"]);
+    for _ in 0..2 {
+        let refused = inbox.handle("", |_| async { Ok::<_, io::Error>(()) }).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("is empty") && text.contains("payload"), "{text}");
+        let fault = seawall::Fault::of_error(&refused);
+        assert!(!fault.is_transient() && fault.did_run() == seawall::Ran::No, "{fault:?}");
+    }
 }

@@ -1,7 +1,9 @@
 //! CRD-2, CRD-4: work under a key happens once.
 
+mod abandoned;
 mod broken;
 mod drops;
+mod guards;
 mod inbox;
 mod lease;
 #[cfg(feature = "metrics")]

@@ -15,7 +15,7 @@ use super::{BODY, key};
 
 type Once = Result<seawall_dist::idempotency::OnceOutcome, OnceError<io::Error>>;
 
-const LEASE: Duration = Duration::from_secs(30);
+pub(super) const LEASE: Duration = Duration::from_secs(30);
 
 /// A store that can be away.
 #[derive(Default)]
@@ -185,7 +185,7 @@ async fn crd_2_a_late_executor_changes_nothing() {
             Ok::<_, io::Error>(b"late".to_vec())
         })
         .await;
-    assert!(matches!(late, Err(OnceError::NotRecorded { source: None, .. })), "{late:?}");
+    assert!(matches!(late, Err(OnceError::NotRecorded { error: None, .. })), "{late:?}");
     let stored: Once = idempotency.once(&key("a"), BODY, async |_| panic!("it runs thrice")).await;
     assert_eq!(stored.unwrap().bytes(), b"second");
     let tokens = tokens.into_inner().unwrap();
@@ -203,13 +203,13 @@ async fn crd_2_a_failure_frees_stores_or_blocks() {
     };
     for _ in 0..2 {
         let failed = idempotency.once(&key("free"), BODY, fails).await;
-        assert!(matches!(failed, Err(OnceError::Failed(_))));
+        assert!(matches!(failed, Err(OnceError::Failed { recorded: true, .. })));
     }
     assert_eq!(runs.load(Ordering::Relaxed), 2, "a failure that is not stored runs again");
     let store = |_: &io::Error| FailureAction::Store(b"409".to_vec());
     assert!(matches!(
         idempotency.once_or(&key("store"), BODY, fails, store).await,
-        Err(OnceError::Failed(_))
+        Err(OnceError::Failed { recorded: true, .. })
     ));
     let again = idempotency.once_or(&key("store"), BODY, fails, store).await;
     assert!(matches!(again, Err(OnceError::StoredFailure(bytes)) if bytes == b"409"));
@@ -251,7 +251,7 @@ async fn crd_2_a_result_is_stored_when_the_store_comes_back() {
     let (done, ()) = tokio::join!(idempotency.once(&first, BODY, work), back);
     assert_eq!(done.unwrap().bytes(), b"done");
     let lost = idempotency.once(&key("b"), BODY, work).await;
-    assert!(matches!(lost, Err(OnceError::NotRecorded { bytes, source: Some(_) }) if bytes == b"done"));
+    assert!(matches!(lost, Err(OnceError::NotRecorded { bytes, error: Some(_) }) if bytes == b"done"));
 }
 
 /// CRD-2. Trap "concatenation ambiguity": parts of a fingerprint don't run together.

@@ -116,7 +116,7 @@ async fn crd_4_processed_events_are_shared_with_other_programs() {
     let left: i64 = connection.query("looking", cmd("TTL").arg("processed:ours")).await.unwrap();
     assert!((86_000..=86_400).contains(&left), "it is remembered for {left} s");
     let failed = inbox.handle("failing", |_| async { Err::<(), _>(io::Error::other("no")) }).await;
-    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert!(matches!(failed, Err(OnceError::Failed { .. })));
     assert_eq!(get("failing").await, None, "a failure did not free its event");
 }
 

@@ -22,18 +22,20 @@ pub async fn once_in<E: Send>(
     work: impl for<'c> FnOnce(&'c mut PgConnection) -> TransactionWork<'c, E> + Send,
 ) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("claiming an idempotency key");
-    if !lock(transaction, key).await.map_err(failed).map_err(OnceError::Store)? {
-        return Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE });
+    if !lock(transaction, key).await.map_err(failed).map_err(OnceError::not_started)? {
+        return Err(OnceError::in_flight(IN_FLIGHT_PAUSE));
     }
-    let row =
-        look(&mut *transaction, key, &fingerprint, 0).await.map_err(failed).map_err(OnceError::Store)?;
+    let row = look(&mut *transaction, key, &fingerprint, 0)
+        .await
+        .map_err(failed)
+        .map_err(OnceError::not_started)?;
     match row.and_then(KeyRow::answer) {
         None => {}
         Some(answer) => return replay(answer),
     }
     // A savepoint, which a drop rolls back.
-    let mut savepoint = transaction.begin().await.map_err(failed).map_err(OnceError::Store)?;
-    let bytes = work(&mut savepoint).await.map_err(OnceError::Failed)?;
+    let mut savepoint = transaction.begin().await.map_err(failed).map_err(OnceError::not_started)?;
+    let bytes = work(&mut savepoint).await.map_err(|error| OnceError::Failed { error, recorded: true })?;
     if bytes.len() > RESULT_BYTES_MAX {
         return Err(OnceError::TooLarge { bytes, limit: RESULT_BYTES_MAX });
     }
@@ -57,7 +59,7 @@ async fn record<E>(
     bytes: Vec<u8>,
 ) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("storing a result");
-    let refused = |error: sqlx::Error| OnceError::Store(failed(error));
+    let refused = |error: sqlx::Error| OnceError::not_started(failed(error));
     let written = sqlx::query(
         "INSERT INTO idempotency_keys AS k
              (scope, key, fingerprint, state, holder, fencing_token, result, lease_until, expires_at)
@@ -81,7 +83,7 @@ async fn record<E>(
     if written.rows_affected() == 0 {
         // An executor outside of a transaction took the key meanwhile. The work is undone with the savepoint.
         savepoint.rollback().await.map_err(refused)?;
-        return Err(OnceError::InFlight { retry_after: IN_FLIGHT_PAUSE });
+        return Err(OnceError::in_flight(IN_FLIGHT_PAUSE));
     }
     savepoint.commit().await.map_err(refused)?;
     Ok(OnceOutcome::ran(bytes))

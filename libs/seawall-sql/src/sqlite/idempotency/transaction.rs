@@ -23,14 +23,14 @@ pub async fn once_in<E: Send>(
     work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> TransactionWork<'c, E> + Send,
 ) -> Result<OnceOutcome, OnceError<E>> {
     let failed = store_error("claiming an idempotency key");
-    let refused = |error: sqlx::Error| OnceError::Store(failed(error));
+    let refused = |error: sqlx::Error| OnceError::not_started(failed(error));
     let row = look(transaction, key, &fingerprint, 0).await.map_err(refused)?;
     if let Some(answer) = row.and_then(KeyRow::answer) {
         return replay(answer);
     }
     // A savepoint, which a drop rolls back.
     let mut savepoint = transaction.begin().await.map_err(refused)?;
-    let bytes = work(&mut savepoint).await.map_err(OnceError::Failed)?;
+    let bytes = work(&mut savepoint).await.map_err(|error| OnceError::Failed { error, recorded: true })?;
     if bytes.len() > RESULT_BYTES_MAX {
         return Err(OnceError::TooLarge { bytes, limit: RESULT_BYTES_MAX });
     }

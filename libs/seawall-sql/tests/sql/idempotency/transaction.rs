@@ -84,7 +84,7 @@ async fn crd_2_a_second_transaction_is_told_that_the_first_one_is_at_it() {
 async fn crd_2_failed_work_is_undone_and_the_transaction_goes_on() {
     let pool = pool_with_payments().await;
     let mut transaction = pool.begin().await.unwrap();
-    assert!(matches!(fail(&mut transaction, "a").await, Err(OnceError::Failed(_))));
+    assert!(matches!(fail(&mut transaction, "a").await, Err(OnceError::Failed { .. })));
     assert!(!pay(&mut transaction, "a").await.unwrap().is_replayed());
     transaction.commit().await.unwrap();
     assert_eq!(payments(&pool).await, 1);
@@ -162,7 +162,7 @@ async fn crd_2_transactions_on_sqlite_run_work_once() {
         })
     })
     .await;
-    assert!(matches!(failed, Err(OnceError::Failed(_))));
+    assert!(matches!(failed, Err(OnceError::Failed { .. })));
     failing.commit().await.unwrap();
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..8 {
