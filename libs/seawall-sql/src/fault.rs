@@ -98,6 +98,8 @@ fn of_sqlstate(code: &str) -> Fault {
         // The server starts, stops or recovers.
         "57P01" | "57P02" | "57P05" => Fault::io(),
         "57P03" => Fault::unreachable(),
+        // The transaction had failed before, and whoever began it did not end it.
+        "25P02" => Fault::protocol().ran(Ran::No),
         // A standby, or a server that was demoted: another one may take it.
         "25006" => Fault::protocol().ran(Ran::No),
         _ => match code.get(..2).unwrap_or_default() {
@@ -189,6 +191,7 @@ mod tests {
             let _ = of_sqlstate(code);
         }
         assert_eq!(of_sqlstate(""), Fault::system());
+        assert_eq!(of_sqlstate("25P02"), Fault::protocol().ran(Ran::No));
         for code in [0, 1, u32::MAX] {
             let _ = of_sqlite(code);
         }

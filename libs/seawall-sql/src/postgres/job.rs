@@ -10,6 +10,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::fault::store_error;
+use crate::postgres::begin;
 
 /// A store of jobs on PostgreSQL. Apply [the schema](crate::postgres::migrate) first.
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ impl JobStore for PostgresJobStore {
             let update = "UPDATE seawall_jobs SET last_tick = $3, running_tick = $3, fence = fence + 1, \
                  lease_until = now() + make_interval(secs => $4) \
                  WHERE job = $1 AND last_tick = $2 AND (lease_until IS NULL OR lease_until <= now()) RETURNING fence";
-            let mut transaction = self.pool.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let fence: Option<i64> = sqlx::query_scalar(update)
                 .bind(&claim.job)
                 .bind(claim.after.0)
@@ -87,7 +88,7 @@ impl JobStore for PostgresJobStore {
             let failed = store_error("passing over ticks of a job");
             let update = "UPDATE seawall_jobs SET last_tick = $3 \
                  WHERE job = $1 AND last_tick = $2 AND (lease_until IS NULL OR lease_until <= now())";
-            let mut transaction = self.pool.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let query = sqlx::query(update).bind(&missed.job).bind(missed.after.0).bind(missed.tick.0);
             let done = query.execute(&mut *transaction).await.map_err(failed)?;
             if done.rows_affected() == 0 {
@@ -115,7 +116,7 @@ impl JobStore for PostgresJobStore {
             let update = "UPDATE seawall_jobs SET running_tick = NULL, lease_until = NULL, last_tick = greatest(last_tick, $3) \
                  WHERE job = $1 AND fence = $2 AND lease_until IS NOT NULL";
             let newest = end.passed.map_or(end.tick, |(tick, _)| tick);
-            let mut transaction = self.pool.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let query = sqlx::query(update).bind(&end.job).bind(end.fence as i64).bind(newest.0);
             let done = query.execute(&mut *transaction).await.map_err(failed)?;
             if done.rows_affected() == 0 {

@@ -8,21 +8,27 @@ pub mod outbox;
 pub mod saga;
 
 use sqlx::postgres::PgPool;
-use sqlx::{Executor, Row};
+use sqlx::{Executor, Postgres, Row, Transaction};
 
 use seawall_dist::StoreError;
 
 use crate::POSTGRES_MIGRATIONS;
 use crate::fault::store_error;
+use crate::transaction;
 
 /// The number of the advisory lock under which one process at a time migrates: the word `seawall` in bytes.
 const MIGRATION_LOCK: i64 = 0x0073_6561_7761_6c6c;
+
+/// Begins a transaction in which each statement sees what was committed before it began, whatever the default of the database.
+async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    transaction::begin(pool, "BEGIN ISOLATION LEVEL READ COMMITTED").await
+}
 
 /// Applies every [migration](POSTGRES_MIGRATIONS) that this database has not seen, each in a transaction. Several processes
 /// may call it at once.
 pub async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
     let failed = store_error("migrating the schema");
-    let mut transaction = pool.begin().await.map_err(failed)?;
+    let mut transaction = begin(pool).await.map_err(failed)?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(MIGRATION_LOCK)
         .execute(&mut *transaction)

@@ -11,6 +11,7 @@ use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
 use crate::fault::store_error;
+use crate::sqlite::begin;
 
 /// A store of jobs on SQLite. Apply [the schema](crate::sqlite::migrate) first.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl JobStore for SqliteJobStore {
             let update = "UPDATE seawall_jobs SET last_tick = $3, running_tick = $3, fence = fence + 1, \
                  lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) + $4 \
                  WHERE job = $1 AND last_tick = $2 AND (lease_until IS NULL OR lease_until <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER)) RETURNING fence";
-            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let fence: Option<i64> = sqlx::query_scalar(update)
                 .bind(&claim.job)
                 .bind(claim.after.0)
@@ -88,7 +89,7 @@ impl JobStore for SqliteJobStore {
             let failed = store_error("passing over ticks of a job");
             let update = "UPDATE seawall_jobs SET last_tick = $3 \
                  WHERE job = $1 AND last_tick = $2 AND (lease_until IS NULL OR lease_until <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER))";
-            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let query = sqlx::query(update).bind(&missed.job).bind(missed.after.0).bind(missed.tick.0);
             let done = query.execute(&mut *transaction).await.map_err(failed)?;
             if done.rows_affected() == 0 {
@@ -116,7 +117,7 @@ impl JobStore for SqliteJobStore {
             let update = "UPDATE seawall_jobs SET running_tick = NULL, lease_until = NULL, last_tick = max(last_tick, $3) \
                  WHERE job = $1 AND fence = $2 AND lease_until IS NOT NULL";
             let newest = end.passed.map_or(end.tick, |(tick, _)| tick);
-            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let query = sqlx::query(update).bind(&end.job).bind(end.fence as i64).bind(newest.0);
             let done = query.execute(&mut *transaction).await.map_err(failed)?;
             if done.rows_affected() == 0 {

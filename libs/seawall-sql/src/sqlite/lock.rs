@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use seawall_dist::lock::{Acquisition, FencingSource, FencingToken, LockKey, LockStore, OwnerId};
 use seawall_dist::{StoreError, StoreFuture};
-use sqlx::{Sqlite, SqlitePool, Transaction};
+use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::fault::store_error;
+use crate::sqlite::begin;
 
 /// How long a lock has to be unused before [`delete_unused`](SqliteLocks::delete_unused) forgets it.
 pub const UNUSED_MIN: Duration = Duration::from_secs(24 * 3_600);
@@ -86,8 +87,7 @@ impl SqliteLocks {
         if is_held().fetch_one(&self.pool).await? {
             return Ok(None);
         }
-        // A transaction that begins as a reader can't become the writer while another one writes.
-        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = begin(&self.pool).await?;
         if is_held().fetch_one(&mut *transaction).await? {
             return Ok(None);
         }
@@ -140,8 +140,8 @@ impl FencingSource for SqliteLocks {
 }
 
 /// One counter for all locks: a row that was deleted takes no token with it.
-async fn next_fence(transaction: &mut Transaction<'_, Sqlite>) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar(NEXT_FENCE).fetch_one(&mut **transaction).await
+async fn next_fence(transaction: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(NEXT_FENCE).fetch_one(transaction).await
 }
 
 fn millis(duration: Duration) -> i64 {

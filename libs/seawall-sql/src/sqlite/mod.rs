@@ -13,12 +13,13 @@ use std::time::Duration;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Executor, Row};
+use sqlx::{Executor, Row, Sqlite, Transaction};
 
 use seawall_dist::StoreError;
 
 use crate::SQLITE_MIGRATIONS;
 use crate::fault::store_error;
+use crate::transaction;
 
 /// How long a statement waits for another process that writes.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,12 +40,16 @@ pub async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
     pool.map_err(store_error("opening the database"))
 }
 
+/// Begins a transaction as the writer: one that begins as a reader can't become the writer while another one writes.
+async fn begin(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+    transaction::begin(pool, "BEGIN IMMEDIATE").await
+}
+
 /// Applies every [migration](SQLITE_MIGRATIONS) that this database has not seen, all in one transaction. Several processes
 /// may call it at once.
 pub async fn migrate(pool: &SqlitePool) -> Result<(), StoreError> {
     let failed = store_error("migrating the schema");
-    // A transaction that begins as a reader can't become the writer while another one writes.
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+    let mut transaction = begin(pool).await.map_err(failed)?;
     let table = "CREATE TABLE IF NOT EXISTS seawall_migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
     transaction.execute(table).await.map_err(failed)?;
     let rows = sqlx::query("SELECT name FROM seawall_migrations")

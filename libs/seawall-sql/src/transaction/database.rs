@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use sqlx::{Database, Pool, Transaction};
+use sqlx::Database;
 
 /// The future of a statement.
 type StatementFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
@@ -13,13 +13,6 @@ pub trait TransactionalDatabase: Database + sealed::Sealed {
     /// The statement that begins a transaction, unless another one is asked for.
     #[doc(hidden)]
     const BEGIN: &'static str;
-
-    /// Begins a transaction with this statement.
-    #[doc(hidden)]
-    fn begin<'a>(
-        pool: &'a Pool<Self>,
-        statement: &'static str,
-    ) -> StatementFuture<'a, Transaction<'static, Self>>;
 
     /// Runs a statement without a result.
     #[doc(hidden)]
@@ -33,13 +26,6 @@ pub trait TransactionalDatabase: Database + sealed::Sealed {
 #[cfg(feature = "postgres")]
 impl TransactionalDatabase for sqlx::Postgres {
     const BEGIN: &'static str = "BEGIN";
-
-    fn begin<'a>(
-        pool: &'a Pool<Self>,
-        statement: &'static str,
-    ) -> StatementFuture<'a, Transaction<'static, Self>> {
-        Box::pin(pool.begin_with(statement))
-    }
 
     fn execute(connection: &mut Self::Connection, sql: String) -> StatementFuture<'_, ()> {
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(connection).await.map(|_| ()) })
@@ -55,13 +41,6 @@ impl TransactionalDatabase for sqlx::Postgres {
 impl TransactionalDatabase for sqlx::Sqlite {
     /// A transaction that begins as a reader can't become the writer while another one writes.
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
-
-    fn begin<'a>(
-        pool: &'a Pool<Self>,
-        statement: &'static str,
-    ) -> StatementFuture<'a, Transaction<'static, Self>> {
-        Box::pin(pool.begin_with(statement))
-    }
 
     fn execute(connection: &mut Self::Connection, sql: String) -> StatementFuture<'_, ()> {
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(connection).await.map(|_| ()) })

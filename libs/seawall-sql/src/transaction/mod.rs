@@ -3,12 +3,14 @@
 #![doc = include_str!("../../docs/transaction.md")]
 
 mod active;
+mod begin;
 mod database;
 mod error;
 mod hook;
 mod policy;
 
 pub use active::{ActiveTransaction, TransactionFuture, scoped};
+pub(crate) use begin::begin;
 pub use database::TransactionalDatabase;
 pub use error::TransactionError;
 pub use hook::{HookError, HookResult};

@@ -10,6 +10,7 @@ use seawall::fault::OperationError;
 use sqlx::{Connection as _, Pool};
 
 use super::active::{ActiveTransaction, TransactionFuture};
+use super::begin::begin;
 use super::database::TransactionalDatabase;
 use super::error::TransactionError;
 use super::hook;
@@ -95,7 +96,7 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
     where
         F: for<'t> FnMut(&'t mut ActiveTransaction<DB>) -> TransactionFuture<'env, 't, T, E>,
     {
-        let transaction = DB::begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
+        let transaction = begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
         let mut active = ActiveTransaction::new(transaction);
         let result = work(&mut active).await;
         let ActiveTransaction { mut transaction, progress } = active;

@@ -48,7 +48,7 @@ async fn crd_7_the_store_on_sqlite_conforms() {
     conformance::dead_letter(Arc::new(SqliteDeadLetters::new(pool))).await;
 }
 
-fn record(id: &str) -> Record {
+pub(crate) fn record(id: &str) -> Record {
     Record {
         id: id.into(),
         origin: Origin {

@@ -13,6 +13,7 @@ use sqlx::postgres::{PgConnection, PgListener, PgRow};
 use super::{CHANNEL, PostgresOutbox, statements};
 use crate::fault::store_error;
 use crate::outbox_row::message;
+use crate::postgres::begin;
 
 async fn lease(
     connection: &mut PgConnection,
@@ -120,7 +121,7 @@ impl OutboxStore for PostgresOutbox {
     fn store<'a>(&'a self, messages: &'a [Message]) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let failed = store_error("writing to the outbox");
-            let mut transaction = self.pool.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             self.enqueue_all(&mut transaction, messages).await?;
             transaction.commit().await.map_err(failed)
         })
@@ -130,8 +131,7 @@ impl OutboxStore for PostgresOutbox {
         Box::pin(async move {
             let failed = store_error("claiming rows of the outbox");
             // The claim must see what was committed after the lease's own statement began.
-            let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
-            let mut transaction = self.pool.begin_with(begin).await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let lease = lease(&mut transaction, request).await.map_err(failed)?;
             let batch = match lease {
                 Some(lease) => {

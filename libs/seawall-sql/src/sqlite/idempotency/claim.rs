@@ -7,6 +7,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, millis};
+use crate::sqlite::begin;
 
 pub(super) async fn claim(
     pool: &SqlitePool,
@@ -21,7 +22,7 @@ pub(super) async fn claim(
         return Ok(answer);
     }
     drop(connection);
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+    let mut transaction = begin(pool).await.map_err(failed)?;
     let row = look(&mut transaction, key, &request.fingerprint, request.holder).await.map_err(failed)?;
     if let Some(answer) = row.and_then(KeyRow::answer) {
         return Ok(answer);

@@ -9,7 +9,6 @@ mod store;
 use seawall_dist::outbox::lane_of;
 use seawall_dist::{Message, StoreError};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
-use sqlx::{Sqlite, Transaction};
 
 use crate::fault::store_error;
 use crate::outbox_row::headers_text;
@@ -63,11 +62,6 @@ impl SqliteOutbox {
             self.enqueue(connection, message).await?;
         }
         Ok(())
-    }
-
-    /// Begins as the writer: a transaction that begins as a reader can't become one while another one writes.
-    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.pool.begin_with("BEGIN IMMEDIATE").await
     }
 }
 

@@ -12,12 +12,13 @@ use super::claim::{COLUMNS, claim, row_of};
 use super::record::record;
 use super::{SqliteOutbox, json, millis, now};
 use crate::fault::store_error;
+use crate::sqlite::begin;
 
 impl OutboxStore for SqliteOutbox {
     fn store<'a>(&'a self, messages: &'a [Message]) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let failed = store_error("writing to the outbox");
-            let mut transaction = self.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             self.enqueue_all(&mut transaction, messages).await?;
             transaction.commit().await.map_err(failed)
         })
@@ -31,7 +32,7 @@ impl OutboxStore for SqliteOutbox {
             if !sqlx::query_scalar::<_, bool>(due).fetch_one(&self.pool).await.map_err(failed)? {
                 return Ok(None);
             }
-            let mut transaction = self.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let batch = claim(&mut transaction, request).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(batch)
@@ -57,7 +58,7 @@ impl OutboxStore for SqliteOutbox {
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {
             let failed = store_error("recording outcomes of the outbox");
-            let mut transaction = self.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let count = record(&mut transaction, lease, outcomes, retention).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(count)
@@ -110,7 +111,7 @@ impl OutboxStore for SqliteOutbox {
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let failed = store_error("cleaning up the outbox");
-            let mut transaction = self.begin().await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let before = now(&mut transaction).await.map_err(failed)? - millis(age);
             let done = sqlx::query(
                 "DELETE FROM seawall_outbox WHERE id IN (

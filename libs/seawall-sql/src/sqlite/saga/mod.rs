@@ -19,6 +19,7 @@ use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 
 use crate::fault::store_error;
+use crate::sqlite::begin;
 
 /// The time in milliseconds since 1970; the same in all of a statement.
 macro_rules! now {
@@ -272,7 +273,7 @@ impl SagaStore for SqliteSagaStore {
                 now!(),
                 " + $9, deadline_at) WHERE id = $1 AND fence = $2 AND version = $3"
             );
-            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+            let mut transaction = begin(&self.pool).await.map_err(failed)?;
             let done = sqlx::query(update)
                 .bind(&write.id)
                 .bind(write.fence as i64)

@@ -1,0 +1,61 @@
+//! How a transaction begins.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use sqlx::{Connection as _, Pool, SqlStr, Transaction};
+
+use super::database::TransactionalDatabase;
+
+/// Begins a transaction with a statement such as `BEGIN IMMEDIATE`. The future may be dropped at any time.
+pub(crate) async fn begin<DB: TransactionalDatabase>(
+    pool: &Pool<DB>,
+    statement: &'static str,
+) -> Result<Transaction<'static, DB>, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    // SQLite rolls back by itself when the disk is full; `sqlx` then counts a transaction that can never be ended.
+    while connection.is_in_transaction() {
+        connection.close().await?;
+        connection = pool.acquire().await?;
+    }
+    let future = Transaction::begin(connection, Some(SqlStr::from_static(statement)));
+    Beginning { future: Some(future) }.await
+}
+
+/// A transaction that begins. If it is dropped before the database has answered, a task waits for the answer and rolls back.
+///
+/// # Why?
+/// `sqlx` 0.9.0 counts a transaction of PostgreSQL when its `BEGIN` is answered. A future that is dropped before gives the
+/// connection back to the pool, with nothing to roll back and the transaction open: whoever gets the connection next writes
+/// into it, and never commits.
+struct Beginning<DB: TransactionalDatabase> {
+    future: Option<BeginFuture<DB>>,
+}
+
+type BeginFuture<DB> =
+    Pin<Box<dyn Future<Output = Result<Transaction<'static, DB>, sqlx::Error>> + Send + 'static>>;
+
+impl<DB: TransactionalDatabase> Future for Beginning<DB> {
+    type Output = Result<Transaction<'static, DB>, sqlx::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let polled = future.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.future = None;
+        }
+        polled
+    }
+}
+
+impl<DB: TransactionalDatabase> Drop for Beginning<DB> {
+    fn drop(&mut self) {
+        let Some(future) = self.future.take() else { return };
+        // Without a runtime the pool can't take connections back either.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // The transaction is dropped when it has begun, which rolls it back.
+            runtime.spawn(async move { drop(future.await) });
+        }
+    }
+}
