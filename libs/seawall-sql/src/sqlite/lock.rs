@@ -133,8 +133,12 @@ impl LockStore for SqliteLocks {
 impl FencingSource for SqliteLocks {
     fn next_token<'a>(&'a self, _key: &'a LockKey) -> StoreFuture<'a, FencingToken> {
         Box::pin(async move {
-            let query = sqlx::query_scalar::<_, i64>(NEXT_FENCE).fetch_one(&self.pool);
-            Ok(FencingToken::new(query.await.map_err(store_error("drawing a fencing token"))?))
+            let failed = store_error("drawing a fencing token");
+            // To its last row: `fetch_one` would not hear that the commit failed, which comes after the row.
+            let fences: Vec<i64> =
+                sqlx::query_scalar(NEXT_FENCE).fetch_all(&self.pool).await.map_err(failed)?;
+            let fence = fences.first().ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
+            Ok(FencingToken::new(*fence))
         })
     }
 }

@@ -20,8 +20,8 @@ pub enum TransactionError<E> {
     /// The connection broke while the commit was under way: nobody knows whether it took effect. No hook ran. Find out by
     /// looking for what was written, or repeat only what is the same if it runs twice.
     CommitUnknown(sqlx::Error),
-    /// The transaction was over before its commit: a statement in it failed and the work went on, a savepoint was left
-    /// unfinished, or the work ended the transaction by itself. Everything was rolled back, and no hook ran.
+    /// The transaction was over before its commit: a statement in it failed and the work went on, SQLite rolled it back (a full
+    /// disk), a savepoint was left unfinished, or the work ended the transaction by itself. Everything was rolled back, and no hook ran.
     Aborted,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use seawall::Backoff;
 use seawall::fault::OperationError;
-use sqlx::{Connection as _, Pool};
+use sqlx::{Connection as _, Pool, Transaction};
 
 use super::active::{ActiveTransaction, TransactionFuture};
 use super::begin::begin;
@@ -70,7 +70,8 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
     ///
     /// If another transaction is in the way (a serialisation failure, a deadlock, a busy file), everything is rolled back, the
     /// hooks are forgotten, and the work runs again. Whatever the work does outside of the transaction, it may do twice.
-    /// Dropping the future rolls back and runs no hook.
+    /// Dropping the future before the commit is sent rolls back and runs no hook. Dropping it while the commit is under way leaves
+    /// the outcome unknown, and dropping it while the hooks run loses those that have not ended.
     pub async fn run<'env, T, E, K, F>(&self, mut work: F) -> Result<T, TransactionError<E>>
     where
         E: OperationError<K>,
@@ -98,29 +99,28 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
     {
         let transaction = begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
         let mut active = ActiveTransaction::new(transaction);
+        let gate = DB::close_gate(&mut active).await.map_err(TransactionError::Begin)?;
         let result = work(&mut active).await;
         let ActiveTransaction { mut transaction, progress } = active;
         let value = match result {
             Ok(value) => value,
             Err(error) => {
-                // If the rollback fails, so has the connection, and with it the transaction.
-                let _ = transaction.rollback().await;
+                roll_back(transaction).await;
                 return Err(TransactionError::Work(error));
             }
         };
         // A savepoint of sqlx whose beginning was dropped has rolled back everything, and sqlx says nothing about it.
         if progress.broken || !transaction.is_in_transaction() {
-            let _ = transaction.rollback().await;
+            roll_back(transaction).await;
             return Err(TransactionError::Aborted);
         }
-        if let Err(error) = DB::check_alive(&mut transaction).await {
-            let _ = transaction.rollback().await;
-            let aborted = matches!(error, sqlx::Error::Database(_));
-            return Err(if aborted {
-                TransactionError::Aborted
-            } else {
-                TransactionError::RolledBack(error)
-            });
+        match DB::is_alive(&mut transaction).await {
+            Ok(true) => gate.open(),
+            Ok(false) => {
+                let _ = transaction.rollback().await;
+                return Err(TransactionError::Aborted);
+            }
+            Err(error) => return Err(TransactionError::RolledBack(error)),
         }
         if let Err(error) = transaction.commit().await {
             return Err(match commit_outcome(&error) {
@@ -131,6 +131,14 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
         hook::run(progress.hooks).await;
         Ok(value)
     }
+}
+
+/// If the rollback fails, so has the connection, and with it the transaction.
+async fn roll_back<DB: TransactionalDatabase>(mut transaction: Transaction<'static, DB>) {
+    if DB::ENDS_BY_ITSELF && transaction.is_in_transaction() {
+        let _ = DB::is_alive(&mut transaction).await;
+    }
+    let _ = transaction.rollback().await;
 }
 
 #[cfg(feature = "postgres")]

@@ -16,3 +16,4 @@ mod lock;
 mod outbox;
 mod saga;
 mod schema;
+mod sqlite_commits;

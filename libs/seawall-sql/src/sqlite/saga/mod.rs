@@ -2,6 +2,9 @@
 //!
 //! A write is one transaction that begins as a writer; everything else is one statement. Times come from SQLite, which is the
 //! clock of the machine: all processes that share the file share it.
+//!
+//! A statement that writes and returns a row commits after its last row. `fetch_all` hears that the commit failed;
+//! `fetch_one` and `fetch_optional` of `sqlx` do not.
 
 mod mark;
 
@@ -114,11 +117,11 @@ impl SagaStore for SqliteSagaStore {
                     .bind(&row.owner)
                     .bind(millis(row.lease))
                     .bind(millis(row.timeout))
-                    .fetch_optional(&self.pool)
+                    .fetch_all(&self.pool)
                     .await
                     .map_err(failed)?;
-                if let Some(row) = inserted {
-                    return Ok(CreateOutcome::Created(record(&row).map_err(failed)?));
+                if let Some(row) = inserted.first() {
+                    return Ok(CreateOutcome::Created(record(row).map_err(failed)?));
                 }
                 if let Some(record) = self.read(ACTION, &row.id).await? {
                     return Ok(CreateOutcome::Exists(record));
@@ -183,11 +186,11 @@ impl SagaStore for SqliteSagaStore {
                     .bind(id)
                     .bind(owner)
                     .bind(millis(lease))
-                    .fetch_optional(&self.pool)
+                    .fetch_all(&self.pool)
                     .await
                     .map_err(failed)?;
-                if let Some(row) = claimed {
-                    let mut record = record(&row).map_err(failed)?;
+                if let Some(row) = claimed.first() {
+                    let mut record = record(row).map_err(failed)?;
                     record.journal = self.journal(ACTION, id, record.version).await?;
                     return Ok(ClaimOutcome::Claimed(record));
                 }
