@@ -353,9 +353,11 @@ macro_rules! dead_letter_store {
 
             fn purge(&self, deleted: Duration, replayed: Duration, limit: u32) -> StoreFuture<'_, u64> {
                 Box::pin(async move {
+                    // The condition comes twice: a letter may be restored between the look at it and its deletion.
                     const PURGE: &str = concat!(
                         "DELETE FROM seawall_dead_letters WHERE id IN (SELECT id FROM seawall_dead_letters WHERE ",
-                        "deleted_at <= ", $now, " - $1 OR (status = 'replayed' AND replayed_at <= ", $now, " - $2) LIMIT $3)"
+                        "deleted_at <= ", $now, " - $1 OR (status = 'replayed' AND replayed_at <= ", $now, " - $2) LIMIT $3) ",
+                        "AND (deleted_at <= ", $now, " - $1 OR (status = 'replayed' AND replayed_at <= ", $now, " - $2))"
                     );
                     let millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
                     let result = sqlx::query(PURGE)

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, DeadLetters, Edit, Fault, Filter, Origin, Record, ReplayMessage, ReplayOutcome, ReplayRequest,
-    ReplayStart, Status,
+    Attempt, DeadLetterStore as _, DeadLetters, Edit, Fault, Filter, LetterChange, Origin, Record,
+    ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart, Status,
 };
 use seawall_sql::postgres::{self, dead_letter::PostgresDeadLetters};
 use seawall_sql::sqlite::{self, dead_letter::SqliteDeadLetters};
@@ -268,4 +268,25 @@ async fn crd_7_a_store_that_is_away_fails_the_put() {
     let letters = DeadLetters::new(Arc::new(PostgresDeadLetters::new(pool)));
     let error = letters.put(&record("a")).await.unwrap_err();
     assert!(error.fault().is_transient(), "{error}");
+}
+
+/// CRD-7: a letter that is restored while it is purged stays.
+#[tokio::test]
+async fn crd_7_a_letter_that_is_restored_meanwhile_is_not_purged() {
+    let pool = postgres_pool().await;
+    let store = PostgresDeadLetters::new(pool.clone());
+    store.put(&record("a")).await.unwrap();
+    store.change("a", LetterChange::Delete).await.unwrap();
+    let mut restore = pool.begin().await.unwrap();
+    sqlx::query("UPDATE seawall_dead_letters SET deleted_at = NULL").execute(&mut *restore).await.unwrap();
+    let commit = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        restore.commit().await.unwrap();
+    };
+    let (purged, ()) = tokio::join!(store.purge(Duration::ZERO, Duration::MAX, 10), commit);
+    assert_eq!(purged.unwrap(), 0);
+    assert!(store.get("a").await.unwrap().is_some());
 }
