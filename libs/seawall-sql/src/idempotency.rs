@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use seawall_dist::idempotency::{ClaimAnswer, OnceError, OnceOutcome, ResultKind, StoredResult};
 
+pub(crate) use crate::duration::millis;
+
 /// The future of work that runs inside of a transaction, under a key.
 pub type TransactionWork<'c, E> = Pin<Box<dyn Future<Output = Result<Vec<u8>, E>> + Send + 'c>>;
 
@@ -70,13 +72,6 @@ pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<OnceOutcome, OnceError<E>
 /// How many claims may use a pool of so many connections at once.
 pub(crate) fn claims_max(connections: u32) -> usize {
     usize::try_from(connections / 2).unwrap_or(1).max(1)
-}
-
-/// A duration as the databases take it.
-pub(crate) fn millis(duration: Duration) -> i64 {
-    // Ten thousand years, beyond which a database can't count.
-    const MAX: u128 = 10_000 * 365 * 86_400_000;
-    i64::try_from(duration.as_millis().min(MAX)).unwrap_or(i64::MAX)
 }
 
 /// Whether a text is a UUID in its usual form. A text that is none would fail the statement, and with it the transaction.

@@ -8,6 +8,8 @@
 #[macro_use]
 mod dead_letter;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod duration;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod failover;
 pub mod fault;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -17,6 +19,8 @@ mod outbox_row;
 mod step;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod transaction;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod unreadable;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use failover::SqlFailover;

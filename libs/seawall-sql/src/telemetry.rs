@@ -25,6 +25,12 @@ pub const METRICS: &[Metric] = &[
         &[],
         "hooks that failed after their transaction was committed",
     ),
+    (
+        "seawall.sql.sagas.unreadable",
+        Measure::Counter,
+        &[],
+        "claims of sagas that this version can't read; they are given back",
+    ),
 ];
 
 /// Tells the installed recorder what each metric means, for those that pass it on.

@@ -243,7 +243,8 @@ pub trait SagaStore: Send + Sync + 'static {
     /// Takes the lease of one saga that is active or needs attention, if nobody holds it.
     fn claim<'a>(&'a self, id: &'a str, owner: &'a str, lease: Duration) -> StoreFuture<'a, ClaimOutcome>;
 
-    /// Takes the leases of active sagas of known definitions whose lease is over, the longest over first.
+    /// Takes the leases of active sagas of known definitions whose lease is over, the longest over first. One that this version
+    /// can't read is reported, given back and left out: it keeps no other from being taken over.
     fn claim_due<'a>(&'a self, due: &'a DueSagas) -> StoreFuture<'a, Vec<SagaRecord>>;
 
     /// Makes the lease last from now on. False if the fence is not the saga's any more.

@@ -29,6 +29,7 @@ macro_rules! dead_letter_store {
             attempts_of, attempts_text, clean, clean_request, clean_text, headers_of, headers_text, order_sql, replays_of,
             replays_text,
         };
+        use crate::duration::millis;
         use crate::fault::store_error;
 
         const COLUMNS: &str = "id, kind, place, original_id, original_at, payload, headers, reason, message, at, attempts, \
@@ -359,7 +360,6 @@ macro_rules! dead_letter_store {
                         "deleted_at <= ", $now, " - $1 OR (status = 'replayed' AND replayed_at <= ", $now, " - $2) LIMIT $3) ",
                         "AND (deleted_at <= ", $now, " - $1 OR (status = 'replayed' AND replayed_at <= ", $now, " - $2))"
                     );
-                    let millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX / 2);
                     let result = sqlx::query(PURGE)
                         .bind(millis(deleted))
                         .bind(millis(replayed))

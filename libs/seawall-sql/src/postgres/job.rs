@@ -9,6 +9,7 @@ use seawall_dist::{Millis, StoreFuture};
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
+use crate::duration::seconds;
 use crate::fault::store_error;
 use crate::postgres::begin;
 
@@ -57,7 +58,7 @@ impl JobStore for PostgresJobStore {
                 .bind(&claim.job)
                 .bind(claim.after.0)
                 .bind(claim.tick.0)
-                .bind(claim.lease.as_secs_f64())
+                .bind(seconds(claim.lease))
                 .fetch_optional(&mut *transaction)
                 .await
                 .map_err(failed)?;
@@ -104,7 +105,7 @@ impl JobStore for PostgresJobStore {
         Box::pin(async move {
             let update = "UPDATE seawall_jobs SET lease_until = now() + make_interval(secs => $3) \
                  WHERE job = $1 AND fence = $2 AND lease_until IS NOT NULL";
-            let query = sqlx::query(update).bind(job).bind(fence as i64).bind(lease.as_secs_f64());
+            let query = sqlx::query(update).bind(job).bind(fence as i64).bind(seconds(lease));
             let done = query.execute(&self.pool).await.map_err(store_error("renewing the lease of a job"))?;
             Ok(done.rows_affected() == 1)
         })

@@ -23,6 +23,7 @@ use seawall_dist::lock::{Acquisition, FencingSource, FencingToken, LockKey, Lock
 use sqlx::PgPool;
 use sqlx::postgres::types::PgInterval;
 
+use crate::duration::millis;
 use crate::fault::store_error;
 
 /// How long a lock has to be unused before [`delete_unused`](PostgresLocks::delete_unused) forgets it: longer than any
@@ -141,6 +142,5 @@ impl FencingSource for PostgresLocks {
 }
 
 fn interval(duration: Duration) -> PgInterval {
-    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
+    PgInterval { months: 0, days: 0, microseconds: millis(duration) * 1_000 }
 }

@@ -10,6 +10,7 @@ use seawall_dist::{Millis, StoreFuture};
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
+use crate::duration::millis;
 use crate::fault::store_error;
 use crate::sqlite::begin;
 
@@ -150,11 +151,6 @@ impl JobStore for SqliteJobStore {
             rows.iter().map(|row| run(row).map_err(failed)).collect()
         })
     }
-}
-
-/// A duration as the database counts it.
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 async fn insert_missed(

@@ -17,6 +17,7 @@ use seawall_dist::lock::{Acquisition, FencingSource, FencingToken, LockKey, Lock
 use seawall_dist::{StoreError, StoreFuture};
 use sqlx::{SqliteConnection, SqlitePool};
 
+use crate::duration::millis;
 use crate::fault::store_error;
 use crate::sqlite::begin;
 
@@ -146,8 +147,4 @@ impl FencingSource for SqliteLocks {
 /// One counter for all locks: a row that was deleted takes no token with it.
 async fn next_fence(transaction: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(NEXT_FENCE).fetch_one(transaction).await
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -5,6 +5,7 @@
 mod begin;
 mod commit;
 mod dead_letter;
+mod durations;
 mod failover;
 mod fault;
 mod hooks;

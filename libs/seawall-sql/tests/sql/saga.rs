@@ -12,6 +12,7 @@ mod kill;
 mod mark;
 mod outage;
 mod takeover;
+mod unreadable;
 
 use std::sync::Arc;
 

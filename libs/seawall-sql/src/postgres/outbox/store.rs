@@ -11,6 +11,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgListener, PgRow};
 
 use super::{CHANNEL, PostgresOutbox, statements};
+use crate::duration::seconds;
 use crate::fault::store_error;
 use crate::outbox_row::message;
 use crate::postgres::begin;
@@ -22,7 +23,7 @@ async fn lease(
     let rows = sqlx::query(statements::LEASE)
         // Planned each time: the table is empty in one second and large in the next.
         .persistent(false)
-        .bind(request.lease.as_secs_f64())
+        .bind(seconds(request.lease))
         .bind(i64::from(request.lanes_max))
         .bind(&request.owner)
         .fetch_all(connection)
@@ -44,7 +45,7 @@ async fn rows_of(
         .bind(lease.token)
         .bind(i32::try_from(rows_max).unwrap_or(i32::MAX))
         .bind(per_lane)
-        .bind(PARKED_TIME.as_secs_f64())
+        .bind(seconds(PARKED_TIME))
         .fetch_all(connection)
         .await?;
     let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();
@@ -98,12 +99,12 @@ impl<'a> Columns<'a> {
                 OutcomeKind::Published => columns.published.push(*id),
                 OutcomeKind::Failed { delay, error } => {
                     columns.failed.0.push(*id);
-                    columns.failed.1.push(delay.as_secs_f64());
+                    columns.failed.1.push(seconds(*delay));
                     columns.failed.2.push(error);
                 }
                 OutcomeKind::Returned { delay } => {
                     columns.returned.0.push(*id);
-                    columns.returned.1.push(delay.as_secs_f64());
+                    columns.returned.1.push(seconds(*delay));
                 }
                 OutcomeKind::Dead { error } => {
                     columns.dead.0.push(*id);
@@ -150,7 +151,7 @@ impl OutboxStore for PostgresOutbox {
             let renewed = sqlx::query(statements::RENEW)
                 .bind(&lease.lanes)
                 .bind(lease.token)
-                .bind(duration.as_secs_f64())
+                .bind(seconds(duration))
                 .execute(&self.pool)
                 .await
                 .map_err(store_error("renewing a lease of the outbox"))?;
@@ -226,7 +227,7 @@ impl OutboxStore for PostgresOutbox {
 
     fn clean_up(&self, age: Duration, limit: u32) -> StoreFuture<'_, u64> {
         Box::pin(async move {
-            let query = sqlx::query(statements::CLEAN_UP).bind(age.as_secs_f64()).bind(i64::from(limit));
+            let query = sqlx::query(statements::CLEAN_UP).bind(seconds(age)).bind(i64::from(limit));
             let done = query.execute(&self.pool).await;
             done.map(|done| done.rows_affected()).map_err(store_error("cleaning up the outbox"))
         })

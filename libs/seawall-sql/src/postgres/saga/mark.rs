@@ -7,6 +7,7 @@ use seawall_dist::StoreError;
 use seawall_dist::saga::{CompensationMark, StepMark};
 use sqlx::postgres::{PgConnection, PgPool};
 
+use crate::duration::seconds;
 use crate::fault::store_error;
 
 /// Marks a step in the transaction of its own effect; `key` is [`StepContext::key`](seawall_dist::saga::StepContext::key).
@@ -65,6 +66,6 @@ pub async fn mark_compensation(
 pub async fn clean_up_marks(pool: &PgPool, age: Duration, limit: u32) -> Result<u64, StoreError> {
     let delete = "DELETE FROM seawall_saga_step_marks WHERE step_key IN (SELECT step_key FROM seawall_saga_step_marks \
          WHERE updated_at <= now() - make_interval(secs => $1) LIMIT $2 FOR UPDATE SKIP LOCKED)";
-    let query = sqlx::query(delete).bind(age.as_secs_f64()).bind(i64::from(limit));
+    let query = sqlx::query(delete).bind(seconds(age)).bind(i64::from(limit));
     query.execute(pool).await.map_err(store_error("deleting old marks")).map(|done| done.rows_affected())
 }

@@ -17,7 +17,9 @@ use seawall_dist::{Millis, StoreError, StoreFuture};
 use sqlx::Row;
 use sqlx::postgres::{PgPool, PgRow};
 
+use crate::duration::seconds;
 use crate::fault::store_error;
+use crate::unreadable;
 
 /// The columns of a record, times as milliseconds.
 macro_rules! columns {
@@ -59,6 +61,13 @@ impl PostgresSagaStore {
         Ok(Some(record))
     }
 
+    /// The saga of a row that was claimed.
+    async fn claimed(&self, action: &'static str, row: &PgRow) -> Result<SagaRecord, StoreError> {
+        let mut record = record(row).map_err(store_error(action))?;
+        record.journal = self.journal(action, &record.id, record.version).await?;
+        Ok(record)
+    }
+
     /// The journal up to a version: what others append in the meantime belongs to a later record.
     async fn journal(
         &self,
@@ -95,8 +104,8 @@ impl SagaStore for PostgresSagaStore {
                     .bind(&row.entity)
                     .bind(&row.input)
                     .bind(&row.owner)
-                    .bind(row.lease.as_secs_f64())
-                    .bind(row.timeout.as_secs_f64())
+                    .bind(seconds(row.lease))
+                    .bind(seconds(row.timeout))
                     .fetch_optional(&self.pool)
                     .await
                     .map_err(failed)?;
@@ -162,14 +171,12 @@ impl SagaStore for PostgresSagaStore {
                 let claimed = sqlx::query(update)
                     .bind(id)
                     .bind(owner)
-                    .bind(lease.as_secs_f64())
+                    .bind(seconds(lease))
                     .fetch_optional(&self.pool)
                     .await
                     .map_err(failed)?;
                 if let Some(row) = claimed {
-                    let mut record = record(&row).map_err(failed)?;
-                    record.journal = self.journal(ACTION, id, record.version).await?;
-                    return Ok(ClaimOutcome::Claimed(record));
+                    return Ok(ClaimOutcome::Claimed(self.claimed(ACTION, &row).await?));
                 }
                 match self.read(ACTION, id).await? {
                     None => return Ok(ClaimOutcome::Missing),
@@ -198,7 +205,7 @@ impl SagaStore for PostgresSagaStore {
             let known: Vec<String> = due.known.iter().map(ToString::to_string).collect();
             let rows = sqlx::query(update)
                 .bind(&due.owner)
-                .bind(due.lease.as_secs_f64())
+                .bind(seconds(due.lease))
                 .bind(known)
                 .bind(i64::from(due.limit))
                 .fetch_all(&self.pool)
@@ -206,9 +213,16 @@ impl SagaStore for PostgresSagaStore {
                 .map_err(failed)?;
             let mut records = Vec::with_capacity(rows.len());
             for row in &rows {
-                let mut record = record(row).map_err(failed)?;
-                record.journal = self.journal(ACTION, &record.id, record.version).await?;
-                records.push(record);
+                match self.claimed(ACTION, row).await {
+                    Ok(record) => records.push(record),
+                    Err(error) if error.fault().is_transient() => return Err(error),
+                    Err(error) => {
+                        let (id, fence): (String, i64) =
+                            (row.try_get(0).map_err(failed)?, row.try_get(9).map_err(failed)?);
+                        unreadable::tell_saga(&id, &error);
+                        self.release(&id, fence as u64).await?;
+                    }
+                }
             }
             Ok(records)
         })
@@ -220,7 +234,7 @@ impl SagaStore for PostgresSagaStore {
                 "UPDATE seawall_sagas SET lease_until = now() + make_interval(secs => $3) WHERE id = $1 AND fence = $2 AND ",
                 open!()
             );
-            let query = sqlx::query(update).bind(id).bind(fence as i64).bind(lease.as_secs_f64());
+            let query = sqlx::query(update).bind(id).bind(fence as i64).bind(seconds(lease));
             let done =
                 query.execute(&self.pool).await.map_err(store_error("renewing the lease of a saga"))?;
             Ok(done.rows_affected() == 1)
@@ -309,7 +323,7 @@ impl SagaStore for PostgresSagaStore {
             let delete = "DELETE FROM seawall_sagas WHERE id IN (SELECT id FROM seawall_sagas \
                  WHERE (state IN ('completed', 'compensated') OR resolution IS NOT NULL) AND updated_at <= now() - make_interval(secs => $1) \
                  LIMIT $2 FOR UPDATE SKIP LOCKED)";
-            let query = sqlx::query(delete).bind(age.as_secs_f64()).bind(i64::from(limit));
+            let query = sqlx::query(delete).bind(seconds(age)).bind(i64::from(limit));
             let done = query.execute(&self.pool).await.map_err(store_error("deleting old sagas"))?;
             Ok(done.rows_affected())
         })

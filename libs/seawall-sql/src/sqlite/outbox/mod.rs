@@ -10,6 +10,7 @@ use seawall_dist::outbox::lane_of;
 use seawall_dist::{Message, StoreError};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
+use crate::duration::millis;
 use crate::fault::store_error;
 use crate::outbox_row::headers_text;
 
@@ -74,8 +75,4 @@ async fn now(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
 fn json<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> String {
     let numbers: Vec<String> = numbers.into_iter().map(i64::to_string).collect();
     format!("[{}]", numbers.join(","))
-}
-
-fn millis(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }

@@ -7,6 +7,7 @@ use seawall_dist::StoreError;
 use seawall_dist::saga::{CompensationMark, StepMark};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
+use crate::duration::millis;
 use crate::fault::store_error;
 
 /// Marks a step in the transaction of its own effect; `key` is [`StepContext::key`](seawall_dist::saga::StepContext::key).
@@ -64,7 +65,6 @@ pub async fn mark_compensation(
 pub async fn clean_up_marks(pool: &SqlitePool, age: Duration, limit: u32) -> Result<u64, StoreError> {
     let delete = "DELETE FROM seawall_saga_step_marks WHERE step_key IN (SELECT step_key FROM seawall_saga_step_marks \
          WHERE updated_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) - $1 LIMIT $2)";
-    let query =
-        sqlx::query(delete).bind(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)).bind(i64::from(limit));
+    let query = sqlx::query(delete).bind(millis(age)).bind(i64::from(limit));
     query.execute(pool).await.map_err(store_error("deleting old marks")).map(|done| done.rows_affected())
 }

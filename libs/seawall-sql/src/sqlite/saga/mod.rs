@@ -2,9 +2,7 @@
 //!
 //! A write is one transaction that begins as a writer; everything else is one statement. Times come from SQLite, which is the
 //! clock of the machine: all processes that share the file share it.
-//!
-//! A statement that writes and returns a row commits after its last row. `fetch_all` hears that the commit failed;
-//! `fetch_one` and `fetch_optional` of `sqlx` do not.
+//! Statements that write and return a row use `fetch_all`: `fetch_one` of `sqlx` does not hear that the commit failed.
 
 mod mark;
 
@@ -21,8 +19,10 @@ use seawall_dist::{Millis, StoreError, StoreFuture};
 use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 
+use crate::duration::millis;
 use crate::fault::store_error;
 use crate::sqlite::begin;
+use crate::unreadable;
 
 /// The time in milliseconds since 1970; the same in all of a statement.
 macro_rules! now {
@@ -70,6 +70,13 @@ impl SqliteSagaStore {
         let mut record = record(&row).map_err(failed)?;
         record.journal = self.journal(action, id, record.version).await?;
         Ok(Some(record))
+    }
+
+    /// The saga of a row that was claimed.
+    async fn claimed(&self, action: &'static str, row: &SqliteRow) -> Result<SagaRecord, StoreError> {
+        let mut record = record(row).map_err(store_error(action))?;
+        record.journal = self.journal(action, &record.id, record.version).await?;
+        Ok(record)
     }
 
     /// The journal up to a version: what others append in the meantime belongs to a later record.
@@ -190,9 +197,7 @@ impl SagaStore for SqliteSagaStore {
                     .await
                     .map_err(failed)?;
                 if let Some(row) = claimed.first() {
-                    let mut record = record(row).map_err(failed)?;
-                    record.journal = self.journal(ACTION, id, record.version).await?;
-                    return Ok(ClaimOutcome::Claimed(record));
+                    return Ok(ClaimOutcome::Claimed(self.claimed(ACTION, row).await?));
                 }
                 match self.read(ACTION, id).await? {
                     None => return Ok(ClaimOutcome::Missing),
@@ -232,9 +237,16 @@ impl SagaStore for SqliteSagaStore {
                 .map_err(failed)?;
             let mut records = Vec::with_capacity(rows.len());
             for row in &rows {
-                let mut record = record(row).map_err(failed)?;
-                record.journal = self.journal(ACTION, &record.id, record.version).await?;
-                records.push(record);
+                match self.claimed(ACTION, row).await {
+                    Ok(record) => records.push(record),
+                    Err(error) if error.fault().is_transient() => return Err(error),
+                    Err(error) => {
+                        let (id, fence): (String, i64) =
+                            (row.try_get(0).map_err(failed)?, row.try_get(9).map_err(failed)?);
+                        unreadable::tell_saga(&id, &error);
+                        self.release(&id, fence as u64).await?;
+                    }
+                }
             }
             Ok(records)
         })
@@ -365,11 +377,6 @@ impl SagaStore for SqliteSagaStore {
             Ok(done.rows_affected())
         })
     }
-}
-
-/// A duration as the database counts it.
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn is_open(record: &SagaRecord) -> bool {

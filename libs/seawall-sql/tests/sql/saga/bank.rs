@@ -93,6 +93,14 @@ impl Bank {
         Bank { pool, store, address: address.to_owned(), _folder: None }
     }
 
+    /// Runs statements without parameters.
+    pub(super) async fn execute(&self, script: &'static str) {
+        match &self.pool {
+            Pool::Postgres(pool) => drop(sqlx::raw_sql(script).execute(pool).await.unwrap()),
+            Pool::Sqlite(pool) => drop(sqlx::raw_sql(script).execute(pool).await.unwrap()),
+        }
+    }
+
     async fn set_up(&self) -> Result<(), BankError> {
         match &self.pool {
             Pool::Postgres(pool) => postgres::migrate(pool).await?,
