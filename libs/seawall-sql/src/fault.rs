@@ -85,12 +85,12 @@ impl<'e> Code<'e> {
 /// See the appendix "PostgreSQL Error Codes" of its manual.
 fn of_sqlstate(code: &str) -> Fault {
     match code {
-        // Serialisation failure, deadlock: the transaction was rolled back.
-        "40001" | "40P01" => Fault::protocol().ran(Ran::No),
+        // Serialisation failure, deadlock, a lock that was not to be had: another transaction was in the way.
+        "40001" | "40P01" | "55P03" => Fault::conflict(),
         // Nobody knows whether the statement took effect.
         "40003" => Fault::io(),
-        // A lock was not to be had in time, or the statement took too long; it did nothing.
-        "55P03" | "57014" => Fault::timeout().ran(Ran::No),
+        // The statement took too long; it did nothing.
+        "57014" => Fault::timeout().ran(Ran::No),
         // The transaction was idle or open for too long, and was rolled back.
         "25P03" | "25P04" => Fault::timeout().ran(Ran::No),
         // Too many connections: the server asks for fewer.
@@ -100,6 +100,8 @@ fn of_sqlstate(code: &str) -> Fault {
         "57P03" => Fault::unreachable(),
         // The transaction had failed before, and whoever began it did not end it.
         "25P02" => Fault::protocol().ran(Ran::No),
+        // A prepared statement is on another connection than the one that a pooler in between has chosen.
+        "26000" | "42P05" => Fault::protocol().ran(Ran::No),
         // A standby, or a server that was demoted: another one may take it.
         "25006" => Fault::protocol().ran(Ran::No),
         _ => match code.get(..2).unwrap_or_default() {
@@ -133,7 +135,8 @@ mod sqlite_code {
 fn of_sqlite(code: u32) -> Fault {
     use sqlite_code::{BUSY, CANT_OPEN, CORRUPT, FULL, IO_ERROR, LOCKED, NO_MEMORY, NOT_A_DATABASE};
     match code & 0xff {
-        BUSY | LOCKED | NO_MEMORY | FULL | CANT_OPEN => Fault::protocol().ran(Ran::No),
+        BUSY | LOCKED => Fault::conflict(),
+        NO_MEMORY | FULL | CANT_OPEN => Fault::protocol().ran(Ran::No),
         IO_ERROR => Fault::io(),
         CORRUPT | NOT_A_DATABASE => Fault::system(),
         _ => Fault::business(),
@@ -191,12 +194,14 @@ mod tests {
             let _ = of_sqlstate(code);
         }
         assert_eq!(of_sqlstate(""), Fault::system());
-        assert_eq!(of_sqlstate("25P02"), Fault::protocol().ran(Ran::No));
+        for code in ["25P02", "26000", "42P05"] {
+            assert_eq!(of_sqlstate(code), Fault::protocol().ran(Ran::No));
+        }
         for code in [0, 1, u32::MAX] {
             let _ = of_sqlite(code);
         }
         // Extended codes keep their kind in the lowest byte: SQLITE_BUSY_SNAPSHOT, SQLITE_IOERR_FSYNC.
-        assert_eq!(of_sqlite(517), Fault::protocol().ran(Ran::No));
+        assert_eq!(of_sqlite(517), Fault::conflict());
         assert_eq!(of_sqlite(1034), Fault::io());
     }
 }

@@ -86,6 +86,9 @@ impl<DB: Database> SqlFailover<DB> {
 
     /// Runs a write where the [`WritePolicy`] says: on the primary alone, unless the builder was told otherwise. It is never
     /// repeated where it may have taken effect.
+    ///
+    /// The closure runs one statement or one transaction. Of two statements without a transaction the first may have taken effect
+    /// when the error of the second says that nothing was done.
     pub async fn write<T, F, Fut>(&self, mut statement: F) -> Result<SqlAnswer<T>, SqlFailoverError>
     where
         T: RowCount,

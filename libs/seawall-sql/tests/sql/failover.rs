@@ -223,3 +223,37 @@ async fn adp_9_a_failover_needs_two_sides() {
     let alone = SqlFailover::builder("DataSource").side(pool("postgres://a@127.0.0.1:1/x")).build();
     assert!(alone.unwrap_err().to_string().contains("two or more"));
 }
+
+/// ADP-9: transactions that are in each other's way say nothing about their server: the circuit of the primary stays closed, and
+/// no conflict is carried to the secondary.
+#[tokio::test]
+async fn adp_9_conflicts_neither_open_the_circuit_nor_fail_over() {
+    let (one, two) = (Postgres::shared().database().unwrap(), Postgres::shared().database().unwrap());
+    tokio::join!(fill(one.url(), "one"), fill(two.url(), "two"));
+    let data = SqlFailover::builder("DataSource")
+        .guarded_side(guard("primary"), pool(one.url()))
+        .guarded_side(guard("secondary"), pool(two.url()))
+        .writes(WritePolicy::AnySide)
+        .build()
+        .unwrap();
+    for code in ["40001", "40P01", "55P03"] {
+        let script = format!("DO $$ BEGIN RAISE EXCEPTION 'in the way' USING ERRCODE = '{code}'; END $$");
+        for _ in 0..5 {
+            let asked = AtomicU64::new(0);
+            let conflict = |pool: PgPool| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                let script = script.clone();
+                async move { pool.execute(sqlx::AssertSqlSafe(script)).await }
+            };
+            let error = data.write(conflict).await.unwrap_err();
+            assert!(error.last_fault().is_transient(), "{error:?}");
+            assert_eq!(asked.load(Ordering::Relaxed), 1, "{code} was carried to the secondary");
+            let error = data.read(async |pool: PgPool| {
+                let rows = pool.fetch_all(sqlx::AssertSqlSafe(script.clone()));
+                rows.await
+            });
+            error.await.unwrap_err();
+        }
+        assert_eq!(data.read(items).await.unwrap().side(), Side::PRIMARY, "{code} opened the circuit");
+    }
+}

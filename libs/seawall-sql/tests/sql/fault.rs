@@ -46,8 +46,8 @@ async fn adp_9_the_errors_of_postgres_are_judged() {
         ("SELECT nothing FROM t", "42703", Fault::business()),
         ("SELECT 1 / 0", "22012", Fault::business()),
         ("SET statement_timeout = 50; SELECT pg_sleep(5)", "57014", late),
-        ("SET lock_timeout = 50; SELECT * FROM t WHERE id = 2 FOR UPDATE", "55P03", late),
-        ("SELECT * FROM t WHERE id = 2 FOR UPDATE NOWAIT", "55P03", late),
+        ("SET lock_timeout = 50; SELECT * FROM t WHERE id = 2 FOR UPDATE", "55P03", Fault::conflict()),
+        ("SELECT * FROM t WHERE id = 2 FOR UPDATE NOWAIT", "55P03", Fault::conflict()),
         ("SET default_transaction_read_only = on; INSERT INTO t VALUES (4, 'x')", "25006", busy),
         ("SELECT pg_terminate_backend(pg_backend_pid())", "57P01", Fault::io()),
     ];
@@ -72,7 +72,7 @@ async fn adp_9_conflicts_of_postgres_are_judged() {
     first.execute("SELECT * FROM t").await.unwrap();
     pool.execute("UPDATE t SET n = 1 WHERE id = 1").await.unwrap();
     let error = first.execute("UPDATE t SET n = 2 WHERE id = 1").await.unwrap_err();
-    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("40001", Fault::protocol().ran(Ran::No)));
+    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("40001", Fault::conflict()));
     drop(first);
 
     let (mut first, mut second) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
@@ -84,7 +84,7 @@ async fn adp_9_conflicts_of_postgres_are_judged() {
         result
     });
     let error = one.err().or(two.err()).expect("one of them is the victim");
-    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("40P01", Fault::protocol().ran(Ran::No)));
+    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("40P01", Fault::conflict()));
 }
 
 /// ADP-9: a server without a place asks for fewer calls; one that is gone is an i/o fault; a pool without a free connection
@@ -151,7 +151,7 @@ async fn adp_9_the_errors_of_sqlite_are_judged() {
     let mut impatient = sqlx::SqliteConnection::connect_with(&impatient).await.unwrap();
     let writer = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let error = impatient.execute("INSERT INTO t VALUES (3, 'x')").await.unwrap_err();
-    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("5", Fault::protocol().ran(Ran::No)));
+    assert_eq!((code_of(&error).as_str(), fault_of(&error)), ("5", Fault::conflict()));
     drop(writer);
 }
 

@@ -144,6 +144,13 @@ impl Fault {
         Fault::new(Class::Business, Verdict::Permanent, Ran::Yes)
     }
 
+    /// Another caller was in the way, such as in a deadlock of a database: nothing was done, and trying again may help. No mark
+    /// against the peer, and no reason to ask another one.
+    #[must_use]
+    pub const fn conflict() -> Self {
+        Fault::new(Class::Business, Verdict::Transient, Ran::No)
+    }
+
     /// A transport failure after which nobody knows whether the operation ran.
     #[must_use]
     pub const fn io() -> Self {
@@ -327,6 +334,7 @@ impl fmt::Display for Fault {
         let class = match (self.class, self.verdict) {
             (_, Verdict::Rejected) => "rejected, nothing was sent",
             (_, Verdict::Throttled) => "throttled",
+            (Class::Business, Verdict::Transient) => "conflict with another caller",
             (Class::Business, _) => "business fault",
             (Class::Io, _) => "i/o fault",
             (Class::Timeout, _) => "timeout",

@@ -27,6 +27,14 @@ fn eng_1_http_statuses_have_their_class_verdict_and_answer_to_did_it_run() {
     }
 }
 
+/// ENG-1: a conflict with another caller is tried again, and is no mark against the peer.
+#[test]
+fn eng_1_a_conflict_is_transient_and_does_not_count() {
+    let fault = Fault::conflict();
+    assert!(fault.is_transient() && !fault.counts() && fault.did_run() == Ran::No);
+    assert_eq!(fault.to_string(), "conflict with another caller");
+}
+
 /// ENG-1: the table of gRPC codes, all of them.
 #[test]
 fn eng_1_grpc_codes_have_their_class_and_verdict() {

@@ -107,10 +107,12 @@ impl<'g> Route<'g> {
         Step::Failed(Failure { error, answer })
     }
 
-    /// Whether the next side may know better: the fault is not the question's, asking twice is safe, and there is time.
+    /// Whether the next side may know better: the fault is this side's, and neither the question's nor another caller's; asking
+    /// twice is safe, and there is time.
     fn is_worth_asking_the_next<E>(&self, error: &Error<E>) -> bool {
         let safe = self.terms.may_run_twice() || error.ran() == Ran::No;
-        let helps = error.kind() == Kind::Rejected || error.last_fault().is_transient();
+        let fault = error.last_fault();
+        let helps = error.kind() == Kind::Rejected || (fault.is_transient() && fault.counts());
         safe && helps && self.guard.clock.precise() < self.terms.deadline
     }
 
