@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use seawall_dist::idempotency::{ClaimAnswer, OnceError, OnceOutcome, ResultKind, StoredResult};
 
+use sqlx::pool::PoolConnection;
+use sqlx::{Database, Pool};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 pub(crate) use crate::duration::millis;
 
 /// The future of work that runs inside of a transaction, under a key.
@@ -67,6 +71,20 @@ pub(crate) fn replay<E>(answer: ClaimAnswer) -> Result<OnceOutcome, OnceError<E>
         ClaimAnswer::Acquired { .. } => Err(OnceError::in_flight(IN_FLIGHT_PAUSE)),
         ClaimAnswer::Mismatch => Err(OnceError::Mismatch),
     }
+}
+
+/// Waits for one's turn and then for a connection, for both together no longer than the pool lets anybody wait for a connection.
+/// While a database is away, claims would otherwise queue behind each other, and each would wait for all before it.
+pub(crate) async fn take_turn<'c, DB: Database>(
+    claims: &'c Semaphore,
+    pool: &Pool<DB>,
+) -> Result<(SemaphorePermit<'c>, PoolConnection<DB>), sqlx::Error> {
+    let both = async {
+        let turn = claims.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        Ok((turn, pool.acquire().await?))
+    };
+    let wait = pool.options().get_acquire_timeout();
+    tokio::time::timeout(wait, both).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// How many claims may use a pool of so many connections at once.

@@ -3,8 +3,9 @@
 use seawall::Fault;
 use seawall_dist::StoreError;
 use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, Fingerprint, IdempotencyKey};
-use sqlx::postgres::{PgConnection, PgPool};
-use sqlx::{PgExecutor, Row};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgConnection;
+use sqlx::{PgExecutor, Postgres, Row};
 
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, millis};
@@ -14,12 +15,11 @@ use crate::idempotency::{KeyRow, millis};
 const ROUNDS_MAX: u32 = 10;
 
 pub(super) async fn claim(
-    pool: &PgPool,
+    mut connection: PoolConnection<Postgres>,
     key: &IdempotencyKey,
     request: ClaimRequest,
 ) -> Result<ClaimAnswer, StoreError> {
     let failed = store_error("claiming an idempotency key");
-    let mut connection = pool.acquire().await.map_err(failed)?;
     for _ in 0..ROUNDS_MAX {
         // Repetitions are answered by a read: they come in floods, and a write each would cost the disk.
         let row = look(&mut *connection, key, &request.fingerprint, request.holder).await.map_err(failed)?;

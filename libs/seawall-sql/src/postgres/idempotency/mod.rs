@@ -20,7 +20,7 @@ use sqlx::postgres::PgPool;
 use tokio::sync::Semaphore;
 
 use crate::fault::store_error;
-use crate::idempotency::{claims_max, millis};
+use crate::idempotency::{claims_max, millis, take_turn};
 
 /// Idempotency keys in the table `idempotency_keys`.
 #[derive(Clone, Debug)]
@@ -56,9 +56,9 @@ impl PostgresIdempotency {
 impl IdempotencyStore for PostgresIdempotency {
     fn claim<'a>(&'a self, key: &'a IdempotencyKey, request: ClaimRequest) -> StoreFuture<'a, ClaimAnswer> {
         Box::pin(async move {
-            // Nobody closes it.
-            let _turn = self.claims.acquire().await;
-            claim::claim(&self.pool, key, request).await
+            let taken = take_turn(&self.claims, &self.pool).await;
+            let (_turn, connection) = taken.map_err(store_error("claiming an idempotency key"))?;
+            claim::claim(connection, key, request).await
         })
     }
 

@@ -2,8 +2,9 @@
 
 use seawall_dist::StoreError;
 use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, Fingerprint, IdempotencyKey};
-use sqlx::Row;
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{Row, Sqlite};
 
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, millis};
@@ -11,12 +12,12 @@ use crate::sqlite::begin;
 
 pub(super) async fn claim(
     pool: &SqlitePool,
+    mut connection: PoolConnection<Sqlite>,
     key: &IdempotencyKey,
     request: ClaimRequest,
 ) -> Result<ClaimAnswer, StoreError> {
     let failed = store_error("claiming an idempotency key");
     // Repetitions are answered by a read, beside the writer.
-    let mut connection = pool.acquire().await.map_err(failed)?;
     let row = look(&mut connection, key, &request.fingerprint, request.holder).await.map_err(failed)?;
     if let Some(answer) = row.and_then(KeyRow::answer) {
         return Ok(answer);

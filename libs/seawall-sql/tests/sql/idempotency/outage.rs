@@ -2,11 +2,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall_dist::idempotency::{Idempotency, OnceError, OnceOutcome};
+use seawall::Ran;
+use seawall_dist::idempotency::{ClaimRequest, Idempotency, IdempotencyStore, OnceError, OnceOutcome};
 use seawall_sql::postgres;
 use seawall_sql::postgres::idempotency::PostgresIdempotency;
+use seawall_sql::sqlite::idempotency::SqliteIdempotency;
 use seawall_testkit::servers::Postgres;
 use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use super::{BODY, key, poll_at_most, postgres_pool};
 
@@ -37,6 +40,43 @@ async fn crd_2_without_postgres_nothing_runs_and_a_restart_forgets_nothing() {
         again = idempotency.once(&key("a"), BODY, work).await;
     }
     assert!(again.unwrap().is_replayed(), "the result was lost");
+}
+
+/// CRD-2: while no connection is to be had, claims do not queue up behind each other: each of them is refused when the pool's time
+/// is over.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the time of paused timers")]
+async fn crd_2_claims_do_not_queue_behind_each_other() {
+    const WAIT: Duration = Duration::from_secs(2);
+    let database = Postgres::shared().database().unwrap();
+    let options = PgPoolOptions::new().max_connections(2).acquire_timeout(WAIT);
+    let pool = options.connect(database.url()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteConnectOptions::new().filename(folder.path().join("test.db")).create_if_missing(true);
+    let options = SqlitePoolOptions::new().max_connections(2).acquire_timeout(WAIT);
+    let file = options.connect_with(file).await.unwrap();
+    let _all = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
+    let _all_of_the_file = (file.acquire().await.unwrap(), file.acquire().await.unwrap());
+    let stores: [Arc<dyn IdempotencyStore>; 2] =
+        [Arc::new(PostgresIdempotency::new(pool.clone())), Arc::new(SqliteIdempotency::new(file.clone()))];
+    // From here on only timers run.
+    tokio::time::pause();
+    for store in stores {
+        let started = tokio::time::Instant::now();
+        let mut claims = tokio::task::JoinSet::new();
+        for holder in 0..20 {
+            let store = store.clone();
+            claims.spawn(async move {
+                let request =
+                    ClaimRequest { fingerprint: BODY, holder, lease: Duration::MAX, ttl: Duration::MAX };
+                store.claim(&key("a"), request).await.unwrap_err()
+            });
+        }
+        for error in claims.join_all().await {
+            assert!(error.fault().is_transient() && error.fault().did_run() == Ran::No, "{error:?}");
+        }
+        assert!(started.elapsed() < WAIT * 2, "claims waited {:?}", started.elapsed());
+    }
 }
 
 /// PRM-4: a call on a real database that is dropped after any number of polls leaves its key free or done.
