@@ -3,9 +3,12 @@
 -- Events that a consumer has processed. The row is inserted in the transaction of the work; a consumer in another language
 -- can use the same table.
 CREATE TABLE processed_events (
-    event_id     UUID        PRIMARY KEY,
+    event_id     UUID        NOT NULL,
+    -- Which handler has processed it, if there are several in this database.
+    consumer     TEXT        NOT NULL DEFAULT '',
     -- When the event was processed. Rows may be deleted when no producer repeats an event that old.
-    processed_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    processed_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    PRIMARY KEY (event_id, consumer)
 );
 CREATE INDEX processed_events_processed_at ON processed_events (processed_at);
 

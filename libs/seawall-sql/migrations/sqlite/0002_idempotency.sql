@@ -2,9 +2,12 @@
 
 -- Events that a consumer has processed. The row is inserted in the transaction of the work.
 CREATE TABLE processed_events (
-    event_id     TEXT    PRIMARY KEY,
+    event_id     TEXT    NOT NULL,
+    -- Which handler has processed it, if there are several in this database.
+    consumer     TEXT    NOT NULL DEFAULT '',
     -- When the event was processed. Rows may be deleted when no producer repeats an event that old.
-    processed_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER))
+    processed_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)),
+    PRIMARY KEY (event_id, consumer)
 ) WITHOUT ROWID;
 CREATE INDEX processed_events_processed_at ON processed_events (processed_at);
 

@@ -7,7 +7,7 @@ mod processed;
 mod transaction;
 
 pub use crate::idempotency::{IN_FLIGHT_PAUSE, InvalidEventId};
-pub use processed::{record_processed, remove_processed};
+pub use processed::{record_processed, record_processed_by, remove_processed};
 pub use transaction::once_in;
 
 use std::sync::Arc;

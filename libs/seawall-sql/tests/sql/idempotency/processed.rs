@@ -28,6 +28,26 @@ async fn crd_2_a_processed_event_does_not_fail_the_transaction() {
     assert_eq!(on_postgres::remove_processed(&pool, Duration::ZERO, 10).await.unwrap(), 2);
 }
 
+/// CRD-2: two consumers in one database both process the same event, each of them once.
+#[tokio::test]
+async fn crd_2_each_consumer_processes_an_event_once() {
+    let pool = postgres_pool().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = sqlite_pool(&folder).await;
+    let (mut server, mut file) = (pool.acquire().await.unwrap(), file.acquire().await.unwrap());
+    for expected in [true, false] {
+        for consumer in ["mail", "stock", ""] {
+            let on_server = on_postgres::record_processed_by(&mut server, consumer, EVENT).await.unwrap();
+            let on_file = on_sqlite::record_processed_by(&mut file, consumer, EVENT).await.unwrap();
+            assert_eq!((on_server, on_file), (expected, expected), "{consumer}");
+        }
+    }
+    assert!(!on_postgres::record_processed(&mut server, EVENT).await.unwrap());
+    assert!(!on_sqlite::record_processed(&mut file, EVENT).await.unwrap());
+    assert_eq!(on_postgres::remove_processed(&pool, Duration::ZERO, 2).await.unwrap(), 2, "by rows");
+    assert_eq!(on_postgres::remove_processed(&pool, Duration::ZERO, 2).await.unwrap(), 1, "by rows");
+}
+
 /// CRD-2: a rollback takes the record with it, and a second transaction waits for the first one.
 #[tokio::test]
 async fn crd_2_a_rollback_makes_the_event_new_again() {
