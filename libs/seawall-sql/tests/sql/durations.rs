@@ -55,7 +55,7 @@ async fn sagas(store: &dyn SagaStore) {
     assert!(matches!(store.claim("a", "you", FOREVER).await.unwrap(), ClaimOutcome::Held(_)));
     assert!(store.renew("a", 1, FOREVER).await.unwrap());
     let known = vec![definition];
-    let due = DueSagas { owner: "you".into(), lease: FOREVER, known, unknown_after: FOREVER, limit: 10 };
+    let due = DueSagas { owner: "you".into(), lease: FOREVER, known, limit: 10 };
     assert!(store.claim_due(&due).await.unwrap().is_empty());
     store.release("a", 1).await.unwrap();
     assert_eq!(store.claim_due(&due).await.unwrap().len(), 1);

@@ -70,7 +70,6 @@ async fn crd_4_a_saga_whose_commit_fails_is_neither_started_nor_claimed() {
         owner: "you".into(),
         lease: secs(5),
         known: vec![DefinitionId { name: "transfer".into(), version: 1 }],
-        unknown_after: secs(60),
         limit: 10,
     };
     let claimed = store.claim_due(&due).await;

@@ -29,7 +29,6 @@ async fn one_bad_saga_blocks_nobody(bank: Bank) {
         owner: "you".into(),
         lease: secs(600),
         known: vec![DefinitionId { name: "transfer".into(), version: 1 }],
-        unknown_after: secs(60),
         limit: 10,
     };
     let claimed = bank.store.claim_due(&due).await.unwrap();
