@@ -8,14 +8,16 @@
 //!
 //! None of these sleeps, and none needs a runtime.
 //!
-//! Two more parts are behind features: `servers` starts real servers, and `conformance` has the suites
-//! that every store of `seawall-dist` has to pass.
+//! More parts are behind features: `servers` starts real servers, `conformance` has the suites that every store of `seawall-dist`
+//! has to pass, and `observe` collects log lines and metrics.
 
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod drops;
 mod executor;
+#[cfg(feature = "observe")]
+pub mod observe;
 mod script;
 #[cfg(all(unix, feature = "servers"))]
 pub mod servers;

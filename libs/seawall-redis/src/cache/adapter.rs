@@ -66,7 +66,7 @@ impl<C> RedisCache<C> {
     {
         let Inner { log, metrics, .. } = &*self.inner;
         log.lookup(key);
-        check_key(key).inspect_err(|error| log.trouble(Line::GetInvalid, key, error))?;
+        check_key(key).inspect_err(|error| log.failed(Line::GetInvalid, key, error))?;
         let found = match self.read(key).await {
             Ok(found) => found,
             Err(error) => {
@@ -86,7 +86,7 @@ impl<C> RedisCache<C> {
                 Ok(Some(value))
             }
             Err(cause) => {
-                log.trouble(Line::GetUndecodable, key, &cause);
+                log.failed(Line::GetUndecodable, key, &cause);
                 metrics.miss();
                 metrics.degraded(Operation::Get);
                 Ok(None)
@@ -113,8 +113,8 @@ impl<C> RedisCache<C> {
         let Inner { log, metrics, .. } = &*self.inner;
         log.put_start(key, ttl);
         let bytes = self.encoded(key, value.into(), ttl).inspect_err(|error| match error {
-            CacheError::Encoding(cause) => log.trouble(Line::PutEncoding, key, cause),
-            error => log.trouble(Line::PutInvalid, key, error),
+            CacheError::Encoding(cause) => log.failed(Line::PutEncoding, key, cause),
+            error => log.failed(Line::PutInvalid, key, error),
         })?;
         match self.write(key, &bytes, ttl).await {
             Ok(()) => {
@@ -128,7 +128,7 @@ impl<C> RedisCache<C> {
                     FailureKind::Connection => Line::PutConnection,
                     FailureKind::Timeout | FailureKind::Unexpected => Line::PutUnexpected,
                 };
-                log.trouble(line, key, &Cause(&error));
+                log.failed(line, key, &Cause(&error));
                 Ok(false)
             }
         }
@@ -153,7 +153,7 @@ impl<C> RedisCache<C> {
             Ok(()) => log.delete_success(key),
             Err(cause) => {
                 metrics.degraded(Operation::Delete);
-                log.trouble(Line::DeleteFailed, key, cause);
+                log.failed(Line::DeleteFailed, key, cause);
             }
         }
         result.is_ok()
@@ -198,11 +198,11 @@ impl<C> RedisCache<C> {
         let cause = Cause(error);
         match FailureKind::of(error) {
             FailureKind::Refused => {}
-            FailureKind::Connection => log.trouble(Line::GetConnection, key, &cause),
-            FailureKind::Timeout => log.trouble(Line::GetTimeout, key, &cause),
-            FailureKind::Unexpected => return log.trouble(Line::GetUnexpected, key, &cause),
+            FailureKind::Connection => log.failed(Line::GetConnection, key, &cause),
+            FailureKind::Timeout => log.failed(Line::GetTimeout, key, &cause),
+            FailureKind::Unexpected => return log.failed(Line::GetUnexpected, key, &cause),
         }
-        log.trouble(Line::GetFallback, key, &cause);
+        log.failed(Line::GetFallback, key, &cause);
     }
 
     fn full(&self, key: &str) -> String {

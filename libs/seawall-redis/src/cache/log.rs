@@ -6,9 +6,13 @@ use std::fmt::Display;
 
 use seawall::GuardBuilder;
 #[cfg(feature = "tracing")]
-use seawall::{Clock, breaker::State, telemetry::Millis, telemetry::Sampler};
+use seawall::{
+    Clock,
+    breaker::State,
+    telemetry::{Millis, Sampler, current_trace_id},
+};
 #[cfg(feature = "tracing")]
-use tracing::{debug, error, info, warn};
+use tracing::{Level, debug, enabled, error, info, warn};
 
 /// The default number of lines per second of each kind.
 pub const LINES_PER_SECOND: u32 = 100;
@@ -62,15 +66,45 @@ fn shown(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
-/// Writes a line if the sampler lets it pass.
 #[cfg(feature = "tracing")]
-macro_rules! sampled {
-    ($self:ident, $line:ident, $write:ident, $level:ident, $key:ident, $text:literal $(, $($fields:tt)+)?) => {
-        if tracing::enabled!(target: "seawall", tracing::Level::$level)
-            && let Some(suppressed) = $self.samplers[$line as usize].pass($self.clock.now())
-        {
-            $write!(target: "seawall", key = &*shown($key, SHOWN_KEY_MAX), $($($fields)+,)? suppressed, $text);
+impl Line {
+    fn text(self) -> &'static str {
+        match self {
+            Line::GetInvalid => "[Cache-Adapter][Get] Invalid key format!",
+            Line::GetUndecodable => "[Cache-Adapter][Get] Deserialization failed, treating as miss.",
+            Line::GetConnection => "[Cache-Adapter][Get] Connection failed, cache unavailable.",
+            Line::GetTimeout => "[Cache-Adapter][Get] Query timeout.",
+            Line::GetUnexpected => "[Cache-Adapter][Get] Unexpected error, degrading gracefully.",
+            Line::GetFallback => "[Cache-Adapter][Fallback] Get fallback triggered.",
+            Line::PutInvalid => "[Cache-Adapter][Put] Invalid request!",
+            Line::PutEncoding => "[Cache-Adapter][Put] Serialization failed!",
+            Line::PutConnection => "[Cache-Adapter][Put] Connection failed, cache put skipped.",
+            Line::PutUnexpected => "[Cache-Adapter][Put] Unexpected error, cache write skipped.",
+            Line::PutFallback => "[Cache-Adapter][Fallback] Put fallback triggered.",
+            Line::DeleteFailed => "[Cache-Adapter][Delete] Failed, cache invalidation skipped.",
         }
+    }
+
+    /// Whether the program has a mistake. All else is an outage, which passes.
+    fn is_mistake(self) -> bool {
+        matches!(self, Line::GetInvalid | Line::PutInvalid | Line::PutEncoding)
+    }
+
+    /// What is done instead, in lines about a fallback.
+    fn action(self) -> Option<&'static str> {
+        match self {
+            Line::GetFallback => Some("QueryDB"),
+            Line::PutFallback => Some("SkipCache"),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a line about a key.
+#[cfg(feature = "tracing")]
+macro_rules! line {
+    ($write:ident, $key:expr, $($fields_and_text:tt)+) => {
+        $write!(target: "seawall", traceId = current_trace_id(), key = &*shown($key, SHOWN_KEY_MAX), $($fields_and_text)+)
     };
 }
 
@@ -81,136 +115,46 @@ impl CacheLog {
     }
 
     pub(super) fn lookup(&self, key: &str) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), "[Cache-Adapter][Get] Lookup.");
+        line!(debug, key, "[Cache-Adapter][Get] Lookup.");
     }
 
     pub(super) fn hit(&self, key: &str) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), "[Cache-Adapter][Get] Cache hit.");
+        line!(debug, key, "[Cache-Adapter][Get] Cache hit.");
     }
 
     pub(super) fn miss(&self, key: &str) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), "[Cache-Adapter][Get] Cache miss.");
+        line!(debug, key, "[Cache-Adapter][Get] Cache miss.");
     }
 
     pub(super) fn put_start(&self, key: &str, ttl: std::time::Duration) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), ttl = %Millis(ttl), "[Cache-Adapter][Put] Start.");
+        line!(debug, key, ttl = %Millis(ttl), "[Cache-Adapter][Put] Start.");
     }
 
     pub(super) fn put_success(&self, key: &str) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), "[Cache-Adapter][Put] Success.");
+        line!(debug, key, "[Cache-Adapter][Put] Success.");
     }
 
     pub(super) fn delete_success(&self, key: &str) {
-        debug!(target: "seawall", key = &*shown(key, SHOWN_KEY_MAX), "[Cache-Adapter][Delete] Success.");
+        line!(debug, key, "[Cache-Adapter][Delete] Success.");
     }
 
-    /// Writes what went wrong.
-    pub(super) fn trouble(&self, line: Line, key: &str, cause: &dyn Display) {
+    /// Writes what went wrong, if the sampler lets the line pass.
+    pub(super) fn failed(&self, line: Line, key: &str, cause: &dyn Display) {
+        let (text, action) = (line.text(), line.action());
+        let is_heard = if line.is_mistake() {
+            enabled!(target: "seawall", Level::ERROR)
+        } else {
+            enabled!(target: "seawall", Level::WARN)
+        };
+        let sampler = &self.samplers[line as usize];
+        let Some(suppressed) = is_heard.then(|| sampler.pass(self.clock.now())).flatten() else { return };
         let cause = cause.to_string();
-        let cause = &*shown(&cause, SHOWN_CAUSE_MAX);
-        match line {
-            Line::GetInvalid => {
-                sampled!(self, line, error, ERROR, key, "[Cache-Adapter][Get] Invalid key format!", cause);
-            }
-            Line::GetUndecodable => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Get] Deserialization failed, treating as miss.",
-                    cause
-                );
-            }
-            Line::GetConnection => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Get] Connection failed, cache unavailable.",
-                    cause
-                );
-            }
-            Line::GetTimeout => {
-                sampled!(self, line, warn, WARN, key, "[Cache-Adapter][Get] Query timeout.", cause);
-            }
-            Line::GetUnexpected => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Get] Unexpected error, degrading gracefully.",
-                    cause
-                );
-            }
-            Line::GetFallback => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Fallback] Get fallback triggered.",
-                    action = "QueryDB",
-                    triggerCause = cause
-                );
-            }
-            Line::PutInvalid => {
-                sampled!(self, line, error, ERROR, key, "[Cache-Adapter][Put] Invalid request!", cause);
-            }
-            Line::PutEncoding => {
-                sampled!(self, line, error, ERROR, key, "[Cache-Adapter][Put] Serialization failed!", cause);
-            }
-            Line::PutConnection => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Put] Connection failed, cache put skipped.",
-                    cause
-                );
-            }
-            Line::PutUnexpected => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Put] Unexpected error, cache write skipped.",
-                    cause
-                );
-            }
-            Line::PutFallback => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Fallback] Put fallback triggered.",
-                    action = "SkipCache",
-                    triggerCause = cause
-                );
-            }
-            Line::DeleteFailed => {
-                sampled!(
-                    self,
-                    line,
-                    warn,
-                    WARN,
-                    key,
-                    "[Cache-Adapter][Delete] Failed, cache invalidation skipped.",
-                    cause
-                );
-            }
+        let cause = Some(&*shown(&cause, SHOWN_CAUSE_MAX));
+        let (cause, trigger) = if action.is_some() { (None, cause) } else { (cause, None) };
+        if line.is_mistake() {
+            line!(error, key, cause, suppressed, "{text}");
+        } else {
+            line!(warn, key, action, cause, triggerCause = trigger, suppressed, "{text}");
         }
     }
 }
@@ -234,7 +178,7 @@ impl CacheLog {
 
     pub(super) fn delete_success(&self, _: &str) {}
 
-    pub(super) fn trouble(&self, _: Line, _: &str, _: &dyn Display) {}
+    pub(super) fn failed(&self, _: Line, _: &str, _: &dyn Display) {}
 }
 
 /// Writes a line when the circuit of a guard moves. The guard's own log would write a line for every lookup.

@@ -125,7 +125,9 @@ async fn prm_5_nodes_that_come_back_with_an_old_counter_do_not_repeat_a_token() 
     }
     // The time that a restart takes at least.
     tokio::time::sleep(Duration::from_millis(20)).await;
-    let (_, Acquisition::Granted(second)) = take(&store, &key, secs(10)).await else { panic!("two are free") };
+    let (_, Acquisition::Granted(second)) = take(&store, &key, secs(10)).await else {
+        panic!("two are free")
+    };
     nodes[0].control().resume().unwrap();
     assert!(second > first, "{second} after {first}");
 }

@@ -29,10 +29,8 @@ pub use metrics::{Measure, NAMES, describe};
 #[cfg(feature = "tracing")]
 pub use sampler::{Millis, Sampler};
 pub(crate) use span::{AttemptOutcome, AttemptSpan, InSpan};
-#[cfg(all(feature = "tracing", feature = "task"))]
-pub(crate) use trace::trace_id;
 #[cfg(feature = "tracing")]
-pub use trace::trace_id_of;
+pub use trace::{current_trace_id, trace_id_of};
 #[cfg(feature = "tracing-subscriber")]
 pub use trace_layer::TraceIdLayer;
 #[cfg(feature = "tracing")]

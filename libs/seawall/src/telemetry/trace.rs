@@ -40,7 +40,7 @@ impl TraceIdSource {
     pub(super) fn field(&self) -> Option<DisplayValue<String>> {
         // The line may be written by a call that a panic drops: a second panic would end the process.
         let given = self.0.as_ref().and_then(|find| catch_unwind(AssertUnwindSafe(|| find())).ok().flatten());
-        given.and_then(plain).map(display).or_else(trace_id)
+        given.and_then(plain).map(display).or_else(current_trace_id)
     }
 }
 
@@ -51,14 +51,20 @@ impl fmt::Debug for TraceIdSource {
 }
 
 /// The trace id of the current span as it stands in a line, for lines that belong to no guard.
+///
+/// It is that of the nearest span with a field `traceId`, as far as the feature `tracing-subscriber` and
+/// [`TraceIdLayer`](super::TraceIdLayer) are there to read it.
 #[cfg(feature = "tracing-subscriber")]
-pub(crate) fn trace_id() -> Option<DisplayValue<String>> {
+#[must_use]
+pub fn current_trace_id() -> Option<DisplayValue<String>> {
     super::trace_layer::current().map(display)
 }
 
-/// Without the layer nobody can read the fields of a span.
+/// The trace id of the current span as it stands in a line. Without the feature `tracing-subscriber` there is none, because
+/// nobody can read the fields of a span.
 #[cfg(not(feature = "tracing-subscriber"))]
-pub(crate) fn trace_id() -> Option<DisplayValue<String>> {
+#[must_use]
+pub fn current_trace_id() -> Option<DisplayValue<String>> {
     None::<String>.map(display)
 }
 

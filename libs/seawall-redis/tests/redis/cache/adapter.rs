@@ -5,10 +5,9 @@ use std::time::Duration;
 use redis::cmd;
 use seawall_redis::Connection;
 use seawall_redis::cache::{CacheError, JsonCodec, RedisCache};
+use seawall_testkit::observe::Lines;
 use seawall_testkit::servers::Redis;
 use serde::{Deserialize, Serialize};
-
-use super::lines::Lines;
 
 const TTL: Duration = Duration::from_secs(60);
 

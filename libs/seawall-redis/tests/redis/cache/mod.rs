@@ -2,7 +2,6 @@
 
 mod adapter;
 mod drops;
-mod lines;
 mod metrics;
 mod outage;
 mod processes;

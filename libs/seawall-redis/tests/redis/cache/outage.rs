@@ -5,9 +5,9 @@ use std::time::Duration;
 use seawall::breaker::State;
 use seawall_redis::Connection;
 use seawall_redis::cache::{CacheError, RedisCache, default_guard};
+use seawall_testkit::observe::Lines;
 use seawall_testkit::servers::Redis;
-
-use super::lines::Lines;
+use tracing::Instrument;
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -191,4 +191,16 @@ async fn adp_7_five_failures_open_the_default_circuit() {
     for word in ["80", "10", "30", "2s"] {
         assert!(plan.contains(word), "{word} is missing in:\n{plan}");
     }
+}
+
+/// OBS-1: a line about a call bears the trace id of the caller's span.
+#[tokio::test]
+async fn obs_1_lines_of_the_cache_bear_the_trace_id_of_their_caller() {
+    let (_redis, cache) = begin(Outage::NeverThere).await;
+    let lines = Lines::collect();
+    let span = tracing::info_span!("request", traceId = "0af7651916cd43dd8448eb211c80319c");
+    cache.get::<String>("goods:mug").instrument(span).await.unwrap();
+    let id = " traceId=0af7651916cd43dd8448eb211c80319c";
+    assert!(lines.find("WARN [Cache-Adapter][Fallback]").contains(id));
+    assert!(lines.take().iter().all(|line| line.contains(id) || line.contains("[circuit]")));
 }

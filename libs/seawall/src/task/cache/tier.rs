@@ -77,7 +77,7 @@ impl<V: Clone + 'static> Inner<V> {
     fn troubled(&self, key: &str, operation: &str, action: &str, trouble: &Trouble) {
         self.shard(key).stats.remote_errors += 1;
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: "seawall", traceId = crate::telemetry::trace_id(), key, action, cause = %trouble.0, "[{}][{operation}] Failed!", self.name);
+        tracing::warn!(target: "seawall", traceId = crate::telemetry::current_trace_id(), key, action, cause = %trouble.0, "[{}][{operation}] Failed!", self.name);
         #[cfg(not(feature = "tracing"))]
         let _ = (operation, action, &trouble.0);
     }

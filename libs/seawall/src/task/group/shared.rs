@@ -69,7 +69,7 @@ fn log(task: &str, panic: &Panic) {
     let backtrace = panic.backtrace().map(ToString::to_string);
     tracing::error!(
         target: "seawall",
-        traceId = crate::telemetry::trace_id(),
+        traceId = crate::telemetry::current_trace_id(),
         cause = panic.message(),
         location = panic.location(),
         backtrace,
