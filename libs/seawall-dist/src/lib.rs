@@ -11,6 +11,7 @@
 //! - [`limit`]: a rate limit that several processes share.
 //! - [`deadletter`]: what was given up, in one form, wherever it came from.
 
+mod bounded;
 pub mod deadletter;
 pub mod idempotency;
 mod lease;

@@ -16,6 +16,7 @@ use super::progress::{NextAction, Progress};
 use super::step::{SagaStep, StepContext, StepFailure};
 use super::store::{SagaRecord, SagaState, SagaWrite, WriteOutcome};
 use super::telemetry;
+use crate::bounded::bounded;
 use crate::saga::{SagaEnd, StepResults};
 use crate::work::{CatchPanic, keep_lease, random};
 
@@ -69,7 +70,8 @@ impl Driver {
         loop {
             if *self.stop.borrow() && self.record.state.is_active() {
                 // The lease ends by itself if this fails.
-                let _ = self.shared.store.release(&self.record.id, self.record.lease.fence).await;
+                let release = self.shared.store.release(&self.record.id, self.record.lease.fence);
+                let _ = bounded("giving back a saga", release).await;
                 return Err(SagaError::Stopped { id: self.record.id.clone() });
             }
             match self.saga.next(&self.progress) {
@@ -103,7 +105,7 @@ impl Driver {
         }
         self.write(JournalEntry::of_step(EntryKind::StepIntent, &step.name, attempt)).await?;
         let action = (step.action)(self.context(&step, attempt));
-        match bounded(action, step.timeout.min(left)).await {
+        match attempt_of(action, step.timeout.min(left)).await {
             Ok(result) => {
                 self.write(
                     JournalEntry::of_step(EntryKind::StepDone, &step.name, attempt).with_payload(result),
@@ -134,7 +136,7 @@ impl Driver {
         let Some(compensation) = &step.compensation else {
             return self.write(JournalEntry::of_step(EntryKind::CompensationDone, &step.name, attempt)).await;
         };
-        match bounded(compensation(self.context(&step, attempt)), step.timeout).await {
+        match attempt_of(compensation(self.context(&step, attempt)), step.timeout).await {
             Ok(_) => {
                 self.write(JournalEntry::of_step(EntryKind::CompensationDone, &step.name, attempt)).await
             }
@@ -179,14 +181,9 @@ impl Driver {
             SagaState::Running => wait.min(self.deadline.since(self.shared.clock.precise())),
             _ => wait,
         };
-        let stopped = async {
-            if self.stop.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             () = sleep(wait) => {}
-            () = stopped => {}
+            () = stopped(&mut self.stop, Duration::ZERO) => {}
         }
     }
 
@@ -220,7 +217,13 @@ impl Driver {
             if state.is_active() { progress.compensating.clone() } else { self.record.reason.clone() };
         let (id, fence, version) = (self.record.id.clone(), self.record.lease.fence, self.record.version);
         let write = SagaWrite { id, fence, version, entry, state, reason, timeout: None };
-        write_entry(&self.shared, &write).await?;
+        tokio::select! {
+            written = write_entry(&self.shared, &write) => written?,
+            // The lease may be kept although nothing can be written. A process that stops does not wait for that for ever.
+            () = stopped(&mut self.stop, self.shared.lease) => {
+                return Err(SagaError::Stopped { id: self.record.id.clone() });
+            }
+        }
         self.progress = progress;
         self.record.version += 1;
         self.record.state = state;
@@ -252,11 +255,19 @@ impl Driver {
     }
 }
 
+/// Completes when the process was told to stop, and that much time has passed since.
+async fn stopped(stop: &mut watch::Receiver<bool>, since: Duration) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    sleep(since).await;
+}
+
 /// Writes one entry until it is written or another process has the saga.
 pub(super) async fn write_entry(shared: &Shared, write: &SagaWrite) -> Result<(), SagaError> {
     let mut failures = 0;
     loop {
-        match shared.store.write(write).await {
+        match bounded("writing the journal of a saga", shared.store.write(write)).await {
             Ok(WriteOutcome::Written) => return Ok(()),
             // Nobody else has this fence, so the one version more is a write of ours whose answer was lost.
             Ok(WriteOutcome::Conflict { fence, version })
@@ -279,7 +290,8 @@ pub(super) async fn keep_saga(shared: &Shared, id: &str, fence: u64, claimed: Ti
     keep_lease(&shared.clock, shared.lease, claimed, || shared.store.renew(id, fence, shared.lease)).await;
 }
 
-async fn bounded(
+/// One attempt at an action or a compensation: a panic and a timeout are failures.
+async fn attempt_of(
     work: impl Future<Output = Result<Vec<u8>, StepFailure>> + Send,
     limit: Duration,
 ) -> Result<Vec<u8>, StepFailure> {

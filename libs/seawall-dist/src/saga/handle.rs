@@ -17,6 +17,7 @@ use super::store::{
     ClaimOutcome, CreateOutcome, SagaFilter, SagaRecord, SagaRow, SagaState, SagaStore, SagaWrite,
 };
 use super::telemetry;
+use crate::bounded::bounded;
 
 /// A saga that is to be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -152,9 +153,11 @@ impl Sagas {
     pub async fn resume(&self, id: &str) -> Result<SagaEnd, SagaError> {
         self.expect_known(id).await?;
         let claimed = self.shared.clock.precise();
-        match self.shared.store.claim(id, &self.shared.owner, self.shared.lease).await? {
+        match bounded("claiming a saga", self.shared.store.claim(id, &self.shared.owner, self.shared.lease))
+            .await?
+        {
             ClaimOutcome::Claimed(record) if record.state == SagaState::NeedsAttention => {
-                self.shared.store.release(id, record.lease.fence).await?;
+                bounded("giving back a saga", self.shared.store.release(id, record.lease.fence)).await?;
                 Ok(SagaEnd::NeedsAttention { reason: record.reason.unwrap_or_default() })
             }
             ClaimOutcome::Claimed(record) => {
@@ -172,7 +175,7 @@ impl Sagas {
     /// # Errors
     /// Fails if the store does.
     pub async fn get(&self, id: &str) -> Result<Option<SagaRecord>, SagaError> {
-        Ok(self.shared.store.get(id).await?)
+        Ok(bounded("reading a saga", self.shared.store.get(id)).await?)
     }
 
     /// Lists sagas that need attention and are not resolved, by id, after `after`, without their journals.
@@ -186,7 +189,7 @@ impl Sagas {
     ) -> Result<Vec<SagaRecord>, SagaError> {
         let after = after.map(ToOwned::to_owned);
         let filter = SagaFilter { state: Some(SagaState::NeedsAttention), unclaimed_for: None, after, limit };
-        Ok(self.shared.store.list(&filter).await?)
+        Ok(bounded("listing sagas", self.shared.store.list(&filter)).await?)
     }
 
     /// Lists sagas that no process has driven [for long](SagasBuilder::unclaimed_after), by id, after `after`, without their
@@ -197,7 +200,7 @@ impl Sagas {
     pub async fn unclaimed(&self, after: Option<&str>, limit: u32) -> Result<Vec<SagaRecord>, SagaError> {
         let (unclaimed_for, after) = (Some(self.shared.unclaimed_after), after.map(ToOwned::to_owned));
         let filter = SagaFilter { state: None, unclaimed_for, after, limit };
-        Ok(self.shared.store.list(&filter).await?)
+        Ok(bounded("listing sagas", self.shared.store.list(&filter)).await?)
     }
 
     /// Lets a saga that needs attention go on where it stood, with fresh attempts and a new deadline, and returns how it ended.
@@ -268,7 +271,9 @@ impl Sagas {
             Ok(saga) => saga,
             Err(error) => {
                 // The lease ends by itself if this fails.
-                let _ = self.shared.store.release(&record.id, record.lease.fence).await;
+                let _ =
+                    bounded("giving back a saga", self.shared.store.release(&record.id, record.lease.fence))
+                        .await;
                 return Err(error);
             }
         };
@@ -292,15 +297,17 @@ impl Sagas {
             owner: self.shared.owner.clone(),
             lease,
         };
-        Ok(self.shared.store.create(&row).await?)
+        Ok(bounded("storing a saga", self.shared.store.create(&row)).await?)
     }
 
     async fn claim_attention(&self, id: &str) -> Result<SagaRecord, SagaError> {
         let wrong = |record: &SagaRecord| SagaError::WrongState { id: id.to_owned(), state: record.state };
-        match self.shared.store.claim(id, &self.shared.owner, self.shared.lease).await? {
+        match bounded("claiming a saga", self.shared.store.claim(id, &self.shared.owner, self.shared.lease))
+            .await?
+        {
             ClaimOutcome::Claimed(record) if record.state == SagaState::NeedsAttention => Ok(record),
             ClaimOutcome::Claimed(record) => {
-                self.shared.store.release(id, record.lease.fence).await?;
+                bounded("giving back a saga", self.shared.store.release(id, record.lease.fence)).await?;
                 Err(wrong(&record))
             }
             ClaimOutcome::Held(lease) => Err(SagaError::InProgress { id: id.to_owned(), lease }),
@@ -338,7 +345,7 @@ impl Sagas {
     /// Fails for a saga that has not ended and whose definition this process does not know, before it is claimed: a claim would
     /// keep out those who do.
     async fn expect_known(&self, id: &str) -> Result<(), SagaError> {
-        match self.shared.store.get(id).await? {
+        match bounded("reading a saga", self.shared.store.get(id)).await? {
             None => Err(SagaError::UnknownSaga { id: id.to_owned() }),
             Some(record) if record.resolution.is_some() => Ok(()),
             Some(record) if matches!(record.state, SagaState::Completed | SagaState::Compensated) => Ok(()),

@@ -14,6 +14,7 @@ use super::error::SagaError;
 use super::handle::Sagas;
 use super::store::{DueSagas, SagaRecord};
 use super::telemetry;
+use crate::bounded::bounded;
 use crate::work::{CatchPanic, random};
 
 /// How often ended sagas are deleted, and how many at once, so that no statement takes long.
@@ -22,42 +23,73 @@ const CLEAN_UP_LIMIT: u32 = 500;
 
 impl Sagas {
     /// Takes over sagas whose lease is over, and drives them, until `stopping` completes. Then it lets the current steps end,
-    /// gives the sagas back, and returns.
+    /// gives the sagas back, and returns. A store that hangs does not keep it from that.
     ///
     /// Run it in every process: for each saga only one of them acts.
     pub async fn run(&self, stopping: impl Future<Output = ()> + Send) {
-        let mut stopping = pin!(stopping);
         let stop = watch::Sender::new(false);
-        let mut driven: JoinSet<()> = JoinSet::new();
-        let mut cleaned = None;
-        let mut shown = BTreeMap::new();
-        loop {
-            let free = self.shared.concurrency - driven.len();
-            let full = free > 0 && self.take_over(free, &stop, &mut driven).await == free;
-            self.observe(&mut shown).await;
-            let now = self.shared.clock.now();
-            if cleaned.is_none_or(|at| now.since(at) >= CLEAN_UP_PERIOD) {
-                cleaned = Some(now);
-                let cleaned = self.shared.store.clean_up(self.shared.retention, CLEAN_UP_LIMIT).await;
-                telemetry::store_failed("CleanUp", cleaned.err());
+        let stopped = async {
+            tokio::select! {
+                biased;
+                () = stopping => {}
+                () = self.keep_house() => {}
             }
-            // Half a period to a whole one, so that processes that started together do not ask together.
-            let period = self.shared.period / 2
-                + self.shared.period.mul_f64((random() >> 33) as f64 / f64::from(u32::MAX));
-            let mut pause = pin!(sleep(period));
+            stop.send_replace(true);
+        };
+        tokio::join!(stopped, self.take_over_until(&stop));
+    }
+
+    /// Claims and drives sagas until the process stops. A claim in progress is waited for, so that what it takes can be given
+    /// back.
+    async fn take_over_until(&self, stop: &watch::Sender<bool>) {
+        let mut driven: JoinSet<()> = JoinSet::new();
+        let mut stopped = stop.subscribe();
+        while !*stop.borrow() {
+            let free = self.shared.concurrency - driven.len();
+            // There may be more than there is room for: the next free place is filled at once.
+            let full = free == 0 || self.take_over(free, stop, &mut driven).await == free;
+            let mut pause = pin!(sleep(self.period()));
             loop {
                 tokio::select! {
-                    () = &mut stopping => {
-                        stop.send_replace(true);
-                        while driven.join_next().await.is_some() {}
-                        return;
-                    }
+                    _ = stopped.wait_for(|stop| *stop) => break,
                     () = &mut pause => break,
-                    // There may be more than there was room for.
                     Some(_) = driven.join_next() => if full { break },
                 }
             }
         }
+        while driven.join_next().await.is_some() {}
+    }
+
+    /// Shows what there is and deletes what is old, for ever. It is no part of the loop that claims: neither waits for the other.
+    async fn keep_house(&self) {
+        let mut shown = BTreeMap::new();
+        let mut cleaned = None;
+        loop {
+            self.observe(&mut shown).await;
+            let now = self.shared.clock.now();
+            if cleaned.is_none_or(|at| now.since(at) >= CLEAN_UP_PERIOD) {
+                cleaned = Some(now);
+                self.clean_up().await;
+            }
+            sleep(self.period()).await;
+        }
+    }
+
+    /// Deletes old sagas, batch after batch while there are full ones: the table must not grow faster than it is cleaned.
+    async fn clean_up(&self) {
+        loop {
+            let call = self.shared.store.clean_up(self.shared.retention, CLEAN_UP_LIMIT);
+            match bounded("deleting old sagas", call).await {
+                Ok(deleted) if deleted >= u64::from(CLEAN_UP_LIMIT) => tokio::task::yield_now().await,
+                Ok(_) => return,
+                Err(error) => return telemetry::store_failed("CleanUp", error),
+            }
+        }
+    }
+
+    /// Half a period to a whole one, so that processes that started together do not ask together.
+    fn period(&self) -> Duration {
+        self.shared.period / 2 + self.shared.period.mul_f64((random() >> 33) as f64 / f64::from(u32::MAX))
     }
 
     /// Takes over the sagas that are due now, drives them to their ends, and returns how many there were. For programs that
@@ -94,7 +126,7 @@ impl Sagas {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
         };
         let claimed = self.shared.clock.precise();
-        let records = self.shared.store.claim_due(&due).await?;
+        let records = bounded("claiming due sagas", self.shared.store.claim_due(&due)).await?;
         Ok(records.into_iter().map(|record| (record, claimed)).collect())
     }
 
@@ -124,15 +156,16 @@ impl Sagas {
     /// Records the number of sagas by state, and of those that nobody drives; `shown` keeps what was recorded of these.
     async fn observe(&self, shown: &mut BTreeMap<DefinitionId, u64>) {
         if telemetry::COUNTS_STATES {
-            match self.shared.store.count().await {
+            match bounded("counting sagas", self.shared.store.count()).await {
                 Ok(counts) => telemetry::states(&counts),
-                Err(error) => telemetry::store_failed("Count", Some(error)),
+                Err(error) => telemetry::store_failed("Count", error),
             }
         }
         if telemetry::SHOWS_UNCLAIMED {
-            match self.shared.store.unclaimed(self.shared.unclaimed_after).await {
+            let call = self.shared.store.unclaimed(self.shared.unclaimed_after);
+            match bounded("counting unclaimed sagas", call).await {
                 Ok(counts) => telemetry::unclaimed(&counts, shown),
-                Err(error) => telemetry::store_failed("Unclaimed", Some(error)),
+                Err(error) => telemetry::store_failed("Unclaimed", error),
             }
         }
     }

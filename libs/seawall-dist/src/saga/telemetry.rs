@@ -139,10 +139,8 @@ pub(super) fn panicked(id: &str, cause: &str) {
     log!(error, sagaId = id, cause = format_args!("panicked: {cause}"), "[Saga][Drive] Failed!");
 }
 
-pub(super) fn store_failed(operation: &str, error: Option<StoreError>) {
-    if let Some(error) = error {
-        failed(operation, "", &SagaError::Store(error));
-    }
+pub(super) fn store_failed(operation: &str, error: StoreError) {
+    failed(operation, "", &SagaError::Store(error));
 }
 
 pub(super) fn states(counts: &[(SagaState, u64)]) {

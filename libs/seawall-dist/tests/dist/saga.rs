@@ -2,6 +2,7 @@
 
 mod broken;
 mod drops;
+mod monitor;
 mod panic;
 mod replay;
 mod retry;

@@ -57,6 +57,7 @@ async fn crd_5_sagas_that_nobody_claims_are_shown() {
     assert_eq!(logged.len(), 1, "one line for one definition, not one in every period: {logged:?}");
     assert!(logged[0].contains("saga=transfer@1") && logged[0].contains("count=3"), "{logged:?}");
     let stopping = async {
+        tokio::time::sleep(minute).await;
         while service.run_due().await.unwrap() > 0 {}
         tokio::time::sleep(minute).await;
     };

@@ -1,0 +1,22 @@
+//! A bound on every call of a store: one that never answers must not hang its caller.
+
+use std::time::Duration;
+
+use seawall::{Fault, secs};
+use tokio::time::timeout;
+
+use crate::{StoreError, StoreFuture};
+
+/// How long sagas and jobs wait for one call of their store. A store that is up answers within milliseconds; one that took
+/// longer may have acted all the same, which every caller has to expect of any failure.
+pub(crate) const STORE_TIMEOUT: Duration = secs(5);
+
+/// Waits for a call of a store, but no longer than [`STORE_TIMEOUT`].
+pub(crate) async fn bounded<T>(action: &'static str, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    match timeout(STORE_TIMEOUT, call).await {
+        Ok(result) => result,
+        Err(_) => {
+            Err(StoreError::new(action, Fault::timeout(), format!("no answer within {STORE_TIMEOUT:?}")))
+        }
+    }
+}
