@@ -1,9 +1,10 @@
-//! A bound on every call of a store: one that never answers must not hang its caller.
+//! Bounds on what waits for a store: one that never answers hangs neither its caller nor an orderly stop.
 
 use std::time::Duration;
 
 use seawall::{Fault, secs};
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use crate::{StoreError, StoreFuture};
 
@@ -19,4 +20,13 @@ pub(crate) async fn bounded<T>(action: &'static str, call: StoreFuture<'_, T>) -
             Err(StoreError::new(action, Fault::timeout(), format!("no answer within {STORE_TIMEOUT:?}")))
         }
     }
+}
+
+/// Completes when the process was told to stop, and that much time has passed since.
+pub(crate) async fn stopped(stop: &watch::Receiver<bool>, since: Duration) {
+    let mut stop = stop.clone();
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    sleep(since).await;
 }

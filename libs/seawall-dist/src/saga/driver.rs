@@ -16,7 +16,7 @@ use super::progress::{NextAction, Progress};
 use super::step::{SagaStep, StepContext, StepFailure};
 use super::store::{SagaRecord, SagaState, SagaWrite, WriteOutcome};
 use super::telemetry;
-use crate::bounded::bounded;
+use crate::bounded::{bounded, stopped};
 use crate::saga::{SagaEnd, StepResults};
 use crate::work::{CatchPanic, keep_lease, random};
 
@@ -183,7 +183,7 @@ impl Driver {
         };
         tokio::select! {
             () = sleep(wait) => {}
-            () = stopped(&mut self.stop, Duration::ZERO) => {}
+            () = stopped(&self.stop, Duration::ZERO) => {}
         }
     }
 
@@ -220,7 +220,7 @@ impl Driver {
         tokio::select! {
             written = write_entry(&self.shared, &write) => written?,
             // The lease may be kept although nothing can be written. A process that stops does not wait for that for ever.
-            () = stopped(&mut self.stop, self.shared.lease) => {
+            () = stopped(&self.stop, self.shared.lease) => {
                 return Err(SagaError::Stopped { id: self.record.id.clone() });
             }
         }
@@ -253,14 +253,6 @@ impl Driver {
             _ => SagaEnd::NeedsAttention { reason: reason() },
         }
     }
-}
-
-/// Completes when the process was told to stop, and that much time has passed since.
-async fn stopped(stop: &mut watch::Receiver<bool>, since: Duration) {
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-    sleep(since).await;
 }
 
 /// Writes one entry until it is written or another process has the saga.

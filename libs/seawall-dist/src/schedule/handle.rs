@@ -15,6 +15,7 @@ use super::job::{Job, JobContext};
 use super::plan::{Plan, passed_during_run, plan};
 use super::store::{JobRun, JobStore, MissedTicks, RunClaim, RunClaimOutcome, RunEnd};
 use super::telemetry;
+use crate::bounded::{bounded, stopped};
 use crate::work::{CatchPanic, keep_lease, random};
 use crate::{Millis, StoreError};
 
@@ -80,7 +81,7 @@ impl Jobs {
     /// # Errors
     /// Fails if the store does.
     pub async fn history(&self, job: &str, limit: u32) -> Result<Vec<JobRun>, StoreError> {
-        self.shared.store.history(job, limit).await
+        bounded("reading the history of a job", self.shared.store.history(job, limit)).await
     }
 }
 
@@ -96,7 +97,7 @@ impl Shared {
     async fn run_job(&self, job: &Job, stop: watch::Receiver<bool>) {
         let mut failures = 0;
         while !*stop.borrow() {
-            let wait = match self.step(job).await {
+            let wait = match self.step(job, &stop).await {
                 Ok(wait) => {
                     failures = 0;
                     wait
@@ -112,8 +113,11 @@ impl Shared {
     }
 
     /// Does what is due now, and returns how long to wait.
-    async fn step(&self, job: &Job) -> Result<Duration, StoreError> {
-        let state = self.store.open(&job.name).await?;
+    async fn step(&self, job: &Job, stop: &watch::Receiver<bool>) -> Result<Duration, StoreError> {
+        let state = tokio::select! {
+            state = bounded("reading a job", self.store.open(&job.name)) => state?,
+            () = stopped(stop, Duration::ZERO) => return Ok(Duration::ZERO),
+        };
         let due = plan(&job.schedule, job.missed_runs, job.tolerance, state.last_tick, state.now);
         if let (Some(until), Plan::Run { .. } | Plan::Pass { .. }) = (state.running_until, due) {
             // A run is in progress: what is due is decided when it has ended.
@@ -127,7 +131,7 @@ impl Shared {
             }
             Plan::Pass { tick, missed } => {
                 let pass = MissedTicks { job: job.name.to_string(), after: state.last_tick, tick, missed };
-                if self.store.pass(&pass).await? {
+                if bounded("passing over ticks of a job", self.store.pass(&pass)).await? {
                     telemetry::missed(&job.name, tick, missed);
                 }
                 Ok(Duration::ZERO)
@@ -142,9 +146,10 @@ impl Shared {
                     lease: job.lease,
                 };
                 let claimed = self.clock.precise();
-                if let RunClaimOutcome::Claimed { fence } = self.store.claim(&claim).await? {
+                let outcome = bounded("claiming a tick of a job", self.store.claim(&claim)).await?;
+                if let RunClaimOutcome::Claimed { fence } = outcome {
                     telemetry::missed(&job.name, tick, missed);
-                    self.execute(job, Run { tick, fence, missed, claimed }).await?;
+                    self.execute(job, Run { tick, fence, missed, claimed }, stop).await?;
                 }
                 Ok(Duration::ZERO)
             }
@@ -152,7 +157,7 @@ impl Shared {
     }
 
     /// Runs the work under its lease, and records how it ended.
-    async fn execute(&self, job: &Job, run: Run) -> Result<(), StoreError> {
+    async fn execute(&self, job: &Job, run: Run, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let (tick, fence) = (run.tick, run.fence);
         let context = JobContext { job: job.name.clone(), tick, missed: run.missed, fence };
         let began = self.clock.precise();
@@ -166,14 +171,16 @@ impl Shared {
                 telemetry::lease_lost(&job.name, tick);
                 return Ok(());
             }
-            result = bounded(job, context) => result.err(),
+            result = run_of(job, context) => result.err(),
         };
         let took = self.clock.precise().since(began);
         telemetry::ended(&job.name, tick, took, error.as_deref());
-        // The end is recorded, again if the store was away, for as long as the lease lasts.
+        // The end is recorded, again if the store was away, for as long as the lease lasts, which may be kept although nothing
+        // can be recorded. A process that stops does not wait for that for ever.
         tokio::select! {
             biased;
             () = &mut keeper => Ok(()),
+            () = stopped(stop, job.lease) => Ok(()),
             result = self.finish(job, tick, fence, error) => result,
         }
     }
@@ -188,11 +195,12 @@ impl Shared {
         let mut failures = 0;
         loop {
             let ended = async {
-                let now = self.store.open(&job.name).await?.now;
+                let now = bounded("reading a job", self.store.open(&job.name)).await?.now;
                 let passed = passed_during_run(&job.schedule, job.missed_runs, tick, now);
                 let job = job.name.to_string();
                 let end = RunEnd { job, tick, fence, error: error.clone(), passed, keep: self.history };
-                self.store.finish(&end).await.map(|recorded| passed.filter(|_| recorded))
+                let recorded = bounded("recording the end of a run", self.store.finish(&end)).await?;
+                Ok::<_, StoreError>(passed.filter(|_| recorded))
             };
             match ended.await {
                 Ok(passed) => {
@@ -213,14 +221,14 @@ impl Shared {
 
 /// Waits, but not when the process stops.
 async fn pause(wait: Duration, stop: &watch::Receiver<bool>) {
-    let mut stop = stop.clone();
     tokio::select! {
         () = sleep(wait) => {}
-        _ = stop.wait_for(|stop| *stop) => {}
+        () = stopped(stop, Duration::ZERO) => {}
     }
 }
 
-async fn bounded(job: &Job, context: JobContext) -> Result<(), String> {
+/// One run: a panic and a timeout are failures.
+async fn run_of(job: &Job, context: JobContext) -> Result<(), String> {
     let work = CatchPanic::new((job.work)(context));
     let result = match job.timeout {
         None => work.await,

@@ -1,5 +1,6 @@
 //! Scheduled jobs on the store in memory.
 
+mod hang;
 mod panic;
 mod telemetry;
 
