@@ -161,7 +161,7 @@ impl Sagas {
                 Ok(SagaEnd::NeedsAttention { reason: record.reason.unwrap_or_default() })
             }
             ClaimOutcome::Claimed(record) => {
-                telemetry::taken_over(&record);
+                telemetry::claimed(&record);
                 self.drive(record, claimed, self.shared.never.subscribe()).await
             }
             ClaimOutcome::Held(lease) => Err(SagaError::InProgress { id: id.to_owned(), lease }),

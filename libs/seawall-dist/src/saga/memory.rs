@@ -71,7 +71,11 @@ impl SagaStore for MemorySagaStore {
                 entity: row.entity.clone(),
                 input: row.input.clone(),
                 version: 0,
-                lease: SagaLease { owner: row.owner.clone(), fence: 1, until: now + row.lease },
+                lease: SagaLease {
+                    owner: row.owner.clone(),
+                    fence: row.first_fence(),
+                    until: now + row.lease,
+                },
                 created_at: now,
                 updated_at: now,
                 deadline_at: now + row.timeout,

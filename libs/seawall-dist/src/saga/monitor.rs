@@ -138,7 +138,7 @@ impl Sagas {
     ) -> usize {
         let count = records.len();
         for (record, claimed) in records {
-            telemetry::taken_over(&record);
+            telemetry::claimed(&record);
             let (sagas, stop) = (self.clone(), stop.subscribe());
             driven.spawn(async move {
                 let id = record.id.clone();

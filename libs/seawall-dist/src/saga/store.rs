@@ -62,7 +62,7 @@ impl SagaState {
 pub struct SagaLease {
     /// The process that drives the saga.
     pub owner: String,
-    /// The fencing token: grows with every claim. A write with an older one is refused.
+    /// The fencing token: the number of processes that drove the saga. A write with an older one is refused.
     pub fence: u64,
     /// When the lease ends unless it is renewed, by the store's clock.
     pub until: Millis,
@@ -116,14 +116,22 @@ pub struct SagaRow {
     pub timeout: Duration,
     /// The process that drives it.
     pub owner: String,
-    /// How long nobody else may drive it. Zero lets the next monitor take it.
+    /// How long nobody else may drive it. Zero if nobody drives it yet: the next monitor takes it.
     pub lease: Duration,
+}
+
+impl SagaRow {
+    /// The fence that the saga is stored with: 1 for the process that drives it, or 0 if none does yet.
+    #[must_use]
+    pub fn first_fence(&self) -> u64 {
+        u64::from(!self.lease.is_zero())
+    }
 }
 
 /// What came of storing a saga.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreateOutcome {
-    /// It is stored, with fence 1 and version 0.
+    /// It is stored, with version 0, and with fence 1, or 0 if nobody drives it yet.
     Created(SagaRecord),
     /// There is one with this id.
     Exists(SagaRecord),

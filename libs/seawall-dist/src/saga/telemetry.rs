@@ -63,8 +63,12 @@ pub(super) fn started(record: &SagaRecord) {
     count!("seawall.sagas.started", "saga" => record.definition.to_string());
 }
 
-pub(super) fn taken_over(record: &SagaRecord) {
-    let _ = record;
+/// Tells a saga that was submitted, and that nobody drove before, from one whose process went away or stopped.
+pub(super) fn claimed(record: &SagaRecord) {
+    if record.lease.fence <= 1 {
+        log!(info, sagaId = %record.id, saga = %record.definition, "[Saga][Begin] Start.");
+        return;
+    }
     log!(warn, sagaId = %record.id, saga = %record.definition, state = record.state.name(), fence = record.lease.fence, "[Saga][TakeOver] Start.");
     count!("seawall.saga.takeovers", "saga" => record.definition.to_string());
 }

@@ -2,9 +2,10 @@
 
 #![cfg(all(feature = "metrics", feature = "tracing"))]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
@@ -14,15 +15,36 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-/// Keeps each line as `LEVEL message key=value …`.
-#[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
+/// The lines of this thread since it began to keep them, each as `LEVEL message key=value …`.
+pub(crate) struct Lines(());
+
+thread_local! {
+    static LINES: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Writes into the lines of its thread. It serves the whole process: with one subscriber per thread, `tracing` may remember of a
+/// thread without one that nobody wants a line, and leave it out in the others.
+struct ThreadLines;
 
 impl Lines {
+    /// Keeps the lines of this thread from now on.
+    pub(crate) fn keep() -> Lines {
+        static SUBSCRIBER: Once = Once::new();
+        SUBSCRIBER.call_once(|| tracing::subscriber::set_global_default(ThreadLines).unwrap());
+        LINES.set(Some(Vec::new()));
+        Lines(())
+    }
+
     /// The lines that begin like this.
     pub(crate) fn of(&self, begin: &str) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().filter(|line| line.starts_with(begin)).cloned().collect()
+        let starts = |line: &&String| line.starts_with(begin);
+        LINES.with_borrow(|lines| lines.iter().flatten().filter(starts).cloned().collect())
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        LINES.set(None);
     }
 }
 
@@ -42,7 +64,7 @@ impl Visit for Fields {
     }
 }
 
-impl Subscriber for Lines {
+impl Subscriber for ThreadLines {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
         metadata.target() == "seawall"
     }
@@ -55,7 +77,7 @@ impl Subscriber for Lines {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let line = format!("{} {}{}", event.metadata().level(), fields.message, fields.rest);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        LINES.with_borrow_mut(|lines| lines.as_mut().map(|lines| lines.push(line)));
     }
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}

@@ -9,6 +9,7 @@ mod retry;
 mod run;
 mod scripted;
 mod stranger;
+mod telemetry;
 mod unknown;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -17,9 +17,9 @@ CREATE TABLE seawall_sagas (
     input        BYTEA NOT NULL,
     -- Grows with every entry of the journal; every transition compares it.
     version      BIGINT NOT NULL DEFAULT 0,
-    -- The process that drives it, its fencing token, and when its lease ends.
+    -- The process that drives it, its fencing token (how many processes drove it), and when its lease ends.
     owner        TEXT NOT NULL,
-    fence        BIGINT NOT NULL DEFAULT 1,
+    fence        BIGINT NOT NULL,
     lease_until  TIMESTAMPTZ NOT NULL,
     created_at   TIMESTAMPTZ NOT NULL DEFAULT now(),
     updated_at   TIMESTAMPTZ NOT NULL DEFAULT now(),

@@ -17,9 +17,9 @@ CREATE TABLE seawall_sagas (
     input        BLOB NOT NULL,
     -- Grows with every entry of the journal; every transition compares it.
     version      INTEGER NOT NULL DEFAULT 0,
-    -- The process that drives it, its fencing token, and when its lease ends.
+    -- The process that drives it, its fencing token (how many processes drove it), and when its lease ends.
     owner        TEXT NOT NULL,
-    fence        INTEGER NOT NULL DEFAULT 1,
+    fence        INTEGER NOT NULL,
     lease_until  INTEGER NOT NULL,
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,

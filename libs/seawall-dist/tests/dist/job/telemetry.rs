@@ -13,9 +13,8 @@ use crate::observe::{Lines, Numbers};
 /// OBS-2: runs by outcome, their durations, and missed ticks are counted.
 #[tokio::test(start_paused = true)]
 async fn obs_2_runs_and_missed_ticks_are_counted() {
-    let (numbers, lines) = (Numbers::default(), Lines::default());
+    let (numbers, lines) = (Numbers::default(), Lines::keep());
     let _recorder = metrics::set_default_local_recorder(&numbers);
-    let _subscriber = tracing::subscriber::set_default(lines.clone());
     let (store, calls) = (Arc::new(MemoryJobStore::new()), Arc::new(AtomicU32::new(0)));
     let (thief, counted) = (store.clone(), calls.clone());
     let report = Job::new("report", Schedule::every(TICK * 10).unwrap(), move |context: JobContext| {

@@ -35,9 +35,8 @@ async fn crd_5_a_process_leaves_unknown_definitions_alone() {
 #[tokio::test(start_paused = true)]
 async fn crd_5_sagas_that_nobody_claims_are_shown() {
     use crate::observe::{Lines, Numbers};
-    let (numbers, lines) = (Numbers::default(), Lines::default());
+    let (numbers, lines) = (Numbers::default(), Lines::keep());
     let _recorder = metrics::set_default_local_recorder(&numbers);
-    let _subscriber = tracing::subscriber::set_default(lines.clone());
     let (store, record) = (Arc::new(MemorySagaStore::new()), Record::default());
     let service = sagas(&store, transfer(&record)).build().unwrap();
     for id in ["t1", "t2", "t3"] {

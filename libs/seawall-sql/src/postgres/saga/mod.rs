@@ -90,8 +90,8 @@ impl SagaStore for PostgresSagaStore {
             const ACTION: &str = "storing a saga";
             let failed = store_error(ACTION);
             let insert = concat!(
-                "INSERT INTO seawall_sagas (id, name, definition_version, entity, active_entity, input, owner, lease_until, deadline_at) \
-                 VALUES ($1, $2, $3, $4, $4, $5, $6, now() + make_interval(secs => $7), now() + make_interval(secs => $8)) \
+                "INSERT INTO seawall_sagas (id, name, definition_version, entity, active_entity, input, owner, lease_until, deadline_at, fence) \
+                 VALUES ($1, $2, $3, $4, $4, $5, $6, now() + make_interval(secs => $7), now() + make_interval(secs => $8), $9) \
                  ON CONFLICT DO NOTHING RETURNING ",
                 columns!()
             );
@@ -106,6 +106,7 @@ impl SagaStore for PostgresSagaStore {
                     .bind(&row.owner)
                     .bind(seconds(row.lease))
                     .bind(seconds(row.timeout))
+                    .bind(row.first_fence() as i64)
                     .fetch_optional(&self.pool)
                     .await
                     .map_err(failed)?;

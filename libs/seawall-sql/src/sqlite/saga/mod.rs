@@ -101,7 +101,7 @@ impl SagaStore for SqliteSagaStore {
             const ACTION: &str = "storing a saga";
             let failed = store_error(ACTION);
             let insert = concat!(
-                "INSERT INTO seawall_sagas (id, name, definition_version, entity, active_entity, input, owner, lease_until, deadline_at, created_at, updated_at) \
+                "INSERT INTO seawall_sagas (id, name, definition_version, entity, active_entity, input, owner, lease_until, deadline_at, created_at, updated_at, fence) \
                  VALUES ($1, $2, $3, $4, $4, $5, $6, ",
                 now!(),
                 " + $7, ",
@@ -110,7 +110,7 @@ impl SagaStore for SqliteSagaStore {
                 now!(),
                 ", ",
                 now!(),
-                ") ON CONFLICT DO NOTHING RETURNING ",
+                ", $9) ON CONFLICT DO NOTHING RETURNING ",
                 columns!()
             );
             // A saga that held the id or the entity may end between two statements.
@@ -124,6 +124,7 @@ impl SagaStore for SqliteSagaStore {
                     .bind(&row.owner)
                     .bind(millis(row.lease))
                     .bind(millis(row.timeout))
+                    .bind(row.first_fence() as i64)
                     .fetch_all(&self.pool)
                     .await
                     .map_err(failed)?;
