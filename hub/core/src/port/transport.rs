@@ -4,7 +4,7 @@ use std::future::Future;
 
 use bytes::Bytes;
 use seawall::{Attempt, Fault};
-use seawall_dist::deadletter::Sent;
+use seawall_dist::deadletter::SentRequest;
 
 use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
@@ -24,7 +24,7 @@ pub struct Answer {
     /// The beginning of its body.
     pub body: Vec<u8>,
     /// What was sent, without credentials, if the answer is not a good one.
-    pub sent: Option<Sent>,
+    pub sent: Option<SentRequest>,
 }
 
 /// What a peer answered, all of it: for whoever waits for it.
@@ -54,7 +54,7 @@ pub struct NoAnswer {
     /// Whether there was an answer, and the hub had no memory left to hold it.
     pub no_memory: bool,
     /// What was sent, without credentials.
-    pub sent: Option<Sent>,
+    pub sent: Option<SentRequest>,
 }
 
 /// What a peer is told of a delivery, so that it can tell a repetition and a replay.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::http::Uri;
 use seawall::{Attempt, Fault};
-use seawall_dist::deadletter::{Sent, kept_headers};
+use seawall_dist::deadletter::{SentRequest, kept_headers};
 use seawall_http::{
     Auth, BadRequest, Base, Cause, HttpClient, HttpError, Method, Request as HttpRequest, Response, header,
 };
@@ -335,7 +335,7 @@ fn looks_secret(name: &str) -> bool {
     ["auth", "cookie", "key", "pass", "secret", "signature", "token"].iter().any(|part| name.contains(part))
 }
 
-fn evidence(request: &HttpRequest) -> Sent {
+fn evidence(request: &HttpRequest) -> SentRequest {
     let evidence = request.evidence();
     let header = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
         let shown = if looks_secret(name.as_str()) {
@@ -345,7 +345,7 @@ fn evidence(request: &HttpRequest) -> Sent {
         };
         (name.as_str().to_owned(), shown.into_owned())
     };
-    Sent {
+    SentRequest {
         line: format!("{} {}", evidence.method, evidence.url),
         headers: evidence.headers.iter().map(header).collect(),
     }

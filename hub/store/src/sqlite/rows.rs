@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row};
-use seawall_dist::deadletter::{Answer, Attempt, Sent};
+use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::letter::Standing;
 use seawall_hub_core::domain::operation::Run;
@@ -83,7 +83,7 @@ fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
 }
 
-pub(super) fn sent_to_text(sent: &Sent) -> String {
+pub(super) fn sent_to_text(sent: &SentRequest) -> String {
     let headers: Vec<Value> = sent.headers.iter().map(|(name, value)| json!([name, value])).collect();
     json!([sent.line, headers]).to_string()
 }
@@ -95,7 +95,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         _ => {
             let sent = json(row, 4)?;
             let line = sent[0].as_str().unwrap_or_default().to_owned();
-            Some(Sent { line, headers: pairs_of(&sent[1]).unwrap_or_default() })
+            Some(SentRequest { line, headers: pairs_of(&sent[1]).unwrap_or_default() })
         }
     };
     let headers = if row.get_ref(5)? == ValueRef::Null { Vec::new() } else { pairs(row, 5)? };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use seawall_dist::deadletter::{Answer, Attempt, Sent};
+use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
 use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
 use seawall_hub_core::domain::event::Event;
@@ -135,7 +135,10 @@ pub(crate) fn attempt() -> Attempt {
     Attempt {
         at: NOW,
         took: Duration::from_micros(1_234),
-        sent: Some(Sent { line: "POST https://x/y".into(), headers: vec![("x-team".into(), "7".into())] }),
+        sent: Some(SentRequest {
+            line: "POST https://x/y".into(),
+            headers: vec![("x-team".into(), "7".into())],
+        }),
         error: Some("down".into()),
         answer: Some(Answer {
             status: 500,

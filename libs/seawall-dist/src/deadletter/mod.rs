@@ -24,7 +24,7 @@ pub use query::{
     BadCursor, Cursor, Filter, GroupCount, LetterOrder, PAGE_LIMIT, PAGE_LIMIT_MAX, Page, SEARCHED_BYTES,
     searched_text,
 };
-pub use record::{Answer, Attempt, Fault, KEPT_HEADERS, Origin, Record, Sent, kept_headers};
+pub use record::{Answer, Attempt, KEPT_HEADERS, LetterFault, Origin, Record, SentRequest, kept_headers};
 pub use replay::{
     FailedReplay, GENERATION_HEADER, ORIGINAL_ID_HEADER, ORIGINAL_TIME_HEADER, REPLAY_LEASE, REPLAY_TIMEOUT,
     REPLAYED_HEADER, ReplayError, ReplayFuture, ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart,

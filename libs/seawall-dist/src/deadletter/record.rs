@@ -22,7 +22,7 @@ pub struct Record {
     /// What was to be sent.
     pub headers: Vec<(String, String)>,
     /// Why it was given up.
-    pub fault: Fault,
+    pub fault: LetterFault,
     /// When.
     pub at: Millis,
     /// Every attempt, the first one first.
@@ -44,9 +44,9 @@ pub struct Origin {
     pub at: Option<Millis>,
 }
 
-/// Why something was given up.
+/// The reason for which something was given up.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct LetterFault {
     /// In one word that does not change: `refused`, `attempts`, `age`, …
     pub reason: String,
     /// What the last attempt said.
@@ -61,16 +61,16 @@ pub struct Attempt {
     /// How long it took.
     pub took: Duration,
     /// What was sent, if it is not what the record says.
-    pub sent: Option<Sent>,
+    pub sent: Option<SentRequest>,
     /// What went wrong, in words.
     pub error: Option<String>,
     /// What came back, if anything did.
     pub answer: Option<Answer>,
 }
 
-/// What was sent, without credentials.
+/// A request as it was sent, without credentials.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sent {
+pub struct SentRequest {
     /// `POST https://billing.example/invoices/7`
     pub line: String,
     /// Names in small letters, and values.

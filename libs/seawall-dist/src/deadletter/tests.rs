@@ -17,7 +17,7 @@ pub(super) fn record(id: &str) -> Record {
             ("content-type".into(), "application/json".into()),
             ("Seawall-Replayed".into(), "no".into()),
         ],
-        fault: Fault { reason: "attempts".into(), message: Some("503 from billing".into()) },
+        fault: LetterFault { reason: "attempts".into(), message: Some("503 from billing".into()) },
         at: Millis(1_000),
         attempts: vec![Attempt { at: Millis(10), took: Duration::from_millis(3), ..Attempt::default() }],
         trace: None,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use seawall_dist::Millis;
-use seawall_dist::deadletter::{Answer, Attempt, LetterReplay, Sent};
+use seawall_dist::deadletter::{Answer, Attempt, LetterReplay, SentRequest};
 use serde_json::{Value, json};
 use sqlx::error::BoxDynError;
 
@@ -62,7 +62,7 @@ fn attempt_of(value: &Value) -> Option<Attempt> {
     let headers = |value: &Value| serde_json::from_value::<Headers>(value["headers"].clone()).ok();
     let sent = match &value["sent"] {
         Value::Null => None,
-        sent => Some(Sent { line: sent["line"].as_str()?.to_owned(), headers: headers(sent)? }),
+        sent => Some(SentRequest { line: sent["line"].as_str()?.to_owned(), headers: headers(sent)? }),
     };
     let answer = match &value["answer"] {
         Value::Null => None,

@@ -18,7 +18,7 @@ macro_rules! dead_letter_store {
         use std::time::Duration;
 
         use seawall_dist::deadletter::{
-            LetterChange, ChangeOutcome, ReplayClaim, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
+            LetterChange, ChangeOutcome, ReplayClaim, CopyOutcome, Cursor, DeadLetter, DeadLetterStore, Edit, FailedReplay, LetterFault,
             Filter, GroupCount, LetterOrder, Origin, Page, PutOutcome, Record, ReplayRequest, ReplayStart, Status, apply, begin_replay,
             copy, finish_replay, merge, searched_text,
         };
@@ -202,7 +202,7 @@ macro_rules! dead_letter_store {
                 },
                 payload: row.try_get("payload")?,
                 headers: headers_of(&text("headers")?).map_err(sqlx::Error::Decode)?,
-                fault: Fault { reason: text("reason")?, message: row.try_get("message")? },
+                fault: LetterFault { reason: text("reason")?, message: row.try_get("message")? },
                 at: Millis(row.try_get("at")?),
                 attempts: attempts_of(&text("attempts")?).map_err(sqlx::Error::Decode)?,
                 trace: row.try_get("trace")?,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, DeadLetterStore as _, DeadLetters, Edit, Fault, Filter, LetterChange, Origin, Record,
+    Attempt, DeadLetterStore as _, DeadLetters, Edit, Filter, LetterChange, LetterFault, Origin, Record,
     ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart, Status,
 };
 use seawall_sql::postgres::{self, dead_letter::PostgresDeadLetters};
@@ -59,7 +59,7 @@ pub(crate) fn record(id: &str) -> Record {
         },
         payload: b"{\"order\": 7}".to_vec(),
         headers: vec![("content-type".into(), "application/json".into())],
-        fault: Fault { reason: "attempts".into(), message: Some("503 from billing".into()) },
+        fault: LetterFault { reason: "attempts".into(), message: Some("503 from billing".into()) },
         at: Millis(1_000),
         attempts: vec![Attempt::default()],
         trace: None,

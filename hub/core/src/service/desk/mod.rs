@@ -10,7 +10,7 @@ mod remake;
 mod run;
 mod work;
 
-use seawall_dist::deadletter::{Fault, Origin, Record};
+use seawall_dist::deadletter::{LetterFault, Origin, Record};
 use sha2::{Digest, Sha256};
 use tracing::field::display;
 use tracing::info;
@@ -153,7 +153,7 @@ pub fn record(whole: &WholeLetter) -> Record {
         headers: Request::from_bytes(&kept.request, &kept.payload)
             .map(|request| request.headers)
             .unwrap_or_default(),
-        fault: Fault {
+        fault: LetterFault {
             reason: kept.reason.map_or("unknown", |reason| reason.word()).into(),
             message: dead.error.clone(),
         },

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, BulkReplay, BulkReplayReport, CopyOutcome, DeadLetters, Edit, Fault, Filter, LetterRetention,
-    MemoryDeadLetters, Origin, Record, ReplayError, ReplayMessage, ReplayOutcome, ReplayRequest, Status,
+    Attempt, BulkReplay, BulkReplayReport, CopyOutcome, DeadLetters, Edit, Filter, LetterFault,
+    LetterRetention, MemoryDeadLetters, Origin, Record, ReplayError, ReplayMessage, ReplayOutcome,
+    ReplayRequest, Status,
 };
 use seawall_testkit::conformance;
 
@@ -29,7 +30,7 @@ fn record(id: &str) -> Record {
         origin: Origin { kind: "amqp".into(), place: "orders".into(), id: format!("m-{id}"), at: None },
         payload: b"{}".to_vec(),
         headers: Vec::new(),
-        fault: Fault { reason: "attempts".into(), message: None },
+        fault: LetterFault { reason: "attempts".into(), message: None },
         at: Millis(1_000),
         attempts: vec![Attempt::default()],
         trace: None,

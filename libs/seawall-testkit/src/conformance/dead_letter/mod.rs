@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Answer, Attempt, ChangeOutcome, CopyOutcome, DeadLetter, DeadLetterStore, Edit, FailedReplay, Fault,
-    Filter, LetterChange, LetterOrder, Origin, PutOutcome, Record, ReplayRequest, ReplayStart, Sent, Status,
+    Answer, Attempt, ChangeOutcome, CopyOutcome, DeadLetter, DeadLetterStore, Edit, FailedReplay, Filter,
+    LetterChange, LetterFault, LetterOrder, Origin, PutOutcome, Record, ReplayRequest, ReplayStart,
+    SentRequest, Status,
 };
 
 /// Checks a store of dead letters that nobody else uses.
@@ -46,7 +47,7 @@ fn record(id: &str, place: &str) -> Record {
         },
         payload: vec![0, 159, 146, 150, b'p'],
         headers: vec![("x-order".into(), "Ä \"7\"\n\0".into()), ("x-order".into(), "twice".into())],
-        fault: Fault { reason: "attempts".into(), message: Some("503 from billing".into()) },
+        fault: LetterFault { reason: "attempts".into(), message: Some("503 from billing".into()) },
         at: Millis(1_794_744_001_000),
         attempts: vec![attempt(1), attempt(2)],
         trace: Some("4bf92f3577b34da6a3ce929d0e0e4736".into()),
@@ -57,7 +58,10 @@ fn attempt(number: i64) -> Attempt {
     Attempt {
         at: Millis(1_794_744_000_000 + number),
         took: Duration::from_nanos(1_234_567_891),
-        sent: Some(Sent { line: "POST /invoices".into(), headers: vec![("accept".into(), "*/*".into())] }),
+        sent: Some(SentRequest {
+            line: "POST /invoices".into(),
+            headers: vec![("accept".into(), "*/*".into())],
+        }),
         error: (number % 2 == 0).then(|| "connection reset".into()),
         answer: (number % 2 == 1).then(|| Answer {
             status: 503,
