@@ -4,6 +4,8 @@
     reason = "callers in tasks of their own, and times that are only printed"
 )]
 
+mod kill;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
