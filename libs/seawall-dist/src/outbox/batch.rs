@@ -73,7 +73,7 @@ impl Shared {
     async fn record(&self, lease: &BatchLease, outcomes: &[RowOutcome], keeper: &LeaseKeeper<'_>) -> bool {
         loop {
             match self.store.record(lease, outcomes, self.settings.retention).await {
-                Ok(count) => return count == outcomes.len() as u64,
+                Ok(recorded) => return recorded.len() == outcomes.len(),
                 Err(error) => {
                     self.telemetry.store_failed("Record", &error);
                     let left = keeper.left();
@@ -91,7 +91,7 @@ impl Shared {
         for (row, outcome) in rows.iter().zip(outcomes) {
             match &outcome.kind {
                 OutcomeKind::Published => published += 1,
-                OutcomeKind::Failed { delay, error } => self.telemetry.failed(row, *delay, error),
+                OutcomeKind::Failed { delay, error, .. } => self.telemetry.failed(row, *delay, error),
                 OutcomeKind::Dead { error } => self.telemetry.set_aside(row, error),
                 OutcomeKind::Returned { .. } => {}
             }

@@ -161,14 +161,14 @@ impl State {
         outcomes: &[RowOutcome],
         retention: Retention,
         now: Tick,
-    ) -> u64 {
-        let mut recorded = 0;
+    ) -> Vec<i64> {
+        let mut recorded = Vec::new();
         for outcome in outcomes {
-            let Some(lane) = self.rows.get(&outcome.id).map(|row| row.lane) else { continue };
-            if !self.holds(lease, lane) {
+            let pending = self.rows.get(&outcome.id).filter(|row| row.status == Status::Pending);
+            if !pending.is_some_and(|row| self.holds(lease, row.lane)) {
                 continue;
             }
-            recorded += 1;
+            recorded.push(outcome.id);
             if outcome.kind == OutcomeKind::Published && retention == Retention::Delete {
                 self.rows.remove(&outcome.id);
             } else if let Some(row) = self.rows.get_mut(&outcome.id) {
@@ -191,8 +191,9 @@ impl Row {
     fn apply(&mut self, kind: &OutcomeKind, now: Tick) {
         match kind {
             OutcomeKind::Published => self.status = Status::Published(now),
-            OutcomeKind::Failed { delay, error } => {
+            OutcomeKind::Failed { delay, error, outage } => {
                 self.row.failures += 1;
+                self.row.outages += u32::from(*outage);
                 self.row.last_error = Some(error.clone());
                 self.due_at = now + *delay;
             }
@@ -240,7 +241,7 @@ impl OutboxStore for MemoryOutbox {
         lease: &'a BatchLease,
         outcomes: &'a [RowOutcome],
         retention: Retention,
-    ) -> StoreFuture<'a, u64> {
+    ) -> StoreFuture<'a, Vec<i64>> {
         Box::pin(async move { Ok(self.state().record(lease, outcomes, retention, self.clock.now())) })
     }
 
@@ -269,7 +270,7 @@ impl OutboxStore for MemoryOutbox {
             let mut rows = state.dead(ids);
             for row in &mut rows {
                 (row.status, row.due_at) = (Status::Pending, now);
-                (row.row.attempts, row.row.failures) = (0, 0);
+                (row.row.attempts, row.row.failures, row.row.outages) = (0, 0, 0);
             }
             Ok(rows.len() as u64)
         })

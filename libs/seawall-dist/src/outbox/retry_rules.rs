@@ -88,14 +88,19 @@ fn after_failure(row: &OutboxRow, error: &PublishError, rules: &RetryRules, rand
     let fault = error.fault();
     // What a policy refused says nothing about the message: it is like an outage.
     let is_outage = fault.is_transient() || fault.verdict() == seawall::fault::Verdict::Rejected;
-    let max = if is_outage { rules.outage_attempts_max } else { rules.attempts_max };
-    if row.failures.saturating_add(1) >= max {
+    // Each kind has a count of its own: a long outage says nothing about the row.
+    let (failures, max) = if is_outage {
+        (row.outages, rules.outage_attempts_max)
+    } else {
+        (row.failures.saturating_sub(row.outages), rules.attempts_max)
+    };
+    if failures.saturating_add(1) >= max {
         return OutcomeKind::Dead { error: error.to_string() };
     }
     let throttled = fault.verdict() == seawall::fault::Verdict::Throttled;
-    let wait = rules.backoff.wait(row.failures, Duration::ZERO, throttled, random);
+    let wait = rules.backoff.wait(failures, Duration::ZERO, throttled, random);
     let delay = fault.retry_after().map_or(wait, |asked| wait.max(asked));
-    OutcomeKind::Failed { delay, error: error.to_string() }
+    OutcomeKind::Failed { delay, error: error.to_string(), outage: is_outage }
 }
 
 /// The aggregates that a failed row holds up.
@@ -188,6 +193,7 @@ mod tests {
         let after = |failures: u32, fault: Fault| {
             let mut rows = rows("a1 a2");
             (rows[0].attempts, rows[0].failures) = (failures + 1, failures);
+            rows[0].outages = if fault.is_transient() { failures } else { 0 };
             let results = [Some(Err(PublishError::new(fault, "no"))), None];
             outcomes(&rows, &results, &RULES, || 0).iter().map(word).collect::<Vec<_>>()
         };
@@ -196,6 +202,23 @@ mod tests {
         assert_eq!(after(2, Fault::unreachable()), ["failed 1", "returned 1"]);
         assert_eq!(after(99, Fault::unreachable()), ["dead", "returned 0"]);
         assert_eq!(after(0, Fault::throttled().after(secs(9))), ["failed 9", "returned 9"]);
+    }
+
+    /// CRD-3: failures of an outage and failures of the row are counted apart, in both directions.
+    #[test]
+    fn crd_3_an_outage_and_poison_are_counted_apart() {
+        let after = |failures: u32, outages: u32, fault: Fault| {
+            let mut row = rows("a1").remove(0);
+            (row.attempts, row.failures, row.outages) = (failures + 1, failures, outages);
+            let outcomes = outcomes(&[row], &[Some(Err(PublishError::new(fault, "no")))], &RULES, || 0);
+            (word(&outcomes[0]), matches!(outcomes[0].kind, OutcomeKind::Failed { outage: true, .. }))
+        };
+        assert_eq!(after(60, 60, Fault::system()), ("failed 1".into(), false));
+        assert_eq!(after(61, 60, Fault::system()), ("failed 1".into(), false));
+        assert_eq!(after(62, 60, Fault::system()), ("dead".into(), false));
+        assert_eq!(after(62, 60, Fault::unreachable()), ("failed 1".into(), true));
+        assert_eq!(after(101, 98, Fault::rejected()), ("failed 1".into(), true));
+        assert_eq!(after(101, 99, Fault::rejected()), ("dead".into(), false));
     }
 
     /// CRD-3. Trap "attempt counted after execution": a row whose process dies each time is set aside without an error.

@@ -31,13 +31,14 @@ pub trait OutboxStore: Send + Sync {
     fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool>;
 
     /// Records what came of the rows of a batch and ends the lease, in one transaction. Rows without an outcome stay as they
-    /// are. Returns how many rows were recorded: rows in lanes that another relay has leased meanwhile are not.
+    /// are. Returns the ids of the rows that were recorded: rows in lanes that another relay has leased meanwhile are not, and
+    /// neither are rows whose outcome was recorded before.
     fn record<'a>(
         &'a self,
         lease: &'a BatchLease,
         outcomes: &'a [RowOutcome],
         retention: Retention,
-    ) -> StoreFuture<'a, u64>;
+    ) -> StoreFuture<'a, Vec<i64>>;
 
     /// Counts what waits.
     fn stats(&self) -> StoreFuture<'_, Stats>;
@@ -132,6 +133,8 @@ pub struct OutboxRow {
     pub attempts: u32,
     /// How many of the attempts ended with a recorded failure. The others are lost: their relay died or lost its lease.
     pub failures: u32,
+    /// How many of the failures were the broker's and not the row's own: it was away, or a policy refused to ask it.
+    pub outages: u32,
     /// When the row was stored, by the clock of the database.
     pub created_at: Millis,
     /// What the last failed attempt said.
@@ -142,7 +145,7 @@ impl OutboxRow {
     /// Creates a row that was never claimed.
     #[must_use]
     pub fn new(id: i64, message: Message, created_at: Millis) -> Self {
-        OutboxRow { id, message, attempts: 0, failures: 0, created_at, last_error: None }
+        OutboxRow { id, message, attempts: 0, failures: 0, outages: 0, created_at, last_error: None }
     }
 }
 
@@ -167,6 +170,8 @@ pub enum OutcomeKind {
         delay: Duration,
         /// Why it failed.
         error: String,
+        /// True if the broker was away, or a policy refused to ask it. Such failures are counted apart from those of the row.
+        outage: bool,
     },
     /// It was not attempted, because an earlier row of its aggregate failed. It gets the attempt back.
     Returned {

@@ -16,9 +16,11 @@ CREATE TABLE seawall_outbox (
     headers       TEXT NOT NULL DEFAULT '',
     -- `ready`: waits to be published. `published`: kept for a while. `dead`: set aside.
     status        TEXT NOT NULL DEFAULT 'ready' CHECK (status IN ('ready', 'published', 'dead')),
-    -- How often a relay claimed the row, and how often that ended with a recorded failure.
+    -- How often a relay claimed the row, how often that ended with a recorded failure, and how many of these failures were the
+    -- broker's and not the row's own.
     retry_count   INT NOT NULL DEFAULT 0,
     failure_count INT NOT NULL DEFAULT 0,
+    outage_count  INT NOT NULL DEFAULT 0,
     last_error    TEXT,
     -- By the clock of the database, and of the statement: rows of a long transaction are not old when it commits.
     created_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),

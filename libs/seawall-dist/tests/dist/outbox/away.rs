@@ -27,7 +27,12 @@ impl OutboxStore for Away {
         away("renewing")
     }
 
-    fn record<'a>(&'a self, _: &'a BatchLease, _: &'a [RowOutcome], _: Retention) -> StoreFuture<'a, u64> {
+    fn record<'a>(
+        &'a self,
+        _: &'a BatchLease,
+        _: &'a [RowOutcome],
+        _: Retention,
+    ) -> StoreFuture<'a, Vec<i64>> {
         away("recording")
     }
 

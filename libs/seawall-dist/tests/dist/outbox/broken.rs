@@ -25,6 +25,8 @@ enum Mistake {
     RenewsAll,
     /// Makes rows that wait for a failed one of their aggregate due at once.
     NoOrder,
+    /// Counts the failures of an outage as those of the row.
+    OneCount,
     /// Deletes a row that is set aside.
     DropsDead,
 }
@@ -83,7 +85,7 @@ impl OutboxStore for Broken {
         lease: &'a BatchLease,
         outcomes: &'a [RowOutcome],
         retention: Retention,
-    ) -> StoreFuture<'a, u64> {
+    ) -> StoreFuture<'a, Vec<i64>> {
         Box::pin(async move {
             let (mut lease, mut outcomes) = (lease.clone(), outcomes.to_vec());
             match self.mistake {
@@ -98,6 +100,13 @@ impl OutboxStore for Broken {
                             &mut outcome.kind
                         {
                             *delay = Duration::ZERO;
+                        }
+                    }
+                }
+                Mistake::OneCount => {
+                    for outcome in &mut outcomes {
+                        if let OutcomeKind::Failed { outage, .. } = &mut outcome.kind {
+                            *outage = false;
                         }
                     }
                 }
@@ -189,6 +198,13 @@ async fn crd_3_the_suite_is_red_when_a_lost_lease_is_renewed() {
 #[should_panic(expected = "a row was claimed before an earlier one of its aggregate")]
 async fn crd_3_the_suite_is_red_when_an_aggregate_loses_its_order() {
     run(Mistake::NoOrder).await;
+}
+
+/// CRD-3: an outbox in which an outage makes poison of its rows is found out.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a failure of an outage is not counted apart")]
+async fn crd_3_the_suite_is_red_when_outages_are_not_counted_apart() {
+    run(Mistake::OneCount).await;
 }
 
 /// Trap "broker limits drop silently": a row that is given up must stay.

@@ -72,7 +72,7 @@ WITH held AS MATERIALIZED (
 UPDATE seawall_outbox SET retry_count = retry_count + 1
 WHERE id = ANY (ARRAY(SELECT id FROM ranked WHERE place <= greatest(1, $3 >> least(lost * 2, 30))))
 RETURNING id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error,
-    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at";
+    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at, outage_count";
 
 /// Extends a lease. Parameters: lanes, token, lease in seconds.
 pub(super) const RENEW: &str = "
@@ -81,30 +81,32 @@ UPDATE seawall_outbox_lanes SET leased_until = now() + make_interval(secs => $3)
 /// Records outcomes and ends the lease, if it is still the latest one.
 ///
 /// Parameters: lanes, token; ids of published rows, whether they are kept; ids, delays in seconds and errors of failed rows;
-/// ids and delays of returned rows; ids and errors of dead rows; number of rows to wake per aggregate.
+/// ids and delays of returned rows; ids and errors of dead rows; number of rows to wake per aggregate; whether failed rows failed
+/// because of an outage. Returns the ids of the recorded rows.
 pub(super) const RECORD: &str = "
 WITH held AS MATERIALIZED (
     SELECT lane FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
 ), deleted AS (
     DELETE FROM seawall_outbox WHERE NOT $4 AND id = ANY ($3) AND lane IN (SELECT lane FROM held)
-    RETURNING topic, aggregate_id, failure_count > 0 OR wakes AS wakes
+    RETURNING id, topic, aggregate_id, failure_count > 0 OR wakes AS wakes
 ), kept AS (
     UPDATE seawall_outbox SET status = 'published', finished_at = now()
     WHERE $4 AND id = ANY ($3) AND lane IN (SELECT lane FROM held) AND status = 'ready'
-    RETURNING topic, aggregate_id, failure_count > 0 OR wakes AS wakes
+    RETURNING id, topic, aggregate_id, failure_count > 0 OR wakes AS wakes
 ), failed AS (
-    UPDATE seawall_outbox SET failure_count = failure_count + 1, last_error = outcome.error, due_at = now() + make_interval(secs => outcome.delay)
-    FROM unnest($5::BIGINT[], $6::FLOAT8[], $7::TEXT[]) AS outcome (id, delay, error)
-    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING 1
+    UPDATE seawall_outbox SET failure_count = failure_count + 1, outage_count = outage_count + outcome.outage::INT,
+        last_error = outcome.error, due_at = now() + make_interval(secs => outcome.delay)
+    FROM unnest($5::BIGINT[], $6::FLOAT8[], $7::TEXT[], $13::BOOLEAN[]) AS outcome (id, delay, error, outage)
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING seawall_outbox.id
 ), returned AS (
     UPDATE seawall_outbox SET retry_count = greatest(0, retry_count - 1), due_at = now() + make_interval(secs => outcome.delay)
     FROM unnest($8::BIGINT[], $9::FLOAT8[]) AS outcome (id, delay)
-    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING 1
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING seawall_outbox.id
 ), dead AS (
     UPDATE seawall_outbox SET status = 'dead', last_error = outcome.error, finished_at = now()
     FROM unnest($10::BIGINT[], $11::TEXT[]) AS outcome (id, error)
     WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready'
-    RETURNING topic, aggregate_id
+    RETURNING seawall_outbox.id, topic, aggregate_id
 ), woken AS (
     UPDATE seawall_outbox SET due_at = now(), wakes = true
     WHERE id = ANY (ARRAY(
@@ -121,8 +123,8 @@ WITH held AS MATERIALIZED (
 ), released AS (
     UPDATE seawall_outbox_lanes SET token = 0, leased_until = '-infinity' WHERE lane IN (SELECT lane FROM held)
 )
-SELECT (SELECT count(*) FROM deleted) + (SELECT count(*) FROM kept) + (SELECT count(*) FROM failed)
-     + (SELECT count(*) FROM returned) + (SELECT count(*) FROM dead)";
+SELECT id FROM deleted UNION ALL SELECT id FROM kept UNION ALL SELECT id FROM failed
+UNION ALL SELECT id FROM returned UNION ALL SELECT id FROM dead";
 
 /// Ends a lease without outcomes. Parameters: lanes, token.
 pub(super) const END: &str = "
@@ -145,12 +147,12 @@ FROM seawall_outbox WHERE status = 'ready'";
 /// Parameters: id, number of rows.
 pub(super) const LIST_DEAD: &str = "
 SELECT id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error,
-    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at
+    (extract(epoch FROM created_at) * 1000)::BIGINT AS created_at, outage_count
 FROM seawall_outbox WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2";
 
 /// Parameter: ids.
 pub(super) const RELEASE: &str = "
-UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, due_at = now(), finished_at = NULL
+UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, outage_count = 0, due_at = now(), finished_at = NULL
 WHERE status = 'dead' AND id = ANY ($1)";
 
 /// Parameter: ids.

@@ -79,6 +79,7 @@ fn row_of(row: &PgRow) -> OutboxRow {
     let mut stored = OutboxRow::new(row.get(0), message, Millis(row.get(10)));
     let count = |column: usize| u32::try_from(row.get::<i32, _>(column)).unwrap_or(0);
     (stored.attempts, stored.failures, stored.last_error) = (count(7), count(8), row.get(9));
+    stored.outages = count(11);
     stored
 }
 
@@ -86,7 +87,7 @@ fn row_of(row: &PgRow) -> OutboxRow {
 #[derive(Default)]
 struct Columns<'a> {
     published: Vec<i64>,
-    failed: (Vec<i64>, Vec<f64>, Vec<&'a str>),
+    failed: (Vec<i64>, Vec<f64>, Vec<&'a str>, Vec<bool>),
     returned: (Vec<i64>, Vec<f64>),
     dead: (Vec<i64>, Vec<&'a str>),
 }
@@ -97,10 +98,11 @@ impl<'a> Columns<'a> {
         for RowOutcome { id, kind } in outcomes {
             match kind {
                 OutcomeKind::Published => columns.published.push(*id),
-                OutcomeKind::Failed { delay, error } => {
+                OutcomeKind::Failed { delay, error, outage } => {
                     columns.failed.0.push(*id);
                     columns.failed.1.push(seconds(*delay));
                     columns.failed.2.push(error);
+                    columns.failed.3.push(*outage);
                 }
                 OutcomeKind::Returned { delay } => {
                     columns.returned.0.push(*id);
@@ -164,15 +166,15 @@ impl OutboxStore for PostgresOutbox {
         lease: &'a BatchLease,
         outcomes: &'a [RowOutcome],
         retention: Retention,
-    ) -> StoreFuture<'a, u64> {
+    ) -> StoreFuture<'a, Vec<i64>> {
         Box::pin(async move {
             let failed = store_error("recording outcomes of the outbox");
             if outcomes.is_empty() {
                 let end = sqlx::query(statements::END).bind(&lease.lanes).bind(lease.token);
-                return end.execute(&self.pool).await.map(|_| 0).map_err(failed);
+                return end.execute(&self.pool).await.map(|_| Vec::new()).map_err(failed);
             }
             let columns = Columns::of(outcomes);
-            let recorded: i64 = sqlx::query_scalar(statements::RECORD)
+            let recorded = sqlx::query_scalar(statements::RECORD)
                 .persistent(false)
                 .bind(&lease.lanes)
                 .bind(lease.token)
@@ -186,10 +188,8 @@ impl OutboxStore for PostgresOutbox {
                 .bind(columns.dead.0)
                 .bind(columns.dead.1)
                 .bind(i64::from(WOKEN_MAX))
-                .fetch_one(&self.pool)
-                .await
-                .map_err(failed)?;
-            Ok(u64::try_from(recorded).unwrap_or(0))
+                .bind(columns.failed.3);
+            recorded.fetch_all(&self.pool).await.map_err(failed)
         })
     }
 

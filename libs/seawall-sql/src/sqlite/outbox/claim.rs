@@ -44,12 +44,13 @@ WITH due AS MATERIALIZED (
 SELECT heads.topic, heads.aggregate_id, o.id, o.due_at, o.failure_count
 FROM heads JOIN seawall_outbox o ON o.id = heads.head_id";
 
-pub(super) const COLUMNS: &str = "id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error, created_at";
+pub(super) const COLUMNS: &str = "id, event_id, event_type, topic, aggregate_id, payload, headers, retry_count, failure_count, last_error, created_at, outage_count";
 
 pub(super) fn row_of(row: &SqliteRow) -> OutboxRow {
     let message = message(row.get(1), row.get(2), row.get(3), row.get(4), row.get(6), row.get(5));
     let mut stored = OutboxRow::new(row.get(0), message, Millis(row.get(10)));
     (stored.attempts, stored.failures, stored.last_error) = (row.get(7), row.get(8), row.get(9));
+    stored.outages = row.get(11);
     stored
 }
 

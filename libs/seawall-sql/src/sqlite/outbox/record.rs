@@ -6,19 +6,23 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::{json, millis, now};
 
-/// Records outcomes and ends the lease, if it is still the latest one. Returns how many were recorded.
+/// Records outcomes and ends the lease, if it is still the latest one. Returns the ids of the rows that were recorded.
 pub(super) async fn record(
     connection: &mut SqliteConnection,
     lease: &BatchLease,
     outcomes: &[RowOutcome],
     retention: Retention,
-) -> Result<u64, sqlx::Error> {
+) -> Result<Vec<i64>, sqlx::Error> {
     let now = now(connection).await?;
     let mut recorded = publish(connection, lease, outcomes, retention, now).await?;
     for RowOutcome { id, kind } in outcomes {
-        recorded += match kind {
-            OutcomeKind::Failed { delay, error } => {
-                let set = "failure_count = failure_count + 1, last_error = ?3, due_at = ?4";
+        let count = match kind {
+            OutcomeKind::Failed { delay, error, outage } => {
+                let set = if *outage {
+                    "failure_count = failure_count + 1, outage_count = outage_count + 1, last_error = ?3, due_at = ?4"
+                } else {
+                    "failure_count = failure_count + 1, last_error = ?3, due_at = ?4"
+                };
                 update(connection, lease, *id, set, Some(error), now + millis(*delay)).await?
             }
             OutcomeKind::Returned { delay } => {
@@ -38,6 +42,9 @@ pub(super) async fn record(
             // Published rows are recorded already; a kind of a later release leaves the row as it is.
             _ => 0,
         };
+        if count > 0 {
+            recorded.push(*id);
+        }
     }
     sqlx::query("UPDATE seawall_outbox_lanes SET token = 0, leased_until = 0 WHERE token = ?")
         .bind(lease.token)
@@ -55,7 +62,7 @@ async fn publish(
     outcomes: &[RowOutcome],
     retention: Retention,
     now: i64,
-) -> Result<u64, sqlx::Error> {
+) -> Result<Vec<i64>, sqlx::Error> {
     let ids =
         outcomes.iter().filter(|outcome| outcome.kind == OutcomeKind::Published).map(|outcome| &outcome.id);
     let change = match retention {
@@ -63,7 +70,7 @@ async fn publish(
         _ => "UPDATE seawall_outbox SET status = 'published', finished_at = ?3",
     };
     let statement = format!(
-        "{change} WHERE id IN (SELECT value FROM json_each(?2)) AND {HELD} AND ?3 > 0 RETURNING topic, aggregate_id, failure_count > 0 OR wakes"
+        "{change} WHERE id IN (SELECT value FROM json_each(?2)) AND {HELD} AND ?3 > 0 RETURNING topic, aggregate_id, failure_count > 0 OR wakes, id"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
         .bind(lease.token)
@@ -74,7 +81,7 @@ async fn publish(
     for row in rows.iter().filter(|row| row.get::<bool, _>(2)) {
         wake(connection, row.get(0), row.get(1), outcomes, now).await?;
     }
-    Ok(rows.len() as u64)
+    Ok(rows.iter().map(|row| row.get(3)).collect())
 }
 
 async fn update(

@@ -55,13 +55,13 @@ impl OutboxStore for SqliteOutbox {
         lease: &'a BatchLease,
         outcomes: &'a [RowOutcome],
         retention: Retention,
-    ) -> StoreFuture<'a, u64> {
+    ) -> StoreFuture<'a, Vec<i64>> {
         Box::pin(async move {
             let failed = store_error("recording outcomes of the outbox");
             let mut transaction = begin(&self.pool).await.map_err(failed)?;
-            let count = record(&mut transaction, lease, outcomes, retention).await.map_err(failed)?;
+            let recorded = record(&mut transaction, lease, outcomes, retention).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
-            Ok(count)
+            Ok(recorded)
         })
     }
 
@@ -90,7 +90,7 @@ impl OutboxStore for SqliteOutbox {
     }
 
     fn release<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
-        let statement = "UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, finished_at = NULL,
+        let statement = "UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, outage_count = 0, finished_at = NULL,
                 due_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
              WHERE status = 'dead' AND id IN (SELECT value FROM json_each(?))";
         Box::pin(async move {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall_dist::Message;
-use seawall_dist::outbox::{Batch, BatchRequest, OutboxStore, OutcomeKind, Retention, RowOutcome};
+use seawall_dist::outbox::{Batch, BatchRequest, OutboxRow, OutboxStore, OutcomeKind, Retention, RowOutcome};
 
 /// The future of a step of a test.
 pub type TestFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -118,13 +118,19 @@ impl Suite<'_> {
         unreachable!("{why}")
     }
 
-    async fn record(&self, batch: &Batch, outcomes: &[RowOutcome]) -> u64 {
-        self.store.record(&batch.lease, outcomes, Retention::Delete).await.expect("the store answers")
+    /// Records outcomes, and returns the number of rows that were recorded.
+    async fn record(&self, batch: &Batch, outcomes: &[RowOutcome]) -> usize {
+        let recorded = self.store.record(&batch.lease, outcomes, Retention::Delete).await;
+        let recorded = recorded.expect("the store answers");
+        let mut ids: Vec<i64> = outcomes.iter().map(|outcome| outcome.id).collect();
+        ids.retain(|id| recorded.contains(id));
+        assert_eq!(ids.len(), recorded.len(), "the store tells of rows that it was not told of");
+        recorded.len()
     }
 
     async fn publish(&self, batch: &Batch) {
         let count = self.record(batch, &published(batch)).await;
-        assert_eq!(count, batch.rows.len() as u64, "outcomes under a valid lease were not recorded");
+        assert_eq!(count, batch.rows.len(), "outcomes under a valid lease were not recorded");
     }
 
     /// Publishes all that can be claimed, and returns the names in order.
@@ -193,10 +199,15 @@ impl Suite<'_> {
             );
         }
         let batch = self.claim_soon(10, LONG_LEASE, "a row is not claimed again after its lease ended").await;
-        let failed = OutcomeKind::Failed { delay: Duration::ZERO, error: "no broker".into() };
-        self.record(&batch, &[RowOutcome { id: batch.rows[0].id, kind: failed }]).await;
+        let failed =
+            |outage, error: &str| OutcomeKind::Failed { delay: Duration::ZERO, error: error.into(), outage };
+        self.record(&batch, &[RowOutcome { id: batch.rows[0].id, kind: failed(false, "who knows") }]).await;
         let batch = self.claim_soon(10, LONG_LEASE, "a row that failed is not claimed again").await;
-        assert_eq!((batch.rows[0].attempts, batch.rows[0].failures), (5, 1), "a failure is not counted");
+        let counts = |row: &OutboxRow| (row.attempts, row.failures, row.outages);
+        assert_eq!(counts(&batch.rows[0]), (5, 1, 0), "a failure is not counted");
+        self.record(&batch, &[RowOutcome { id: batch.rows[0].id, kind: failed(true, "no broker") }]).await;
+        let batch = self.claim_soon(10, LONG_LEASE, "a row that failed is not claimed again").await;
+        assert_eq!(counts(&batch.rows[0]), (6, 2, 1), "a failure of an outage is not counted apart");
         assert_eq!(
             batch.rows[0].last_error.as_deref(),
             Some("no broker"),

@@ -9,7 +9,7 @@ impl Suite<'_> {
         assert_eq!(names(&batch), ["a1", "a2", "b1", "a3"], "a batch leaves out rows that are due");
         let delay = HELD_UP;
         let kinds = [
-            OutcomeKind::Failed { delay, error: "no broker".into() },
+            OutcomeKind::Failed { delay, error: "no broker".into(), outage: true },
             OutcomeKind::Returned { delay },
             OutcomeKind::Published,
             OutcomeKind::Returned { delay },
@@ -41,7 +41,7 @@ impl Suite<'_> {
             return;
         }
         let fail = async |batch: &Batch, delay| {
-            let kind = OutcomeKind::Failed { delay, error: "no broker".into() };
+            let kind = OutcomeKind::Failed { delay, error: "no broker".into(), outage: true };
             self.record(batch, &[RowOutcome { id: batch.rows[0].id, kind }]).await;
         };
         let mut late = self.under_test.begin().await;
@@ -70,7 +70,7 @@ impl Suite<'_> {
         let deep: Vec<String> = (1..=60).map(|number| format!("a{number}")).collect();
         self.enqueue(&deep.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let batch = self.claim(1, LONG_LEASE).await.expect("committed rows are claimed");
-        let failed = OutcomeKind::Failed { delay: HELD_UP, error: "no broker".into() };
+        let failed = OutcomeKind::Failed { delay: HELD_UP, error: "no broker".into(), outage: true };
         self.record(&batch, &[RowOutcome { id: batch.rows[0].id, kind: failed }]).await;
         self.enqueue(&["b1"]).await;
         let batch = self.claim(10, LONG_LEASE).await.expect("an aggregate that is held up holds up others");
@@ -120,7 +120,7 @@ impl Suite<'_> {
         let batch = self.claim(10, LONG_LEASE).await.expect("committed rows are claimed");
         let keep = Retention::Keep(LONG_LEASE);
         let count = self.store.record(&batch.lease, &published(&batch), keep).await;
-        assert_eq!(count.expect("the store answers"), 3);
+        assert_eq!(count.expect("the store answers").len(), 3);
         assert!(self.claim(10, LONG_LEASE).await.is_none(), "a published row was claimed again");
         assert_eq!(
             self.store.clean_up(LONG_LEASE, 10).await.expect("the store answers"),
