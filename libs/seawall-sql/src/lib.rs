@@ -18,6 +18,8 @@ mod migration;
 mod outbox_row;
 mod step;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod text;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod transaction;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod unreadable;

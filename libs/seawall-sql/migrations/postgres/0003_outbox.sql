@@ -12,7 +12,7 @@ CREATE TABLE seawall_outbox (
     topic         TEXT COLLATE "C" NOT NULL DEFAULT '',
     aggregate_id  TEXT COLLATE "C" NOT NULL,
     payload       BYTEA NOT NULL,
-    -- One `name: value` per line; backslash, line feed and colon in a name are written as \\, \n and \c.
+    -- One `name: value` per line; backslash, line feed, NUL and colon in a name are written as \\, \n, \0 and \c.
     headers       TEXT NOT NULL DEFAULT '',
     -- `ready`: waits to be published. `published`: kept for a while. `dead`: set aside.
     status        TEXT NOT NULL DEFAULT 'ready' CHECK (status IN ('ready', 'published', 'dead')),

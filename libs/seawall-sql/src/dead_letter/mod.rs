@@ -6,7 +6,7 @@ mod store;
 
 pub(crate) use json::{attempts_of, attempts_text, headers_of, headers_text, replays_of, replays_text};
 
-use seawall_dist::deadletter::{LetterOrder, Record, ReplayRequest};
+use seawall_dist::deadletter::{Filter, LetterOrder, Record, ReplayRequest};
 
 /// A list in this order: what comes after a cursor, and how it is sorted. Each has an index with the same expressions.
 pub(crate) fn order_sql(order: LetterOrder) -> (&'static str, &'static str) {
@@ -18,23 +18,48 @@ pub(crate) fn order_sql(order: LetterOrder) -> (&'static str, &'static str) {
     }
 }
 
-/// The text without the character that PostgreSQL's texts can't hold. A dead letter must not be lost for it.
-pub(crate) fn clean_text(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+pub(crate) use crate::text::clean_text;
+use crate::text::short_name;
+
+/// How many bytes of the names are kept. Together they fit into an entry of PostgreSQL's index, which has 2,704 bytes.
+const ID_BYTES_MAX: usize = 512;
+const KIND_BYTES_MAX: usize = 128;
+const PLACE_BYTES_MAX: usize = 768;
+const REASON_BYTES_MAX: usize = 512;
+
+/// An id as it is stored. Whoever looks for a letter by its id comes here first.
+pub(crate) fn clean_id(id: &str) -> String {
+    short_name(id, ID_BYTES_MAX)
 }
 
-/// The record as it can be stored: ids and messages without that character. Payload and headers are kept as they are.
+/// The record as it can be stored: ids and messages without the character that PostgreSQL can't hold, names not too long for an
+/// index. Payload and headers are kept as they are.
 pub(crate) fn clean(record: &Record) -> Record {
     let mut record = record.clone();
-    let message = record.fault.message.iter_mut().chain(&mut record.trace);
+    record.id = clean_id(&record.id);
+    record.origin.kind = short_name(&record.origin.kind, KIND_BYTES_MAX);
+    record.origin.place = short_name(&record.origin.place, PLACE_BYTES_MAX);
+    record.fault.reason = short_name(&record.fault.reason, REASON_BYTES_MAX);
+    let message = record.fault.message.iter_mut().chain(&mut record.trace).chain([&mut record.origin.id]);
     let errors = record.attempts.iter_mut().filter_map(|attempt| attempt.error.as_mut());
-    let origin = &mut record.origin;
-    let names =
-        [&mut record.id, &mut origin.kind, &mut origin.place, &mut origin.id, &mut record.fault.reason];
-    for text in names.into_iter().chain(message).chain(errors).filter(|text| text.contains('\0')) {
+    for text in message.chain(errors).filter(|text| text.contains('\0')) {
         *text = clean_text(text);
     }
     record
+}
+
+/// The filter by the names that are stored.
+pub(crate) fn clean_filter(filter: &Filter) -> Filter {
+    let mut filter = filter.clone();
+    let names = [
+        (&mut filter.kind, KIND_BYTES_MAX),
+        (&mut filter.place, PLACE_BYTES_MAX),
+        (&mut filter.reason, REASON_BYTES_MAX),
+    ];
+    for (name, bytes_max) in names {
+        *name = name.as_deref().map(|name| short_name(name, bytes_max));
+    }
+    filter
 }
 
 /// The request with a key that can be stored, so that the same key is found again.

@@ -26,8 +26,8 @@ macro_rules! dead_letter_store {
         use sqlx::{$database, QueryBuilder, Row};
 
         use crate::dead_letter::{
-            attempts_of, attempts_text, clean, clean_request, clean_text, headers_of, headers_text, order_sql, replays_of,
-            replays_text,
+            attempts_of, attempts_text, clean, clean_filter, clean_id, clean_request, clean_text, headers_of, headers_text, order_sql,
+            replays_of, replays_text,
         };
         use crate::duration::millis;
         use crate::fault::store_error;
@@ -97,7 +97,7 @@ macro_rules! dead_letter_store {
                 let Some((mut letter, now)) = load(&mut transaction, id).await? else { return Ok(CopyOutcome::Absent) };
                 let existing = load(&mut transaction, copy_id).await?.map(|(letter, _)| letter);
                 let is_new = existing.is_none();
-                let outcome = copy(&mut letter, edit, &clean_text(copy_id), existing, now);
+                let outcome = copy(&mut letter, edit, &clean_id(copy_id), existing, now);
                 if let CopyOutcome::Copied(copy) = &outcome && is_new {
                     insert(&mut transaction, copy).await?;
                     save(&mut transaction, &letter).await?;
@@ -157,7 +157,7 @@ macro_rules! dead_letter_store {
         async fn load(connection: &mut $connection, id: &str) -> Result<Option<(DeadLetter, Millis)>, sqlx::Error> {
             let mut query = QueryBuilder::<$database>::new("SELECT ");
             query.push(COLUMNS).push(", ").push($now).push(" AS now FROM seawall_dead_letters WHERE id = ");
-            query.push_bind(clean_text(id)).push($for_update);
+            query.push_bind(clean_id(id)).push($for_update);
             let row = query.build().fetch_optional(connection).await?;
             row.map(|row| Ok((letter_of(&row)?, Millis(row.try_get("now")?)))).transpose()
         }
@@ -222,6 +222,7 @@ macro_rules! dead_letter_store {
         }
 
         fn push_filter(query: &mut QueryBuilder<$database>, filter: &Filter) {
+            let filter = clean_filter(filter);
             query.push(if filter.deleted { " WHERE deleted_at IS NOT NULL" } else { " WHERE deleted_at IS NULL" });
             let texts = [
                 (" AND kind = ", filter.kind.as_deref()),
@@ -231,7 +232,7 @@ macro_rules! dead_letter_store {
             ];
             for (condition, value) in texts {
                 if let Some(value) = value {
-                    query.push(condition).push_bind(clean_text(value));
+                    query.push(condition).push_bind(value.to_owned());
                 }
             }
             for (condition, value) in [(" AND at >= ", filter.from), (" AND at < ", filter.until)] {
@@ -259,7 +260,7 @@ macro_rules! dead_letter_store {
                 Box::pin(async move {
                     let failed = store_error("reading a dead letter");
                     let mut query = QueryBuilder::<$database>::new("SELECT ");
-                    query.push(COLUMNS).push(" FROM seawall_dead_letters WHERE id = ").push_bind(clean_text(id));
+                    query.push(COLUMNS).push(" FROM seawall_dead_letters WHERE id = ").push_bind(clean_id(id));
                     let row = query.build().fetch_optional(&self.pool).await.map_err(failed)?;
                     row.as_ref().map(letter_of).transpose().map_err(failed)
                 })
@@ -279,7 +280,7 @@ macro_rules! dead_letter_store {
                     push_filter(&mut query, filter);
                     let (is_after, sorted) = order_sql(order);
                     if let Some(Cursor { at, id }) = after {
-                        query.push(is_after).push_bind(at.0).push(", ").push_bind(clean_text(id)).push(")");
+                        query.push(is_after).push_bind(at.0).push(", ").push_bind(clean_id(id)).push(")");
                     }
                     query.push(sorted).push_bind(i64::from(limit) + 1);
                     let rows = query.build().fetch_all(&self.pool).await.map_err(failed)?;

@@ -12,6 +12,7 @@ use sqlx::postgres::{PgConnection, PgPool, PgRow};
 use crate::duration::seconds;
 use crate::fault::store_error;
 use crate::postgres::begin;
+use crate::text::error_text;
 
 /// A store of jobs on PostgreSQL. Apply [the schema](crate::postgres::migrate) first.
 #[derive(Clone, Debug)]
@@ -125,7 +126,8 @@ impl JobStore for PostgresJobStore {
             }
             let run = "UPDATE seawall_job_runs SET state = $3, error = $4, ended_at = now() WHERE job = $1 AND tick = $2";
             let state = if end.error.is_some() { RunState::Failed } else { RunState::Succeeded };
-            let query = sqlx::query(run).bind(&end.job).bind(end.tick.0).bind(state.name()).bind(&end.error);
+            let error = end.error.as_deref().map(error_text);
+            let query = sqlx::query(run).bind(&end.job).bind(end.tick.0).bind(state.name()).bind(error);
             query.execute(&mut *transaction).await.map_err(failed)?;
             if let Some((tick, missed)) = end.passed {
                 insert_missed(&mut transaction, &end.job, tick, missed).await.map_err(failed)?;

@@ -13,6 +13,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 use crate::duration::millis;
 use crate::fault::store_error;
 use crate::sqlite::begin;
+use crate::text::error_text;
 
 /// A store of jobs on SQLite. Apply [the schema](crate::sqlite::migrate) first.
 #[derive(Clone, Debug)]
@@ -126,7 +127,8 @@ impl JobStore for SqliteJobStore {
             }
             let run = "UPDATE seawall_job_runs SET state = $3, error = $4, ended_at = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) WHERE job = $1 AND tick = $2";
             let state = if end.error.is_some() { RunState::Failed } else { RunState::Succeeded };
-            let query = sqlx::query(run).bind(&end.job).bind(end.tick.0).bind(state.name()).bind(&end.error);
+            let error = end.error.as_deref().map(error_text);
+            let query = sqlx::query(run).bind(&end.job).bind(end.tick.0).bind(state.name()).bind(error);
             query.execute(&mut *transaction).await.map_err(failed)?;
             if let Some((tick, missed)) = end.passed {
                 insert_missed(&mut transaction, &end.job, tick, missed).await.map_err(failed)?;

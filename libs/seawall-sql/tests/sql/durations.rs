@@ -68,7 +68,7 @@ async fn outbox(store: &dyn OutboxStore) {
     assert!(store.renew(&batch.lease, FOREVER).await.unwrap());
     let kind = OutcomeKind::Returned { delay: FOREVER };
     let outcome = RowOutcome { id: batch.rows[0].id, kind };
-    assert_eq!(store.record(&batch.lease, &[outcome], Retention::Delete).await.unwrap(), 1);
+    assert_eq!(store.record(&batch.lease, &[outcome], Retention::Delete).await.unwrap().len(), 1);
     assert!(store.claim(&BatchRequest::new("me", 10, 16, FOREVER)).await.unwrap().is_none());
     assert_eq!(store.clean_up(FOREVER, 10).await.unwrap(), 0);
 }

@@ -109,3 +109,47 @@ fn the_page_has_the_schema_of_the_migration() {
         "copy the migration into docs/outbox.md"
     );
 }
+
+/// CRD-3: what can't be stored is refused before it is sent to the database, so that the transaction goes on. Headers may hold
+/// anything.
+#[tokio::test]
+async fn crd_3_names_that_can_not_be_stored_are_refused_before_they_are_sent() {
+    let pool = pool().await;
+    let server = PostgresOutbox::new(pool.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let file = sqlite::open(&folder.path().join("test.db")).await.unwrap();
+    sqlite::migrate(&file).await.unwrap();
+    let on_file = SqliteOutbox::new(file.clone());
+    let long = super::dead_letter::noise(1_500);
+    let refused = [
+        Message::new("created", long.clone() + &long, ""),
+        Message::new("created", long.as_str(), "").with_topic(long.as_str()),
+        Message::new("cre\0ated", "a", ""),
+        Message::new("created", "a\0", ""),
+        Message::new("created", "a", "").with_topic("\0"),
+        Message::new("created", "a", "").with_event_id("\0"),
+    ];
+    let (mut transaction, mut writer) =
+        (pool.begin().await.unwrap(), file.begin_with("BEGIN IMMEDIATE").await.unwrap());
+    for message in &refused {
+        let errors = [
+            server.enqueue(&mut transaction, message).await.unwrap_err(),
+            server.enqueue_all(&mut transaction, std::slice::from_ref(message)).await.unwrap_err(),
+            on_file.enqueue(&mut writer, message).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.fault(), seawall::Fault::business().ran(seawall::Ran::No), "{error}");
+        }
+    }
+    let kept = Message::new("created", long, "").with_header("a\0", "b\0\n\\0");
+    server.enqueue(&mut transaction, &kept).await.unwrap();
+    on_file.enqueue(&mut writer, &kept).await.unwrap();
+    transaction.commit().await.unwrap();
+    writer.commit().await.unwrap();
+    let stores: [&dyn OutboxStore; 2] = [&server, &on_file];
+    for store in stores {
+        let request = seawall_dist::outbox::BatchRequest::new("me", 10, 16, seawall::secs(5));
+        let batch = store.claim(&request).await.unwrap().unwrap();
+        assert_eq!(batch.rows[0].message, kept);
+    }
+}

@@ -23,6 +23,7 @@ pub async fn job(store: Arc<dyn JobStore>) {
     ticks_are_passed_over(&*store).await;
     the_history_is_kept_and_bounded(&*store).await;
     jobs_are_apart(&*store).await;
+    any_text_of_an_error_is_recorded(&*store).await;
 }
 
 async fn last_tick(store: &dyn JobStore, job: &str) -> Millis {
@@ -219,4 +220,14 @@ async fn jobs_are_apart(store: &dyn JobStore) {
         1,
         "jobs share their history"
     );
+}
+
+/// Errors hold what others sent: a text that a database can't hold must not keep the end of a run from being recorded.
+async fn any_text_of_an_error_is_recorded(store: &dyn JobStore) {
+    let (tick, fence) = claim_next(store, "texts", LONG).await;
+    let end = RunEnd { error: Some("no\0 disk".to_owned()), ..end_of("texts", tick, fence) };
+    assert!(store.finish(&end).await.expect("a NUL in an error keeps the end of a run from being recorded"));
+    let history = store.history("texts", 1).await.expect("the store answers");
+    let error = history[0].error.as_deref().unwrap_or_default();
+    assert!(error.contains("disk"), "the text of an error with a NUL is lost");
 }

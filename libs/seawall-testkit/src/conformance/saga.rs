@@ -28,6 +28,7 @@ pub async fn saga(store: Arc<dyn SagaStore>) {
     a_write_moves_the_deadline(&*store).await;
     operators_find_what_needs_attention(&*store).await;
     ended_sagas_are_counted_and_deleted(&*store).await;
+    any_text_is_recorded(&*store).await;
 }
 
 fn row(id: &str, lease: Duration) -> SagaRow {
@@ -350,4 +351,20 @@ async fn ended_sagas_are_counted_and_deleted(store: &dyn SagaStore) {
         "a saga that needs attention was deleted"
     );
     assert!(store.get("lease").await.expect("the store answers").is_some(), "an active saga was deleted");
+}
+
+/// Errors and reasons hold what others sent: a text that a database can't hold must not keep an entry from being written.
+async fn any_text_is_recorded(store: &dyn SagaStore) {
+    let record = created(store, &row("texts", LONG)).await;
+    let entry = JournalEntry::of_step(EntryKind::StepAttemptFailed, "debit", 1).with_text("no\0 funds");
+    let write =
+        SagaWrite { reason: Some("no\0 funds".to_owned()), ..write(&record, entry, SagaState::Compensating) };
+    let outcome = store.write(&write).await.expect("a NUL in a text keeps an entry from being written");
+    assert_eq!(outcome, WriteOutcome::Written);
+    let record = read(store, "texts").await;
+    let texts = [record.reason.as_deref(), record.journal[0].text.as_deref()];
+    assert!(
+        texts.iter().all(|text| text.is_some_and(|text| text.contains("funds"))),
+        "a text is lost: {texts:?}"
+    );
 }

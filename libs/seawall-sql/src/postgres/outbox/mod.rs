@@ -13,7 +13,7 @@ use sqlx::postgres::{PgConnection, PgListener, PgPool};
 use tokio::sync::Mutex;
 
 use crate::fault::store_error;
-use crate::outbox_row::headers_text;
+use crate::outbox_row::{check_message, headers_text};
 
 /// The channel on which a hint comes that rows were stored.
 pub const CHANNEL: &str = "seawall_outbox";
@@ -47,9 +47,10 @@ impl PostgresOutbox {
     }
 
     /// Writes a message in the caller's transaction: `outbox.enqueue(&mut transaction, &message)`. It is published if and
-    /// only if the transaction commits.
+    /// only if the transaction commits. A message that can't be stored is refused before it is sent, and the transaction goes on.
     pub async fn enqueue(&self, connection: &mut PgConnection, message: &Message) -> Result<(), StoreError> {
         let failed = store_error("writing to the outbox");
+        check_message(message)?;
         sqlx::query(statements::ENQUEUE_ONE)
             .bind(message.event_id())
             .bind(message.event_type())
@@ -72,6 +73,7 @@ impl PostgresOutbox {
         if messages.is_empty() {
             return Ok(());
         }
+        messages.iter().try_for_each(check_message)?;
         let column = |of: fn(&Message) -> &str| messages.iter().map(of).collect::<Vec<_>>();
         sqlx::query(statements::ENQUEUE)
             .bind(column(Message::event_id))

@@ -3,7 +3,7 @@
 
 /// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
 ///
-/// The lanes that have rows are found by stepping from one to the next in the index, so an idle poll is one probe.
+/// The lanes that have rows are found by stepping from one to the next in the index, so a poll of an empty table is one probe.
 /// Parameters: lease in seconds, number of lanes, owner.
 pub(super) const LEASE: &str = "
 WITH RECURSIVE present (lane, due_at) AS (

@@ -1,5 +1,6 @@
 //! The outbox as the store of a relay.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use seawall_dist::outbox::{
@@ -15,6 +16,7 @@ use crate::duration::seconds;
 use crate::fault::store_error;
 use crate::outbox_row::message;
 use crate::postgres::begin;
+use crate::text::error_text;
 
 async fn lease(
     connection: &mut PgConnection,
@@ -87,9 +89,9 @@ fn row_of(row: &PgRow) -> OutboxRow {
 #[derive(Default)]
 struct Columns<'a> {
     published: Vec<i64>,
-    failed: (Vec<i64>, Vec<f64>, Vec<&'a str>, Vec<bool>),
+    failed: (Vec<i64>, Vec<f64>, Vec<Cow<'a, str>>, Vec<bool>),
     returned: (Vec<i64>, Vec<f64>),
-    dead: (Vec<i64>, Vec<&'a str>),
+    dead: (Vec<i64>, Vec<Cow<'a, str>>),
 }
 
 impl<'a> Columns<'a> {
@@ -101,7 +103,7 @@ impl<'a> Columns<'a> {
                 OutcomeKind::Failed { delay, error, outage } => {
                     columns.failed.0.push(*id);
                     columns.failed.1.push(seconds(*delay));
-                    columns.failed.2.push(error);
+                    columns.failed.2.push(error_text(error));
                     columns.failed.3.push(*outage);
                 }
                 OutcomeKind::Returned { delay } => {
@@ -110,7 +112,7 @@ impl<'a> Columns<'a> {
                 }
                 OutcomeKind::Dead { error } => {
                     columns.dead.0.push(*id);
-                    columns.dead.1.push(error);
+                    columns.dead.1.push(error_text(error));
                 }
                 // A kind of a later release: the row stays as it is.
                 _ => {}

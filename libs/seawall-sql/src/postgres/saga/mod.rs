@@ -19,6 +19,7 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::duration::seconds;
 use crate::fault::store_error;
+use crate::text::error_text;
 use crate::unreadable;
 
 /// The columns of a record, times as milliseconds.
@@ -265,16 +266,16 @@ impl SagaStore for PostgresSagaStore {
                 .bind(write.fence as i64)
                 .bind(write.version as i64)
                 .bind(write.state.name())
-                .bind(&write.reason)
-                .bind(write.resolution())
+                .bind(write.reason.as_deref().map(error_text))
+                .bind(write.resolution().map(error_text))
                 .bind(write.frees_entity())
                 .bind(write.ends_lease())
                 .bind(write.entry.kind.name())
                 .bind(&write.entry.step)
                 .bind(i64::from(write.entry.attempt))
                 .bind(&write.entry.payload)
-                .bind(&write.entry.text)
-                .bind(write.timeout.map(|timeout| timeout.as_secs_f64()))
+                .bind(write.entry.text.as_deref().map(error_text))
+                .bind(write.timeout.map(seconds))
                 .execute(&self.pool)
                 .await
                 .map_err(failed)?;

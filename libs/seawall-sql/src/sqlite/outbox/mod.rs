@@ -12,7 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use crate::duration::millis;
 use crate::fault::store_error;
-use crate::outbox_row::headers_text;
+use crate::outbox_row::{check_message, headers_text};
 
 /// An outbox on SQLite: writes rows in the user's own transactions, and is the store of a relay.
 ///
@@ -31,12 +31,13 @@ impl SqliteOutbox {
     }
 
     /// Writes a message in the caller's transaction: `outbox.enqueue(&mut transaction, &message)`. It is published if and
-    /// only if the transaction commits.
+    /// only if the transaction commits. A message that can't be stored is refused before it is sent, and the transaction goes on.
     pub async fn enqueue(
         &self,
         connection: &mut SqliteConnection,
         message: &Message,
     ) -> Result<(), StoreError> {
+        check_message(message)?;
         sqlx::query(
             "INSERT INTO seawall_outbox (event_id, event_type, topic, aggregate_id, payload, headers, lane) VALUES (?, ?, ?, ?, ?, ?, ?)",
         )

@@ -5,6 +5,7 @@ use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
 use super::{json, millis, now};
+use crate::text::error_text;
 
 /// Records outcomes and ends the lease, if it is still the latest one. Returns the ids of the rows that were recorded.
 pub(super) async fn record(
@@ -89,11 +90,15 @@ async fn update(
     lease: &BatchLease,
     id: i64,
     set: &str,
-    error: Option<&String>,
+    error: Option<&str>,
     at: i64,
 ) -> Result<u64, sqlx::Error> {
     let statement = format!("UPDATE seawall_outbox SET {set} WHERE id = ?2 AND {HELD}");
-    let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(lease.token).bind(id).bind(error).bind(at);
+    let query = sqlx::query(sqlx::AssertSqlSafe(statement))
+        .bind(lease.token)
+        .bind(id)
+        .bind(error.map(error_text))
+        .bind(at);
     Ok(query.execute(connection).await?.rows_affected())
 }
 

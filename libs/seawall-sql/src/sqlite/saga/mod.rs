@@ -22,6 +22,7 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use crate::duration::millis;
 use crate::fault::store_error;
 use crate::sqlite::begin;
+use crate::text::error_text;
 use crate::unreadable;
 
 /// The time in milliseconds since 1970; the same in all of a statement.
@@ -295,8 +296,8 @@ impl SagaStore for SqliteSagaStore {
                 .bind(write.fence as i64)
                 .bind(write.version as i64)
                 .bind(write.state.name())
-                .bind(&write.reason)
-                .bind(write.resolution())
+                .bind(write.reason.as_deref().map(error_text))
+                .bind(write.resolution().map(error_text))
                 .bind(write.frees_entity())
                 .bind(write.ends_lease())
                 .bind(write.timeout.map(millis))
@@ -325,7 +326,7 @@ impl SagaStore for SqliteSagaStore {
                 .bind(&write.entry.step)
                 .bind(i64::from(write.entry.attempt))
                 .bind(&write.entry.payload)
-                .bind(&write.entry.text)
+                .bind(write.entry.text.as_deref().map(error_text))
                 .execute(&mut *transaction)
                 .await
                 .map_err(failed)?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, DeadLetterStore as _, DeadLetters, Edit, Filter, LetterChange, LetterFault, Origin, Record,
+    Attempt, DeadLetterStore, DeadLetters, Edit, Filter, LetterChange, LetterFault, LetterOrder, Origin, Record,
     ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart, Status,
 };
 use seawall_sql::postgres::{self, dead_letter::PostgresDeadLetters};
@@ -291,4 +291,40 @@ async fn crd_7_a_letter_that_is_restored_meanwhile_is_not_purged() {
     let (purged, ()) = tokio::join!(store.purge(Duration::ZERO, Duration::MAX, 10), commit);
     assert_eq!(purged.unwrap(), 0);
     assert!(store.get("a").await.unwrap().is_some());
+}
+
+/// Text that can't be made small: an index entry of PostgreSQL is compressed before it is measured.
+pub(crate) fn noise(bytes: usize) -> String {
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'0' + u8::try_from((state >> 33) % 75).unwrap())
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// CRD-7: a letter with very long names is kept and found by them: it must not be lost for its names.
+async fn long_names_are_kept(store: &dyn DeadLetterStore) {
+    let mut long = record(&noise(5_000));
+    long.origin.kind = noise(3_000);
+    long.origin.place = noise(3_000);
+    long.fault.reason = noise(3_000);
+    store.put(&long).await.unwrap();
+    assert!(store.get(&long.id).await.unwrap().is_some(), "it is not found by its id");
+    let filter =
+        Filter::default().kind(&long.origin.kind).place(&long.origin.place).reason(&long.fault.reason);
+    assert_eq!(store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 1, "it is not found by its names");
+    let mut other = long.clone();
+    other.id.push('x');
+    other.origin.place.push('x');
+    store.put(&other).await.unwrap();
+    assert_eq!(store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 1, "two places became one");
+    assert_eq!(store.list(&Filter::default(), LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 2);
+}
+
+#[tokio::test]
+async fn crd_7_long_names_are_kept() {
+    long_names_are_kept(&PostgresDeadLetters::new(postgres_pool().await)).await;
+    let (pool, _folder) = sqlite_pool().await;
+    long_names_are_kept(&SqliteDeadLetters::new(pool)).await;
 }

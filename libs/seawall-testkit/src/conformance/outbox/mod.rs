@@ -61,6 +61,7 @@ pub async fn outbox(under_test: &dyn OutboxUnderTest) {
     suite.lost_attempts_make_batches_small().await;
     suite.a_busy_topic_leaves_room_for_others().await;
     suite.rows_are_counted().await;
+    suite.any_text_of_an_error_is_recorded().await;
 }
 
 struct Suite<'a> {
@@ -214,6 +215,25 @@ impl Suite<'_> {
             "the reason of a failure is not kept"
         );
         self.publish(&batch).await;
+    }
+
+    /// Errors hold what others sent: a text that a database can't hold must not keep an outcome from being recorded.
+    async fn any_text_of_an_error_is_recorded(&self) {
+        self.enqueue(&["text1"]).await;
+        let batch = self.claim_soon(10, LONG_LEASE, "a committed row is not claimed").await;
+        let kind = OutcomeKind::Failed { delay: Duration::ZERO, error: "no\0 broker".into(), outage: true };
+        let count = self.record(&batch, &[RowOutcome { id: batch.rows[0].id, kind }]).await;
+        assert_eq!(count, 1, "a failure with a NUL in its text is not recorded");
+        let batch = self.claim_soon(10, LONG_LEASE, "a row that failed is not claimed again").await;
+        let error = batch.rows[0].last_error.as_deref().unwrap_or_default();
+        assert!(error.contains("broker"), "the text of a failure with a NUL is lost");
+        let (id, kind) = (batch.rows[0].id, OutcomeKind::Dead { error: "too\0 large".into() });
+        assert_eq!(
+            self.record(&batch, &[RowOutcome { id, kind }]).await,
+            1,
+            "a row with a NUL in its error does not die"
+        );
+        self.store.discard(&[id]).await.expect("the store answers");
     }
 
     async fn outcomes_need_the_lease(&self) {
