@@ -63,10 +63,10 @@ async fn run_once(locks: &Locks, register: &PgPool) {
     }
 }
 
-/// Writes every ten milliseconds, for up to three leases: some are over before the first renewal, and some after several.
+/// Writes every ten milliseconds, for up to four leases: some are over before the first renewal, and most outlive a partition.
 async fn write_often(register: &PgPool, fence: i64, holder: &str) {
     let number = u64::from_str_radix(&holder[..8], 16).unwrap_or_default();
-    for _ in 0..10 + number % 120 {
+    for _ in 0..10 + number % 300 {
         match sqlx::query(WRITE).bind(fence).bind(holder).execute(register).await {
             Ok(result) if result.rows_affected() == 1 => {}
             Ok(_) => println!("\n@refused {fence}"),
