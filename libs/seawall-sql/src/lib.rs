@@ -8,14 +8,23 @@
 #[macro_use]
 mod dead_letter;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[macro_use]
+mod dialect;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod duration;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub mod failover;
 pub mod fault;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod idempotency;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[macro_use]
+mod job;
 mod migration;
 mod outbox_row;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[macro_use]
+mod saga;
 mod step;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod text;

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use seawall_dist::Millis;
 use seawall_dist::deadletter::{
-    Attempt, DeadLetterStore, DeadLetters, Edit, Filter, LetterChange, LetterFault, LetterOrder, Origin, Record,
-    ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart, Status,
+    Attempt, DeadLetterStore, DeadLetters, Edit, Filter, LetterChange, LetterFault, LetterOrder, Origin,
+    Record, ReplayMessage, ReplayOutcome, ReplayRequest, ReplayStart, Status,
 };
 use seawall_sql::postgres::{self, dead_letter::PostgresDeadLetters};
 use seawall_sql::sqlite::{self, dead_letter::SqliteDeadLetters};
@@ -313,13 +313,24 @@ async fn long_names_are_kept(store: &dyn DeadLetterStore) {
     assert!(store.get(&long.id).await.unwrap().is_some(), "it is not found by its id");
     let filter =
         Filter::default().kind(&long.origin.kind).place(&long.origin.place).reason(&long.fault.reason);
-    assert_eq!(store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 1, "it is not found by its names");
+    assert_eq!(
+        store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(),
+        1,
+        "it is not found by its names"
+    );
     let mut other = long.clone();
     other.id.push('x');
     other.origin.place.push('x');
     store.put(&other).await.unwrap();
-    assert_eq!(store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 1, "two places became one");
-    assert_eq!(store.list(&Filter::default(), LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(), 2);
+    assert_eq!(
+        store.list(&filter, LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(),
+        1,
+        "two places became one"
+    );
+    assert_eq!(
+        store.list(&Filter::default(), LetterOrder::NewestFirst, None, 10).await.unwrap().letters.len(),
+        2
+    );
 }
 
 #[tokio::test]
