@@ -1,5 +1,7 @@
 //! The log lines of a test.
 
+#![expect(clippy::panic, reason = "a test fails with a sentence")]
+
 use std::cell::RefCell;
 use std::fmt::{Debug, Write};
 use std::sync::Once;
@@ -40,7 +42,7 @@ impl Lines {
     pub fn collect() -> Self {
         static SUBSCRIBER: Once = Once::new();
         SUBSCRIBER.call_once(|| {
-            tracing_subscriber::registry().with(TraceIdLayer).with(LineLayer).with(LevelFilter::DEBUG).init()
+            tracing_subscriber::registry().with(TraceIdLayer).with(LineLayer).with(LevelFilter::DEBUG).init();
         });
         TEXT.set(Some(Vec::new()));
         Lines(())
@@ -48,14 +50,12 @@ impl Lines {
 
     /// Takes the lines since the last time.
     #[must_use]
-    #[expect(clippy::unused_self, reason = "there are lines only while they are collected")]
     pub fn take(&self) -> Vec<String> {
         TEXT.replace(Some(Vec::new())).unwrap_or_default()
     }
 
     /// The lines so far that begin like this.
     #[must_use]
-    #[expect(clippy::unused_self, reason = "there are lines only while they are collected")]
     pub fn of(&self, beginning: &str) -> Vec<String> {
         let begins = |line: &&String| line.starts_with(beginning);
         TEXT.with_borrow(|lines| lines.iter().flatten().filter(begins).cloned().collect())

@@ -1,5 +1,7 @@
 //! The metrics of a test.
 
+#![expect(clippy::panic, reason = "a test fails with a sentence")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
