@@ -113,7 +113,10 @@ impl Claim {
             // The first attempt is made whatever the clock says: the store decides.
             let limit = self.left().clamp(FIRST_PAUSE, RECORD_TIMEOUT);
             let error = match tokio::time::timeout(limit, attempt).await {
-                Ok(Ok(false)) if may_be_recorded => return self.is_recorded().await,
+                Ok(Ok(false)) if may_be_recorded => match self.is_recorded().await {
+                    Ok(recorded) => return Ok(recorded),
+                    Err(error) => error,
+                },
                 Ok(Ok(recorded)) => return Ok(recorded),
                 Ok(Err(error)) => error,
                 Err(_) => StoreError::without_cause("recording a replay", Fault::timeout()),

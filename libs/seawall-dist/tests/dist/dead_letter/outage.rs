@@ -134,6 +134,36 @@ async fn crd_7_a_replay_that_could_not_be_recorded_says_that_it_was_sent() {
     assert!(began.elapsed() > Duration::from_secs(50) && began.elapsed() < Duration::from_secs(70));
 }
 
+/// PRM-4: a call that is dropped after the sending leaves the record to a task, which repeats it as well.
+#[tokio::test(start_paused = true)]
+async fn prm_4_a_replay_that_was_sent_is_recorded_although_its_caller_is_gone() {
+    let letters = forgetful(3, false, false).await;
+    let (request, sends) = (ReplayRequest::new("k"), |_: ReplayMessage| async { Ok(()) });
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(1), letters.replay("000", &request, &sends)).await;
+    assert!(dropped.is_err(), "the record is repeated");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let letter = letters.get("000").await.unwrap().unwrap();
+    assert_eq!((letter.status, letter.generation(), letter.claim), (Status::Replayed, 1, None));
+}
+
+/// CRD-7: a replayer that panics leaves a letter that waits with one more attempt, and no claim.
+#[tokio::test(start_paused = true)]
+async fn crd_7_a_replayer_that_panics_leaves_no_claim() {
+    let letters = forgetful(1, false, false).await;
+    let handle = letters.clone();
+    let replay = tokio::spawn(async move {
+        let panics = |message: ReplayMessage| async move { panic!("{} is odd", message.letter_id) };
+        handle.replay("000", &ReplayRequest::new("k"), &panics).await
+    });
+    assert!(replay.await.unwrap_err().is_panic());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let letter = letters.get("000").await.unwrap().unwrap();
+    assert_eq!((letter.status, letter.claim), (Status::Waiting, None));
+    let error = letter.record.attempts[1].error.as_deref().unwrap();
+    assert_eq!(error, "the replay was cancelled while the message was sent, and may have arrived");
+}
+
 /// CRD-7: a replay of many that the store ends says what it had sent until then.
 #[tokio::test(start_paused = true)]
 async fn crd_7_a_replay_of_many_that_fails_has_a_report() {
