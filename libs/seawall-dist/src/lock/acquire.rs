@@ -9,7 +9,9 @@ use super::locks::Inner;
 use super::machine::{Timetable, attempt_limit, jittered};
 use super::release::{ReleaseGuard, within};
 use super::telemetry::WaitOutcome;
-use super::{Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait};
+use super::{
+    ATTEMPT_LIMIT, Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait,
+};
 use crate::{StoreError, random};
 
 /// A lock that was granted.
@@ -83,7 +85,7 @@ async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> At
     let table = Timetable::new(options.lease, inner.store.drift(options.lease));
     let mut guard = ReleaseGuard::new(inner, key, options.release_limit);
     let started = inner.clock.now();
-    let give_up_at = started + attempt_limit(options.lease);
+    let give_up_at = started + attempt_limit(options.lease, ATTEMPT_LIMIT);
     let left = || give_up_at.since(inner.clock.now());
     // What failed may have taken effect: dropping the guard gives it back.
     let token = match within(&inner.clock, left(), "taking a lock", guard.acquire(options.lease)).await {

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use super::ATTEMPT_LIMIT;
 pub(super) use crate::lease::Timetable;
 
-/// How long one attempt to take the lock may take: until the first renewal would be due, and never longer than a caller should
-/// wait for a store that hangs.
-pub(super) fn attempt_limit(lease: Duration) -> Duration {
-    (lease / 3).min(ATTEMPT_LIMIT)
+/// How long one attempt to take the lock may take: until the first renewal would be due, and never longer than `longest`.
+pub(super) fn attempt_limit(lease: Duration, longest: Duration) -> Duration {
+    (lease / 3).min(longest)
 }
 
 /// The wait after a failed attempt: evenly between half of the delay and the delay.
