@@ -29,7 +29,8 @@ pub const POLL_MIN: Duration = Duration::from_millis(10);
 pub const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A row that fails with a fault that another attempt does not help, or kills its relay, is set aside after this many.
 pub const ATTEMPTS_MAX: u32 = 10;
-/// A row that fails because the broker is away is set aside after this many attempts: about 16 hours with the usual back-off.
+/// A row that fails because the broker is away is set aside after this many attempts: about 8 hours with the usual back-off,
+/// whose waits are half a minute on average.
 pub const OUTAGE_ATTEMPTS_MAX: u32 = 1_000;
 /// How often depth and lag are measured and published rows are cleaned up.
 pub const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);

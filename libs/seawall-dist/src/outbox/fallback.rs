@@ -3,10 +3,13 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use seawall::fault::Verdict;
 use seawall::{Fault, Guard};
+use tokio::time::timeout;
 
+use super::config::PUBLISH_TIMEOUT;
 use super::store::OutboxStore;
 use crate::{Message, PublishError, Publisher, StoreError};
 
@@ -40,7 +43,11 @@ pub struct FallbackPublisher {
     publisher: Arc<dyn Publisher>,
     store: Arc<dyn OutboxStore>,
     guard: Option<Guard>,
+    timeout: Duration,
 }
+
+/// The time limit of storing a message in the outbox instead of publishing it.
+pub const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a message went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +61,15 @@ pub enum PublishedBy {
 impl FallbackPublisher {
     /// Creates a publisher. The name stands in its log lines, such as `Kafka-Publisher`.
     pub fn new(name: &str, publisher: Arc<dyn Publisher>, store: Arc<dyn OutboxStore>) -> Self {
-        FallbackPublisher { name: name.into(), publisher, store, guard: None }
+        FallbackPublisher { name: name.into(), publisher, store, guard: None, timeout: PUBLISH_TIMEOUT }
+    }
+
+    /// Sets the time limit of publishing without a guard; [`PUBLISH_TIMEOUT`] unless told. A broker that takes longer counts as
+    /// one that is away.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Publishes through a guard: with its timeout, its retries, and a circuit that spares a broker that is down.
@@ -75,7 +90,9 @@ impl FallbackPublisher {
             return Err(FallbackError::Refused(error));
         }
         self.log_fallback(message, &error);
-        match self.store.store(std::slice::from_ref(message)).await {
+        let too_late = |_| Err(StoreError::without_cause("writing to the outbox in time", Fault::timeout()));
+        let stored = timeout(STORE_TIMEOUT, self.store.store(std::slice::from_ref(message))).await;
+        match stored.unwrap_or_else(too_late) {
             Ok(()) => {
                 self.log_saved(message);
                 Ok(PublishedBy::Outbox)
@@ -88,7 +105,10 @@ impl FallbackPublisher {
     }
 
     async fn publish_now(&self, message: &Message) -> Result<(), PublishError> {
-        let Some(guard) = &self.guard else { return self.attempt(message).await };
+        let Some(guard) = &self.guard else {
+            let too_late = |_| Err(PublishError::new(Fault::timeout(), "the broker did not answer in time"));
+            return timeout(self.timeout, self.attempt(message)).await.unwrap_or_else(too_late);
+        };
         // Consumers recognise a repeated message by its event id.
         let result = guard.idempotent().call(|_| self.attempt(message)).await;
         result.map_err(|error| PublishError::new(error.fault(), error.to_string()))

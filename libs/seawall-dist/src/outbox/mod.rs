@@ -10,12 +10,13 @@ mod relay;
 mod retry_rules;
 mod store;
 mod telemetry;
+mod upkeep;
 
 pub use config::{
     ATTEMPTS_MAX, BATCH_LANES, BATCH_ROWS, BATCHES_MAX, LEASE, OUTAGE_ATTEMPTS_MAX, POLL_MAX, POLL_MIN,
     PUBLISH_TIMEOUT, RelayBuilder, UPKEEP_INTERVAL,
 };
-pub use fallback::{FallbackError, FallbackPublisher, PublishedBy};
+pub use fallback::{FallbackError, FallbackPublisher, PublishedBy, STORE_TIMEOUT};
 pub use memory::{MemoryOutbox, MemoryTransaction};
 pub use relay::Relay;
 pub use store::{

@@ -4,18 +4,21 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use seawall::{Clock, Tick};
+use seawall::{Clock, Fault, Tick};
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use super::batch::StopFlag;
 use super::config::{RelayBuilder, Settings};
 use super::retry_rules::RetryRules;
-use super::store::{Batch, BatchRequest, OutboxStore, Retention};
+use super::store::{Batch, BatchRequest, OutboxStore};
 use super::telemetry::Telemetry;
-use crate::{Publisher, StoreError, random};
+use super::upkeep::Upkeep;
+use crate::{Publisher, StoreError, StoreFuture, random};
 
 /// The longest wait before a store that failed is asked again.
 const STORE_BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -23,8 +26,6 @@ const STORE_BACKOFF_MAX: Duration = Duration::from_secs(2);
 const HINT_BACKOFF: Duration = Duration::from_secs(1);
 /// How long an end waits for the claim that is under way.
 const LAST_CLAIM: Duration = Duration::from_secs(1);
-/// The number of published rows that are deleted at once.
-const CLEAN_UP_ROWS: u32 = 1_000;
 
 /// Publishes the rows of an outbox. Any number of relays may run, in one process or in several.
 ///
@@ -56,42 +57,42 @@ impl Relay {
         self.0.wake.notify_one();
     }
 
-    /// Works until `shutdown` completes; then finishes the batches under way, and starts no more.
+    /// Works until `shutdown` completes; then ends the calls of the publisher that are under way, records what came of them,
+    /// and gives the other rows back. That takes no longer than one call of the publisher and ten seconds, also if the store
+    /// does not answer.
     ///
     /// Failures of the store are logged and retried. The future may be dropped at any time: what was under way is then
     /// published by another relay, or by the next run, when the lease has ended.
     pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) {
         let shared = &self.0;
         let mut shutdown = pin!(shutdown);
-        let mut batches: JoinSet<()> = JoinSet::new();
+        let mut batches = Batches { set: JoinSet::new(), stop: StopFlag::default() };
+        let mut upkeep = Upkeep::new(shared.clock.now());
         let mut hint = shared.store.hint();
         let mut pace = Pace::new(&shared.settings);
-        let mut upkeep_at = shared.clock.now();
         loop {
-            if shared.clock.now() >= upkeep_at {
-                upkeep_at = shared.clock.now() + shared.settings.upkeep_interval;
-                batches.spawn(Arc::clone(shared).upkeep());
-            }
-            let is_full = batches.len() >= shared.settings.batches_max;
+            upkeep.start_if_due(shared);
+            let is_full = batches.set.len() >= shared.settings.batches_max;
             if !is_full {
                 let mut claim = pin!(shared.claim_one());
                 let found = tokio::select! {
                     biased;
                     () = &mut shutdown => {
+                        batches.stop.store(true, Ordering::Relaxed);
                         // A claim that is dropped leaves rows that nobody can have until its lease ends.
-                        if let Ok(Ok(Some((batch, claimed_at)))) = timeout(LAST_CLAIM, claim).await {
-                            batches.spawn(Arc::clone(shared).work(batch, claimed_at));
+                        if let Ok(Ok(Some(found))) = timeout(LAST_CLAIM, claim).await {
+                            batches.start(shared, found);
                         }
                         break;
                     }
                     found = &mut claim => found,
                 };
                 match found {
-                    Ok(Some((batch, claimed_at))) => {
-                        batches.spawn(Arc::clone(shared).work(batch, claimed_at));
+                    Ok(Some(found)) => {
+                        batches.start(shared, found);
                         pace.worked();
                         // Batches that have ended make room before the next claim.
-                        while let Some(ended) = batches.try_join_next() {
+                        while let Some(ended) = batches.set.try_join_next() {
                             shared.ended(ended);
                         }
                         continue;
@@ -106,26 +107,37 @@ impl Relay {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Some(ended) = batches.join_next(), if !batches.is_empty() => {
+                Some(ended) = batches.set.join_next(), if !batches.set.is_empty() => {
                     shared.ended(ended);
                     if !is_full {
                         pace.worked();
                     }
                 }
                 () = shared.wake.notified(), if !is_full => {}
-                heard = &mut hint, if !is_full => {
-                    hint = match heard {
-                        Ok(()) => shared.store.hint(),
-                        Err(error) => {
-                            shared.telemetry.store_failed("Listen", &error);
-                            shared.hint_later()
-                        }
-                    };
-                }
+                heard = &mut hint, if !is_full => hint = shared.hint_after(heard),
+                () = upkeep.changed(shared) => {}
                 () = sleep(pace.wait()), if !is_full => {}
             }
         }
-        while let Some(ended) = batches.join_next().await {
+        batches.end(shared).await;
+    }
+}
+
+/// The batches under way in one run.
+struct Batches {
+    set: JoinSet<()>,
+    stop: StopFlag,
+}
+
+impl Batches {
+    fn start(&mut self, shared: &Arc<Shared>, (batch, claimed_at): (Batch, Tick)) {
+        self.set.spawn(Arc::clone(shared).work(batch, claimed_at, StopFlag::clone(&self.stop)));
+    }
+
+    /// Lets the batches end after the calls of the publisher that are under way.
+    async fn end(mut self, shared: &Shared) {
+        self.stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.set.join_next().await {
             shared.ended(ended);
         }
     }
@@ -138,10 +150,20 @@ impl Shared {
         let request =
             BatchRequest::new(&self.owner, settings.batch_rows, settings.batch_lanes, settings.lease);
         let claimed_at = self.clock.precise();
-        Ok(self.store.claim(&request).await?.map(|batch| (batch, claimed_at)))
+        // A claim that is answered when its lease has ended is worth nothing.
+        let batch = match timeout(settings.lease, self.store.claim(&request)).await {
+            Ok(answer) => answer?,
+            Err(_) => {
+                return Err(StoreError::without_cause("claiming rows in time", Fault::timeout()));
+            }
+        };
+        Ok(batch.map(|batch| (batch, claimed_at)))
     }
 
-    fn hint_later(&self) -> crate::StoreFuture<'_, ()> {
+    /// Listens for the next hint: at once, or after a pause if listening failed.
+    fn hint_after(&self, heard: Result<(), StoreError>) -> StoreFuture<'_, ()> {
+        let Err(error) = heard else { return self.store.hint() };
+        self.telemetry.store_failed("Listen", &error);
         Box::pin(async {
             sleep(HINT_BACKOFF).await;
             self.store.hint().await
@@ -153,23 +175,6 @@ impl Shared {
             && error.is_panic()
         {
             self.telemetry.panicked(&error);
-        }
-    }
-
-    /// Measures depth and lag, and deletes what was published long enough ago.
-    async fn upkeep(self: Arc<Self>) {
-        match self.store.stats().await {
-            Ok(stats) => self.telemetry.measured(&stats),
-            Err(error) => self.telemetry.store_failed("Stats", &error),
-        }
-        let Retention::Keep(age) = self.settings.retention else { return };
-        loop {
-            match self.store.clean_up(age, CLEAN_UP_ROWS).await {
-                // The rest is left for the next time, so that an orderly end does not wait for it.
-                Ok(count) if count < u64::from(CLEAN_UP_ROWS) => return,
-                Ok(_) => tokio::task::yield_now().await,
-                Err(error) => return self.telemetry.store_failed("CleanUp", &error),
-            }
         }
     }
 }

@@ -233,6 +233,17 @@ mod tests {
         assert_eq!(lost_too_often(&row, &RULES), None);
     }
 
+    /// CRD-3: a row outlives an outage of eight hours, as the documentation says.
+    #[test]
+    fn crd_3_a_thousand_attempts_take_about_eight_hours() {
+        // Evenly spread over the range of the jitter.
+        let random = |attempt: u32| u64::MAX / 1_000 * u64::from(attempt * 619 % 1_000);
+        let waits = (0..super::super::OUTAGE_ATTEMPTS_MAX - 1)
+            .map(|attempt| Backoff::default().wait(attempt, Duration::ZERO, false, random(attempt)));
+        let hours = waits.sum::<Duration>().as_secs_f64() / 3_600.0;
+        assert!((8.0..8.6).contains(&hours), "{hours}");
+    }
+
     #[test]
     fn a_wave_has_one_row_of_each_aggregate() {
         let rows = rows("a1 b1 a2 a3 c1 b2");

@@ -1,6 +1,10 @@
 mod away;
 mod broken;
 mod fallback;
+mod faulty;
+mod hanging;
+#[cfg(feature = "tracing")]
+mod lines;
 mod relay;
 
 use std::sync::Arc;

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use seawall::{Breaker, Fault, Guard};
+use seawall::{Breaker, Fault, Guard, secs};
 use seawall_dist::outbox::{FallbackError, FallbackPublisher, MemoryOutbox, OutboxStore, PublishedBy};
 use seawall_dist::{Message, PublishError, PublishFuture, Publisher};
+use tokio::time::timeout;
 
 use super::away::Away;
+use super::faulty::Faulty;
+#[cfg(feature = "tracing")]
+use super::lines::Lines;
 
 struct Broker(Option<Fault>);
 
@@ -71,44 +75,6 @@ async fn crd_3_broker_and_outbox_both_away_is_a_risk_of_data_loss() {
     );
 }
 
-/// Keeps the level and the text of every event.
-#[cfg(feature = "tracing")]
-#[derive(Clone, Default)]
-struct Lines(Arc<std::sync::Mutex<Vec<String>>>);
-
-#[cfg(feature = "tracing")]
-impl tracing::Subscriber for Lines {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Text(String);
-        impl tracing::field::Visit for Text {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                if field.name() == "message" {
-                    self.0 = format!("{value:?}");
-                }
-            }
-        }
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), text.0));
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// CRD-3, OBS-1: the lines are those of the seed.
 #[cfg(feature = "tracing")]
 #[tokio::test]
@@ -127,4 +93,25 @@ async fn crd_3_the_log_lines_of_a_fallback_are_those_of_the_seed() {
             "ERROR [Kafka-Publisher][Outbox] Failed to store! Data loss risk!",
         ]
     );
+}
+
+/// A broker that never answers.
+struct Hanging;
+
+impl Publisher for Hanging {
+    fn publish<'a>(&'a self, _: &'a [Message]) -> PublishFuture<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// CRD-3: a broker that hangs is one that is away: the message is stored. An outbox that hangs too is a risk of data loss.
+#[tokio::test(start_paused = true)]
+async fn crd_3_a_broker_that_hangs_is_one_that_is_away() {
+    let faulty = Arc::new(Faulty::default());
+    let publisher = FallbackPublisher::new("Kafka-Publisher", Arc::new(Hanging), faulty.clone());
+    let by = timeout(secs(60), publisher.publish(&message())).await.expect("it waits for ever").unwrap();
+    assert_eq!((by, faulty.outbox.stats().await.unwrap().depth), (PublishedBy::Outbox, 1));
+    faulty.hang("store", 1);
+    let result = timeout(secs(60), publisher.publish(&message())).await.expect("it waits for ever");
+    assert!(matches!(result, Err(FallbackError::DataLossRisk { .. })), "{result:?}");
 }
