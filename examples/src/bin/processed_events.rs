@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use seawall_dist::idempotency::Handled;
+use seawall_dist::idempotency::MessageOutcome;
 use seawall_redis::Connection;
 use seawall_redis::idempotency::processed_events;
 use seawall_sql::postgres;
@@ -47,8 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..2 {
         let mail = |_| async { Ok::<_, std::io::Error>("sent") };
         match inbox.handle(EVENT, mail).await? {
-            Handled::Done(outcome) => println!("mail: {outcome}"),
-            Handled::Duplicate => println!("mail: already processed"),
+            MessageOutcome::Done(outcome) => println!("mail: {outcome}"),
+            MessageOutcome::Duplicate => println!("mail: already processed"),
         }
     }
     let mut get = redis::cmd("GET");

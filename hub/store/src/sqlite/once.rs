@@ -1,7 +1,7 @@
 //! Units that happen once under a key.
 
 use rusqlite::params;
-use seawall_dist::idempotency::{Claim, Entry, KEPT, Verdict, claim};
+use seawall_dist::idempotency::{Claim, ClaimDecision, Entry, KEPT, claim};
 use seawall_hub_core::port::store::{Once, StoreError};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ impl Changes<'_> {
         };
         let wanted = Claim { fingerprint: once.fingerprint, token: 0, lease: 0 };
         match claim(Entry::Done { fingerprint, until }, &wanted, once.at.0) {
-            Verdict::Run(_) => Ok(()),
+            ClaimDecision::Run(_) => Ok(()),
             _ => Err(StoreError::Happened { fingerprint, note, deliveries: self.named(&deliveries) }),
         }
     }

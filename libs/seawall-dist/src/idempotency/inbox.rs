@@ -17,12 +17,12 @@ const NO_FINGERPRINT: Fingerprint = [0; 32];
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
-/// use seawall_dist::idempotency::{Handled, Idempotency, Inbox, MemoryIdempotency};
+/// use seawall_dist::idempotency::{MessageOutcome, Idempotency, Inbox, MemoryIdempotency};
 ///
 /// let inbox = Inbox::new("billing", Idempotency::new(Arc::new(MemoryIdempotency::new())))?;
 /// let first = inbox.handle("event-7", |_| async { Ok::<_, std::io::Error>("invoice 12") }).await?;
 /// let again = inbox.handle("event-7", |_| async { Ok::<_, std::io::Error>("invoice 13") }).await?;
-/// assert_eq!((first, again), (Handled::Done("invoice 12"), Handled::Duplicate));
+/// assert_eq!((first, again), (MessageOutcome::Done("invoice 12"), MessageOutcome::Duplicate));
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct Inbox {
 
 /// What became of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Handled<T> {
+pub enum MessageOutcome<T> {
     /// This call did the work.
     Done(T),
     /// An earlier call did the work: acknowledge the message and do nothing.
@@ -56,7 +56,7 @@ impl Inbox {
         &self,
         message_id: &str,
         work: impl FnOnce(Execution) -> F + Send,
-    ) -> Result<Handled<T>, OnceError<E>>
+    ) -> Result<MessageOutcome<T>, OnceError<E>>
     where
         F: Future<Output = Result<T, E>> + Send,
         T: Send,
@@ -69,8 +69,8 @@ impl Inbox {
         };
         let release = |_: &E| FailureAction::Release;
         Ok(match self.idempotency.execute(&key, NO_FINGERPRINT, work, release).await? {
-            Execute::Ran(value, _) => Handled::Done(value),
-            Execute::Replayed(_) => Handled::Duplicate,
+            Execute::Ran(value, _) => MessageOutcome::Done(value),
+            Execute::Replayed(_) => MessageOutcome::Duplicate,
         })
     }
 

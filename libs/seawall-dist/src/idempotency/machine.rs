@@ -39,7 +39,7 @@ pub struct Claim {
 
 /// The answer to a [`Claim`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ClaimDecision {
     /// The caller does the work, after this entry is stored.
     Run(Entry),
     /// Another executor has the key.
@@ -55,24 +55,24 @@ pub enum Verdict {
 
 /// Decides about a request to work under a key.
 #[must_use]
-pub fn claim(entry: Entry, claim: &Claim, now: i64) -> Verdict {
+pub fn claim(entry: Entry, claim: &Claim, now: i64) -> ClaimDecision {
     let mine = Entry::InFlight {
         fingerprint: claim.fingerprint,
         token: claim.token,
         until: now.saturating_add(claim.lease),
     };
     match entry {
-        Entry::Absent => Verdict::Run(mine),
-        Entry::Done { until, .. } if until <= now => Verdict::Run(mine),
+        Entry::Absent => ClaimDecision::Run(mine),
+        Entry::Done { until, .. } if until <= now => ClaimDecision::Run(mine),
         Entry::InFlight { fingerprint, .. } | Entry::Done { fingerprint, .. }
             if fingerprint != claim.fingerprint =>
         {
-            Verdict::Mismatch
+            ClaimDecision::Mismatch
         }
         // The executor is gone, or so late that its result no longer counts.
-        Entry::InFlight { until, .. } if until <= now => Verdict::Run(mine),
-        Entry::InFlight { until, .. } => Verdict::InFlight { until },
-        Entry::Done { .. } => Verdict::Replay,
+        Entry::InFlight { until, .. } if until <= now => ClaimDecision::Run(mine),
+        Entry::InFlight { until, .. } => ClaimDecision::InFlight { until },
+        Entry::Done { .. } => ClaimDecision::Replay,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use seawall::Clock;
 
 use super::key::IdempotencyKey;
-use super::machine::{Claim, Entry, Verdict, claim, may_write, renew};
+use super::machine::{Claim, ClaimDecision, Entry, claim, may_write, renew};
 use super::store::{ClaimAnswer, ClaimRequest, IdempotencyStore, ResultKind, StoredResult};
 use crate::StoreFuture;
 
@@ -75,7 +75,7 @@ impl MemoryIdempotency {
         let wanted =
             Claim { fingerprint: request.fingerprint, token: request.holder, lease: millis(request.lease) };
         match claim(entry, &wanted, now) {
-            Verdict::Run(entry) => {
+            ClaimDecision::Run(entry) => {
                 state.fencing_token += 1;
                 let fencing_token = state.fencing_token;
                 let expires = now.saturating_add(millis(request.ttl.max(request.lease)));
@@ -83,12 +83,12 @@ impl MemoryIdempotency {
                 state.slots.insert(key.clone(), slot);
                 ClaimAnswer::Acquired { fencing_token }
             }
-            Verdict::InFlight { until } => ClaimAnswer::InFlight { retry_after: duration(until - now) },
-            Verdict::Replay => match slot.and_then(|slot| slot.result.clone()) {
+            ClaimDecision::InFlight { until } => ClaimAnswer::InFlight { retry_after: duration(until - now) },
+            ClaimDecision::Replay => match slot.and_then(|slot| slot.result.clone()) {
                 Some(result) => ClaimAnswer::Done(result),
                 None => ClaimAnswer::Mismatch,
             },
-            Verdict::Mismatch => ClaimAnswer::Mismatch,
+            ClaimDecision::Mismatch => ClaimAnswer::Mismatch,
         }
     }
 

@@ -29,9 +29,9 @@ mod store;
 mod telemetry;
 
 pub use error::{OnceError, OnceOutcome};
-pub use inbox::{Handled, Inbox};
+pub use inbox::{Inbox, MessageOutcome};
 pub use key::{IdempotencyKey, InvalidKey, KEY_BYTES_MAX, fingerprint};
-pub use machine::{Claim, Entry, Fingerprint, Verdict, claim, may_write, renew};
+pub use machine::{Claim, ClaimDecision, Entry, Fingerprint, claim, may_write, renew};
 pub use memory::MemoryIdempotency;
 pub use once::{Execution, FailureAction, Idempotency};
 pub use options::{AbandonedAction, IdempotencyBuilder, LEASE_MIN, NAME, RESULT_BYTES_MAX};

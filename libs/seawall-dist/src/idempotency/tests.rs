@@ -11,14 +11,14 @@ fn wants(fingerprint: Fingerprint, token: u64) -> Claim {
 /// CRD-2: the first runs, the second is told that it is in flight, later ones get the stored result, another body is refused.
 #[test]
 fn crd_2_work_under_a_key_happens_once() {
-    let Verdict::Run(entry) = claim(Entry::Absent, &wants(A, 1), 0) else { panic!("it is free") };
+    let ClaimDecision::Run(entry) = claim(Entry::Absent, &wants(A, 1), 0) else { panic!("it is free") };
     assert_eq!(entry, Entry::InFlight { fingerprint: A, token: 1, until: 100 });
-    assert_eq!(claim(entry, &wants(A, 2), 50), Verdict::InFlight { until: 100 });
-    assert_eq!(claim(entry, &wants(B, 2), 50), Verdict::Mismatch);
+    assert_eq!(claim(entry, &wants(A, 2), 50), ClaimDecision::InFlight { until: 100 });
+    assert_eq!(claim(entry, &wants(B, 2), 50), ClaimDecision::Mismatch);
     let done = Entry::Done { fingerprint: A, until: 1_000 };
-    assert_eq!(claim(done, &wants(A, 2), 50), Verdict::Replay);
-    assert_eq!(claim(done, &wants(B, 2), 50), Verdict::Mismatch);
-    assert!(matches!(claim(done, &wants(B, 2), 1_000), Verdict::Run(_)), "forgotten after its time");
+    assert_eq!(claim(done, &wants(A, 2), 50), ClaimDecision::Replay);
+    assert_eq!(claim(done, &wants(B, 2), 50), ClaimDecision::Mismatch);
+    assert!(matches!(claim(done, &wants(B, 2), 1_000), ClaimDecision::Run(_)), "forgotten after its time");
 }
 
 /// CRD-2. Trap "in-flight marker expires while the first still runs": it is taken over after the lease and not before, and
@@ -29,12 +29,12 @@ fn crd_2_a_late_first_one_changes_nothing() {
     assert_eq!(renew(first, 1, 100, 99), Some(Entry::InFlight { fingerprint: A, token: 1, until: 199 }));
     assert_eq!(renew(first, 1, 100, 100), None, "a lease that ran out is not renewed");
     assert_eq!(renew(first, 2, 100, 50), None);
-    let Verdict::Run(second) = claim(first, &wants(A, 2), 100) else { panic!("the lease is over") };
+    let ClaimDecision::Run(second) = claim(first, &wants(A, 2), 100) else { panic!("the lease is over") };
     assert!(!may_write(second, 1) && may_write(second, 2));
     assert!(!may_write(Entry::Done { fingerprint: A, until: 9 }, 1));
     assert_eq!(
         claim(first, &wants(B, 2), 100),
-        Verdict::Mismatch,
+        ClaimDecision::Mismatch,
         "what was begun as A is not finished as B"
     );
 }
@@ -49,14 +49,14 @@ proptest! {
             now += wait;
             match what {
                 0 | 1 => match claim(entry, &wants(A, token), now) {
-                    Verdict::Run(next) => {
+                    ClaimDecision::Run(next) => {
                         prop_assert!(wrote.is_none_or(|(_, until)| until <= now), "run again while a result is kept");
                         entry = next;
                         wrote = None;
                     }
-                    Verdict::Replay => prop_assert!(wrote.is_some()),
-                    Verdict::InFlight { until } => prop_assert!(until > now),
-                    Verdict::Mismatch => prop_assert!(false, "all send the same"),
+                    ClaimDecision::Replay => prop_assert!(wrote.is_some()),
+                    ClaimDecision::InFlight { until } => prop_assert!(until > now),
+                    ClaimDecision::Mismatch => prop_assert!(false, "all send the same"),
                 },
                 2 => if let Some(next) = renew(entry, token, 100, now) { entry = next },
                 _ => if may_write(entry, token) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use seawall_dist::idempotency::{Handled, Idempotency, Inbox, MemoryIdempotency, OnceError};
+use seawall_dist::idempotency::{Idempotency, Inbox, MemoryIdempotency, MessageOutcome, OnceError};
 
 fn inboxes(names: [&str; 2]) -> [Inbox; 2] {
     let idempotency = Idempotency::new(Arc::new(MemoryIdempotency::new()));
@@ -23,11 +23,11 @@ async fn crd_4_a_message_is_handled_once_by_each_consumer() {
             Ok::<_, io::Error>(7)
         })
         .await;
-    assert_eq!(handled.unwrap(), Handled::Done(7));
+    assert_eq!(handled.unwrap(), MessageOutcome::Done(7));
     let again = billing.handle("m-1", |_| async { Ok::<_, io::Error>(8) }).await;
-    assert_eq!(again.unwrap(), Handled::Duplicate);
+    assert_eq!(again.unwrap(), MessageOutcome::Duplicate);
     let other = mails.handle("m-1", |_| async { Ok::<_, io::Error>(9) }).await;
-    assert_eq!(other.unwrap(), Handled::Done(9));
+    assert_eq!(other.unwrap(), MessageOutcome::Done(9));
     assert!(Inbox::new("a\nb", Idempotency::new(Arc::new(MemoryIdempotency::new()))).is_err());
 }
 

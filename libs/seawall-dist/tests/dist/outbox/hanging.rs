@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::{Backoff, millis, secs};
+use seawall::{Backoff, Clock, millis, secs};
 use seawall_dist::Message;
 use seawall_dist::outbox::{OutboxStore, Relay, RelayBuilder, Retention};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::faulty::Faulty;
 use super::relay::{Broker, run_for, store};
@@ -36,11 +36,15 @@ async fn crd_3_a_stop_does_not_wait_for_a_store_that_hangs() {
         store(&faulty.outbox, &["a1", "b1 slow"]).await;
         faulty.hang(statement, u32::MAX);
         let relay = relay(&faulty, &broker).retention(Retention::Keep(Duration::ZERO)).build().unwrap();
-        let began = Instant::now();
+        let began = Clock::tokio().now();
         let ended = timeout(secs(60), relay.run(sleep(millis(100)))).await;
         assert!(ended.is_ok(), "the relay waits for `{statement}`");
         assert!(faulty.calls(statement) > 0, "`{statement}` was not called");
-        assert!(began.elapsed() < secs(25), "the stop takes {:?} with `{statement}`", began.elapsed());
+        assert!(
+            Clock::tokio().now().since(began) < secs(25),
+            "the stop takes {:?} with `{statement}`",
+            Clock::tokio().now().since(began)
+        );
     }
 }
 
@@ -100,10 +104,14 @@ async fn crd_3_a_backlog_of_published_rows_is_cleaned_up() {
 async fn crd_3_a_stop_ends_between_two_calls_of_the_publisher() {
     let (faulty, broker) = (Arc::new(Faulty::default()), Arc::new(Broker::default()));
     store(&faulty.outbox, &["a1 slow", "a2 slow", "a3 slow", "a4 slow", "a5 slow"]).await;
-    let began = Instant::now();
+    let began = Clock::tokio().now();
     run_for(&relay(&faulty, &broker).build().unwrap(), secs(1)).await;
     assert_eq!((broker.taken().len(), faulty.outbox.stats().await.unwrap().depth), (1, 4));
-    assert!(began.elapsed() < secs(9), "the stop took {:?}", began.elapsed());
+    assert!(
+        Clock::tokio().now().since(began) < secs(9),
+        "the stop took {:?}",
+        Clock::tokio().now().since(began)
+    );
     let next = relay(&faulty, &Arc::new(Broker::default())).build().unwrap();
     timeout(secs(60), next.run(sleep(secs(40)))).await.unwrap();
     assert_eq!(faulty.outbox.stats().await.unwrap().depth, 0);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use redis::cmd;
 use seawall_dist::idempotency::{
-    Fingerprint, Handled, Idempotency, IdempotencyKey, Inbox, OnceError, OnceOutcome,
+    Fingerprint, Idempotency, IdempotencyKey, Inbox, MessageOutcome, OnceError, OnceOutcome,
 };
 use seawall_redis::Connection;
 use seawall_redis::idempotency::{RedisIdempotency, processed_events};
@@ -79,10 +79,10 @@ async fn crd_4_ten_thousand_repeated_messages_are_recognised() {
             inbox.handle(&format!("m-{number}"), work).await.unwrap()
         };
         for number in 0..100 {
-            assert_eq!(handle(number).await, Handled::Done(()));
+            assert_eq!(handle(number).await, MessageOutcome::Done(()));
         }
         for repetition in 0..10_000 {
-            assert_eq!(handle(repetition % 100).await, Handled::Duplicate);
+            assert_eq!(handle(repetition % 100).await, MessageOutcome::Duplicate);
         }
         assert_eq!(handled.load(Ordering::Relaxed), 100);
     }
@@ -103,14 +103,14 @@ async fn crd_4_processed_events_are_shared_with_other_programs() {
     };
     assert!(set("theirs").await);
     let handled = inbox.handle("theirs", |_| async { Ok::<_, io::Error>(()) }).await;
-    assert_eq!(handled.unwrap(), Handled::Duplicate);
+    assert_eq!(handled.unwrap(), MessageOutcome::Duplicate);
     let work = |_| async {
         assert!(!set("ours").await, "an event in flight was taken by the other program");
         let meanwhile = inbox.handle("ours", |_| async { Ok::<_, io::Error>(()) }).await.unwrap_err();
         assert!(meanwhile.retry_after().is_some_and(|wait| wait <= Duration::from_secs(30)));
         Ok::<_, io::Error>(())
     };
-    assert_eq!(inbox.handle("ours", work).await.unwrap(), Handled::Done(()));
+    assert_eq!(inbox.handle("ours", work).await.unwrap(), MessageOutcome::Done(()));
     assert!(!set("ours").await, "a processed event was taken by the other program");
     assert_eq!(get("ours").await.as_deref(), Some("1"));
     let left: i64 = connection.query("looking", cmd("TTL").arg("processed:ours")).await.unwrap();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
-use seawall_dist::idempotency::{Fingerprint, Handled, Idempotency, IdempotencyKey, Inbox};
+use seawall_dist::idempotency::{Fingerprint, Idempotency, IdempotencyKey, Inbox, MessageOutcome};
 use seawall_sql::postgres::idempotency::PostgresIdempotency;
 use seawall_sql::sqlite::idempotency::SqliteIdempotency;
 use seawall_sql::{postgres, sqlite};
@@ -88,8 +88,8 @@ async fn crd_4_ten_thousand_repeated_messages_are_recognised() {
                 // Each consumer begins with other messages, so that they meet on the way.
                 let id = format!("m-{}", (number + consumer * 12) % 100);
                 match inbox.handle(&id, work).await {
-                    Ok(Handled::Done(())) => {}
-                    Ok(Handled::Duplicate) => duplicates += 1,
+                    Ok(MessageOutcome::Done(())) => {}
+                    Ok(MessageOutcome::Duplicate) => duplicates += 1,
                     Err(error) => assert!(error.retry_after().is_some(), "{error}"),
                 }
             }
