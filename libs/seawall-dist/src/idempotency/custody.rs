@@ -88,7 +88,9 @@ impl Drop for Custody {
         }
         let on_drop = match (on_drop, self.shared.abandoned) {
             (OnDrop::Abandon, action) => {
-                self.shared.telemetry.abandoned(&self.key, action);
+                if !self.answered {
+                    self.shared.telemetry.abandoned(&self.key, action);
+                }
                 match action {
                     // As after the death of the process.
                     AbandonedAction::Expire => return,

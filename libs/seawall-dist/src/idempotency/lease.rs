@@ -33,8 +33,10 @@ impl Lease<'_> {
     {
         let mut pause = FIRST_PAUSE;
         loop {
-            // The first attempt is made whatever the clock says: the store decides.
-            let time = self.keeper.left().max(FIRST_PAUSE);
+            // An attempt that hangs leaves time for another one. The first is made whatever the clock says, in the margin that is
+            // left then: the store decides.
+            let lease = self.shared.lease;
+            let time = (self.keeper.left() / 2).clamp(lease / 10, lease / 3);
             let error = match tokio::time::timeout(time, action()).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,

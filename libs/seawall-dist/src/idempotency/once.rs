@@ -281,7 +281,8 @@ impl Idempotency {
                 // Where the store does not answer, the lease frees the key.
                 let released = lease.insist(|| store.release(lease.key, lease.holder)).await;
                 custody.ends();
-                return OnceError::Failed { error, recorded: matches!(released, Ok(true)) };
+                // A key that is no longer this holder's needs no release.
+                return OnceError::Failed { error, recorded: released.is_ok() };
             }
             FailureAction::Store(bytes) => (ResultKind::Failure, bytes),
             FailureAction::Block => (ResultKind::Unknown, Vec::new()),

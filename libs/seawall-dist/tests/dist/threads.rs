@@ -36,6 +36,9 @@ async fn crd_2_calls_under_a_key_are_send() {
     let print = fingerprint([b"body".as_slice()]);
     let once = idempotency.once(&key, print, |_| async { Ok::<_, io::Error>(Vec::new()) });
     is_send(once).await.unwrap();
+    let detached = idempotency.once_detached(&key, print, |_| async { Ok::<_, io::Error>(Vec::new()) });
+    is_send(detached).await.unwrap();
+    is_send(idempotency.wait_for_detached()).await;
     let inbox = Inbox::new("billing", idempotency).unwrap();
     is_send(inbox.handle("event", |_| async { Ok::<_, io::Error>(()) })).await.unwrap();
 }

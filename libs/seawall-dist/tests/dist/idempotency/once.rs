@@ -24,6 +24,8 @@ pub(super) struct Breakable {
     pub(super) away: AtomicBool,
     /// The number of renewals that are never answered.
     pub(super) renewals_hang: AtomicU32,
+    /// The number of results whose store is never answered.
+    pub(super) completes_hang: AtomicU32,
     /// How long the answer to a claim takes, in milliseconds.
     pub(super) claim_millis: AtomicU32,
 }
@@ -34,6 +36,13 @@ impl Breakable {
             return Err(StoreError::new("asking the store", Fault::unreachable(), "away"));
         }
         Ok(())
+    }
+}
+
+/// Never ends, as many times as the number says.
+async fn hang(times: &AtomicU32) {
+    if times.try_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1)).is_ok() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -49,11 +58,7 @@ impl IdempotencyStore for Breakable {
 
     fn renew<'a>(&'a self, key: &'a IdempotencyKey, holder: u64, lease: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            let hanging = &self.renewals_hang;
-            if hanging.try_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok()
-            {
-                std::future::pending::<()>().await;
-            }
+            hang(&self.renewals_hang).await;
             self.check().map(|()| self.store.renew(key, holder, lease))?.await
         })
     }
@@ -65,7 +70,10 @@ impl IdempotencyStore for Breakable {
         result: &'a StoredResult,
         ttl: Duration,
     ) -> StoreFuture<'a, bool> {
-        Box::pin(async move { self.check().map(|()| self.store.complete(key, holder, result, ttl))?.await })
+        Box::pin(async move {
+            hang(&self.completes_hang).await;
+            self.check().map(|()| self.store.complete(key, holder, result, ttl))?.await
+        })
     }
 
     fn release<'a>(&'a self, key: &'a IdempotencyKey, holder: u64) -> StoreFuture<'a, bool> {
