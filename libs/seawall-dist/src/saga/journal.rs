@@ -1,7 +1,6 @@
 //! The journal of a saga: what was intended, and what came of it.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::Millis;
 
@@ -45,7 +44,7 @@ pub enum EntryKind {
     Resolved,
 }
 
-const KINDS: [(EntryKind, &str); 17] = [
+pub(super) const KINDS: [(EntryKind, &str); 17] = [
     (EntryKind::StepIntent, "step_intent"),
     (EntryKind::StepDone, "step_done"),
     (EntryKind::StepAttemptFailed, "step_attempt_failed"),
@@ -130,92 +129,9 @@ impl JournalEntry {
     }
 }
 
-/// The entry as one line of a recorded journal: kind, step, attempt, payload in hexadecimal, text. A dash stands for nothing.
-///
-/// The time is left out, so that recorded journals can be compared.
-impl fmt::Display for JournalEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-        let hex: String = self.payload.iter().map(|byte| format!("{byte:02x}")).collect();
-        let text = self.text.as_deref().unwrap_or_default().escape_default().to_string();
-        write!(f, "{} {} {} {} {}", self.kind, dash(&self.step), self.attempt, dash(&hex), dash(&text))
-    }
-}
-
-/// A line is not an entry of a journal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct JournalLineError {
-    line: String,
-}
-
-impl fmt::Display for JournalLineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is not an entry of a journal: write kind, step, attempt, payload in hexadecimal, text",
-            self.line
-        )
-    }
-}
-
-impl std::error::Error for JournalLineError {}
-
-impl FromStr for JournalEntry {
-    type Err = JournalLineError;
-
-    fn from_str(line: &str) -> Result<Self, JournalLineError> {
-        let parse = || {
-            let mut words = line.splitn(5, ' ');
-            let kind = EntryKind::of_name(words.next()?)?;
-            let (step, attempt) = (words.next()?, words.next()?.parse().ok()?);
-            let (payload, text) = (words.next()?, words.next()?);
-            let nothing = |word: &str| word == "-";
-            Some(JournalEntry {
-                kind,
-                step: if nothing(step) { String::new() } else { step.to_owned() },
-                attempt,
-                payload: if nothing(payload) { Vec::new() } else { bytes_of(payload)? },
-                text: (!nothing(text)).then(|| text.to_owned()),
-                at: Millis(0),
-            })
-        };
-        parse().ok_or_else(|| JournalLineError { line: line.to_owned() })
-    }
-}
-
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let digits = hex.as_bytes().chunks(2);
-    digits
-        .map(|pair| {
-            u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok()
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn entries_are_read_as_they_were_written() {
-        for entry in [
-            JournalEntry::of_step(EntryKind::StepIntent, "debit", 2),
-            JournalEntry::of_step(EntryKind::StepDone, "debit", 2).with_payload(vec![0, 255, 16]),
-            JournalEntry::new(EntryKind::NeedsAttention).with_text("the peer said no"),
-        ] {
-            assert_eq!(entry.to_string().parse::<JournalEntry>(), Ok(entry));
-        }
-        for wrong in [
-            "",
-            "step_intent",
-            "nothing debit 1 - -",
-            "step_done debit 1 0g -",
-            "step_done debit x - -",
-            "step_done debit 1 é -",
-        ] {
-            assert!(wrong.parse::<JournalEntry>().is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn every_kind_has_a_name_of_its_own() {

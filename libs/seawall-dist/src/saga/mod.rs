@@ -8,6 +8,7 @@ mod driver;
 mod error;
 mod handle;
 mod journal;
+mod line;
 mod mark;
 mod memory;
 mod monitor;
@@ -20,7 +21,8 @@ pub use config::{LEASE, MONITOR_CONCURRENCY, MONITOR_PERIOD, RETENTION, SagasBui
 pub use definition::{DefinitionError, DefinitionId, SAGA_TIMEOUT, Saga, SagaBuilder};
 pub use error::SagaError;
 pub use handle::{NewSaga, SagaEnd, Sagas, StepResults};
-pub use journal::{EntryKind, JournalEntry, JournalLineError};
+pub use journal::{EntryKind, JournalEntry};
+pub use line::JournalLineError;
 pub use mark::{CompensationMark, StepMark};
 pub use memory::MemorySagaStore;
 pub use progress::{JournalReplayError, NextAction};
