@@ -7,8 +7,9 @@ use seawall_dist::saga::NewSaga;
 use super::bank::{ACCOUNTS, BALANCE, Bank};
 use super::takeover::until_none_is_active;
 
-/// Polls a future so many times, with a waker that wakes, and drops it. True if it had ended by then.
-async fn drop_after<F: Future>(polls: usize, future: F) -> bool {
+/// Polls a future so many times, with a waker that wakes, and drops it. True if it had succeeded by then; on a busy machine it may
+/// lose its lease instead.
+async fn drop_after<T, E>(polls: usize, future: impl Future<Output = Result<T, E>>) -> bool {
     let mut future = Box::pin(future);
     let mut left = polls;
     poll_fn(|context| {
@@ -17,7 +18,7 @@ async fn drop_after<F: Future>(polls: usize, future: F) -> bool {
         }
         left -= 1;
         match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Ready(result) => Poll::Ready(result.is_ok()),
             Poll::Pending if left == 0 => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         }
