@@ -18,8 +18,9 @@ pub const LEASE: Duration = secs(15);
 /// How often the monitor looks for sagas whose lease is over.
 pub const MONITOR_PERIOD: Duration = secs(5);
 
-/// How many sagas one monitor drives at a time.
-pub const MONITOR_CONCURRENCY: usize = 16;
+/// How many sagas one monitor drives at a time. A saga that waits between attempts keeps its place, so there are more places than
+/// a machine needs for work.
+pub const MONITOR_CONCURRENCY: usize = 64;
 
 /// How long a saga waits for a process before it is shown as unclaimed: longer than a deployment takes.
 pub const UNCLAIMED_AFTER: Duration = secs(300);

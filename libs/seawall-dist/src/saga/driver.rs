@@ -164,12 +164,12 @@ impl Driver {
         self.write(JournalEntry::of_step(kind, &step.name, attempt).with_text(failure.message)).await?;
         if again {
             let throttled = fault.verdict() == Verdict::Throttled;
-            let wait = step.backoff.wait(
-                attempt - 1,
-                step.backoff.bound(attempt.saturating_sub(2)),
-                throttled,
-                random(),
-            );
+            let backoff = match kind {
+                EntryKind::CompensationAttemptFailed => step.compensation_backoff,
+                _ => step.backoff,
+            };
+            let previous = backoff.bound(attempt.saturating_sub(2));
+            let wait = backoff.wait(attempt - 1, previous, throttled, random());
             self.pause(fault.retry_after().unwrap_or(wait).max(wait)).await;
         }
         Ok(())

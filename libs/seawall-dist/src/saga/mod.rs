@@ -27,8 +27,8 @@ pub use mark::{CompensationMark, StepMark};
 pub use memory::MemorySagaStore;
 pub use progress::{JournalReplayError, NextAction};
 pub use step::{
-    COMPENSATION_ATTEMPTS, STEP_ATTEMPTS, STEP_BACKOFF, STEP_TIMEOUT, SagaStep, StepContext, StepError,
-    StepOutput,
+    COMPENSATION_ATTEMPTS, COMPENSATION_BACKOFF, STEP_ATTEMPTS, STEP_BACKOFF, STEP_TIMEOUT, SagaStep,
+    StepContext, StepError, StepOutput,
 };
 pub use store::{
     ClaimOutcome, CreateOutcome, DueSagas, SagaFilter, SagaLease, SagaRecord, SagaRow, SagaState, SagaStore,

@@ -7,19 +7,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::{Backoff, Fault, millis, secs};
+use seawall::backoff::{Backoff, Jitter};
+use seawall::{Fault, millis, secs};
 
-/// Attempts at a step before the saga is compensated. Five with the default back-off bridge a restart of the peer.
-pub const STEP_ATTEMPTS: u32 = 5;
+/// Attempts at a step before the saga is compensated. With [`STEP_BACKOFF`] the waits between them are 71 to 143 s together, so
+/// that an outage of a minute is bridged, and the attempts end within the [default deadline](super::SAGA_TIMEOUT) of a saga.
+pub const STEP_ATTEMPTS: u32 = 20;
 
-/// Attempts at a compensation before the saga needs attention. More than for a step, because nothing else is left to do.
-pub const COMPENSATION_ATTEMPTS: u32 = 10;
+/// Attempts at a compensation before the saga needs attention. With [`COMPENSATION_BACKOFF`] the waits between them are 11 to
+/// 22 minutes together, so that an outage of ten minutes is bridged: nothing else is left to do.
+pub const COMPENSATION_ATTEMPTS: u32 = 30;
 
 /// How long one attempt may take. Its outcome is unknown after that.
 pub const STEP_TIMEOUT: Duration = secs(30);
 
-/// The back-off between attempts.
-pub const STEP_BACKOFF: Backoff = Backoff::exponential(millis(200)).cap(secs(10));
+/// The back-off between attempts at a step. At least half of each wait is kept, so that the attempts last as long as they
+/// should.
+pub const STEP_BACKOFF: Backoff = Backoff::exponential(millis(200)).cap(secs(10)).jitter(Jitter::Equal);
+
+/// The back-off between attempts at a compensation: like that of a step, with a longer bound for a longer outage.
+pub const COMPENSATION_BACKOFF: Backoff =
+    Backoff::exponential(millis(200)).cap(secs(60)).jitter(Jitter::Equal);
 
 type Work = Arc<dyn Fn(StepContext) -> WorkFuture + Send + Sync>;
 type WorkFuture = Pin<Box<dyn Future<Output = Result<Vec<u8>, StepFailure>> + Send>>;
@@ -145,6 +153,7 @@ pub struct SagaStep {
     pub(super) compensation_attempts: u32,
     pub(super) timeout: Duration,
     pub(super) backoff: Backoff,
+    pub(super) compensation_backoff: Backoff,
 }
 
 impl SagaStep {
@@ -172,6 +181,7 @@ impl SagaStep {
             compensation_attempts: COMPENSATION_ATTEMPTS,
             timeout: STEP_TIMEOUT,
             backoff: STEP_BACKOFF,
+            compensation_backoff: COMPENSATION_BACKOFF,
         }
     }
 
@@ -217,10 +227,17 @@ impl SagaStep {
         self
     }
 
-    /// Sets the back-off between attempts; [`STEP_BACKOFF`] unless told.
+    /// Sets the back-off between attempts at the action; [`STEP_BACKOFF`] unless told.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// Sets the back-off between attempts at the compensation; [`COMPENSATION_BACKOFF`] unless told.
+    #[must_use]
+    pub fn compensation_backoff(mut self, backoff: Backoff) -> Self {
+        self.compensation_backoff = backoff;
         self
     }
 

@@ -3,6 +3,7 @@
 mod broken;
 mod drops;
 mod monitor;
+mod outage;
 mod panic;
 mod replay;
 mod retry;
@@ -72,6 +73,7 @@ fn step(
         }
     })
     .backoff(Backoff::constant(millis(10)))
+    .compensation_backoff(Backoff::constant(millis(10)))
 }
 
 fn fine(_: u32) -> Result<(), StepError> {

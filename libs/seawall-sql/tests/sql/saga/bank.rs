@@ -235,6 +235,7 @@ impl Bank {
                 }
             })
             .backoff(Backoff::constant(millis(20)))
+            .compensation_backoff(Backoff::constant(millis(20)))
         };
         let confirm = SagaStep::new("confirm", |context: StepContext| async move {
             let refuse = Order::of(&context).refuse;
