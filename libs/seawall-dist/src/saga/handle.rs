@@ -13,9 +13,7 @@ use super::driver::{Driver, keep_saga, write_entry};
 use super::error::SagaError;
 use super::journal::{EntryKind, JournalEntry};
 use super::progress::Progress;
-use super::store::{
-    ClaimOutcome, CreateOutcome, SagaFilter, SagaRecord, SagaRow, SagaState, SagaStore, SagaWrite,
-};
+use super::store::{ClaimOutcome, CreateOutcome, SagaRecord, SagaRow, SagaState, SagaStore, SagaWrite};
 use super::telemetry;
 use crate::bounded::bounded;
 
@@ -178,88 +176,6 @@ impl Sagas {
         Ok(bounded("reading a saga", self.shared.store.get(id)).await?)
     }
 
-    /// Lists sagas that need attention and are not resolved, by id, after `after`, without their journals.
-    ///
-    /// # Errors
-    /// Fails if the store does.
-    pub async fn needing_attention(
-        &self,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<SagaRecord>, SagaError> {
-        let after = after.map(ToOwned::to_owned);
-        let filter = SagaFilter { state: Some(SagaState::NeedsAttention), unclaimed_for: None, after, limit };
-        Ok(bounded("listing sagas", self.shared.store.list(&filter)).await?)
-    }
-
-    /// Lists sagas that no process has driven [for long](SagasBuilder::unclaimed_after), by id, after `after`, without their
-    /// journals: their service is down, no process knows their definition any more, or every monitor is busy.
-    ///
-    /// # Errors
-    /// Fails if the store does.
-    pub async fn unclaimed(&self, after: Option<&str>, limit: u32) -> Result<Vec<SagaRecord>, SagaError> {
-        let (unclaimed_for, after) = (Some(self.shared.unclaimed_after), after.map(ToOwned::to_owned));
-        let filter = SagaFilter { state: None, unclaimed_for, after, limit };
-        Ok(bounded("listing sagas", self.shared.store.list(&filter)).await?)
-    }
-
-    /// Lets a saga that needs attention go on where it stood, with fresh attempts and a new deadline, and returns how it ended.
-    ///
-    /// A saga that stopped at a step which can't be undone and whose outcome is unknown attempts that step again, under its key.
-    ///
-    /// # Errors
-    /// Fails with [`WrongState`](SagaError::WrongState) if the saga does not need attention.
-    pub async fn retry(&self, id: &str) -> Result<SagaEnd, SagaError> {
-        self.reopen(id, JournalEntry::new(EntryKind::Reopened)).await
-    }
-
-    /// Compensates a saga that needs attention because of a step that can't be undone, with a note, and returns how it ended: for
-    /// an operator who found out that the step took no effect, or who has undone it by hand.
-    ///
-    /// # Errors
-    /// Fails with [`WrongState`](SagaError::WrongState) if the saga does not need attention.
-    pub async fn compensate(&self, id: &str, note: &str) -> Result<SagaEnd, SagaError> {
-        self.reopen(id, JournalEntry::new(EntryKind::CompensationOrdered).with_text(note)).await
-    }
-
-    async fn reopen(&self, id: &str, entry: JournalEntry) -> Result<SagaEnd, SagaError> {
-        self.expect_known(id).await?;
-        let claimed = self.shared.clock.precise();
-        let mut record = self.claim_attention(id).await?;
-        let saga = self.definition(&record.definition)?;
-        let mut progress = match saga.progress(&record.journal) {
-            Ok(progress) => progress,
-            Err(error) => return self.ask_for_attention(record, error.to_string()).await,
-        };
-        progress.apply(&saga.outline(), &entry).expect("a journal may be reopened anywhere");
-        record.state =
-            if progress.compensating.is_some() { SagaState::Compensating } else { SagaState::Running };
-        record.reason.clone_from(&progress.compensating);
-        // The old deadline may have passed long ago: a saga that goes forward would be compensated at once.
-        let timeout = Some(saga.timeout());
-        let write = SagaWrite { timeout, ..write_of(&record, entry, record.state, record.reason.clone()) };
-        self.under_lease(&record, claimed, write_entry(&self.shared, &write)).await?;
-        record.version += 1;
-        record.deadline_at = record.now + saga.timeout();
-        telemetry::reopened(&record);
-        let stop = self.shared.never.subscribe();
-        Driver::new(self.shared.clone(), saga, record, progress, claimed, stop).drive().await
-    }
-
-    /// Declares a saga that needs attention settled, with a note. It is not listed any more, and its entity is free.
-    ///
-    /// # Errors
-    /// Fails with [`WrongState`](SagaError::WrongState) if the saga does not need attention.
-    pub async fn resolve(&self, id: &str, note: &str) -> Result<(), SagaError> {
-        let claimed = self.shared.clock.precise();
-        let record = self.claim_attention(id).await?;
-        let entry = JournalEntry::new(EntryKind::Resolved).with_text(note);
-        let write = write_of(&record, entry, SagaState::NeedsAttention, record.reason.clone());
-        self.under_lease(&record, claimed, write_entry(&self.shared, &write)).await?;
-        telemetry::resolved(&record);
-        Ok(())
-    }
-
     /// Drives a claimed saga, or says why its journal can't be gone on with.
     pub(super) async fn drive(
         &self,
@@ -300,23 +216,11 @@ impl Sagas {
         Ok(bounded("storing a saga", self.shared.store.create(&row)).await?)
     }
 
-    async fn claim_attention(&self, id: &str) -> Result<SagaRecord, SagaError> {
-        let wrong = |record: &SagaRecord| SagaError::WrongState { id: id.to_owned(), state: record.state };
-        match bounded("claiming a saga", self.shared.store.claim(id, &self.shared.owner, self.shared.lease))
-            .await?
-        {
-            ClaimOutcome::Claimed(record) if record.state == SagaState::NeedsAttention => Ok(record),
-            ClaimOutcome::Claimed(record) => {
-                bounded("giving back a saga", self.shared.store.release(id, record.lease.fence)).await?;
-                Err(wrong(&record))
-            }
-            ClaimOutcome::Held(lease) => Err(SagaError::InProgress { id: id.to_owned(), lease }),
-            ClaimOutcome::Ended(record) => Err(wrong(&record)),
-            ClaimOutcome::Missing => Err(SagaError::UnknownSaga { id: id.to_owned() }),
-        }
-    }
-
-    async fn ask_for_attention(&self, record: SagaRecord, reason: String) -> Result<SagaEnd, SagaError> {
+    pub(super) async fn ask_for_attention(
+        &self,
+        record: SagaRecord,
+        reason: String,
+    ) -> Result<SagaEnd, SagaError> {
         let entry = JournalEntry::new(EntryKind::NeedsAttention).with_text(reason.as_str());
         let write = write_of(&record, entry, SagaState::NeedsAttention, Some(reason.clone()));
         let claimed = self.shared.clock.precise();
@@ -327,7 +231,7 @@ impl Sagas {
     }
 
     /// Runs work for as long as the lease of the record can be kept.
-    async fn under_lease<T>(
+    pub(super) async fn under_lease<T>(
         &self,
         record: &SagaRecord,
         claimed: Tick,
@@ -344,7 +248,7 @@ impl Sagas {
 
     /// Fails for a saga that has not ended and whose definition this process does not know, before it is claimed: a claim would
     /// keep out those who do.
-    async fn expect_known(&self, id: &str) -> Result<(), SagaError> {
+    pub(super) async fn expect_known(&self, id: &str) -> Result<(), SagaError> {
         match bounded("reading a saga", self.shared.store.get(id)).await? {
             None => Err(SagaError::UnknownSaga { id: id.to_owned() }),
             Some(record) if record.resolution.is_some() => Ok(()),
@@ -353,7 +257,7 @@ impl Sagas {
         }
     }
 
-    fn definition(&self, id: &DefinitionId) -> Result<Saga, SagaError> {
+    pub(super) fn definition(&self, id: &DefinitionId) -> Result<Saga, SagaError> {
         let saga = self.shared.sagas.get(id).cloned();
         saga.ok_or_else(|| SagaError::UnknownDefinition { name: id.to_string() })
     }
@@ -373,7 +277,12 @@ impl Sagas {
     }
 }
 
-fn write_of(record: &SagaRecord, entry: JournalEntry, state: SagaState, reason: Option<String>) -> SagaWrite {
+pub(super) fn write_of(
+    record: &SagaRecord,
+    entry: JournalEntry,
+    state: SagaState,
+    reason: Option<String>,
+) -> SagaWrite {
     SagaWrite {
         id: record.id.clone(),
         fence: record.lease.fence,

@@ -12,6 +12,7 @@ mod line;
 mod mark;
 mod memory;
 mod monitor;
+mod operator;
 mod progress;
 mod step;
 mod store;

@@ -67,10 +67,10 @@ pub(super) fn started(record: &SagaRecord) {
 pub(super) fn claimed(record: &SagaRecord) {
     if record.lease.fence <= 1 {
         log!(info, sagaId = %record.id, saga = %record.definition, "[Saga][Begin] Start.");
-        return;
+    } else {
+        log!(warn, sagaId = %record.id, saga = %record.definition, state = record.state.name(), fence = record.lease.fence, "[Saga][TakeOver] Start.");
+        count!("seawall.saga.takeovers", "saga" => record.definition.to_string());
     }
-    log!(warn, sagaId = %record.id, saga = %record.definition, state = record.state.name(), fence = record.lease.fence, "[Saga][TakeOver] Start.");
-    count!("seawall.saga.takeovers", "saga" => record.definition.to_string());
 }
 
 pub(super) fn attempt_failed(

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use seawall::{Clock, Tick};
 use seawall_dist::saga::{MemorySagaStore, NewSaga, Saga, SagaEnd, SagaStep, StepContext, StepError};
-use tokio::time::Instant;
 
 use super::sagas;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A peer that is away until a time.
-fn peer(until: Instant) -> Result<(), StepError> {
-    if Instant::now() < until { Err(StepError::transient("connection refused")) } else { Ok(()) }
+fn peer(until: Tick) -> Result<(), StepError> {
+    if Clock::default().precise() < until { Err(StepError::transient("connection refused")) } else { Ok(()) }
 }
 
 /// CRD-5: with the defaults a step bridges an outage of its peer of a minute, and a compensation one of ten minutes.
@@ -21,14 +21,14 @@ async fn crd_5_the_defaults_bridge_an_outage() {
     let store = Arc::new(MemorySagaStore::new());
     // Chance shifts the attempts: what is promised holds every time.
     for number in 0..200 {
-        let began = Instant::now();
+        let began = Clock::default().precise();
         let pay = SagaStep::new("pay", move |_: StepContext| async move { peer(began + MINUTE) });
         let forward = sagas(&store, Saga::builder("forward", 1).step(pay)).lease(MINUTE).build().unwrap();
         let end = forward.start(NewSaga::new("forward", &format!("f{number}"), "")).await.unwrap();
         assert!(matches!(end, SagaEnd::Completed(_)), "{end:?}");
     }
     for number in 0..50 {
-        let began = Instant::now();
+        let began = Clock::default().precise();
         let undo = SagaStep::new("pay", |_| async { Err::<(), _>(StepError::permanent("no such account")) })
             .compensate(move |_| async move { peer(began + MINUTE * 10) });
         let backward = sagas(&store, Saga::builder("backward", 1).step(undo)).lease(MINUTE).build().unwrap();

@@ -38,6 +38,8 @@ enum Outcome {
     Fails(Fault),
 }
 
+type Action = Box<dyn Fn(u32) -> Outcome + Send + Sync>;
+
 fn build(store: &Arc<MemorySagaStore>, record: &Record, last: SagaStep) -> Sagas {
     let saga = Saga::builder("transfer", 1).step(step("debit", record, fine, fine)).step(last);
     sagas(store, saga).build().unwrap()
@@ -47,7 +49,7 @@ fn build(store: &Arc<MemorySagaStore>, record: &Record, last: SagaStep) -> Sagas
 #[tokio::test(start_paused = true)]
 async fn crd_5_an_unknown_outcome_that_cannot_be_undone_needs_attention() {
     let first = |first, then| move |attempt| if attempt == 1 { first } else { then };
-    let cases: [(&str, Box<dyn Fn(u32) -> Outcome + Send + Sync>); 6] = [
+    let cases: [(&str, Action); 6] = [
         ("no result within 5s", Box::new(|_| Outcome::Hangs)),
         ("panicked: no paper", Box::new(|_| Outcome::Panics)),
         ("no answer", Box::new(|_| Outcome::Fails(Fault::io()))),
