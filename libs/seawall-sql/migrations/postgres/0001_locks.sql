@@ -8,10 +8,14 @@ CREATE TABLE seawall_locks (
     fence      BIGINT NOT NULL,
     -- When the lease ends, by the clock of the database.
     expires_at TIMESTAMPTZ NOT NULL
-) WITH (fillfactor = 50); -- Rows change often: room on the page keeps the updates off the index.
-
--- Finds the rows of locks that nobody has used for long, for their deletion.
-CREATE INDEX seawall_locks_expires_at ON seawall_locks (expires_at);
+) WITH (
+    -- Rows change often: room on the page, and no index on what changes, keep the updates off the index.
+    fillfactor = 50,
+    -- A few rows with many old versions: vacuum by number, not by share, and without pauses.
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
 
 -- Where tokens come from: one that was deleted with its row is still smaller than the next.
 CREATE SEQUENCE seawall_lock_fence AS BIGINT;

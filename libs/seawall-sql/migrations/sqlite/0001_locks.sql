@@ -10,9 +10,6 @@ CREATE TABLE seawall_locks (
     expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Finds the rows of locks that nobody has used for long, for their deletion.
-CREATE INDEX seawall_locks_expires_at ON seawall_locks (expires_at);
-
 -- The last token of all locks: one that was deleted with its row is still smaller than the next.
 CREATE TABLE seawall_lock_fence (
     id   INTEGER PRIMARY KEY CHECK (id = 1),

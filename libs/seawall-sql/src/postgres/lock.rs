@@ -90,7 +90,8 @@ impl PostgresLocks {
         PostgresLocks { pool }
     }
 
-    /// Deletes the rows of locks that nobody has used for a day, and answers how many there were. Call it once a day.
+    /// Deletes the rows of locks that nobody has used for a day, and answers how many there were. Call it once a day: it
+    /// reads the whole table, because an index on the time would cost every renewal.
     pub async fn delete_unused(&self) -> Result<u64, StoreError> {
         let failed = store_error("deleting unused locks");
         let unused = interval(UNUSED_MIN);

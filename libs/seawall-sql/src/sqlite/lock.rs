@@ -75,7 +75,8 @@ impl SqliteLocks {
         SqliteLocks { pool }
     }
 
-    /// Deletes the rows of locks that nobody has used for a day, and answers how many there were. Call it once a day.
+    /// Deletes the rows of locks that nobody has used for a day, and answers how many there were. Call it once a day: it
+    /// reads the whole table, because an index on the time would cost every renewal.
     pub async fn delete_unused(&self) -> Result<u64, StoreError> {
         let query = sqlx::query(DELETE_UNUSED).bind(millis(UNUSED_MIN));
         let result = query.execute(&self.pool).await.map_err(store_error("deleting unused locks"))?;
