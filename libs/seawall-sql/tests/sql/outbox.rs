@@ -153,3 +153,29 @@ async fn crd_3_names_that_can_not_be_stored_are_refused_before_they_are_sent() {
         assert_eq!(batch.rows[0].message, kept);
     }
 }
+
+/// CRD-3: a poll that finds nothing to do reads only: it does not wait for a writer, and no writer waits for it.
+#[tokio::test]
+async fn crd_3_an_idle_poll_on_sqlite_takes_no_write_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.db");
+    let file = sqlite::open(&path).await.unwrap();
+    sqlite::migrate(&file).await.unwrap();
+    let impatient =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(&path).busy_timeout(seawall::millis(0));
+    let outbox = SqliteOutbox::new(SqlitePool::connect_with(impatient).await.unwrap());
+    outbox.store(&[Message::new("created", "a", "")]).await.unwrap();
+    let request = seawall_dist::outbox::BatchRequest::new("me", 10, 16, seawall::secs(60));
+    let idle = async |why: &str| {
+        let writer = file.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let claimed = outbox.claim(&request).await;
+        assert!(matches!(claimed, Ok(None)), "a poll of rows that {why} took the write lock: {claimed:?}");
+        writer.rollback().await.unwrap();
+    };
+    let batch = outbox.claim(&request).await.unwrap().unwrap();
+    idle("are leased").await;
+    let kind = seawall_dist::outbox::OutcomeKind::Failed { delay: seawall::secs(60), error: String::new() };
+    let outcome = seawall_dist::outbox::RowOutcome { id: batch.rows[0].id, kind };
+    outbox.record(&batch.lease, &[outcome], seawall_dist::outbox::Retention::Delete).await.unwrap();
+    idle("are not due").await;
+}

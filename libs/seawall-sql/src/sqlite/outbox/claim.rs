@@ -7,7 +7,7 @@ use seawall_dist::outbox::{
     Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, PARKED_TIME, batch_limit,
 };
 use sqlx::Row;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
 use super::{json, millis, now};
 use crate::outbox_row::message;
@@ -52,6 +52,14 @@ pub(super) fn row_of(row: &SqliteRow) -> OutboxRow {
     (stored.attempts, stored.failures, stored.last_error) = (row.get(7), row.get(8), row.get(9));
     stored.outages = row.get(11);
     stored
+}
+
+/// Whether a free lane has a due row. It only reads: it waits for no writer, and no writer waits for it.
+pub(super) async fn has_due(pool: &SqlitePool) -> Result<bool, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let now = now(&mut connection).await?;
+    let lane: Option<i32> = sqlx::query_scalar(LANES).bind(now).fetch_optional(&mut *connection).await?;
+    Ok(lane.is_some())
 }
 
 /// A row that is due.

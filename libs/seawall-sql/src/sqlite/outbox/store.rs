@@ -8,7 +8,7 @@ use seawall_dist::outbox::{
 use seawall_dist::{Message, StoreFuture};
 use sqlx::Row;
 
-use super::claim::{COLUMNS, claim, row_of};
+use super::claim::{COLUMNS, claim, has_due, row_of};
 use super::record::record;
 use super::{SqliteOutbox, json, millis, now};
 use crate::fault::store_error;
@@ -27,9 +27,7 @@ impl OutboxStore for SqliteOutbox {
     fn claim<'a>(&'a self, request: &'a BatchRequest) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(async move {
             let failed = store_error("claiming rows of the outbox");
-            // An idle poll reads only: it waits for no writer, and no writer waits for it.
-            let due = "SELECT EXISTS (SELECT 1 FROM seawall_outbox WHERE status = 'ready')";
-            if !sqlx::query_scalar::<_, bool>(due).fetch_one(&self.pool).await.map_err(failed)? {
+            if !has_due(&self.pool).await.map_err(failed)? {
                 return Ok(None);
             }
             let mut transaction = begin(&self.pool).await.map_err(failed)?;
