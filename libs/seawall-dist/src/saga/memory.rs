@@ -190,7 +190,7 @@ impl SagaStore for MemorySagaStore {
             let number = |state| {
                 sagas.values().filter(|record| record.state == state && record.resolution.is_none()).count()
             };
-            Ok(SagaState::ALL.map(|state| (state, number(state) as u64)).to_vec())
+            Ok(SagaState::OPEN.map(|state| (state, number(state) as u64)).to_vec())
         })
     }
 

@@ -32,6 +32,9 @@ impl SagaState {
         SagaState::NeedsAttention,
     ];
 
+    /// The states of sagas that somebody or something still has to bring to their end.
+    pub const OPEN: [SagaState; 3] = [SagaState::Running, SagaState::Compensating, SagaState::NeedsAttention];
+
     /// The name that is stored: `needs_attention`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -265,7 +268,8 @@ pub trait SagaStore: Send + Sync + 'static {
     /// returns.
     fn write<'a>(&'a self, write: &'a SagaWrite) -> StoreFuture<'a, WriteOutcome>;
 
-    /// Counts sagas by state. Resolved ones do not count.
+    /// Counts the sagas that have not ended, by state: running, compensating, and those that need attention and are not resolved.
+    /// Ended sagas are many, and a count of them would read them all.
     fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>>;
 
     /// Counts the active sagas whose lease has been over for `age`, by definition.

@@ -13,7 +13,12 @@ use crate::StoreError;
 
 #[cfg(feature = "metrics")]
 pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
-    ("seawall.sagas", Measure::Gauge, &["state"], "sagas in the store, by state; resolved ones do not count"),
+    (
+        "seawall.sagas",
+        Measure::Gauge,
+        &["state"],
+        "sagas that have not ended, by state: `running`, `compensating`, `needs_attention`",
+    ),
     (
         "seawall.sagas.unclaimed",
         Measure::Gauge,
@@ -148,7 +153,7 @@ pub(super) fn store_failed(operation: &str, error: StoreError) {
 }
 
 pub(super) fn states(counts: &[(SagaState, u64)]) {
-    for state in SagaState::ALL {
+    for state in SagaState::OPEN {
         let count = counts.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count);
         let _ = count;
         #[cfg(feature = "metrics")]

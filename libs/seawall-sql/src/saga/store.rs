@@ -262,7 +262,9 @@ macro_rules! saga_store {
             fn count(&self) -> StoreFuture<'_, Vec<(SagaState, u64)>> {
                 Box::pin(async move {
                     let failed = store_error("counting sagas");
-                    let query = "SELECT state, count(*) FROM seawall_sagas WHERE resolution IS NULL GROUP BY state";
+                    // Each half has its partial index.
+                    let query = "SELECT state, count(*) FROM seawall_sagas WHERE state IN ('running', 'compensating') GROUP BY state \
+                         UNION ALL SELECT state, count(*) FROM seawall_sagas WHERE state = 'needs_attention' AND resolution IS NULL GROUP BY state";
                     let rows: Vec<(String, i64)> =
                         sqlx::query_as(query).fetch_all(&self.pool).await.map_err(failed)?;
                     Ok(rows

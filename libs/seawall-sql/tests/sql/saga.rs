@@ -7,6 +7,7 @@
 )]
 
 mod bank;
+mod count;
 mod drops;
 mod kill;
 mod mark;
