@@ -36,7 +36,7 @@ impl Publisher for Broker {
 
 /// Stores an order and the event that tells of it. Both are there, or neither.
 async fn create(pool: &PgPool, outbox: &PostgresOutbox, order: &str, commit: bool) -> anyhow::Result<()> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = seawall_sql::transaction::begin(pool).await?;
     sqlx::query("INSERT INTO orders (id) VALUES ($1)").bind(order).execute(&mut *transaction).await?;
     let event = Message::new("OrderCreated", order, format!(r#"{{"order":"{order}"}}"#)).with_topic("orders");
     outbox.enqueue(&mut transaction, &event).await?;

@@ -15,7 +15,7 @@ const EVENT: &str = "0192f8a0-1111-7abc-8def-0123456789ab";
 
 /// For what must not happen twice: effect and record are one transaction.
 async fn reserve_stock(pool: &PgPool, event_id: &str, crashes: bool) -> Result<&'static str, Box<dyn Error>> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = seawall_sql::transaction::begin(pool).await?;
     if !record_processed(&mut transaction, event_id).await? {
         return Ok("already processed");
     }

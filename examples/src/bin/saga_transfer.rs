@@ -22,7 +22,7 @@ fn order(context: &StepContext) -> anyhow::Result<(i32, i32, i64)> {
 
 /// Changes a balance and marks the step, in one transaction: once per key, and never after the compensation.
 async fn book(pool: &PgPool, key: &str, account: i32, amount: i64) -> anyhow::Result<()> {
-    let mut transaction = pool.begin().await.map_err(step_error)?;
+    let mut transaction = seawall_sql::transaction::begin(pool).await.map_err(step_error)?;
     match mark_step(&mut transaction, key).await? {
         StepMark::Repeated => return Ok(()),
         StepMark::Refused => Err(StepError::permanent("the step was compensated"))?,
@@ -44,7 +44,7 @@ async fn book(pool: &PgPool, key: &str, account: i32, amount: i64) -> anyhow::Re
 
 /// Takes back what was booked under the key, if anything was. From then on a late booking is refused.
 async fn take_back(pool: &PgPool, key: &str, account: i32, amount: i64) -> anyhow::Result<()> {
-    let mut transaction = pool.begin().await.map_err(step_error)?;
+    let mut transaction = seawall_sql::transaction::begin(pool).await.map_err(step_error)?;
     if mark_compensation(&mut transaction, key).await? == CompensationMark::Undo {
         let update = "UPDATE accounts SET balance = balance - $2 WHERE id = $1";
         sqlx::query(update)

@@ -9,8 +9,8 @@ use crate::fault_of;
 ///
 /// ```no_run
 /// # async fn step(pool: &sqlx::PgPool) -> Result<(), seawall_dist::saga::StepError> {
-/// use seawall_sql::step_error;
-/// let mut transaction = pool.begin().await.map_err(step_error)?;
+/// use seawall_sql::{step_error, transaction};
+/// let mut transaction = transaction::begin(pool).await.map_err(step_error)?;
 /// // …
 /// transaction.commit().await.map_err(step_error)?;
 /// # Ok(()) }

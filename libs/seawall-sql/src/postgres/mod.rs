@@ -21,7 +21,7 @@ const MIGRATION_LOCK: i64 = 0x0073_6561_7761_6c6c;
 
 /// Begins a transaction in which each statement sees what was committed before it began, whatever the default of the database.
 async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    transaction::begin(pool, "BEGIN ISOLATION LEVEL READ COMMITTED").await
+    transaction::begin_with(pool, "BEGIN ISOLATION LEVEL READ COMMITTED").await
 }
 
 /// Applies every [migration](POSTGRES_MIGRATIONS) that this database has not seen, each in a transaction. Several processes

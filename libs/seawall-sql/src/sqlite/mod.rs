@@ -42,7 +42,7 @@ pub async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
 
 /// Begins a transaction as the writer: one that begins as a reader can't become the writer while another one writes.
 async fn begin(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-    transaction::begin(pool, "BEGIN IMMEDIATE").await
+    transaction::begin_with(pool, "BEGIN IMMEDIATE").await
 }
 
 /// Applies every [migration](SQLITE_MIGRATIONS) that this database has not seen, all in one transaction. Several processes

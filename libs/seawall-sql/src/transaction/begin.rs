@@ -8,8 +8,27 @@ use sqlx::{Connection as _, Pool, SqlStr, Transaction};
 
 use super::database::TransactionalDatabase;
 
+/// Begins a transaction of `sqlx`, on SQLite as the writer. Use it instead of `pool.begin()` where the future may be dropped,
+/// such as in the step of a saga or under a timeout.
+///
+/// `sqlx` 0.9.0 gives a connection of PostgreSQL back to its pool with the transaction open, if the future of `pool.begin()` is
+/// dropped before the `BEGIN` is answered: whoever gets the connection next writes into that transaction, and never commits.
+///
+/// ```no_run
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), sqlx::Error> {
+/// let mut transaction = seawall_sql::transaction::begin(&pool).await?;
+/// sqlx::query("INSERT INTO orders (id) VALUES (7)").execute(&mut *transaction).await?;
+/// transaction.commit().await
+/// # }
+/// ```
+pub async fn begin<DB: TransactionalDatabase>(
+    pool: &Pool<DB>,
+) -> Result<Transaction<'static, DB>, sqlx::Error> {
+    begin_with(pool, DB::BEGIN).await
+}
+
 /// Begins a transaction with a statement such as `BEGIN IMMEDIATE`. The future may be dropped at any time.
-pub(crate) async fn begin<DB: TransactionalDatabase>(
+pub(crate) async fn begin_with<DB: TransactionalDatabase>(
     pool: &Pool<DB>,
     statement: &'static str,
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
@@ -26,9 +45,7 @@ pub(crate) async fn begin<DB: TransactionalDatabase>(
 /// A transaction that begins. If it is dropped before the database has answered, a task waits for the answer and rolls back.
 ///
 /// # Why?
-/// `sqlx` 0.9.0 counts a transaction of PostgreSQL when its `BEGIN` is answered. A future that is dropped before gives the
-/// connection back to the pool, with nothing to roll back and the transaction open: whoever gets the connection next writes
-/// into it, and never commits.
+/// `sqlx` counts a transaction of PostgreSQL when its `BEGIN` is answered, and so has nothing to roll back before.
 struct Beginning<DB: TransactionalDatabase> {
     future: Option<BeginFuture<DB>>,
 }

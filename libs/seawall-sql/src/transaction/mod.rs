@@ -10,7 +10,8 @@ mod hook;
 mod policy;
 
 pub use active::{ActiveTransaction, TransactionFuture, scoped};
-pub(crate) use begin::begin;
+pub use begin::begin;
+pub(crate) use begin::begin_with;
 pub use database::TransactionalDatabase;
 pub use error::TransactionError;
 pub use hook::{HookError, HookResult};

@@ -10,7 +10,7 @@ use seawall::fault::OperationError;
 use sqlx::{Connection as _, Pool, Transaction};
 
 use super::active::{ActiveTransaction, TransactionFuture};
-use super::begin::begin;
+use super::begin::begin_with;
 use super::database::TransactionalDatabase;
 use super::error::TransactionError;
 use super::hook;
@@ -97,7 +97,7 @@ impl<DB: TransactionalDatabase> Transactions<DB> {
     where
         F: for<'t> FnMut(&'t mut ActiveTransaction<DB>) -> TransactionFuture<'env, 't, T, E>,
     {
-        let transaction = begin(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
+        let transaction = begin_with(&self.pool, self.begin).await.map_err(TransactionError::Begin)?;
         let mut active = ActiveTransaction::new(transaction);
         let gate = DB::close_gate(&mut active).await.map_err(TransactionError::Begin)?;
         let result = work(&mut active).await;

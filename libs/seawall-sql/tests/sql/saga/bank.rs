@@ -10,6 +10,7 @@ use seawall_dist::saga::{
 };
 use seawall_sql::postgres::saga::PostgresSagaStore;
 use seawall_sql::sqlite::saga::SqliteSagaStore;
+use seawall_sql::transaction::begin;
 use seawall_sql::{postgres, sqlite};
 use seawall_testkit::servers::Postgres;
 use sqlx::{PgPool, SqlitePool};
@@ -39,13 +40,13 @@ macro_rules! on {
     ($pool:expr, $connection:ident => $work:expr) => {
         match $pool {
             Pool::Postgres(pool) => {
-                let mut $connection = pool.begin().await?;
+                let mut $connection = begin(pool).await?;
                 let result = $work;
                 $connection.commit().await?;
                 result
             }
             Pool::Sqlite(pool) => {
-                let mut $connection = pool.begin_with("BEGIN IMMEDIATE").await?;
+                let mut $connection = begin(pool).await?;
                 let result = $work;
                 $connection.commit().await?;
                 result
