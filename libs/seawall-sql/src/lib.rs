@@ -38,7 +38,7 @@ pub use failover::SqlFailover;
 pub use fault::{SqlxErrors, fault_of};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use idempotency::TransactionWork;
-pub use migration::{Migration, POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
+pub use migration::{Migration, POSTGRES_MIGRATIONS, Part, SQLITE_MIGRATIONS};
 pub use step::step_error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use transaction::{Transactions, in_transaction};

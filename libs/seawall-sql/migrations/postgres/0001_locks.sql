@@ -1,5 +1,5 @@
 -- Locks with leases and fencing tokens.
-CREATE TABLE seawall_locks (
+CREATE TABLE IF NOT EXISTS seawall_locks (
     -- lock:transaction:user:123
     key        TEXT PRIMARY KEY,
     -- The attempt that holds the lock; NULL when it was given back.
@@ -18,4 +18,4 @@ CREATE TABLE seawall_locks (
 );
 
 -- Where tokens come from: one that was deleted with its row is still smaller than the next.
-CREATE SEQUENCE seawall_lock_fence AS BIGINT;
+CREATE SEQUENCE IF NOT EXISTS seawall_lock_fence AS BIGINT;

@@ -2,7 +2,7 @@
 
 -- Events that a consumer has processed. The row is inserted in the transaction of the work; a consumer in another language
 -- can use the same table.
-CREATE TABLE processed_events (
+CREATE TABLE IF NOT EXISTS processed_events (
     event_id     UUID        NOT NULL,
     -- Which handler has processed it, if there are several in this database.
     consumer     TEXT        NOT NULL DEFAULT '',
@@ -10,13 +10,13 @@ CREATE TABLE processed_events (
     processed_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (event_id, consumer)
 );
-CREATE INDEX processed_events_processed_at ON processed_events (processed_at);
+CREATE INDEX IF NOT EXISTS processed_events_processed_at ON processed_events (processed_at);
 
 -- Every execution gets the next number, so that a target can refuse an executor that comes too late.
-CREATE SEQUENCE idempotency_fencing_token AS BIGINT;
+CREATE SEQUENCE IF NOT EXISTS idempotency_fencing_token AS BIGINT;
 
 -- Keys under which work runs once, with the result of the work.
-CREATE TABLE idempotency_keys (
+CREATE TABLE IF NOT EXISTS idempotency_keys (
     -- The tenant, or the consumer of messages. Keys of two scopes never meet.
     scope         TEXT        NOT NULL,
     key           TEXT        NOT NULL,
@@ -35,4 +35,4 @@ CREATE TABLE idempotency_keys (
     expires_at    TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (scope, key)
 );
-CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);
+CREATE INDEX IF NOT EXISTS idempotency_keys_expires_at ON idempotency_keys (expires_at);

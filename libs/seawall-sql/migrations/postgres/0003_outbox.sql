@@ -2,7 +2,7 @@
 --
 -- A user's transaction inserts (event_id, event_type, topic, aggregate_id, payload, headers); all else has a default, so that
 -- any program in any language can write to it.
-CREATE TABLE seawall_outbox (
+CREATE TABLE IF NOT EXISTS seawall_outbox (
     -- The order of the rows of one aggregate.
     id            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     -- By which consumers recognise a repeated message.
@@ -45,15 +45,15 @@ CREATE TABLE seawall_outbox (
 );
 
 -- What claims read: the due rows of a lane.
-CREATE INDEX seawall_outbox_ready ON seawall_outbox (lane, due_at, id) WHERE status = 'ready';
+CREATE INDEX IF NOT EXISTS seawall_outbox_ready ON seawall_outbox (lane, due_at, id) WHERE status = 'ready';
 -- What claims look up: whether an earlier row of the aggregate waits.
-CREATE INDEX seawall_outbox_order ON seawall_outbox (aggregate_id, topic, id) WHERE status = 'ready';
+CREATE INDEX IF NOT EXISTS seawall_outbox_order ON seawall_outbox (aggregate_id, topic, id) WHERE status = 'ready';
 -- What is listed, and what is cleaned up.
-CREATE INDEX seawall_outbox_dead ON seawall_outbox (id) WHERE status = 'dead';
-CREATE INDEX seawall_outbox_published ON seawall_outbox (finished_at) WHERE status = 'published';
+CREATE INDEX IF NOT EXISTS seawall_outbox_dead ON seawall_outbox (id) WHERE status = 'dead';
+CREATE INDEX IF NOT EXISTS seawall_outbox_published ON seawall_outbox (finished_at) WHERE status = 'published';
 
 -- The leases of lanes. A row is made when its lane is first used.
-CREATE TABLE seawall_outbox_lanes (
+CREATE TABLE IF NOT EXISTS seawall_outbox_lanes (
     lane          INT PRIMARY KEY,
     -- Of the latest lease; 0 when it has been given back. Outcomes are recorded under this number only.
     token         BIGINT NOT NULL,
@@ -65,4 +65,4 @@ CREATE TABLE seawall_outbox_lanes (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 
-CREATE SEQUENCE seawall_outbox_tokens;
+CREATE SEQUENCE IF NOT EXISTS seawall_outbox_tokens;

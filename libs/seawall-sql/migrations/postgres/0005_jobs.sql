@@ -1,7 +1,7 @@
 -- Scheduled jobs: one row per job, and the history of its runs. Ticks are milliseconds since 1970, so that all processes and
 -- stores mean the same one.
 
-CREATE TABLE seawall_jobs (
+CREATE TABLE IF NOT EXISTS seawall_jobs (
     job         TEXT PRIMARY KEY,
     -- Every tick up to this one is handled: claimed, or passed over.
     last_tick   BIGINT NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE seawall_jobs (
     lease_until TIMESTAMPTZ
 );
 
-CREATE TABLE seawall_job_runs (
+CREATE TABLE IF NOT EXISTS seawall_job_runs (
     job        TEXT NOT NULL REFERENCES seawall_jobs (job) ON DELETE CASCADE,
     -- Together with the job the proof that a tick is claimed once.
     tick       BIGINT NOT NULL,

@@ -1,5 +1,5 @@
 -- Locks with leases and fencing tokens.
-CREATE TABLE seawall_locks (
+CREATE TABLE IF NOT EXISTS seawall_locks (
     -- lock:transaction:user:123
     key        TEXT PRIMARY KEY,
     -- The attempt that holds the lock; NULL when it was given back.
@@ -11,8 +11,8 @@ CREATE TABLE seawall_locks (
 ) WITHOUT ROWID;
 
 -- The last token of all locks: one that was deleted with its row is still smaller than the next.
-CREATE TABLE seawall_lock_fence (
+CREATE TABLE IF NOT EXISTS seawall_lock_fence (
     id   INTEGER PRIMARY KEY CHECK (id = 1),
     last INTEGER NOT NULL
 );
-INSERT INTO seawall_lock_fence (id, last) VALUES (1, 0);
+INSERT OR IGNORE INTO seawall_lock_fence (id, last) VALUES (1, 0);

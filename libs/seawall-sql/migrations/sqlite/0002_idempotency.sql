@@ -1,7 +1,7 @@
 -- Work that happens once. Times are milliseconds since 1970.
 
 -- Events that a consumer has processed. The row is inserted in the transaction of the work.
-CREATE TABLE processed_events (
+CREATE TABLE IF NOT EXISTS processed_events (
     event_id     TEXT    NOT NULL,
     -- Which handler has processed it, if there are several in this database.
     consumer     TEXT    NOT NULL DEFAULT '',
@@ -9,17 +9,17 @@ CREATE TABLE processed_events (
     processed_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)),
     PRIMARY KEY (event_id, consumer)
 ) WITHOUT ROWID;
-CREATE INDEX processed_events_processed_at ON processed_events (processed_at);
+CREATE INDEX IF NOT EXISTS processed_events_processed_at ON processed_events (processed_at);
 
 -- Every execution gets the next number, so that a target can refuse an executor that comes too late.
-CREATE TABLE idempotency_fencing (
+CREATE TABLE IF NOT EXISTS idempotency_fencing (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
     token INTEGER NOT NULL
 );
-INSERT INTO idempotency_fencing (id, token) VALUES (1, 0);
+INSERT OR IGNORE INTO idempotency_fencing (id, token) VALUES (1, 0);
 
 -- Keys under which work runs once, with the result of the work.
-CREATE TABLE idempotency_keys (
+CREATE TABLE IF NOT EXISTS idempotency_keys (
     -- The tenant, or the consumer of messages. Keys of two scopes never meet.
     scope         TEXT    NOT NULL,
     key           TEXT    NOT NULL,
@@ -38,4 +38,4 @@ CREATE TABLE idempotency_keys (
     expires_at    INTEGER NOT NULL,
     PRIMARY KEY (scope, key)
 );
-CREATE INDEX idempotency_keys_expires_at ON idempotency_keys (expires_at);
+CREATE INDEX IF NOT EXISTS idempotency_keys_expires_at ON idempotency_keys (expires_at);

@@ -1,5 +1,5 @@
 -- 0003_outbox: messages that wait to be published. Times are milliseconds since 1970.
-CREATE TABLE seawall_outbox (
+CREATE TABLE IF NOT EXISTS seawall_outbox (
     -- The order of the rows of one aggregate. Numbers are not used again.
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     -- By which consumers recognise a repeated message.
@@ -32,15 +32,15 @@ CREATE TABLE seawall_outbox (
 );
 
 -- What claims read: the due rows of a lane.
-CREATE INDEX seawall_outbox_ready ON seawall_outbox (lane, due_at, id) WHERE status = 'ready';
+CREATE INDEX IF NOT EXISTS seawall_outbox_ready ON seawall_outbox (lane, due_at, id) WHERE status = 'ready';
 -- What claims look up: whether an earlier row of the aggregate waits.
-CREATE INDEX seawall_outbox_order ON seawall_outbox (aggregate_id, topic, id) WHERE status = 'ready';
+CREATE INDEX IF NOT EXISTS seawall_outbox_order ON seawall_outbox (aggregate_id, topic, id) WHERE status = 'ready';
 -- What is listed, and what is cleaned up.
-CREATE INDEX seawall_outbox_dead ON seawall_outbox (id) WHERE status = 'dead';
-CREATE INDEX seawall_outbox_published ON seawall_outbox (finished_at) WHERE status = 'published';
+CREATE INDEX IF NOT EXISTS seawall_outbox_dead ON seawall_outbox (id) WHERE status = 'dead';
+CREATE INDEX IF NOT EXISTS seawall_outbox_published ON seawall_outbox (finished_at) WHERE status = 'published';
 
 -- The leases of lanes. A row is made when its lane is first used.
-CREATE TABLE seawall_outbox_lanes (
+CREATE TABLE IF NOT EXISTS seawall_outbox_lanes (
     lane          INTEGER PRIMARY KEY,
     -- Of the latest lease; 0 when it has been given back. Outcomes are recorded under this number only.
     token         INTEGER NOT NULL,
@@ -52,5 +52,5 @@ CREATE TABLE seawall_outbox_lanes (
 );
 
 -- The last token that was given.
-CREATE TABLE seawall_outbox_tokens (last INTEGER NOT NULL);
-INSERT INTO seawall_outbox_tokens (last) VALUES (0);
+CREATE TABLE IF NOT EXISTS seawall_outbox_tokens (last INTEGER NOT NULL);
+INSERT INTO seawall_outbox_tokens (last) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM seawall_outbox_tokens);

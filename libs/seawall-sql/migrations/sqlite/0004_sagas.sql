@@ -1,6 +1,6 @@
 -- Sagas: one row per instance, its journal, and marks of steps. Times are milliseconds since 1970.
 
-CREATE TABLE seawall_sagas (
+CREATE TABLE IF NOT EXISTS seawall_sagas (
     -- The id that the caller gave it; a second start with the same id does not run it twice.
     id           TEXT PRIMARY KEY NOT NULL,
     -- The definition that it was started with, and that drives it to its end.
@@ -30,15 +30,15 @@ CREATE TABLE seawall_sagas (
 );
 
 -- One active saga per entity.
-CREATE UNIQUE INDEX seawall_sagas_entity ON seawall_sagas (active_entity) WHERE active_entity IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS seawall_sagas_entity ON seawall_sagas (active_entity) WHERE active_entity IS NOT NULL;
 -- What the monitor looks for.
-CREATE INDEX seawall_sagas_due ON seawall_sagas (lease_until) WHERE state IN ('running', 'compensating');
+CREATE INDEX IF NOT EXISTS seawall_sagas_due ON seawall_sagas (lease_until) WHERE state IN ('running', 'compensating');
 -- What operators look for.
-CREATE INDEX seawall_sagas_attention ON seawall_sagas (id) WHERE state = 'needs_attention' AND resolution IS NULL;
+CREATE INDEX IF NOT EXISTS seawall_sagas_attention ON seawall_sagas (id) WHERE state = 'needs_attention' AND resolution IS NULL;
 -- What is deleted after a while.
-CREATE INDEX seawall_sagas_ended ON seawall_sagas (updated_at) WHERE state IN ('completed', 'compensated') OR resolution IS NOT NULL;
+CREATE INDEX IF NOT EXISTS seawall_sagas_ended ON seawall_sagas (updated_at) WHERE state IN ('completed', 'compensated') OR resolution IS NOT NULL;
 
-CREATE TABLE seawall_saga_journal (
+CREATE TABLE IF NOT EXISTS seawall_saga_journal (
     saga_id TEXT NOT NULL REFERENCES seawall_sagas (id) ON DELETE CASCADE,
     -- The version of the saga after this entry.
     seq     INTEGER NOT NULL,
@@ -56,11 +56,11 @@ CREATE TABLE seawall_saga_journal (
 
 -- Marks that steps write in their own transactions: a step takes effect once, and never after its compensation. Create this
 -- table in every database in which a step works.
-CREATE TABLE seawall_saga_step_marks (
+CREATE TABLE IF NOT EXISTS seawall_saga_step_marks (
     -- saga_id:step_name
     step_key   TEXT PRIMARY KEY NOT NULL,
     -- done: the step took effect. undone: it was compensated, and a late call is refused.
     state      TEXT NOT NULL,
     updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX seawall_saga_step_marks_age ON seawall_saga_step_marks (updated_at);
+CREATE INDEX IF NOT EXISTS seawall_saga_step_marks_age ON seawall_saga_step_marks (updated_at);

@@ -1,6 +1,6 @@
 -- Scheduled jobs: one row per job, and the history of its runs. Times are milliseconds since 1970.
 
-CREATE TABLE seawall_jobs (
+CREATE TABLE IF NOT EXISTS seawall_jobs (
     job         TEXT PRIMARY KEY NOT NULL,
     -- Every tick up to this one is handled: claimed, or passed over.
     last_tick   INTEGER NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE seawall_jobs (
     lease_until INTEGER
 );
 
-CREATE TABLE seawall_job_runs (
+CREATE TABLE IF NOT EXISTS seawall_job_runs (
     job        TEXT NOT NULL REFERENCES seawall_jobs (job) ON DELETE CASCADE,
     -- Together with the job the proof that a tick is claimed once.
     tick       INTEGER NOT NULL,

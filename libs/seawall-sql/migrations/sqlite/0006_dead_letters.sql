@@ -1,6 +1,6 @@
 -- Dead letters: what was given up, with every attempt, and what was done about it since.
 -- All times are milliseconds since 1970.
-CREATE TABLE seawall_dead_letters (
+CREATE TABLE IF NOT EXISTS seawall_dead_letters (
     id TEXT NOT NULL PRIMARY KEY,
     -- The origin: `amqp`, `orders`, the sender's own id and time of the message.
     kind TEXT NOT NULL,
@@ -36,11 +36,11 @@ CREATE TABLE seawall_dead_letters (
 );
 
 -- Lists: the newest one first.
-CREATE INDEX seawall_dead_letters_at ON seawall_dead_letters (at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS seawall_dead_letters_at ON seawall_dead_letters (at DESC, id DESC);
 -- Replays of many: in the order in which the messages were created.
-CREATE INDEX seawall_dead_letters_happened ON seawall_dead_letters ((COALESCE(original_at, at)), id);
+CREATE INDEX IF NOT EXISTS seawall_dead_letters_happened ON seawall_dead_letters ((COALESCE(original_at, at)), id);
 -- Lists and counts of a group, without reading the letters.
-CREATE INDEX seawall_dead_letters_group ON seawall_dead_letters (kind, place, reason, status, deleted_at, at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS seawall_dead_letters_group ON seawall_dead_letters (kind, place, reason, status, deleted_at, at DESC, id DESC);
 -- Purges.
-CREATE INDEX seawall_dead_letters_deleted ON seawall_dead_letters (deleted_at) WHERE deleted_at IS NOT NULL;
-CREATE INDEX seawall_dead_letters_replayed ON seawall_dead_letters (replayed_at) WHERE status = 'replayed';
+CREATE INDEX IF NOT EXISTS seawall_dead_letters_deleted ON seawall_dead_letters (deleted_at) WHERE deleted_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS seawall_dead_letters_replayed ON seawall_dead_letters (replayed_at) WHERE status = 'replayed';

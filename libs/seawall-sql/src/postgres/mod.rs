@@ -12,9 +12,9 @@ use sqlx::{Executor, Postgres, Row, Transaction};
 
 use seawall_dist::StoreError;
 
-use crate::POSTGRES_MIGRATIONS;
 use crate::fault::store_error;
 use crate::transaction;
+use crate::{Migration, POSTGRES_MIGRATIONS, Part};
 
 /// The number of the advisory lock under which one process at a time migrates: the word `seawall` in bytes.
 const MIGRATION_LOCK: i64 = 0x0073_6561_7761_6c6c;
@@ -24,9 +24,14 @@ async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Er
     transaction::begin_with(pool, "BEGIN ISOLATION LEVEL READ COMMITTED").await
 }
 
-/// Applies every [migration](POSTGRES_MIGRATIONS) that this database has not seen, each in a transaction. Several processes
-/// may call it at once.
+/// Applies every [migration](POSTGRES_MIGRATIONS) that this database has not seen, all in one transaction. Several processes may
+/// call it at once, and another tool may have applied the files before.
 pub async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+    migrate_parts(pool, &Part::ALL).await
+}
+
+/// Like [`migrate`], for a database that needs some parts of the schema only. Others can be added later.
+pub async fn migrate_parts(pool: &PgPool, parts: &[Part]) -> Result<(), StoreError> {
     let failed = store_error("migrating the schema");
     let mut transaction = begin(pool).await.map_err(failed)?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
@@ -41,7 +46,8 @@ pub async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
         .await
         .map_err(failed)?;
     let applied: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    for migration in POSTGRES_MIGRATIONS.iter().filter(|step| !applied.iter().any(|name| name == step.name)) {
+    let is_new = |step: &&Migration| !applied.iter().any(|name| name == step.name);
+    for migration in POSTGRES_MIGRATIONS.iter().filter(|step| parts.contains(&step.part)).filter(is_new) {
         transaction.execute(migration.sql).await.map_err(failed)?;
         sqlx::query("INSERT INTO seawall_migrations (name) VALUES ($1)")
             .bind(migration.name)

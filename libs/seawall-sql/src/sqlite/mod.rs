@@ -17,9 +17,9 @@ use sqlx::{Executor, Row, Sqlite, Transaction};
 
 use seawall_dist::StoreError;
 
-use crate::SQLITE_MIGRATIONS;
 use crate::fault::store_error;
 use crate::transaction;
+use crate::{Migration, Part, SQLITE_MIGRATIONS};
 
 /// How long a statement waits for another process that writes.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,9 +45,14 @@ async fn begin(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, sqlx::
     transaction::begin_with(pool, "BEGIN IMMEDIATE").await
 }
 
-/// Applies every [migration](SQLITE_MIGRATIONS) that this database has not seen, all in one transaction. Several processes
-/// may call it at once.
+/// Applies every [migration](SQLITE_MIGRATIONS) that this database has not seen, all in one transaction. Several processes may
+/// call it at once, and another tool may have applied the files before.
 pub async fn migrate(pool: &SqlitePool) -> Result<(), StoreError> {
+    migrate_parts(pool, &Part::ALL).await
+}
+
+/// Like [`migrate`], for a database that needs some parts of the schema only. Others can be added later.
+pub async fn migrate_parts(pool: &SqlitePool, parts: &[Part]) -> Result<(), StoreError> {
     let failed = store_error("migrating the schema");
     let mut transaction = begin(pool).await.map_err(failed)?;
     let table = "CREATE TABLE IF NOT EXISTS seawall_migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
@@ -57,7 +62,8 @@ pub async fn migrate(pool: &SqlitePool) -> Result<(), StoreError> {
         .await
         .map_err(failed)?;
     let applied: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    for migration in SQLITE_MIGRATIONS.iter().filter(|step| !applied.iter().any(|name| name == step.name)) {
+    let is_new = |step: &&Migration| !applied.iter().any(|name| name == step.name);
+    for migration in SQLITE_MIGRATIONS.iter().filter(|step| parts.contains(&step.part)).filter(is_new) {
         transaction.execute(migration.sql).await.map_err(failed)?;
         sqlx::query("INSERT INTO seawall_migrations (name) VALUES (?)")
             .bind(migration.name)
