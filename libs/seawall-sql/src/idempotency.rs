@@ -16,7 +16,7 @@ pub(crate) use crate::duration::millis;
 /// The future of work that runs inside of a transaction, under a key.
 pub type TransactionWork<'c, E> = Pin<Box<dyn Future<Output = Result<Vec<u8>, E>> + Send + 'c>>;
 
-/// A row of `idempotency_keys`, as a request with some fingerprint and some holder sees it.
+/// A row of `seawall_idempotency_keys`, as a request with some fingerprint and some holder sees it.
 pub(crate) struct KeyRow {
     pub(crate) state: i16,
     pub(crate) same_fingerprint: bool,

@@ -12,14 +12,14 @@ CREATE TABLE IF NOT EXISTS processed_events (
 CREATE INDEX IF NOT EXISTS processed_events_processed_at ON processed_events (processed_at);
 
 -- Every execution gets the next number, so that a target can refuse an executor that comes too late.
-CREATE TABLE IF NOT EXISTS idempotency_fencing (
+CREATE TABLE IF NOT EXISTS seawall_idempotency_fencing (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
     token INTEGER NOT NULL
 );
-INSERT OR IGNORE INTO idempotency_fencing (id, token) VALUES (1, 0);
+INSERT OR IGNORE INTO seawall_idempotency_fencing (id, token) VALUES (1, 0);
 
 -- Keys under which work runs once, with the result of the work.
-CREATE TABLE IF NOT EXISTS idempotency_keys (
+CREATE TABLE IF NOT EXISTS seawall_idempotency_keys (
     -- The tenant, or the consumer of messages. Keys of two scopes never meet.
     scope         TEXT    NOT NULL,
     key           TEXT    NOT NULL,
@@ -38,4 +38,4 @@ CREATE TABLE IF NOT EXISTS idempotency_keys (
     expires_at    INTEGER NOT NULL,
     PRIMARY KEY (scope, key)
 );
-CREATE INDEX IF NOT EXISTS idempotency_keys_expires_at ON idempotency_keys (expires_at);
+CREATE INDEX IF NOT EXISTS seawall_idempotency_keys_expires_at ON seawall_idempotency_keys (expires_at);

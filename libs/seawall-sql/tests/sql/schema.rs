@@ -80,4 +80,8 @@ async fn parts_are_migrated_by_themselves() {
     assert_eq!(sqlite_tables(&file).await, tables);
     postgres::migrate(&pool).await.unwrap();
     sqlite::migrate(&file).await.unwrap();
+    for table in postgres_tables(&pool).await.into_iter().chain(sqlite_tables(&file).await) {
+        // The name of this one is what programs in other languages use.
+        assert!(table.starts_with("seawall_") || table == "processed_events", "`{table}` may be the user's");
+    }
 }

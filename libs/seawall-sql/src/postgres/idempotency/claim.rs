@@ -48,7 +48,7 @@ pub(super) async fn look(
         "SELECT state, fingerprint = $3, holder = $4, fencing_token, result,
                 CEIL(EXTRACT(EPOCH FROM lease_until - clock_timestamp()) * 1000)::BIGINT,
                 expires_at <= clock_timestamp()
-         FROM idempotency_keys WHERE scope = $1 AND key = $2",
+         FROM seawall_idempotency_keys WHERE scope = $1 AND key = $2",
     )
     .bind(key.scope())
     .bind(key.key())
@@ -78,14 +78,14 @@ async fn take(
 ) -> Result<Option<i64>, sqlx::Error> {
     // The token is drawn again in the update, when the row is locked: it is larger than the one that it replaces.
     sqlx::query_scalar(
-        "INSERT INTO idempotency_keys AS k
+        "INSERT INTO seawall_idempotency_keys AS k
              (scope, key, fingerprint, state, holder, fencing_token, lease_until, expires_at)
-         VALUES ($1, $2, $3, 0, $4, nextval('idempotency_fencing_token'),
+         VALUES ($1, $2, $3, 0, $4, nextval('seawall_idempotency_fencing_token'),
                  clock_timestamp() + $5 * interval '1 millisecond',
                  clock_timestamp() + $6 * interval '1 millisecond')
          ON CONFLICT (scope, key) DO UPDATE
          SET fingerprint = excluded.fingerprint, state = 0, holder = excluded.holder, result = NULL,
-             fencing_token = nextval('idempotency_fencing_token'),
+             fencing_token = nextval('seawall_idempotency_fencing_token'),
              lease_until = clock_timestamp() + $5 * interval '1 millisecond',
              expires_at = clock_timestamp() + $6 * interval '1 millisecond'
          WHERE k.expires_at <= clock_timestamp()

@@ -61,13 +61,13 @@ async fn record<E>(
     let failed = store_error("storing a result");
     let refused = |error: sqlx::Error| OnceError::not_started(failed(error));
     let written = sqlx::query(
-        "INSERT INTO idempotency_keys AS k
+        "INSERT INTO seawall_idempotency_keys AS k
              (scope, key, fingerprint, state, holder, fencing_token, result, lease_until, expires_at)
-         VALUES ($1, $2, $3, 1, 0, nextval('idempotency_fencing_token'), $4, clock_timestamp(),
+         VALUES ($1, $2, $3, 1, 0, nextval('seawall_idempotency_fencing_token'), $4, clock_timestamp(),
                  clock_timestamp() + $5 * interval '1 millisecond')
          ON CONFLICT (scope, key) DO UPDATE
          SET fingerprint = excluded.fingerprint, state = 1, holder = 0, result = excluded.result,
-             fencing_token = nextval('idempotency_fencing_token'),
+             fencing_token = nextval('seawall_idempotency_fencing_token'),
              lease_until = excluded.lease_until, expires_at = excluded.expires_at
          WHERE k.expires_at <= clock_timestamp()
             OR (k.state = 0 AND k.lease_until <= clock_timestamp() AND k.fingerprint = excluded.fingerprint)",

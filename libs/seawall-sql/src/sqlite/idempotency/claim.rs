@@ -31,7 +31,7 @@ pub(super) async fn claim(
     let token = next_token(&mut transaction).await.map_err(failed)?;
     // Nobody writes between the look and this.
     sqlx::query(
-        "INSERT OR REPLACE INTO idempotency_keys
+        "INSERT OR REPLACE INTO seawall_idempotency_keys
              (scope, key, fingerprint, state, holder, fencing_token, lease_until, expires_at)
          VALUES (?1, ?2, ?3, 0, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6,
                  CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?7)",
@@ -52,7 +52,7 @@ pub(super) async fn claim(
 
 /// Draws the next fencing token.
 pub(super) async fn next_token(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("UPDATE idempotency_fencing SET token = token + 1 RETURNING token")
+    sqlx::query_scalar("UPDATE seawall_idempotency_fencing SET token = token + 1 RETURNING token")
         .fetch_one(connection)
         .await
 }
@@ -68,7 +68,7 @@ pub(super) async fn look(
         "SELECT state, fingerprint = ?3, holder = ?4, fencing_token, result,
                 lease_until - CAST(unixepoch('subsec') * 1000 AS INTEGER),
                 expires_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
-         FROM idempotency_keys WHERE scope = ?1 AND key = ?2",
+         FROM seawall_idempotency_keys WHERE scope = ?1 AND key = ?2",
     )
     .bind(key.scope())
     .bind(key.key())

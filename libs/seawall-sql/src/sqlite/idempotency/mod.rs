@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use crate::fault::store_error;
 use crate::idempotency::{claims_max, millis, take_turn};
 
-/// Idempotency keys in the table `idempotency_keys`.
+/// Idempotency keys in the table `seawall_idempotency_keys`.
 #[derive(Clone, Debug)]
 pub struct SqliteIdempotency {
     pool: SqlitePool,
@@ -42,8 +42,8 @@ impl SqliteIdempotency {
     /// Deletes at most `limit` keys that have expired, and returns their number. Call it from a scheduled job.
     pub async fn remove_expired(&self, limit: u32) -> Result<u64, StoreError> {
         let removed = sqlx::query(
-            "DELETE FROM idempotency_keys WHERE (scope, key) IN (
-                 SELECT scope, key FROM idempotency_keys WHERE expires_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
+            "DELETE FROM seawall_idempotency_keys WHERE (scope, key) IN (
+                 SELECT scope, key FROM seawall_idempotency_keys WHERE expires_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
                  LIMIT ?1)",
         )
         .bind(i64::from(limit))
@@ -65,7 +65,7 @@ impl IdempotencyStore for SqliteIdempotency {
     fn renew<'a>(&'a self, key: &'a IdempotencyKey, holder: u64, lease: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let done = sqlx::query(
-                "UPDATE idempotency_keys
+                "UPDATE seawall_idempotency_keys
                  SET lease_until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4,
                      expires_at = MAX(expires_at, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4)
                  WHERE scope = ?1 AND key = ?2 AND state = 0 AND holder = ?3 AND lease_until > CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -89,7 +89,7 @@ impl IdempotencyStore for SqliteIdempotency {
     ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let done = sqlx::query(
-                "UPDATE idempotency_keys
+                "UPDATE seawall_idempotency_keys
                  SET state = ?4, result = ?5, expires_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6
                  WHERE scope = ?1 AND key = ?2 AND holder = ?3 AND (state = 0 OR (state = ?4 AND result = ?5))",
             )
@@ -108,7 +108,7 @@ impl IdempotencyStore for SqliteIdempotency {
     fn release<'a>(&'a self, key: &'a IdempotencyKey, holder: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let done = sqlx::query(
-                "DELETE FROM idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 0 AND holder = ?3",
+                "DELETE FROM seawall_idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 0 AND holder = ?3",
             )
             .bind(key.scope())
             .bind(key.key())
@@ -127,18 +127,18 @@ impl IdempotencyStore for SqliteIdempotency {
         Box::pin(async move {
             let query = match result {
                 Some(result) => sqlx::query(
-                    "UPDATE idempotency_keys SET state = ?3, result = ?4
+                    "UPDATE seawall_idempotency_keys SET state = ?3, result = ?4
                      WHERE scope = ?1 AND key = ?2 AND state = 3",
                 )
                 .bind(key.scope())
                 .bind(key.key())
                 .bind(i16::from(result.kind.code()))
                 .bind(&result.bytes),
-                None => {
-                    sqlx::query("DELETE FROM idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 3")
-                        .bind(key.scope())
-                        .bind(key.key())
-                }
+                None => sqlx::query(
+                    "DELETE FROM seawall_idempotency_keys WHERE scope = ?1 AND key = ?2 AND state = 3",
+                )
+                .bind(key.scope())
+                .bind(key.key()),
             };
             let done = query.execute(&self.pool).await;
             done.map(|done| done.rows_affected() > 0).map_err(store_error("resolving an idempotency key"))

@@ -36,7 +36,7 @@ pub async fn once_in<E: Send>(
     }
     let token = next_token(&mut savepoint).await.map_err(refused)?;
     sqlx::query(
-        "INSERT OR REPLACE INTO idempotency_keys
+        "INSERT OR REPLACE INTO seawall_idempotency_keys
              (scope, key, fingerprint, state, holder, fencing_token, result, lease_until, expires_at)
          VALUES (?1, ?2, ?3, 1, 0, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER),
                  CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6)",

@@ -42,7 +42,7 @@ async fn crd_2_duplicates_have_one_effect_although_processes_are_killed() {
     assert_eq!(effects, i64::from(plan.keys));
     assert!(report.stops > 1, "nobody was killed");
     assert!(attempts <= report.executions_max(plan), "work ran again without a reason");
-    let wrong = "SELECT count(*) FROM effects e JOIN idempotency_keys k ON k.key = e.key
+    let wrong = "SELECT count(*) FROM effects e JOIN seawall_idempotency_keys k ON k.key = e.key
         WHERE k.state <> 1 OR k.fencing_token <> e.token OR convert_from(k.result, 'UTF8') <> e.token::text";
     let wrong: i64 = sqlx::query_scalar(wrong).fetch_one(&pool).await.unwrap();
     assert_eq!(wrong, 0, "stored answers that are not what was done");

@@ -112,15 +112,15 @@ async fn crd_2_expired_keys_are_removed() {
             store.once(&key(name), BODY, async |_| Ok::<_, io::Error>(Vec::new())).await.unwrap();
         }
     }
-    let old = "UPDATE idempotency_keys SET expires_at = clock_timestamp() WHERE key LIKE 'old%'";
+    let old = "UPDATE seawall_idempotency_keys SET expires_at = clock_timestamp() WHERE key LIKE 'old%'";
     sqlx::query(old).execute(&pool).await.unwrap();
-    let old = "UPDATE idempotency_keys SET expires_at = 1 WHERE key LIKE 'old%'";
+    let old = "UPDATE seawall_idempotency_keys SET expires_at = 1 WHERE key LIKE 'old%'";
     sqlx::query(old).execute(&file).await.unwrap();
     assert_eq!(server.remove_expired(1).await.unwrap(), 1, "the limit is kept");
     assert_eq!(server.remove_expired(100).await.unwrap(), 1);
     assert_eq!(local.remove_expired(100).await.unwrap(), 2);
     assert_eq!(local.remove_expired(100).await.unwrap(), 0);
     let left: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM idempotency_keys").fetch_one(&pool).await.unwrap();
+        sqlx::query_scalar("SELECT count(*) FROM seawall_idempotency_keys").fetch_one(&pool).await.unwrap();
     assert_eq!(left, 1);
 }
