@@ -6,12 +6,13 @@ use std::time::Duration;
 use seawall::{Ran, Tick};
 
 use super::locks::Inner;
-use super::machine::{Timetable, attempt_limit, jittered};
+use super::machine::{attempt_limit, jittered};
 use super::release::{ReleaseGuard, within};
 use super::telemetry::WaitOutcome;
 use super::{
     ATTEMPT_LIMIT, Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait,
 };
+use crate::lease::Timetable;
 use crate::{StoreError, random};
 
 /// A lock that was granted.

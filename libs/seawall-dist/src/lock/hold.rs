@@ -13,8 +13,8 @@ use seawall::Tick;
 
 use super::acquire::Grant;
 use super::locks::Inner;
-use super::machine::Timetable;
 use super::{BootClock, Lease, LockError, LockKey, LockOptions, LossReason, OwnerId, scope};
+use crate::lease::Timetable;
 use crate::{StoreError, StoreFuture};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

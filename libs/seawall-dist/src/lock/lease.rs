@@ -8,8 +8,8 @@ use std::time::Duration;
 use seawall::Tick;
 use tokio::sync::watch;
 
-use super::machine::Timetable;
 use super::{BootClock, FencingToken, LockError, LockKey, LockStore, LossReason, scope};
+use crate::lease::Timetable;
 
 /// The lease of a lock that is held: how long it is valid, and the fencing token of its grant. A handle; clones tell of the
 /// same lease.

@@ -1,8 +1,6 @@
-//! How long a lease is valid, and when it is renewed, as functions of plain times.
+//! How long an attempt waits, as a function of plain times.
 
 use std::time::Duration;
-
-pub(super) use crate::lease::Timetable;
 
 /// How long one attempt to take the lock may take: until the first renewal would be due, and never longer than `longest`.
 pub(super) fn attempt_limit(lease: Duration, longest: Duration) -> Duration {

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::machine::{Timetable, jittered};
+use super::machine::jittered;
+use crate::lease::Timetable;
 
 proptest! {
     /// CRD-1: whatever the lease, two renewals fit before the work is cancelled, and it is cancelled before the lease ends.
