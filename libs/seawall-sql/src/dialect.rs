@@ -9,11 +9,18 @@ macro_rules! postgres_sql {
     (now) => {
         "now()"
     };
+    // The time of this very moment, which moves on in a long transaction. No index is used for a comparison with it.
+    (clock) => {
+        "clock_timestamp()"
+    };
+    (interval $millis:literal) => {
+        concat!($millis, " * interval '1 millisecond'")
+    };
     (later $millis:literal) => {
-        concat!("now() + ", $millis, " * interval '1 millisecond'")
+        concat!("now() + ", postgres_sql!(interval $millis))
     };
     (earlier $millis:literal) => {
-        concat!("now() - ", $millis, " * interval '1 millisecond'")
+        concat!("now() - ", postgres_sql!(interval $millis))
     };
     // A time as milliseconds since 1970.
     (millis $time:literal) => {
@@ -21,6 +28,13 @@ macro_rules! postgres_sql {
     };
     (millis_now) => {
         postgres_sql!(millis "now()")
+    };
+    // How long it is from this moment to a time.
+    (millis_until $time:literal) => {
+        concat!("ceil(extract(epoch FROM ", $time, " - clock_timestamp()) * 1000)::BIGINT")
+    };
+    (uuid $text:literal) => {
+        concat!($text, "::TEXT::UUID")
     };
     (greatest) => {
         "greatest"
@@ -39,6 +53,12 @@ macro_rules! sqlite_sql {
     (now) => {
         "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)"
     };
+    (clock) => {
+        sqlite_sql!(now)
+    };
+    (interval $millis:literal) => {
+        $millis
+    };
     (later $millis:literal) => {
         concat!(sqlite_sql!(now), " + ", $millis)
     };
@@ -50,6 +70,12 @@ macro_rules! sqlite_sql {
     };
     (millis_now) => {
         sqlite_sql!(now)
+    };
+    (millis_until $time:literal) => {
+        concat!($time, " - ", sqlite_sql!(now))
+    };
+    (uuid $text:literal) => {
+        concat!("lower(", $text, ")")
     };
     (greatest) => {
         "max"

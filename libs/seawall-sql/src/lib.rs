@@ -16,6 +16,7 @@ mod duration;
 pub mod failover;
 pub mod fault;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[macro_use]
 mod idempotency;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[macro_use]

@@ -93,7 +93,7 @@ pub(super) fn put(record: &Record, outcome: PutOutcome) {
     if outcome != PutOutcome::Known {
         let Record { id, origin, fault, attempts, trace, .. } = record;
         tracing::error!(
-            target: "seawall", traceId = trace.as_deref(), id = %id, origin = %origin.kind, place = %origin.place,
+            target: "seawall", traceId = seawall::telemetry::current_trace_id(), traceId = trace.as_deref(), id = %id, origin = %origin.kind, place = %origin.place,
             originalId = %origin.id, attempts = attempts.len(), reason = %fault.reason, cause = fault.message.as_deref(),
             action = "ManualReview", "[DeadLetter][Put] Stored."
         );
@@ -104,7 +104,7 @@ pub(super) fn changed(id: &str, change: LetterChange, outcome: ChangeOutcome) {
     let _ = (id, change, outcome);
     #[cfg(feature = "tracing")]
     if outcome == ChangeOutcome::Changed {
-        tracing::info!(target: "seawall", id, "[DeadLetter][{change:?}] Success.");
+        tracing::info!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), id, "[DeadLetter][{change:?}] Success.");
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn changed(id: &str, change: LetterChange, outcome: ChangeOutcome) {
 pub(super) fn not_recorded(id: &str, error: &StoreError) {
     let _ = (id, error);
     #[cfg(feature = "tracing")]
-    tracing::error!(target: "seawall", id, cause = %error, "[DeadLetter][Record] Failed!");
+    tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), id, cause = %error, "[DeadLetter][Record] Failed!");
 }
 
 pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
@@ -132,15 +132,15 @@ pub(super) fn replayed(id: &str, outcome: &ReplayOutcome, took: Duration) {
         let duration = seawall::telemetry::Millis(took);
         match outcome {
             ReplayOutcome::Replayed { generation, .. } => {
-                tracing::info!(target: "seawall", id, generation, %duration, "[DeadLetter][Replay] Success.");
+                tracing::info!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), id, generation, %duration, "[DeadLetter][Replay] Success.");
             }
             ReplayOutcome::Failed { error } => {
-                tracing::warn!(target: "seawall", id, %duration, cause = %error, "[DeadLetter][Replay] Failed!");
+                tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), id, %duration, cause = %error, "[DeadLetter][Replay] Failed!");
             }
             // Its line is written where the record failed.
             ReplayOutcome::NotRecorded { .. } => {}
             _ => {
-                tracing::warn!(target: "seawall", id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.");
+                tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), id, %duration, cause = "died again or taken over", "[DeadLetter][Replay] Overtaken.");
             }
         }
     }

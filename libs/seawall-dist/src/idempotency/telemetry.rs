@@ -83,14 +83,14 @@ impl Telemetry {
         self.count(CallOutcome::Refused);
         let _ = (key, cause);
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: "seawall", %key, %cause, action = "Refuse", "[{}][once] Failed!", self.name);
+        tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %key, %cause, action = "Refuse", "[{}][once] Failed!", self.name);
     }
 
     /// The work was dropped or panicked, and may have taken effect.
     pub(super) fn abandoned(&self, key: &IdempotencyKey, action: AbandonedAction) {
         let _ = (key, action);
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: "seawall", %key, ?action, "[{}][once] Abandoned!", self.name);
+        tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %key, ?action, "[{}][once] Abandoned!", self.name);
     }
 
     /// The key was lost, and the work cancelled.
@@ -98,7 +98,7 @@ impl Telemetry {
         self.count(CallOutcome::Lost);
         let _ = (key, cause);
         #[cfg(feature = "tracing")]
-        tracing::error!(target: "seawall", %key, %cause, "[{}][once] Lost!", self.name);
+        tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %key, %cause, "[{}][once] Lost!", self.name);
     }
 
     /// The work is done, and its result is not stored.
@@ -106,6 +106,6 @@ impl Telemetry {
         self.count(CallOutcome::NotRecorded);
         let _ = (key, cause);
         #[cfg(feature = "tracing")]
-        tracing::error!(target: "seawall", %key, %cause, action = "ManualReview", "[{}][record] Failed!", self.name);
+        tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %key, %cause, action = "ManualReview", "[{}][record] Failed!", self.name);
     }
 }

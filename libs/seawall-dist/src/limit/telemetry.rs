@@ -66,13 +66,13 @@ impl Telemetry {
             self.local.set(1.0);
         }
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: "seawall", cause, action, "[{}][limit] Fallback activated.", self.name);
+        tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), cause, action, "[{}][limit] Fallback activated.", self.name);
     }
 
     pub(super) fn came_back(&self) {
         #[cfg(feature = "metrics")]
         self.local.set(0.0);
         #[cfg(feature = "tracing")]
-        tracing::info!(target: "seawall", "[{}][limit] Shared again.", self.name);
+        tracing::info!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), "[{}][limit] Shared again.", self.name);
     }
 }

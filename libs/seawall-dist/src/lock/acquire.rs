@@ -10,7 +10,8 @@ use super::machine::{attempt_limit, jittered};
 use super::release::{ReleaseGuard, within};
 use super::telemetry::WaitOutcome;
 use super::{
-    ATTEMPT_LIMIT, Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY, Wait,
+    ATTEMPT_LIMIT, Acquisition, FencingToken, Lease, LockError, LockKey, LockOptions, UNTIL_LOCKED_DELAY,
+    Wait,
 };
 use crate::lease::Timetable;
 use crate::{StoreError, random};

@@ -8,7 +8,7 @@ use metrics::{counter, gauge, histogram};
 #[cfg(feature = "metrics")]
 use seawall::telemetry::Measure;
 #[cfg(feature = "tracing")]
-use seawall::telemetry::{LINES_PER_SECOND, Millis, Sampler};
+use seawall::telemetry::{LINES_PER_SECOND, Millis, Sampler, current_trace_id};
 #[cfg(feature = "tracing")]
 use tracing::{Level, enabled, info, warn};
 
@@ -84,7 +84,7 @@ macro_rules! line {
         if enabled!(target: "seawall", Level::$level)
             && let Some(suppressed) = $self.samplers.$sampler.pass($self.clock.now())
         {
-            $write!(target: "seawall", $($fields)+, suppressed, $status);
+            $write!(target: "seawall", traceId = current_trace_id(), $($fields)+, suppressed, $status);
         }
     };
 }

@@ -51,7 +51,7 @@ pub(super) const SHOWS_UNCLAIMED: bool = cfg!(any(feature = "metrics", feature =
 macro_rules! log {
     ($level:ident, $($line:tt)+) => {
         #[cfg(feature = "tracing")]
-        tracing::$level!(target: "seawall", $($line)+);
+        tracing::$level!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), $($line)+);
     };
 }
 

@@ -100,7 +100,7 @@ impl CallLog<'_> {
         if let Some(suppressed) = self.log.samplers.switches.pass(self.log.clock.now()) {
             let (duration, name) = (self.duration(), &self.log.name);
             let from = name_of(to.index() - 1);
-            tracing::warn!(target: "seawall", %duration, cause, suppressed, "[{name}][Failover] {from} failed, switching to {to}.");
+            tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %duration, cause, suppressed, "[{name}][Failover] {from} failed, switching to {to}.");
         }
     }
 
@@ -117,7 +117,7 @@ impl CallLog<'_> {
         {
             let (duration, name) = (self.duration(), &self.log.name);
             let what = if side == Side::PRIMARY { "Query" } else { "Failover" };
-            tracing::info!(target: "seawall", rows, %duration, suppressed, "[{name}][{side}] {what} success.");
+            tracing::info!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), rows, %duration, suppressed, "[{name}][{side}] {what} success.");
         }
         let _ = side;
     }
@@ -134,12 +134,12 @@ impl CallLog<'_> {
         if let Some(suppressed) = self.log.samplers.failures[usize::from(all)].pass(self.log.clock.now()) {
             let (duration, name) = (self.duration(), &self.log.name);
             if all && sides == 2 {
-                tracing::error!(target: "seawall", %duration, cause = %error, suppressed, "[{name}][Failover] Both primary and secondary failed!");
+                tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %duration, cause = %error, suppressed, "[{name}][Failover] Both primary and secondary failed!");
             } else if all {
-                tracing::error!(target: "seawall", %duration, cause = %error, suppressed, "[{name}][Failover] All {sides} sides failed!");
+                tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %duration, cause = %error, suppressed, "[{name}][Failover] All {sides} sides failed!");
             } else {
                 let side = name_of(failed - 1);
-                tracing::warn!(target: "seawall", %duration, cause = %error, suppressed, "[{name}][{side}] Query failed!");
+                tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), %duration, cause = %error, suppressed, "[{name}][{side}] Query failed!");
             }
         }
         let _ = self.took();

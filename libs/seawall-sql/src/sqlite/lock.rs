@@ -25,27 +25,48 @@ use crate::sqlite::begin;
 pub const UNUSED_MIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// Whoever waits asks this first, and does not stand in the line of writers.
-const IS_HELD: &str = "
+const IS_HELD: &str = concat!(
+    "
 SELECT EXISTS (SELECT 1 FROM seawall_locks
-                WHERE key = ?1 AND owner <> ?2 AND expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER))";
+                WHERE key = ?1 AND owner <> ?2 AND expires_at > ",
+    sqlite_sql!(now),
+    ")"
+);
 
 const NEXT_FENCE: &str = "UPDATE seawall_lock_fence SET last = last + 1 WHERE id = 1 RETURNING last";
 
-const GRANT: &str = "
+const GRANT: &str = concat!(
+    "
 INSERT INTO seawall_locks (key, owner, fence, expires_at)
-VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4)
-ON CONFLICT (key) DO UPDATE SET owner = ?2, fence = ?3, expires_at = excluded.expires_at";
+VALUES (?1, ?2, ?3, ",
+    sqlite_sql!(now),
+    " + ?4)
+ON CONFLICT (key) DO UPDATE SET owner = ?2, fence = ?3, expires_at = excluded.expires_at"
+);
 
-const RENEW: &str = "
-UPDATE seawall_locks SET expires_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?3
- WHERE key = ?1 AND owner = ?2 AND expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+const RENEW: &str = concat!(
+    "
+UPDATE seawall_locks SET expires_at = ",
+    sqlite_sql!(now),
+    " + ?3
+ WHERE key = ?1 AND owner = ?2 AND expires_at > ",
+    sqlite_sql!(now)
+);
 
-const RELEASE: &str = "
-UPDATE seawall_locks SET owner = NULL, expires_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
- WHERE key = ?1 AND owner = ?2";
+const RELEASE: &str = concat!(
+    "
+UPDATE seawall_locks SET owner = NULL, expires_at = ",
+    sqlite_sql!(now),
+    "
+ WHERE key = ?1 AND owner = ?2"
+);
 
-const DELETE_UNUSED: &str = "
-DELETE FROM seawall_locks WHERE expires_at < CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?1";
+const DELETE_UNUSED: &str = concat!(
+    "
+DELETE FROM seawall_locks WHERE expires_at < ",
+    sqlite_sql!(now),
+    " - ?1"
+);
 
 /// Locks in a table of SQLite. Every grant is on disk before it counts, if the pool is one of
 /// [`sqlite::open`](super::open).

@@ -72,7 +72,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn tell(hook: usize, cause: &str) {
     let _ = (hook, cause);
     #[cfg(feature = "tracing")]
-    tracing::error!(target: "seawall", hook, cause, action = "ManualReview", "[Transaction][AfterCommit] Failed!");
+    tracing::error!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), hook, cause, action = "ManualReview", "[Transaction][AfterCommit] Failed!");
     #[cfg(feature = "metrics")]
     metrics::counter!("seawall.sql.hooks.failed").increment(1);
 }

@@ -188,7 +188,7 @@ fn tell_retry(attempt: u32, wait: Duration) {
     #[cfg(feature = "tracing")]
     {
         let wait = seawall::telemetry::Millis(wait);
-        tracing::warn!(target: "seawall", attempt, %wait, cause = "conflict with another transaction", "[Transaction][Run] Retry triggered.");
+        tracing::warn!(target: "seawall", traceId = seawall::telemetry::current_trace_id(), attempt, %wait, cause = "conflict with another transaction", "[Transaction][Run] Retry triggered.");
     }
     #[cfg(feature = "metrics")]
     metrics::counter!("seawall.sql.transactions.retried").increment(1);

@@ -14,7 +14,7 @@ use seawall_sql::postgres::job::PostgresJobStore;
 use seawall_sql::postgres::outbox::PostgresOutbox;
 use seawall_sql::transaction::{in_transaction, scoped};
 use seawall_sql::{postgres, sqlite};
-use seawall_testkit::servers::Postgres;
+use seawall_testkit::servers::{FaultProxy, NetworkFault, Postgres};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{PgPool, SqlitePool};
@@ -46,7 +46,11 @@ async fn dropped_on_postgres(start: impl for<'p> Fn(&'p PgPool, usize) -> StoreF
     let others = PgPool::connect(database.url()).await.unwrap();
     postgres::migrate(&others).await.unwrap();
     sqlx::query("CREATE TABLE notes (id BIGINT PRIMARY KEY)").execute(&others).await.unwrap();
-    let pool = PgPoolOptions::new().max_connections(1).connect(database.url()).await.unwrap();
+    // Every answer takes a moment, so that there are moments to drop the future in.
+    let proxy = FaultProxy::start(Postgres::shared().address()).unwrap();
+    proxy.set(NetworkFault::Delay(millis(5)));
+    let url = database.url_through(proxy.address());
+    let pool = PgPoolOptions::new().max_connections(1).connect(&url).await.unwrap();
     for polls in 0..200 {
         let ended = drop_after(polls, start(&pool, polls)).await;
         sqlx::query("INSERT INTO notes VALUES ($1)").bind(polls as i64).execute(&pool).await.unwrap();

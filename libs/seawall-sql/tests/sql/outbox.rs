@@ -174,7 +174,11 @@ async fn crd_3_an_idle_poll_on_sqlite_takes_no_write_lock() {
     };
     let batch = outbox.claim(&request).await.unwrap().unwrap();
     idle("are leased").await;
-    let kind = seawall_dist::outbox::OutcomeKind::Failed { delay: seawall::secs(60), error: String::new(), outage: false };
+    let kind = seawall_dist::outbox::OutcomeKind::Failed {
+        delay: seawall::secs(60),
+        error: String::new(),
+        outage: false,
+    };
     let outcome = seawall_dist::outbox::RowOutcome { id: batch.rows[0].id, kind };
     outbox.record(&batch.lease, &[outcome], seawall_dist::outbox::Retention::Delete).await.unwrap();
     idle("are not due").await;

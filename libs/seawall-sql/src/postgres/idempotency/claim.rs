@@ -2,11 +2,12 @@
 
 use seawall::Fault;
 use seawall_dist::StoreError;
-use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, Fingerprint, IdempotencyKey};
+use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, IdempotencyKey};
+use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgConnection;
-use sqlx::{PgExecutor, Postgres, Row};
+use sqlx::postgres::{PgConnection, PgPool};
 
+use super::look;
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, millis};
 
@@ -15,6 +16,7 @@ use crate::idempotency::{KeyRow, millis};
 const ROUNDS_MAX: u32 = 10;
 
 pub(super) async fn claim(
+    _: &PgPool,
     mut connection: PoolConnection<Postgres>,
     key: &IdempotencyKey,
     request: ClaimRequest,
@@ -22,7 +24,7 @@ pub(super) async fn claim(
     let failed = store_error("claiming an idempotency key");
     for _ in 0..ROUNDS_MAX {
         // Repetitions are answered by a read: they come in floods, and a write each would cost the disk.
-        let row = look(&mut *connection, key, &request.fingerprint, request.holder).await.map_err(failed)?;
+        let row = look(&mut connection, key, &request.fingerprint, request.holder).await.map_err(failed)?;
         if let Some(answer) = row.and_then(KeyRow::answer) {
             return Ok(answer);
         }
@@ -35,39 +37,6 @@ pub(super) async fn claim(
         Fault::protocol(),
         "the key changed ten times meanwhile",
     ))
-}
-
-/// Reads the row of a key.
-pub(super) async fn look(
-    database: impl PgExecutor<'_>,
-    key: &IdempotencyKey,
-    fingerprint: &Fingerprint,
-    holder: u64,
-) -> Result<Option<KeyRow>, sqlx::Error> {
-    let row = sqlx::query(
-        "SELECT state, fingerprint = $3, holder = $4, fencing_token, result,
-                CEIL(EXTRACT(EPOCH FROM lease_until - clock_timestamp()) * 1000)::BIGINT,
-                expires_at <= clock_timestamp()
-         FROM seawall_idempotency_keys WHERE scope = $1 AND key = $2",
-    )
-    .bind(key.scope())
-    .bind(key.key())
-    .bind(&fingerprint[..])
-    .bind(holder.cast_signed())
-    .fetch_optional(database)
-    .await?;
-    row.map(|row| {
-        Ok(KeyRow {
-            state: row.try_get(0)?,
-            same_fingerprint: row.try_get(1)?,
-            same_holder: row.try_get(2)?,
-            fencing_token: row.try_get(3)?,
-            result: row.try_get(4)?,
-            lease_left: row.try_get(5)?,
-            expired: row.try_get(6)?,
-        })
-    })
-    .transpose()
 }
 
 /// Writes the record of an execution that begins, if the key is free. Returns its fencing token.

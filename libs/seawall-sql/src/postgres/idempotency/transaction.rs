@@ -6,7 +6,7 @@ use seawall_dist::idempotency::{
 use sqlx::postgres::PgConnection;
 use sqlx::{Acquire, Postgres, Transaction};
 
-use super::claim::look;
+use super::look;
 use crate::fault::store_error;
 use crate::idempotency::{IN_FLIGHT_PAUSE, KeyRow, TransactionWork, millis, replay};
 
@@ -25,10 +25,8 @@ pub async fn once_in<E: Send>(
     if !lock(transaction, key).await.map_err(failed).map_err(OnceError::not_started)? {
         return Err(OnceError::in_flight(IN_FLIGHT_PAUSE));
     }
-    let row = look(&mut *transaction, key, &fingerprint, 0)
-        .await
-        .map_err(failed)
-        .map_err(OnceError::not_started)?;
+    let row =
+        look(transaction, key, &fingerprint, 0).await.map_err(failed).map_err(OnceError::not_started)?;
     match row.and_then(KeyRow::answer) {
         None => {}
         Some(answer) => return replay(answer),

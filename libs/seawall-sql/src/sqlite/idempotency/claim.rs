@@ -1,11 +1,12 @@
 //! Taking a key.
 
 use seawall_dist::StoreError;
-use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, Fingerprint, IdempotencyKey};
+use seawall_dist::idempotency::{ClaimAnswer, ClaimRequest, IdempotencyKey};
+use sqlx::Sqlite;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
-use sqlx::{Row, Sqlite};
 
+use super::look;
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, millis};
 use crate::sqlite::begin;
@@ -30,12 +31,16 @@ pub(super) async fn claim(
     }
     let token = next_token(&mut transaction).await.map_err(failed)?;
     // Nobody writes between the look and this.
-    sqlx::query(
+    sqlx::query(concat!(
         "INSERT OR REPLACE INTO seawall_idempotency_keys
              (scope, key, fingerprint, state, holder, fencing_token, lease_until, expires_at)
-         VALUES (?1, ?2, ?3, 0, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6,
-                 CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?7)",
-    )
+         VALUES (?1, ?2, ?3, 0, ?4, ?5, ",
+        sqlite_sql!(now),
+        " + ?6,
+                 ",
+        sqlite_sql!(now),
+        " + ?7)"
+    ))
     .bind(key.scope())
     .bind(key.key())
     .bind(&request.fingerprint[..])
@@ -55,37 +60,4 @@ pub(super) async fn next_token(connection: &mut SqliteConnection) -> Result<i64,
     sqlx::query_scalar("UPDATE seawall_idempotency_fencing SET token = token + 1 RETURNING token")
         .fetch_one(connection)
         .await
-}
-
-/// Reads the row of a key.
-pub(super) async fn look(
-    connection: &mut SqliteConnection,
-    key: &IdempotencyKey,
-    fingerprint: &Fingerprint,
-    holder: u64,
-) -> Result<Option<KeyRow>, sqlx::Error> {
-    let row = sqlx::query(
-        "SELECT state, fingerprint = ?3, holder = ?4, fencing_token, result,
-                lease_until - CAST(unixepoch('subsec') * 1000 AS INTEGER),
-                expires_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
-         FROM seawall_idempotency_keys WHERE scope = ?1 AND key = ?2",
-    )
-    .bind(key.scope())
-    .bind(key.key())
-    .bind(&fingerprint[..])
-    .bind(holder.cast_signed())
-    .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(KeyRow {
-            state: row.try_get(0)?,
-            same_fingerprint: row.try_get(1)?,
-            same_holder: row.try_get(2)?,
-            fencing_token: row.try_get(3)?,
-            result: row.try_get(4)?,
-            lease_left: row.try_get(5)?,
-            expired: row.try_get(6)?,
-        })
-    })
-    .transpose()
 }

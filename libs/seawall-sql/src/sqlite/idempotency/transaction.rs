@@ -6,7 +6,8 @@ use seawall_dist::idempotency::{
 use sqlx::Acquire;
 use sqlx::sqlite::SqliteConnection;
 
-use super::claim::{look, next_token};
+use super::claim::next_token;
+use super::look;
 use crate::fault::store_error;
 use crate::idempotency::{KeyRow, TransactionWork, millis, replay};
 
@@ -35,12 +36,16 @@ pub async fn once_in<E: Send>(
         return Err(OnceError::TooLarge { bytes, limit: RESULT_BYTES_MAX });
     }
     let token = next_token(&mut savepoint).await.map_err(refused)?;
-    sqlx::query(
+    sqlx::query(concat!(
         "INSERT OR REPLACE INTO seawall_idempotency_keys
              (scope, key, fingerprint, state, holder, fencing_token, result, lease_until, expires_at)
-         VALUES (?1, ?2, ?3, 1, 0, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER),
-                 CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6)",
-    )
+         VALUES (?1, ?2, ?3, 1, 0, ?4, ?5, ",
+        sqlite_sql!(now),
+        ",
+                 ",
+        sqlite_sql!(now),
+        " + ?6)"
+    ))
     .bind(key.scope())
     .bind(key.key())
     .bind(&fingerprint[..])

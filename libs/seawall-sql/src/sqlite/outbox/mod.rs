@@ -69,7 +69,7 @@ impl SqliteOutbox {
 
 /// The time of the database in milliseconds, once per transaction.
 async fn now(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)").fetch_one(connection).await
+    sqlx::query_scalar(concat!("SELECT ", sqlite_sql!(now))).fetch_one(connection).await
 }
 
 /// Numbers as a JSON array, which SQLite takes as one parameter.

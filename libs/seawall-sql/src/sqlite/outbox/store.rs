@@ -39,9 +39,11 @@ impl OutboxStore for SqliteOutbox {
 
     fn renew<'a>(&'a self, lease: &'a BatchLease, duration: Duration) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            let renewed = sqlx::query(
-                "UPDATE seawall_outbox_lanes SET leased_until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ? WHERE token = ?",
-            );
+            let renewed = sqlx::query(concat!(
+                "UPDATE seawall_outbox_lanes SET leased_until = ",
+                sqlite_sql!(now),
+                " + ? WHERE token = ?"
+            ));
             let renewed = renewed.bind(millis(duration)).bind(lease.token).execute(&self.pool).await;
             let renewed = renewed.map_err(store_error("renewing a lease of the outbox"))?;
             Ok(renewed.rows_affected() == lease.lanes.len() as u64)
@@ -65,11 +67,13 @@ impl OutboxStore for SqliteOutbox {
 
     fn stats(&self) -> StoreFuture<'_, Stats> {
         Box::pin(async {
-            let row = sqlx::query(
-                "SELECT count(*), max(0, coalesce(CAST(unixepoch('subsec') * 1000 AS INTEGER) - min(created_at), 0)),
+            let row = sqlx::query(concat!(
+                "SELECT count(*), max(0, coalesce(",
+                sqlite_sql!(now),
+                " - min(created_at), 0)),
                     (SELECT count(*) FROM seawall_outbox WHERE status = 'dead')
-                 FROM seawall_outbox WHERE status = 'ready'",
-            );
+                 FROM seawall_outbox WHERE status = 'ready'"
+            ));
             let row = row.fetch_one(&self.pool).await.map_err(store_error("counting rows of the outbox"))?;
             let number = |column: usize| u64::try_from(row.get::<i64, _>(column)).unwrap_or(0);
             Ok(Stats::new(number(0), Duration::from_millis(number(1)), number(2)))
@@ -88,9 +92,9 @@ impl OutboxStore for SqliteOutbox {
     }
 
     fn release<'a>(&'a self, ids: &'a [i64]) -> StoreFuture<'a, u64> {
-        let statement = "UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, outage_count = 0, finished_at = NULL,
-                due_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
-             WHERE status = 'dead' AND id IN (SELECT value FROM json_each(?))";
+        let statement = concat!("UPDATE seawall_outbox SET status = 'ready', retry_count = 0, failure_count = 0, outage_count = 0, finished_at = NULL,
+                due_at = ", sqlite_sql!(now), "
+             WHERE status = 'dead' AND id IN (SELECT value FROM json_each(?))");
         Box::pin(async move {
             let done = sqlx::query(statement).bind(json(ids)).execute(&self.pool).await;
             done.map(|done| done.rows_affected()).map_err(store_error("releasing rows of the outbox"))

@@ -19,9 +19,9 @@ async fn full_reads(address: &str) -> i64 {
 async fn crd_5_counting_does_not_read_the_whole_table() {
     let bank = Bank::postgres().await;
     bank.execute(
-        "INSERT INTO seawall_sagas (id, name, definition_version, state, input, owner, lease_until, deadline_at) \
+        "INSERT INTO seawall_sagas (id, name, definition_version, state, input, owner, fence, lease_until, deadline_at) \
          SELECT 's' || n, 'transfer', 1, CASE n WHEN 1 THEN 'running' WHEN 2 THEN 'needs_attention' ELSE 'completed' END, \
-         '', 'me', now(), now() FROM generate_series(1, 20000) n",
+         '', 'me', 1, now(), now() FROM generate_series(1, 20000) n",
     )
     .await;
     bank.execute("ANALYZE seawall_sagas").await;

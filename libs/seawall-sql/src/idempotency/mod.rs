@@ -1,5 +1,10 @@
 //! What the stores of idempotency keys of both databases have in common.
 
+#[macro_use]
+mod processed;
+#[macro_use]
+mod store;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
