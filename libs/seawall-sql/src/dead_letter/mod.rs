@@ -8,7 +8,11 @@ pub(crate) use json::{attempts_of, attempts_text, headers_of, headers_text, repl
 
 use seawall_dist::deadletter::{Filter, LetterOrder, Record, ReplayRequest};
 
-/// A list in this order: what comes after a cursor, and how it is sorted. Each has an index with the same expressions.
+pub(crate) use crate::text::clean_text;
+use crate::text::short_name;
+
+/// A list in this order: the condition on what comes after a cursor, up to its time, and how it is sorted. Each order has an index
+/// with the same expressions.
 pub(crate) fn order_sql(order: LetterOrder) -> (&'static str, &'static str) {
     match order {
         LetterOrder::AsItHappened => {
@@ -18,8 +22,11 @@ pub(crate) fn order_sql(order: LetterOrder) -> (&'static str, &'static str) {
     }
 }
 
-pub(crate) use crate::text::clean_text;
-use crate::text::short_name;
+/// What follows from the condition of this order, up to its time. Without it SQLite reads the index of an expression from its
+/// beginning for each page.
+pub(crate) fn not_before_sql(order: LetterOrder) -> Option<&'static str> {
+    (order == LetterOrder::AsItHappened).then_some(" AND COALESCE(original_at, at) >= ")
+}
 
 /// How many bytes of the names are kept. Together they fit into an entry of PostgreSQL's index, which has 2,704 bytes.
 const ID_BYTES_MAX: usize = 512;
@@ -27,7 +34,7 @@ const KIND_BYTES_MAX: usize = 128;
 const PLACE_BYTES_MAX: usize = 768;
 const REASON_BYTES_MAX: usize = 512;
 
-/// An id as it is stored. Whoever looks for a letter by its id comes here first.
+/// An id as it is stored. Who looks for a letter by its id comes here first.
 pub(crate) fn clean_id(id: &str) -> String {
     short_name(id, ID_BYTES_MAX)
 }

@@ -26,7 +26,8 @@ macro_rules! dead_letter_store {
         use sqlx::{$database, QueryBuilder, Row};
 
         use crate::dead_letter::{
-            attempts_of, attempts_text, clean, clean_filter, clean_id, clean_request, clean_text, headers_of, headers_text, order_sql,
+            attempts_of, attempts_text, clean, clean_filter, clean_id, clean_request, clean_text, headers_of, headers_text,
+            not_before_sql, order_sql,
             replays_of, replays_text,
         };
         use crate::duration::millis;
@@ -280,6 +281,9 @@ macro_rules! dead_letter_store {
                     push_filter(&mut query, filter);
                     let (is_after, sorted) = order_sql(order);
                     if let Some(Cursor { at, id }) = after {
+                        if let Some(not_before) = not_before_sql(order) {
+                            query.push(not_before).push_bind(at.0);
+                        }
                         query.push(is_after).push_bind(at.0).push(", ").push_bind(clean_id(id)).push(")");
                     }
                     query.push(sorted).push_bind(i64::from(limit) + 1);
