@@ -21,8 +21,9 @@ pub const ATTEMPT_TIMEOUT: Duration = secs(5);
 /// After this many failures in a row a side is not asked any more until its cooldown is over.
 pub const FAILURES: u32 = 5;
 
-/// How long a side that failed is left alone. Then one call asks it again, and the others follow if it answers: this is how
-/// long the failover takes at most to go back to a primary that has returned.
+/// How long a side that failed is left alone. The first calls after that ask it again, and the others follow if it answers. A
+/// primary that has returned is thus used again about this long after its last failure; later, if its pool still holds
+/// connections that hang.
 pub const COOLDOWN: Duration = secs(5);
 
 /// Where writes go.
