@@ -2,7 +2,7 @@
 //!
 //! # Why not a task that renews in the background?
 //! A task that renews goes on when the work hangs, when its caller is gone, and when the runtime has no time for the work.
-//! Here whoever polls the work polls the renewal: no work, no renewal. And because the lease is looked at before each poll,
+//! Here who polls the work polls the renewal too: no work, no renewal. And because the lease is looked at before each poll,
 //! work whose lease has ended does not take another step, even if the whole process was stopped in between.
 
 use std::future::{Future, poll_fn};

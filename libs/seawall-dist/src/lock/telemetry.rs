@@ -14,16 +14,31 @@ use tracing::{Level, enabled, info, warn};
 
 use super::{BootClock, FencingToken, Lease, LockError, LockKey};
 
-/// The labels beside `locks`. Keys are no labels, because there is no bound on them.
+/// Keys are no labels, because there is no bound on them.
 #[cfg(feature = "metrics")]
 pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
-    ("seawall.lock.wait.duration", Measure::Histogram, &["outcome"], "how long callers waited for a lock"),
-    ("seawall.lock.waiting", Measure::Gauge, &[], "callers that wait for a lock now"),
-    ("seawall.lock.contentions", Measure::Counter, &[], "attempts that found the lock held by somebody else"),
-    ("seawall.lock.hold.duration", Measure::Histogram, &[], "how long locks were held"),
-    ("seawall.lock.losses", Measure::Counter, &["reason"], "locks that were lost while their work ran"),
-    ("seawall.lock.renewals.failed", Measure::Counter, &[], "renewals that the store did not answer"),
-    ("seawall.lock.releases.failed", Measure::Counter, &[], "locks that could not be given back"),
+    (
+        "seawall.lock.wait.duration",
+        Measure::Histogram,
+        &["locks", "outcome"],
+        "how long callers waited for a lock",
+    ),
+    ("seawall.lock.waiting", Measure::Gauge, &["locks"], "callers that wait for a lock now"),
+    (
+        "seawall.lock.contentions",
+        Measure::Counter,
+        &["locks"],
+        "attempts that found the lock held by somebody else",
+    ),
+    ("seawall.lock.hold.duration", Measure::Histogram, &["locks"], "how long locks were held"),
+    (
+        "seawall.lock.losses",
+        Measure::Counter,
+        &["locks", "reason"],
+        "locks that were lost while their work ran",
+    ),
+    ("seawall.lock.renewals.failed", Measure::Counter, &["locks"], "renewals that the store did not answer"),
+    ("seawall.lock.releases.failed", Measure::Counter, &["locks"], "locks that could not be given back"),
 ];
 
 /// How waiting for a lock ended, in the label `outcome`.

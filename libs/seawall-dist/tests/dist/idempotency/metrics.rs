@@ -1,65 +1,21 @@
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use metrics::{
-    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder,
-};
+use metrics::with_local_recorder;
 use seawall_dist::idempotency::{Idempotency, OnceError};
 use seawall_dist::limit::{MemoryLimits, SharedLimit};
 
 use super::once::Breakable;
 use super::{BODY, key};
-
-/// Keeps every counter and gauge by name and labels.
-#[derive(Clone, Default)]
-struct Book(Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>);
-
-impl Book {
-    fn entry(&self, key: &Key) -> Arc<AtomicU64> {
-        let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
-        let name = format!("{}{{{}}}", key.name(), labels.join(","));
-        self.0.lock().unwrap().entry(name).or_default().clone()
-    }
-
-    /// What is not zero.
-    fn read(&self) -> Vec<String> {
-        let entries = self.0.lock().unwrap();
-        let read = |(name, value): (&String, &Arc<AtomicU64>)| (name.clone(), value.load(Ordering::Relaxed));
-        entries
-            .iter()
-            .map(read)
-            .filter(|(_, value)| *value > 0)
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect()
-    }
-}
-
-impl Recorder for Book {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.entry(key))
-    }
-
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.entry(key))
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
-}
+use crate::observe::numbers;
 
 /// OBS-2, CRD-2: runs, replays, calls in flight, mismatches, refusals and failures are counted, each once.
 #[tokio::test]
 async fn obs_2_calls_under_a_key_are_counted() {
-    let (book, store) = (Book::default(), Arc::new(Breakable::default()));
+    let (numbers, store) = (numbers(), Arc::new(Breakable::default()));
     let build = || Idempotency::builder(store.clone()).name("payments").build().unwrap();
-    let idempotency = with_local_recorder(&book, build);
+    let idempotency = with_local_recorder(&numbers, build);
     let work = async |_| {
         let meanwhile = idempotency.once(&key("a"), BODY, async |_| Ok::<_, io::Error>(Vec::new())).await;
         assert!(matches!(meanwhile, Err(OnceError::InFlight { .. })));
@@ -80,19 +36,19 @@ async fn obs_2_calls_under_a_key_are_counted() {
     assert!(tokio::time::timeout(std::time::Duration::from_millis(1), pending).await.is_err());
     let expected = ["abandoned", "failed", "in_flight", "mismatch", "refused", "replay", "run"]
         .map(|outcome| format!("seawall.idempotency.calls{{name=payments,outcome={outcome}}} 1"));
-    assert_eq!(book.read(), expected);
+    assert_eq!(numbers.lines(), expected);
 }
 
 /// OBS-2, CRD-8: calls of a shared limit are counted by outcome and limit.
 #[tokio::test]
 async fn obs_2_calls_of_a_shared_limit_are_counted() {
-    let book = Book::default();
+    let numbers = numbers();
     let build = || SharedLimit::builder(Arc::new(MemoryLimits::default()), "sms", 1).build().unwrap();
-    let limit = with_local_recorder(&book, build);
+    let limit = with_local_recorder(&numbers, build);
     limit.try_acquire().await.unwrap();
     limit.try_acquire().await.unwrap_err();
     assert_eq!(
-        book.read(),
+        numbers.lines(),
         [
             "seawall.limit.calls{name=sms,outcome=admitted,by=shared} 1",
             "seawall.limit.calls{name=sms,outcome=limited,by=shared} 1",

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use seawall_dist::schedule::{Job, JobContext, JobStore, MemoryJobStore, Schedule};
+use seawall_testkit::observe::Lines;
 
 use super::{TICK, jobs};
-use crate::observe::{Lines, Numbers};
+use crate::observe::numbers;
 
 /// OBS-2: runs by outcome, their durations, and missed ticks are counted.
 #[tokio::test(start_paused = true)]
 async fn obs_2_runs_and_missed_ticks_are_counted() {
-    let (numbers, lines) = (Numbers::default(), Lines::keep());
+    let (numbers, lines) = (numbers(), Lines::collect());
     let _recorder = metrics::set_default_local_recorder(&numbers);
     let (store, calls) = (Arc::new(MemoryJobStore::new()), Arc::new(AtomicU32::new(0)));
     let (thief, counted) = (store.clone(), calls.clone());

@@ -37,7 +37,7 @@ async fn crd_5_a_closure_that_panics_is_a_failed_attempt() {
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 #[tokio::test(start_paused = true)]
 async fn crd_5_a_panic_in_a_monitor_is_logged() {
-    let lines = crate::observe::Lines::keep();
+    let lines = seawall_testkit::observe::Lines::collect();
     let (store, record) = (Arc::new(ScriptedStore::default()), Record::default());
     let handle = sagas(&store, transfer(&record)).build().unwrap();
     store.next(Call::Write, || panic!("no disk"));

@@ -34,8 +34,10 @@ async fn crd_5_a_process_leaves_unknown_definitions_alone() {
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 #[tokio::test(start_paused = true)]
 async fn crd_5_sagas_that_nobody_claims_are_shown() {
-    use crate::observe::{Lines, Numbers};
-    let (numbers, lines) = (Numbers::default(), Lines::keep());
+    use seawall_testkit::observe::Lines;
+
+    use crate::observe::numbers;
+    let (numbers, lines) = (numbers(), Lines::collect());
     let _recorder = metrics::set_default_local_recorder(&numbers);
     let (store, record) = (Arc::new(MemorySagaStore::new()), Record::default());
     let service = sagas(&store, transfer(&record)).build().unwrap();

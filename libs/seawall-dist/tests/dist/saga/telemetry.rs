@@ -5,15 +5,16 @@
 use std::sync::Arc;
 
 use seawall_dist::saga::{NewSaga, StepError};
+use seawall_testkit::observe::Lines;
 
 use super::scripted::{Call, ScriptedStore};
 use super::{LEASE, Record, fine, refused, sagas, step, transfer};
-use crate::observe::{Lines, Numbers};
+use crate::observe::numbers;
 
 /// OBS-2: starts, ends, retries, takeovers, lost leases and states are counted, each once.
 #[tokio::test(start_paused = true)]
 async fn obs_2_sagas_are_counted() {
-    let (numbers, lines) = (Numbers::default(), Lines::keep());
+    let (numbers, lines) = (numbers(), Lines::collect());
     let _recorder = metrics::set_default_local_recorder(&numbers);
     let (store, record) = (Arc::new(ScriptedStore::default()), Record::default());
     let shaky = |attempt| if attempt == 1 { Err(StepError::transient("try later")) } else { Ok(()) };
