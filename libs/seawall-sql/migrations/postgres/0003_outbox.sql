@@ -61,7 +61,9 @@ CREATE TABLE IF NOT EXISTS seawall_outbox_lanes (
     -- The lane that was served longest ago is next.
     served_at     TIMESTAMPTZ NOT NULL,
     -- Which relay, for people.
-    owner         TEXT NOT NULL
+    owner         TEXT NOT NULL,
+    -- No ready row of the lane was due before this time, when somebody last looked; late transactions may have added some.
+    clear_before  TIMESTAMPTZ NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 

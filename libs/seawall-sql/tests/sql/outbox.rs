@@ -1,5 +1,6 @@
 mod chaos;
 mod relay;
+mod short_way;
 
 use std::sync::Arc;
 

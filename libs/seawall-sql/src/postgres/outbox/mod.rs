@@ -4,14 +4,19 @@
 
 mod statements;
 mod store;
+mod walk;
+
+pub use walk::WALK_LIMIT;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use seawall_dist::{Message, StoreError};
 use sqlx::postgres::{PgConnection, PgListener, PgPool};
 use tokio::sync::Mutex;
 
+use self::walk::Walks;
 use crate::fault::store_error;
 use crate::outbox_row::{check_message, headers_text};
 
@@ -27,13 +32,14 @@ pub struct PostgresOutbox {
     notify: bool,
     /// One listener for all relays of the process: a hint wakes one of them.
     listener: Arc<Mutex<Option<PgListener>>>,
+    walks: Walks,
 }
 
 impl PostgresOutbox {
     /// Creates an outbox on the tables of the migration `0003_outbox`.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        PostgresOutbox { pool, notify: false, listener: Arc::default() }
+        PostgresOutbox { pool, notify: false, listener: Arc::default(), walks: Walks::new() }
     }
 
     /// Adds a `NOTIFY` to every transaction that enqueues, and makes relays of this handle listen.
@@ -43,6 +49,15 @@ impl PostgresOutbox {
     #[must_use]
     pub fn with_notify(mut self) -> Self {
         self.notify = true;
+        self
+    }
+
+    /// How long the search for rows may take before claims go a shorter way ([`WALK_LIMIT`]). The search is slow when a transaction
+    /// is held open for long, because PostgreSQL then can't remove what was published. The shorter way finds rows whose
+    /// transaction was open for more than a second a little later.
+    #[must_use]
+    pub fn walk_limit(mut self, limit: Duration) -> Self {
+        self.walks.limit = limit;
         self
     }
 

@@ -1,22 +1,24 @@
 //! The statements of the outbox. Lease and claim are one short transaction, each other statement is one of its own; `now()` is the
 //! beginning of the transaction by the clock of the database.
 
-/// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
-///
-/// The lanes that have rows are found by stepping from one to the next in the index, so a poll of an empty table is one probe.
-/// Parameters: lease in seconds, number of lanes, owner.
-pub(super) const LEASE: &str = "
-WITH RECURSIVE present (lane, due_at) AS (
+/// The lanes that have ready rows, each with the time from which its first one is due. Found by stepping from one lane to the next in
+/// the index, so an idle poll is one probe, unless there are rows in the way that are gone and can't be removed.
+macro_rules! present {
+    () => {
+        "present (lane, due_at) AS (
     (SELECT lane, due_at FROM seawall_outbox WHERE status = 'ready' ORDER BY lane, due_at, id LIMIT 1)
     UNION ALL
     SELECT next.lane, next.due_at FROM present CROSS JOIN LATERAL (
         SELECT lane, due_at FROM seawall_outbox
         WHERE status = 'ready' AND lane > present.lane ORDER BY lane, due_at, id LIMIT 1) next
-), wanted AS MATERIALIZED (
-    SELECT present.lane, present.due_at, known.served_at
-    FROM present LEFT JOIN seawall_outbox_lanes known USING (lane)
-    WHERE present.due_at <= now() AND (known.lane IS NULL OR known.leased_until <= now())
-), chosen AS MATERIALIZED (
+)"
+    };
+}
+
+/// Of the wanted lanes, leases those of one topic that were served longest ago, and are in `seawall_outbox_lanes` already.
+macro_rules! taken {
+    () => {
+        "chosen AS MATERIALIZED (
     SELECT lane, served_at FROM wanted
     WHERE lane / 16 = (SELECT lane / 16 FROM wanted ORDER BY served_at NULLS FIRST, due_at LIMIT 1)
     ORDER BY served_at NULLS FIRST, lane LIMIT $2
@@ -29,25 +31,76 @@ WITH RECURSIVE present (lane, due_at) AS (
 ), taken AS (
     UPDATE seawall_outbox_lanes SET token = lease.token, leased_until = now() + make_interval(secs => $1), served_at = now(), owner = $3
     FROM lease WHERE lane = ANY (ARRAY(SELECT lane FROM free)) RETURNING lane
-), made AS (
+)"
+    };
+}
+
+/// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
+/// Parameters: lease in seconds, number of lanes, owner.
+pub(super) const LEASE: &str = concat!(
+    "
+WITH RECURSIVE ",
+    present!(),
+    ", wanted AS MATERIALIZED (
+    SELECT present.lane, present.due_at, known.served_at
+    FROM present LEFT JOIN seawall_outbox_lanes known USING (lane)
+    WHERE present.due_at <= now() AND (known.lane IS NULL OR known.leased_until <= now())
+), ",
+    taken!(),
+    ", made AS (
     INSERT INTO seawall_outbox_lanes (lane, token, leased_until, served_at, owner)
     SELECT chosen.lane, lease.token, now() + make_interval(secs => $1), now(), $3 FROM chosen, lease WHERE served_at IS NULL
     ON CONFLICT DO NOTHING RETURNING lane
 )
-SELECT lease.token, all_lanes.lane FROM lease, (SELECT lane FROM taken UNION ALL SELECT lane FROM made) all_lanes";
+SELECT lease.token, all_lanes.lane FROM lease, (SELECT lane FROM taken UNION ALL SELECT lane FROM made) all_lanes"
+);
+
+/// The same without a walk through the index: known lanes only, and only rows that are due from the lane's `clear_before` on.
+/// Parameters: as those of [`LEASE`].
+pub(super) const LEASE_SHORT: &str = concat!(
+    "
+WITH wanted AS MATERIALIZED (
+    SELECT known.lane, first.due_at, known.served_at FROM seawall_outbox_lanes known CROSS JOIN LATERAL (
+        SELECT due_at FROM seawall_outbox
+        WHERE lane = known.lane AND status = 'ready' AND due_at >= known.clear_before AND due_at <= now()
+        ORDER BY due_at, id LIMIT 1) first
+    WHERE known.leased_until <= now()
+), ",
+    taken!(),
+    "
+SELECT lease.token, taken.lane FROM lease, taken"
+);
+
+/// Walks through the index and notes for each lane before which time it has no ready row. A lane that somebody works on keeps what
+/// was noted before, which is earlier.
+pub(super) const WALK: &str = concat!(
+    "
+WITH RECURSIVE ",
+    present!(),
+    ", made AS (
+    INSERT INTO seawall_outbox_lanes (lane, token, leased_until, served_at, owner)
+    SELECT lane, 0, '-infinity', '-infinity', '' FROM present ON CONFLICT DO NOTHING
+), free AS MATERIALIZED (
+    SELECT lane FROM seawall_outbox_lanes FOR UPDATE SKIP LOCKED
+), noted AS MATERIALIZED (
+    SELECT free.lane, least(present.due_at, now() - interval '1 second') AS clear_before FROM free LEFT JOIN present USING (lane)
+)
+UPDATE seawall_outbox_lanes lanes SET clear_before = noted.clear_before FROM noted WHERE lanes.lane = noted.lane"
+);
 
 /// Claims due rows in leased lanes, counts their attempts, and parks rows that wait for an earlier one of their aggregate.
 ///
 /// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded: in
 /// `READ COMMITTED` each statement sees what was committed before it began.
-/// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds.
+/// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds, whether it goes the short way.
 pub(super) const CLAIM: &str = "
 WITH held AS MATERIALIZED (
-    SELECT lane FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
+    SELECT lane, CASE WHEN $6 THEN clear_before ELSE '-infinity' END AS since
+    FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
 ), due AS MATERIALIZED (
     SELECT row.* FROM held CROSS JOIN LATERAL (
         SELECT id, topic, aggregate_id, due_at, retry_count - failure_count AS lost FROM seawall_outbox
-        WHERE lane = held.lane AND status = 'ready' AND due_at <= now() ORDER BY due_at, id LIMIT $4) row
+        WHERE lane = held.lane AND status = 'ready' AND due_at >= held.since AND due_at <= now() ORDER BY due_at, id LIMIT $4) row
 ), aggregates AS (
     SELECT topic, aggregate_id, max(id) AS last_id FROM due GROUP BY topic, aggregate_id
 ), heads AS MATERIALIZED (

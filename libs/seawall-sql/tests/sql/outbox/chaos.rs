@@ -58,7 +58,10 @@ impl Publisher for TablePublisher {
 async fn relay_worker() {
     let Some(settings) = worker_settings() else { return };
     let pool = || PgPoolOptions::new().max_connections(10).connect(&settings["POSTGRES"]);
-    let outbox = PostgresOutbox::new(pool().await.unwrap());
+    let mut outbox = PostgresOutbox::new(pool().await.unwrap());
+    if settings["WAY"] == "short" {
+        outbox = outbox.walk_limit(Duration::ZERO);
+    }
     let publisher = TablePublisher(pool().await.unwrap(), AtomicU64::new(0));
     let backoff = seawall::Backoff::constant(Duration::from_millis(50));
     let relay = Relay::builder("chaos", Arc::new(outbox), Arc::new(publisher)).lease(LEASE).backoff(backoff);
@@ -178,9 +181,13 @@ async fn crd_3_relays_that_are_killed_publish_all_that_was_committed_in_order() 
     postgres::migrate(&pool).await.unwrap();
     let table = "CREATE TABLE broker (seq BIGINT GENERATED ALWAYS AS IDENTITY, event_id TEXT NOT NULL)";
     sqlx::query(table).execute(&pool).await.unwrap();
-    let spawn =
-        || WorkerProcess::spawn("outbox::chaos::relay_worker", &[("POSTGRES", database.url())]).unwrap();
-    let mut relays: Vec<WorkerProcess> = (0..RELAYS).map(|_| spawn()).collect();
+    // Two of the three look for rows the short way.
+    let spawn = |relay: usize| {
+        let way = if relay == 0 { "walk" } else { "short" };
+        let settings = [("POSTGRES", database.url()), ("WAY", way)];
+        WorkerProcess::spawn("outbox::chaos::relay_worker", &settings).unwrap()
+    };
+    let mut relays: Vec<WorkerProcess> = (0..RELAYS).map(spawn).collect();
     let journal = Journal::default();
 
     write_for(&pool, &journal, Duration::from_secs(1), || ()).await;
@@ -197,7 +204,7 @@ async fn crd_3_relays_that_are_killed_publish_all_that_was_committed_in_order() 
             stopped = Some((victim, turn + 4));
         } else if stopped.is_none_or(|(relay, _)| relay != victim) {
             relays[victim].kill().unwrap();
-            relays[victim] = spawn();
+            relays[victim] = spawn(victim);
         }
         if let Some((relay, until)) = stopped
             && turn >= until

@@ -1,0 +1,102 @@
+//! How a claim finds the lanes that have rows.
+//!
+//! Normally it walks through the index of ready rows, from lane to lane. Rows that were published drop out of the index as soon as
+//! PostgreSQL can remove them. While a transaction is held open anywhere in the database, it can't, and the walk wades through all
+//! that was published since. So after a walk that took long, claims go the short way: they look only at known lanes, and only from
+//! the time on before which the last walk found nothing. Walks go on beside the claims, for a tenth of the time at most, and find what
+//! the short way misses: rows whose transaction was open for longer than a second, and lanes that are used for the first time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use seawall::{Clock, Tick};
+use sqlx::postgres::PgPool;
+
+use super::statements;
+
+/// A walk that takes longer makes claims go the short way. Without dead rows it takes a millisecond or two.
+pub const WALK_LIMIT: Duration = Duration::from_millis(20);
+/// Walks beside the claims take one part in this many of the time.
+const WALK_SHARE: u32 = 10;
+/// The longest pause between two walks.
+const WALK_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The way of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Walk,
+    Short,
+}
+
+/// What the claims of a process know about walks. Clones share it.
+#[derive(Clone)]
+pub(super) struct Walks {
+    pub(super) limit: Duration,
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the next walk may begin; `None` while walks are quick and every claim is one.
+    next: Option<Tick>,
+    is_under_way: bool,
+}
+
+impl Walks {
+    pub(super) fn new() -> Self {
+        Walks { limit: WALK_LIMIT, clock: Clock::system(), state: Arc::default() }
+    }
+
+    /// The way of the next claim. Begins a walk beside it if one is due.
+    pub(super) fn way(&self, pool: &PgPool) -> Way {
+        let mut state = self.state();
+        let Some(next) = state.next else { return Way::Walk };
+        if !state.is_under_way && self.clock.precise() >= next {
+            state.is_under_way = true;
+            drop(state);
+            let (walk, pool) = (BackgroundWalk(self.clone()), pool.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it is one statement, and the claim does not wait for it"
+            )]
+            tokio::spawn(async move { walk.run(&pool).await });
+        }
+        Way::Short
+    }
+
+    /// Notes how long a walk took.
+    pub(super) fn took(&self, time: Duration) {
+        let is_slow = time > self.limit;
+        let pause = (time * WALK_SHARE).min(WALK_PAUSE_MAX);
+        self.state().next = is_slow.then(|| self.clock.precise() + pause);
+    }
+
+    pub(super) fn now(&self) -> Tick {
+        self.clock.precise()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A walk beside the claims.
+struct BackgroundWalk(Walks);
+
+impl BackgroundWalk {
+    async fn run(&self, pool: &PgPool) {
+        let began = self.0.now();
+        let walked = sqlx::query(statements::WALK).persistent(false).execute(pool).await;
+        let took = self.0.now().since(began);
+        // A database that fails is asked again after a pause; the claims tell of it.
+        self.0.took(if walked.is_ok() { took } else { took.max(self.0.limit * 2) });
+    }
+}
+
+/// Also if the runtime ends in the middle of it.
+impl Drop for BackgroundWalk {
+    fn drop(&mut self) {
+        self.0.state().is_under_way = false;
+    }
+}
