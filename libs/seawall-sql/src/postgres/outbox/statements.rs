@@ -71,22 +71,33 @@ WITH wanted AS MATERIALIZED (
 SELECT lease.token, taken.lane FROM lease, taken"
 );
 
-/// Walks through the index and notes for each lane before which time it has no ready row. A lane that somebody works on keeps what
-/// was noted before, which is earlier.
+/// Walks through the index: before which time each lane has no ready row, in microseconds since 1970; for lanes that have none at all
+/// in a row without a lane. A second is left to transactions that have written a row and not committed yet.
 pub(super) const WALK: &str = concat!(
     "
 WITH RECURSIVE ",
     present!(),
-    ", made AS (
+    "
+SELECT lane, floor(extract(epoch FROM least(due_at, now() - interval '1 second')) * 1000000)::BIGINT FROM present
+UNION ALL
+SELECT NULL, floor(extract(epoch FROM now() - interval '1 second') * 1000000)::BIGINT"
+);
+
+/// Notes what a walk found: apart from it, because it locks the lanes for a moment. A lane that somebody works on keeps what was
+/// noted before, which is earlier. Parameters: lanes, their times, the time of all others.
+pub(super) const NOTE_WALK: &str = "
+WITH noted AS MATERIALIZED (
+    -- Ten microseconds earlier, because a number with a fraction is not exact.
+    SELECT lane, to_timestamp((micros - 10) / 1000000.0) AS clear_before FROM unnest($1::INT[], $2::BIGINT[]) AS found (lane, micros)
+), made AS (
     INSERT INTO seawall_outbox_lanes (lane, token, leased_until, served_at, owner)
-    SELECT lane, 0, '-infinity', '-infinity', '' FROM present ON CONFLICT DO NOTHING
+    SELECT lane, 0, '-infinity', '-infinity', '' FROM noted ON CONFLICT DO NOTHING
 ), free AS MATERIALIZED (
     SELECT lane FROM seawall_outbox_lanes FOR UPDATE SKIP LOCKED
-), noted AS MATERIALIZED (
-    SELECT free.lane, least(present.due_at, now() - interval '1 second') AS clear_before FROM free LEFT JOIN present USING (lane)
 )
-UPDATE seawall_outbox_lanes lanes SET clear_before = noted.clear_before FROM noted WHERE lanes.lane = noted.lane"
-);
+UPDATE seawall_outbox_lanes lanes
+SET clear_before = coalesce(noted.clear_before, to_timestamp(($3::BIGINT - 10) / 1000000.0))
+FROM free LEFT JOIN noted USING (lane) WHERE lanes.lane = free.lane";
 
 /// Claims due rows in leased lanes, counts their attempts, and parks rows that wait for an earlier one of their aggregate.
 ///

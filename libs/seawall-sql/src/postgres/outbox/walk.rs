@@ -87,11 +87,21 @@ struct BackgroundWalk(Walks);
 impl BackgroundWalk {
     async fn run(&self, pool: &PgPool) {
         let began = self.0.now();
-        let walked = sqlx::query(statements::WALK).persistent(false).execute(pool).await;
+        let walked = walk(pool).await;
         let took = self.0.now().since(began);
         // A database that fails is asked again after a pause; the claims tell of it.
         self.0.took(if walked.is_ok() { took } else { took.max(self.0.limit * 2) });
     }
+}
+
+/// Walks, and notes what it found.
+async fn walk(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let found: Vec<(Option<i32>, i64)> =
+        sqlx::query_as(statements::WALK).persistent(false).fetch_all(pool).await?;
+    let others = found.iter().find(|(lane, _)| lane.is_none()).map_or(0, |(_, micros)| *micros);
+    let (lanes, micros): (Vec<i32>, Vec<i64>) =
+        found.iter().filter_map(|(lane, micros)| Some(((*lane)?, *micros))).unzip();
+    sqlx::query(statements::NOTE_WALK).bind(lanes).bind(micros).bind(others).execute(pool).await.map(drop)
 }
 
 /// Also if the runtime ends in the middle of it.
