@@ -12,7 +12,7 @@ use super::database::TransactionalDatabase;
 /// such as in the step of a saga or under a timeout.
 ///
 /// `sqlx` 0.9.0 gives a connection of PostgreSQL back to its pool with the transaction open, if the future of `pool.begin()` is
-/// dropped before the `BEGIN` is answered: whoever gets the connection next writes into that transaction, and never commits.
+/// dropped before the `BEGIN` is answered: who gets the connection next writes into that transaction, and never commits.
 ///
 /// ```no_run
 /// # async fn example(pool: sqlx::PgPool) -> Result<(), sqlx::Error> {
@@ -33,9 +33,13 @@ pub(crate) async fn begin_with<DB: TransactionalDatabase>(
     statement: &'static str,
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
-    // SQLite rolls back by itself when the disk is full; `sqlx` then counts a transaction that can never be ended.
     while connection.is_in_transaction() {
-        connection.close().await?;
+        // The rollback of a transaction that was dropped may be on its way, and is over when the connection has answered.
+        if connection.ping().await.is_ok() && !connection.is_in_transaction() {
+            break;
+        }
+        // SQLite rolls back by itself when the disk is full; `sqlx` then counts a transaction that can never be ended.
+        drop(connection.close().await);
         connection = pool.acquire().await?;
     }
     let future = Transaction::begin(connection, Some(SqlStr::from_static(statement)));

@@ -120,7 +120,9 @@ async fn prm_4_a_dropped_call_of_a_store_leaves_no_transaction_open() {
 /// PRM-4: on SQLite too, also if the database is in memory and would be lost with its connection.
 #[tokio::test]
 async fn prm_4_a_beginning_that_is_dropped_leaves_no_transaction_open_on_sqlite() {
-    let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
+    // `sqlx` closes a connection that it tests when the test is dropped, and the database in memory with it.
+    let options = SqlitePoolOptions::new().max_connections(1).test_before_acquire(false);
+    let pool = options.connect("sqlite::memory:").await.unwrap();
     sqlite::migrate(&pool).await.unwrap();
     for polls in 0..200 {
         let run = |pool: SqlitePool| async move {
