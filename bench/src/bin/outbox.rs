@@ -265,7 +265,8 @@ async fn writers(pool: &PgPool, notify: bool) -> Outcomes<()> {
 }
 
 async fn claims_among_dead_rows(pool: &PgPool) -> Outcomes<()> {
-    let (outbox, publisher) = (PostgresOutbox::new(pool.clone()), Arc::new(NoOp::default()));
+    let (outbox, publisher) =
+        (PostgresOutbox::new(pool.clone()).walk_limit(Duration::from_millis(20)), Arc::new(NoOp::default()));
     let mut held_open = pool.begin().await?;
     sqlx::query("SELECT txid_current()").execute(&mut *held_open).await?;
     fill(&outbox, DEAD_ROWS).await?;
