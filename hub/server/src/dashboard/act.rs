@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::guard::leads_here;
 use super::session::{self, Session};
-use super::{Dashboard, Shown, html, show};
+use super::{Dashboard, PageResult, html, show};
 use crate::http::query::pairs_of;
 
 /// What somebody wants done.
@@ -34,7 +34,7 @@ pub(super) async fn act(
     session: Session,
     headers: HeaderMap,
     body: Bytes,
-) -> Shown {
+) -> PageResult {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let by_script =
         said(header::CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));

@@ -14,19 +14,19 @@ use seawall_hub_core::domain::time::Millis;
 
 use super::guard::leads_here;
 use super::session::{self, Session};
-use super::{Dashboard, Shown, assets, html};
+use super::{Dashboard, PageResult, assets, html};
 use crate::http::key_hash;
 use crate::http::query::pairs_of;
 use crate::serve::PeerAddress;
 
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::system);
 
-pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, RawQuery(query): RawQuery) -> Shown {
+pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, RawQuery(query): RawQuery) -> PageResult {
     let to = pairs_of(query.as_deref()).into_iter().find(|(name, _)| name == "to").map(|(_, to)| to);
     shown(&dashboard, StatusCode::OK, to.as_deref(), None)
 }
 
-fn shown(dashboard: &Dashboard, status: StatusCode, to: Option<&str>, wrong: Option<&str>) -> Shown {
+fn shown(dashboard: &Dashboard, status: StatusCode, to: Option<&str>, wrong: Option<&str>) -> PageResult {
     let what = context! { to => to.unwrap_or("/"), wrong, assets => assets::names() };
     Ok(html(status, dashboard.render("login.html", what)?, false))
 }
@@ -37,7 +37,7 @@ pub(super) async fn login(
     peer: Option<Extension<PeerAddress>>,
     headers: HeaderMap,
     body: Bytes,
-) -> Shown {
+) -> PageResult {
     let (mut key, mut to) = (String::new(), None);
     for (name, value) in pairs_of(Some(&String::from_utf8_lossy(&body))) {
         match &*name {
@@ -70,7 +70,7 @@ pub(super) async fn login(
     Ok(response)
 }
 
-fn too_many(dashboard: &Dashboard, to: Option<&str>, wait: Duration) -> Shown {
+fn too_many(dashboard: &Dashboard, to: Option<&str>, wait: Duration) -> PageResult {
     let seconds = wait.as_secs() + 1;
     let word = format!("Too many wrong keys came from your address. Try again in {seconds} seconds.");
     let mut response = shown(dashboard, StatusCode::TOO_MANY_REQUESTS, to, Some(&word))?;

@@ -57,7 +57,7 @@ pub(crate) struct Dashboard {
 }
 
 /// What a page is made of: the page, or why there is none.
-type Shown = Result<Response, PageError>;
+type PageResult = Result<Response, PageError>;
 
 impl Dashboard {
     /// The pages of a hub beside its API, until `closing` says that it stops.
@@ -77,11 +77,11 @@ impl Dashboard {
     }
 
     /// A page within the frame that all pages have.
-    fn page(&self, session: &Session, name: &str, what: Value) -> Shown {
+    fn page(&self, session: &Session, name: &str, what: Value) -> PageResult {
         self.page_with(StatusCode::OK, session, name, what)
     }
 
-    fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> Shown {
+    fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> PageResult {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
             path => session.path(), flash => session.flash(), origin => session.origin(),

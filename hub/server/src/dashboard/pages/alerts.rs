@@ -10,14 +10,14 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 
 /// `GET /alerts`: what is open first, then what is over; the rules and the channels below.
 pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let token = asked.get("open_token").map(|token| format!("&page_token={}", encoded(token)));
     let open = format!("/api/v1/ops/alerts?state=open&page_size=100{}", token.unwrap_or_default());
@@ -56,7 +56,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let alert = dashboard.get(&session, &format!("/api/v1/ops/alerts/{}", encoded(&id))).await?;
     dashboard.page(&session, "alert.html", context! { alert })
 }
@@ -66,7 +66,7 @@ pub(super) async fn rule(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let path = format!("/api/v1/ops/alertRules/{}", encoded(&name));
     let mut rule = dashboard.get_json(&session, &path).await?;
     rule["servicesText"] = json!(joined(&rule["services"]));
@@ -75,7 +75,7 @@ pub(super) async fn rule(
 }
 
 /// `GET /alerts/rules/_new`.
-pub(super) async fn fresh_rule(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn fresh_rule(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let rule =
         json!({"name": "", "kind": "oldestDue", "enabled": true, "severity": "warning", "channels": null});
     let channels = dashboard.get(&session, "/api/v1/ops/alertChannels").await?;
@@ -87,7 +87,7 @@ pub(super) async fn channel(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let path = format!("/api/v1/ops/alertChannels/{}", encoded(&name));
     let mut channel = dashboard.get_json(&session, &path).await?;
     channel["toText"] = json!(joined(&channel["to"]));
@@ -96,7 +96,7 @@ pub(super) async fn channel(
 }
 
 /// `GET /alerts/channels/_new`.
-pub(super) async fn fresh_channel(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn fresh_channel(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let channel = json!({"name": "", "type": "webhook"});
     let what = context! { is_new => true, channel => view(&channel) };
     dashboard.page(&session, "alert_channel.html", what)

@@ -10,7 +10,7 @@ use minijinja::context;
 use crate::dashboard::ask::view;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 use crate::http::query::pairs_of;
 
 /// What was asked for, without what is empty: the forms send every field. The API says which of it there is not.
@@ -33,7 +33,7 @@ pub(super) async fn groups(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let mut pairs = asked(query.as_deref());
     let state =
         pairs.iter().find(|(name, _)| name == "state").map_or("unresolved", |(_, state)| state).to_owned();
@@ -62,7 +62,7 @@ pub(super) async fn group(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let name = encoded(&name);
     let group = dashboard.get_json(&session, &format!("/api/v1/bridge/deadLetterGroups/{name}")).await?;
     let letters = format!("/api/v1/bridge/deadLetters?group={name}&page_size=20");
@@ -81,7 +81,7 @@ pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let pairs = asked(query.as_deref());
     let path = format!("/api/v1/bridge/deadLetters?{}", written(&pairs));
     let (letters, wrong) = dashboard.filtered(&session, &path).await?;
@@ -108,7 +108,7 @@ pub(super) async fn export(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let pairs = without_page(&asked(query.as_deref()));
     let path = format!("/api/v1/bridge/deadLetters:export?{}", written(&pairs));
     let mut response = dashboard.pass(&session, &path).await?;
@@ -122,7 +122,7 @@ pub(super) async fn letter(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let letter =
         dashboard.get_json(&session, &format!("/api/v1/bridge/deadLetters/{}", encoded(&id))).await?;
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
@@ -137,7 +137,7 @@ pub(super) async fn operations(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let path = format!("/api/v1/ops/operations?{}", written(&asked(query.as_deref())));
     let (operations, wrong) = dashboard.filtered(&session, &path).await?;
     let operations = view(&operations);
@@ -149,7 +149,7 @@ pub(super) async fn operation(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let operation = dashboard.get(&session, &format!("/api/v1/ops/operations/{}", encoded(&id))).await?;
     let failed = match operation.get_attr("failedDelivery").ok().and_then(|id| id.as_str().map(encoded)) {
         Some(id) => dashboard.get_if(&session, &format!("/api/v1/bridge/deliveries/{id}")).await,

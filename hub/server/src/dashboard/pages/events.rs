@@ -9,7 +9,7 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 
 const FILTERS: &[&str] = &["type", "source", "unmatched"];
 
@@ -17,7 +17,7 @@ pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let path = asked.over("/api/v1/bridge/events", &[FILTERS, &["page_token"]].concat());
     let (page, wrong) = dashboard.filtered(&session, &path).await?;
@@ -34,7 +34,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let at = encoded(&id);
     let event = dashboard.get_json(&session, &format!("/api/v1/bridge/events/{at}")).await?;
     let path = format!("/api/v1/bridge/deliveries?event={at}&page_size=100");

@@ -8,7 +8,7 @@ use minijinja::context;
 use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
-use crate::dashboard::{Dashboard, Shown, charts};
+use crate::dashboard::{Dashboard, PageResult, charts};
 
 /// So many services are tiles here; those that need a look come first, and all are on the page of services.
 const TILES: usize = 12;
@@ -17,7 +17,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let minutes = span(&Asked::of(query.as_deref()));
     let overview = dashboard.get_json(&session, "/api/v1/ops/overview").await?;
     let tiles = format!("/api/v1/ops/services?sort=trouble&page_size={TILES}");

@@ -12,7 +12,7 @@ use crate::dashboard::asked::Asked;
 use crate::dashboard::guard::leads_here;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageError, Shown};
+use crate::dashboard::{Dashboard, PageError, PageResult};
 
 /// So many events are offered to try it on.
 const OFFERED: usize = 30;
@@ -27,7 +27,7 @@ pub(super) async fn fresh(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let rule = json!({
         "name": "", "eventType": asked.get("type").unwrap_or_default(), "service": asked.get("service").unwrap_or_default(),
@@ -42,12 +42,18 @@ pub(super) async fn edit(
     session: Session,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let rule = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{}", encoded(&name))).await?;
     shown(&dashboard, &session, &rule, false, &Asked::of(query.as_deref())).await
 }
 
-async fn shown(dashboard: &Dashboard, session: &Session, rule: &Value, is_new: bool, asked: &Asked) -> Shown {
+async fn shown(
+    dashboard: &Dashboard,
+    session: &Session,
+    rule: &Value,
+    is_new: bool,
+    asked: &Asked,
+) -> PageResult {
     let services = dashboard.get(session, "/api/v1/registry/services").await?;
     let kind = rule["eventType"].as_str().unwrap_or_default();
     let events =

@@ -11,7 +11,7 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageError, Shown};
+use crate::dashboard::{Dashboard, PageError, PageResult};
 
 /// So many are on a page.
 const PAGE: usize = 100;
@@ -22,7 +22,7 @@ pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let rules = dashboard.get_json(&session, "/api/v1/registry/rules").await?;
     let all = rules.as_array().map_or(0, Vec::len);
@@ -44,7 +44,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let at = encoded(&name);
     let rule = dashboard.get(&session, &format!("/api/v1/registry/rules/{at}")).await?;
     let versions = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}/versions")).await?;
@@ -87,7 +87,7 @@ pub(super) async fn attempt(
     session: Session,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let (asked, at) = (Asked::of(query.as_deref()), encoded(&name));
     let rule = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}")).await?;
     let kind = encoded(rule["eventType"].as_str().unwrap_or("*"));

@@ -11,7 +11,7 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 
 /// What a new one begins with: what the hub would take without a word about it.
 fn usual() -> Value {
@@ -25,7 +25,7 @@ pub(super) async fn fresh(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let service =
         context! { name => "", address => "", headers => "", paused => false, version => 0, auth => "" };
@@ -38,7 +38,7 @@ pub(super) async fn edit(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let path = format!("/api/v1/registry/services/{}", encoded(&name));
     let service = dashboard.get_json(&session, &path).await?;
     let policy = policy::form(&service["policy"]);

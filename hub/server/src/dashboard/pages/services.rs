@@ -11,7 +11,7 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown, charts};
+use crate::dashboard::{Dashboard, PageResult, charts};
 
 const FILTERS: &[&str] = &["search", "circuit", "sort"];
 
@@ -19,7 +19,7 @@ pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let asked = Asked::of(query.as_deref());
     let path = asked.over("/api/v1/ops/services?page_size=50", &[FILTERS, &["page_token"]].concat());
     let (page, wrong) = dashboard.filtered(&session, &path).await?;
@@ -37,7 +37,7 @@ pub(super) async fn page(
     session: Session,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     let minutes = span(&Asked::of(query.as_deref()));
     let at = encoded(&name);
     let service = dashboard.get_json(&session, &format!("/api/v1/registry/services/{at}")).await?;

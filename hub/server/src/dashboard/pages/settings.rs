@@ -10,21 +10,21 @@ use crate::dashboard::ask::view;
 use crate::dashboard::asked::Asked;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 
 /// `GET /settings`.
-pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let overview = dashboard.get(&session, "/api/v1/ops/overview").await?;
     dashboard.page(&session, "settings.html", context! { overview })
 }
 
 /// `GET /settings/metrics`: the text that Prometheus reads, for whoever is logged in.
-pub(super) async fn metrics(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn metrics(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     dashboard.pass(&session, "/metrics").await
 }
 
 /// `GET /keys`, for whoever may make some.
-pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     if !session.is_admin() {
         return dashboard.page(&session, "keys.html", context! {});
     }
@@ -51,7 +51,7 @@ pub(super) async fn audit(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     RawQuery(query): RawQuery,
-) -> Shown {
+) -> PageResult {
     if !session.is_admin() {
         return dashboard.page(&session, "audit.html", context! {});
     }

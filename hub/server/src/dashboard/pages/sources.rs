@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::dashboard::ask::view;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, Shown};
+use crate::dashboard::{Dashboard, PageResult};
 
-pub(super) async fn list(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn list(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let sources = dashboard.get(&session, "/api/v1/registry/sources").await?;
     dashboard.page(&session, "sources.html", context! { sources })
 }
@@ -20,14 +20,14 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let at = encoded(&name);
     let source = dashboard.get(&session, &format!("/api/v1/registry/sources/{at}")).await?;
     let events = dashboard.get_if(&session, &format!("/api/v1/bridge/events?source={at}&page_size=10")).await;
     dashboard.page(&session, "source.html", context! { source, events })
 }
 
-pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> Shown {
+pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let source =
         json!({"name": "", "eventType": "", "eventId": "", "enabled": true, "version": 0, "scheme": ""});
     let what = context! { is_new => true, source => view(&source) };
@@ -38,7 +38,7 @@ pub(super) async fn edit(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Path(name): Path<String>,
-) -> Shown {
+) -> PageResult {
     let path = format!("/api/v1/registry/sources/{}", encoded(&name));
     let mut source = dashboard.get_json(&session, &path).await?;
     source["scheme"] = json!(source["verify"]["type"].as_str().unwrap_or_default());

@@ -11,7 +11,7 @@ use seawall_dist::{Message, Millis, StoreFuture};
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgListener, PgRow};
 
-use super::walk::Way;
+use super::walk::LaneSearch;
 use super::{CHANNEL, PostgresOutbox, statements};
 use crate::duration::seconds;
 use crate::fault::store_error;
@@ -22,9 +22,9 @@ use crate::text::error_text;
 async fn lease(
     connection: &mut PgConnection,
     request: &BatchRequest,
-    way: Way,
+    search: LaneSearch,
 ) -> Result<Option<BatchLease>, sqlx::Error> {
-    let statement = if way == Way::Short { statements::LEASE_SHORT } else { statements::LEASE };
+    let statement = if search == LaneSearch::KnownOnly { statements::LEASE_SHORT } else { statements::LEASE };
     let rows = sqlx::query(statement)
         // Planned each time: the table is empty in one second and large in the next.
         .persistent(false)
@@ -42,7 +42,7 @@ async fn rows_of(
     connection: &mut PgConnection,
     lease: &BatchLease,
     rows_max: u32,
-    way: Way,
+    search: LaneSearch,
 ) -> Result<Vec<OutboxRow>, sqlx::Error> {
     let per_lane = i64::from(rows_max.div_ceil(lease.lanes.len().max(1) as u32));
     let rows = sqlx::query(statements::CLAIM)
@@ -52,7 +52,7 @@ async fn rows_of(
         .bind(i32::try_from(rows_max).unwrap_or(i32::MAX))
         .bind(per_lane)
         .bind(seconds(PARKED_TIME))
-        .bind(way == Way::Short)
+        .bind(search == LaneSearch::KnownOnly)
         .fetch_all(connection)
         .await?;
     let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();
@@ -142,15 +142,15 @@ impl OutboxStore for PostgresOutbox {
             let failed = store_error("claiming rows of the outbox");
             // The claim must see what was committed after the lease's own statement began.
             let mut transaction = begin(&self.pool).await.map_err(failed)?;
-            let (way, began) = (self.walks.way(&self.pool), self.walks.now());
-            let lease = lease(&mut transaction, request, way).await.map_err(failed)?;
-            if way == Way::Walk {
+            let (search, began) = (self.walks.next_search(&self.pool), self.walks.now());
+            let lease = lease(&mut transaction, request, search).await.map_err(failed)?;
+            if search == LaneSearch::Walk {
                 self.walks.took(self.walks.now().since(began));
             }
             let batch = match lease {
                 Some(lease) => {
                     let rows =
-                        rows_of(&mut transaction, &lease, request.rows_max, way).await.map_err(failed)?;
+                        rows_of(&mut transaction, &lease, request.rows_max, search).await.map_err(failed)?;
                     Some(Batch::new(lease, rows))
                 }
                 None => None,

@@ -22,11 +22,11 @@ const WALK_SHARE: u32 = 10;
 /// The longest pause between two walks.
 const WALK_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The way of a claim.
+/// How a claim looks for lanes that have rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum LaneSearch {
     Walk,
-    Short,
+    KnownOnly,
 }
 
 /// What the claims of a process know about walks. Clones share it.
@@ -49,10 +49,10 @@ impl Walks {
         Walks { limit: WALK_LIMIT, clock: Clock::system(), state: Arc::default() }
     }
 
-    /// The way of the next claim. Begins a walk beside it if one is due.
-    pub(super) fn way(&self, pool: &PgPool) -> Way {
+    /// How the next claim looks. Begins a walk beside it if one is due.
+    pub(super) fn next_search(&self, pool: &PgPool) -> LaneSearch {
         let mut state = self.state();
-        let Some(next) = state.next else { return Way::Walk };
+        let Some(next) = state.next else { return LaneSearch::Walk };
         if !state.is_under_way && self.clock.precise() >= next {
             state.is_under_way = true;
             drop(state);
@@ -63,7 +63,7 @@ impl Walks {
             )]
             tokio::spawn(async move { walk.run(&pool).await });
         }
-        Way::Short
+        LaneSearch::KnownOnly
     }
 
     /// Notes how long a walk took.
