@@ -1,9 +1,28 @@
 //! Runs every example and looks at what it says.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// An example takes a few seconds. One that takes this long waits for something that does not come.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn says(binary: &str, expected: &[&str]) {
-    let output = Command::new(binary).output().expect("the example was built");
+    let mut command = Command::new(binary);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let example = command.spawn().expect("the example was built");
+    let id = example.id().to_string();
+    let (ended, is_ended) = mpsc::channel::<()>();
+    let limit = thread::spawn(move || {
+        if is_ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+            let killed = Command::new("kill").args(["-KILL", &id]).status();
+            assert!(killed.is_ok_and(|status| status.success()), "an example that hangs can be killed");
+        }
+    });
+    let output = example.wait_with_output().expect("the example was started");
+    drop(ended);
+    limit.join().expect("the time limit holds");
     let text = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{binary} failed:\n{text}{complaint}");

@@ -7,7 +7,7 @@ use crate::test::{self, Scope};
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     Usage::expect_none("ci", args)?;
     crate::needs::install();
-    run::all(&steps(&Workspace::load()?))
+    run::all_within(&steps(&Workspace::load()?), run::LIMIT)
 }
 
 fn steps(workspace: &Workspace) -> Vec<Step> {

@@ -6,11 +6,19 @@
 use std::env;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+
+/// The longest time that a step of the checks may take. The longest one takes a third of it; one that takes longer waits for
+/// something that does not come, and whoever reads the output wants to know for what.
+pub(crate) const LIMIT: Duration = Duration::from_secs(40 * 60);
+/// How often a step is asked whether it has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
@@ -102,13 +110,28 @@ impl Step {
         variables.chain(["cargo".to_owned()]).chain(args).collect()
     }
 
+    /// Runs it for as long as it takes.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let status = Command::new(cargo())
+        self.run_within(Duration::MAX)
+    }
+
+    fn run_within(&self, limit: Duration) -> anyhow::Result<()> {
+        let mut child = Command::new(cargo())
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(root())
-            .status()
+            .spawn()
             .with_context(|| format!("could not start `{}`", self.line()))?;
+        let Some(status) = wait(&mut child, limit)? else {
+            let hung = end_descendants(child.id());
+            let _ = child.kill();
+            bail!(
+                "step `{}` hung: it was ended after {} min; alone: {}\nwhat it was running:\n{hung}",
+                self.name,
+                minutes_of(limit),
+                self.line()
+            );
+        };
         if !status.success() {
             bail!("step `{}` failed ({status}); alone: {}", self.name, self.line());
         }
@@ -116,14 +139,64 @@ impl Step {
     }
 }
 
+/// Waits for the end of a process; `None` if it still runs after `limit`.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let started = now();
+    while started.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::park_timeout(POLL_INTERVAL);
+    }
+    Ok(None)
+}
+
+/// Kills what a process started, and what that started in turn. Returns a line for each: a test binary that hangs is one of
+/// them, and one that lives on would keep the output open and so whoever reads it waiting.
+fn end_descendants(of: u32) -> String {
+    let Ok(listed) = Command::new("ps").args(["-eo", "pid=,ppid=,args="]).output() else {
+        return "`ps` is missing".to_owned();
+    };
+    let descendants = descendants(&String::from_utf8_lossy(&listed.stdout), of);
+    for (id, _) in &descendants {
+        // It may have ended by itself.
+        let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
+    }
+    descendants.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+}
+
+/// The children of a process and their children, by the lines of `ps`: process, parent, command.
+fn descendants(listed: &str, of: u32) -> Vec<(u32, String)> {
+    let parsed = listed.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (id, parent) = (words.next()?.parse::<u32>().ok()?, words.next()?.parse::<u32>().ok()?);
+        Some((id, parent, line.trim()))
+    });
+    let parsed: Vec<_> = parsed.collect();
+    let mut found: Vec<(u32, String)> = Vec::new();
+    let mut parents = vec![of];
+    while let Some(parent) = parents.pop() {
+        for (id, _, line) in parsed.iter().filter(|(_, its_parent, _)| *its_parent == parent) {
+            parents.push(*id);
+            found.push((*id, (*line).to_owned()));
+        }
+    }
+    found
+}
+
 /// Runs the steps in order and stops at the first that fails. The table of times is printed either way.
 pub(crate) fn all(steps: &[Step]) -> anyhow::Result<()> {
+    all_within(steps, Duration::MAX)
+}
+
+/// The same; a step that takes longer than `limit` fails.
+pub(crate) fn all_within(steps: &[Step], limit: Duration) -> anyhow::Result<()> {
     let mut times: Vec<(&str, Duration)> = Vec::new();
     let mut outcome = Ok(());
     for (index, step) in steps.iter().enumerate() {
         println!("==> [{}/{}] {}: {}", index + 1, steps.len(), step.name, step.line());
         let started = now();
-        outcome = step.run();
+        outcome = step.run_within(limit);
         times.push((&step.name, started.elapsed()));
         if outcome.is_err() {
             break;
@@ -166,6 +239,24 @@ mod tests {
             "format               0:01.3 min\ndocumentation        1:01.0 min\ntotal, 2 not run     1:02.3 min"
         );
         assert!(table(&times, 2).ends_with("total             1:02.3 min"));
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_given_up_and_so_is_what_it_started() {
+        let mut child =
+            Command::new("sh").args(["-c", "sleep 600 & wait"]).spawn().expect("there is a shell");
+        assert_eq!(wait(&mut child, Duration::from_millis(200)).expect("it can be asked"), None);
+        let hung = end_descendants(child.id());
+        assert!(hung.contains("sleep 600"), "{hung}");
+        // The shell waits for nothing any more.
+        assert!(wait(&mut child, Duration::from_secs(10)).expect("it can be asked").is_some());
+    }
+
+    #[test]
+    fn descendants_are_children_and_their_children_and_no_others() {
+        let listed = "   1     0 init\n  10     1 cargo test\n  11    10 hub --exact\n  12    11 seawall serve\n  20     1 vi\n";
+        let ids: Vec<u32> = descendants(listed, 10).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, [11, 12]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         }
     }
     crate::needs::install();
-    run::all(&steps(&Workspace::load()?, scope))
+    run::all_within(&steps(&Workspace::load()?, scope), run::LIMIT)
 }
 
 pub(crate) fn run_loom(args: &[String]) -> anyhow::Result<()> {
