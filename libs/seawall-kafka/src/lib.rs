@@ -1,0 +1,1 @@
+//! Kafka with an idempotent producer, retry topics, a dead letter topic and offsets committed after the work.

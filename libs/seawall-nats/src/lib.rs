@@ -1,0 +1,1 @@
+//! NATS JetStream with acknowledged publishing, durable consumers, delayed redelivery and dead letters.
