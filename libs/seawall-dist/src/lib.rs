@@ -9,6 +9,7 @@
 //! - [`saga`]: steps in several places that end all done or all undone.
 //! - [`schedule`]: a job runs once across all processes.
 //! - [`limit`]: a rate limit that several processes share.
+//! - [`messaging`]: what every consumer of a broker does with a message.
 //! - [`deadletter`]: what was given up, in one form, wherever it came from.
 
 mod bounded;
@@ -18,6 +19,7 @@ mod lease;
 pub mod limit;
 pub mod lock;
 mod message;
+pub mod messaging;
 pub mod outbox;
 mod random;
 pub mod saga;

@@ -16,6 +16,7 @@ pub fn metrics() -> impl Iterator<Item = &'static Metric> {
         crate::schedule::METRICS,
         crate::limit::METRICS,
         crate::deadletter::METRICS,
+        crate::messaging::METRICS,
     ];
     parts.into_iter().flatten()
 }

@@ -8,6 +8,7 @@ mod idempotency;
 mod job;
 mod limit;
 mod lock;
+mod messaging;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observe;

@@ -2,11 +2,12 @@
 
 use seawall_dist::telemetry::metrics;
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     include_str!("../../docs/deadletter.md"),
     include_str!("../../docs/idempotency.md"),
     include_str!("../../docs/limit.md"),
     include_str!("../../docs/lock.md"),
+    include_str!("../../docs/messaging.md"),
     include_str!("../../docs/outbox.md"),
     include_str!("../../docs/saga.md"),
     include_str!("../../docs/schedule.md"),

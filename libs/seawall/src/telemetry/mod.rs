@@ -15,6 +15,7 @@ mod span;
 mod trace;
 #[cfg(feature = "tracing-subscriber")]
 mod trace_layer;
+mod traceparent;
 #[cfg(feature = "tracing")]
 mod writer;
 
@@ -30,9 +31,10 @@ pub use metrics::{Measure, NAMES, describe};
 pub use sampler::{Millis, Sampler};
 pub(crate) use span::{AttemptOutcome, AttemptSpan, InSpan};
 #[cfg(feature = "tracing")]
-pub use trace::{current_trace_id, trace_id_of};
+pub use trace::current_trace_id;
 #[cfg(feature = "tracing-subscriber")]
 pub use trace_layer::TraceIdLayer;
+pub use traceparent::trace_id_of;
 #[cfg(feature = "tracing")]
 pub use writer::{FLUSH_TIME, LogHandle, LogWriter, LogWriterBuilder, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
 

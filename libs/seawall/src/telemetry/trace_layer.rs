@@ -9,7 +9,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-use super::trace::{plain, trace_id_of};
+use super::trace::plain;
+use super::traceparent::trace_id_of;
 
 /// Makes the trace id that a span has in its fields known to the lines of this library.
 ///

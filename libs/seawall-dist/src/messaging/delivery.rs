@@ -1,0 +1,90 @@
+//! A message as a broker delivered it.
+
+use crate::Message;
+
+/// The header with the event id, for brokers that have no field of their own for it.
+pub const EVENT_ID_HEADER: &str = "event-id";
+/// The header with the event type, for brokers that have no field of their own for it.
+pub const EVENT_TYPE_HEADER: &str = "event-type";
+/// The header with the aggregate id, for brokers that have no field of their own for it.
+pub const AGGREGATE_ID_HEADER: &str = "aggregate-id";
+
+/// A message as a broker delivered it: with the place that it came from and the number of this attempt.
+///
+/// ```
+/// use seawall_dist::Message;
+/// use seawall_dist::messaging::Delivery;
+/// let message = Message::new("OrderPaid", "order-17", "{}").with_topic("orders");
+/// let delivery = Delivery::new(message, "orders", 1).with_position("partition", 3).with_position("offset", 1207);
+/// assert_eq!(delivery.position("offset"), Some("1207"));
+/// assert_eq!(delivery.position_text(), "partition=3 offset=1207");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    message: Message,
+    place: String,
+    attempt: u32,
+    positions: Vec<(&'static str, String)>,
+}
+
+impl Delivery {
+    /// Creates a delivery from a place: a queue, a topic, a stream. Attempts count from 1.
+    pub fn new(message: Message, place: impl Into<String>, attempt: u32) -> Self {
+        Delivery { message, place: place.into(), attempt: attempt.max(1), positions: Vec::new() }
+    }
+
+    /// Adds where in the place the message is: its partition and offset, its sequence, its tag. Log lines have it.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers")]
+    pub fn with_position(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.positions.push((name, value.to_string()));
+        self
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// The queue, topic or stream that the message came from.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The number of this attempt, counted from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The part of the position with this name.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<&str> {
+        self.positions.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The position as text: `partition=3 offset=1207`; empty if the broker has none.
+    #[must_use]
+    pub fn position_text(&self) -> String {
+        let parts = self.positions.iter().map(|(name, value)| format!("{name}={value}"));
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The trace that the message belongs to, by its header `traceparent`.
+    #[must_use]
+    pub fn trace_id(&self) -> Option<&str> {
+        self.message.header("traceparent").and_then(seawall::telemetry::trace_id_of)
+    }
+
+    /// What identifies the message: its event id, or its place and position if it has none. `None` if it has neither.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        match (self.message.event_id(), self.positions.is_empty()) {
+            ("", true) => None,
+            ("", false) => Some(format!("{} {}", self.place, self.position_text())),
+            (id, _) => Some(id.to_owned()),
+        }
+    }
+}
