@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the judges of the hub, and of coordination on real servers, again and again with fresh seeds, for as
+//! `cargo xtask soak`: the judges of the hub, and of the adapters on real servers, again and again with fresh seeds, for as
 //! long as one asks.
 //!
 //! What the judges of the hub demand and how is told in `docs/judges.md`.
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let first = RandomState::new().hash_one(0) % 1_000_000;
     let (mut seeds, mut rounds) = (first.., 0);
     while rounds == 0 || began.elapsed() < time {
-        for step in [judges(seeds.next().unwrap_or(first)), coordination()] {
+        for step in [judges(seeds.next().unwrap_or(first)), adapters()] {
             let so_far = began.elapsed().as_secs_f64() / 60.0;
             println!("==> round {}, after {so_far:.1} of {minutes} minutes: {}", rounds + 1, step.line());
             step.run()
@@ -46,13 +46,11 @@ fn judges(seed: u64) -> Step {
     .env("SEAWALL_JUDGE_QUARANTINE_KILLS", QUARANTINE_KILLS)
 }
 
-/// The tests of locks, outbox, idempotency and sagas against real servers, in their long form.
-fn coordination() -> Step {
-    Step::cargo(
-        "coordination",
-        "test -p seawall-redis -p seawall-sql --all-features --tests -- --nocapture --test-threads=1",
-    )
-    .env("SEAWALL_LONG", "1")
+/// The tests of coordination and of the adapters against real servers, in their long form.
+fn adapters() -> Step {
+    let crates = crate::test::with_servers("-p");
+    Step::cargo("adapters", &format!("test{crates} --all-features --tests -- --nocapture --test-threads=1"))
+        .env("SEAWALL_LONG", "1")
 }
 
 #[cfg(test)]

@@ -3,6 +3,15 @@
 use crate::metadata::Workspace;
 use crate::run::{self, Step, Usage};
 
+/// The crates whose tests need servers: brokers, databases, object stores.
+pub(crate) const WITH_SERVERS: [&str; 6] =
+    ["seawall-amqp", "seawall-files", "seawall-kafka", "seawall-nats", "seawall-redis", "seawall-sql"];
+
+/// Each of [`WITH_SERVERS`] behind a flag: ` -p seawall-amqp -p …`.
+pub(crate) fn with_servers(flag: &str) -> String {
+    WITH_SERVERS.map(|krate| format!(" {flag} {krate}")).concat()
+}
+
 /// What `cargo xtask test` leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -42,13 +51,13 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
             Step::cargo(
                 "tests",
                 &format!(
-                    "test --workspace --exclude seawall-redis --exclude seawall-sql {kinds} -- \
-                     --skip judge:: --skip browser:: --skip servers::"
+                    "test --workspace{} {kinds} -- --skip judge:: --skip browser:: --skip servers::",
+                    with_servers("--exclude")
                 ),
             ),
             Step::cargo(
-                "tests of stores without servers",
-                "test -p seawall-redis -p seawall-sql --all-features --lib",
+                "tests of adapters without servers",
+                &format!("test{} --all-features --lib", with_servers("-p")),
             ),
         ],
     };
@@ -87,9 +96,8 @@ mod tests {
         let (mut quick, mut everything) = (lines(Scope::Quick), lines(Scope::Everything));
         assert!(everything.pop().expect("there are steps").contains("models/Cargo.toml"));
         assert!(everything.pop().expect("there are steps").ends_with("xtask -- api"));
-        assert_eq!(quick.remove(1), "cargo test -p seawall-redis -p seawall-sql --all-features --lib");
-        let stores = " --exclude seawall-redis --exclude seawall-sql";
-        everything[0].insert_str("cargo test --workspace".len(), stores);
+        assert_eq!(quick.remove(1), format!("cargo test{} --all-features --lib", with_servers("-p")));
+        everything[0].insert_str("cargo test --workspace".len(), &with_servers("--exclude"));
         everything[0].push_str(" -- --skip judge:: --skip browser:: --skip servers::");
         assert_eq!(everything, quick);
     }

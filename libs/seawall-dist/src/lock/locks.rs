@@ -216,7 +216,7 @@ impl LocksBuilder {
     pub fn build(self) -> Result<Locks, ConfigError> {
         self.options.check()?;
         let LocksBuilder { name, store, fencing, clock, options } = self;
-        let telemetry = LockTelemetry::new(&name, clock.clone());
+        let telemetry = LockTelemetry::new(&name, &clock);
         Ok(Locks { inner: Arc::new(Inner { store, fencing, clock, options, telemetry }) })
     }
 }

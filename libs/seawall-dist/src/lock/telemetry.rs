@@ -106,14 +106,14 @@ macro_rules! line {
 
 #[cfg_attr(not(all(feature = "metrics", feature = "tracing")), allow(unused_variables, clippy::unused_self))]
 impl LockTelemetry {
-    pub(super) fn new(name: &str, clock: BootClock) -> Self {
+    pub(super) fn new(name: &str, clock: &BootClock) -> Self {
         #[cfg(feature = "tracing")]
         let sampler = || Sampler::new(LINES_PER_SECOND);
         LockTelemetry {
             #[cfg(feature = "metrics")]
             name: name.into(),
             #[cfg(any(feature = "metrics", feature = "tracing"))]
-            clock,
+            clock: clock.clone(),
             #[cfg(feature = "tracing")]
             samplers: Samplers {
                 acquired: sampler(),

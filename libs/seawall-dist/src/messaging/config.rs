@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seawall::{Backoff, Clock, ConfigError, millis, secs};
 
-use super::machine::Rules;
+use super::disposition::Rules;
 use super::telemetry::Telemetry;
 use super::{MessageHandler, MessageProcessor};
 use crate::idempotency::Inbox;

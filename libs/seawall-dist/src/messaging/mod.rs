@@ -4,10 +4,11 @@
 
 mod config;
 mod delivery;
+mod disposition;
 mod evidence;
 mod handler;
 mod intake;
-mod machine;
+
 mod processor;
 mod publish;
 mod replayer;
@@ -15,10 +16,10 @@ mod telemetry;
 
 pub use config::{ATTEMPTS_MAX, BACKOFF_BASE, BACKOFF_MAX, HANDLER_TIMEOUT, MessageProcessorBuilder};
 pub use delivery::{AGGREGATE_ID_HEADER, Delivery, EVENT_ID_HEADER, EVENT_TYPE_HEADER};
+pub use disposition::{DeathReason, Disposition};
 pub use evidence::{ERROR_CHARS_MAX, Evidence, FAILURES_KEPT_MAX, FailedAttempt};
 pub use handler::{HandlerError, HandlerFuture, MessageHandler};
 pub use intake::{AlertHook, DeadLetterIntake};
-pub use machine::{DeathReason, Disposition};
 pub use processor::MessageProcessor;
 pub use publish::PublishTelemetry;
 pub use replayer::PublisherReplayer;

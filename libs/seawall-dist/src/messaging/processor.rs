@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use seawall::{Clock, Fault};
 use tokio::time::timeout;
 
-use super::machine::{Rules, after_failure};
+use super::disposition::{Rules, after_failure};
 use super::telemetry::Telemetry;
 use super::{
     DeathReason, Delivery, Disposition, FailedAttempt, HandlerError, MessageHandler, MessageProcessorBuilder,

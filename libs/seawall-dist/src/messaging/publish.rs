@@ -9,6 +9,7 @@ use crate::{Message, PublishError};
 
 /// The log lines and metrics of a publisher: the same for every broker. Adapters call it once for each message.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(any(feature = "metrics", feature = "tracing")), expect(dead_code, reason = "nobody listens"))]
 pub struct PublishTelemetry(Arc<Inner>);
 
 #[derive(Debug)]

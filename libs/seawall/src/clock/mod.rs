@@ -62,23 +62,16 @@ pub trait Time: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Clock(Source);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Source {
+    #[cfg_attr(not(feature = "test-util"), default)]
     System,
     #[cfg(feature = "test-util")]
+    #[default]
     Tokio,
     #[cfg(feature = "tsc")]
     Tsc(tsc::Counter),
     Custom(Arc<dyn Time>, ClockId),
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        #[cfg(feature = "test-util")]
-        return Source::Tokio;
-        #[cfg(not(feature = "test-util"))]
-        Source::System
-    }
 }
 
 impl Clock {
@@ -209,10 +202,8 @@ impl Clock {
 impl Clock {
     /// For code that blocks: the custom clock's own future, or `None` where time passes by itself and a thread can sleep.
     pub(crate) fn custom_sleep(&self, at: Tick) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        match &self.0 {
-            Source::Custom(time, _) => Some(time.sleep_until(at)),
-            _ => None,
-        }
+        let Source::Custom(time, _) = &self.0 else { return None };
+        Some(time.sleep_until(at))
     }
 }
 
