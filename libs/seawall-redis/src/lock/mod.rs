@@ -4,17 +4,22 @@
 
 mod node;
 mod scripts;
+mod tokens;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::RedisError;
-use seawall_dist::StoreFuture;
 use seawall_dist::lock::{Acquisition, FencingToken, LockKey, LockNode, LockStore, OwnerId, Redlock};
+use seawall_dist::{StoreError, StoreFuture};
 
 pub use node::RedisLockNode;
 pub use scripts::FENCE_KEY;
+pub use tokens::TOKENS_KEY;
 
-use self::scripts::{ACQUIRE, HELD, millis};
+use self::scripts::{ACQUIRE, millis};
+use self::tokens::{draw, token_of};
 use crate::Connection;
 
 /// Locks on one Redis.
@@ -35,13 +40,51 @@ use crate::Connection;
 #[derive(Clone, Debug)]
 pub struct RedisLocks {
     node: RedisLockNode,
+    /// Whether the last attempt found its lock taken.
+    is_contended: Arc<AtomicBool>,
 }
 
 impl RedisLocks {
     /// Locks on the server of this connection.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
-        RedisLocks { node: RedisLockNode::new(connection) }
+        RedisLocks { node: RedisLockNode::new(connection), is_contended: Arc::default() }
+    }
+
+    /// Takes a lock that is probably free, with two plain commands in one request: a third of what a script costs the server.
+    ///
+    /// The token is drawn after the lock was set, and not at once with it. A later holder may draw a smaller token only if it got
+    /// the lock in between, which means that the lease ended in between: the first holder began its lease before it sent
+    /// anything, so it finds the lease over when its token comes, and never begins its work.
+    async fn take_free(
+        &self,
+        key: &LockKey,
+        owner: &OwnerId,
+        lease: Duration,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        let mut commands = redis::pipe();
+        commands.cmd("SET").arg(key.as_str()).arg(owner.as_str()).arg("NX").arg("PX").arg(millis(lease));
+        commands.add_command(draw());
+        let connection = &self.node.connection;
+        let (is_set, id): (bool, String) = connection.pipeline("taking a lock", &commands).await?;
+        if is_set { token_of(connection, &id).await.map(Some) } else { Ok(None) }
+    }
+
+    /// Takes a lock that may be taken. An attempt in vain writes nothing, and one that is repeated because its answer was lost
+    /// finds its own lock.
+    async fn take(
+        &self,
+        key: &LockKey,
+        owner: &OwnerId,
+        lease: Duration,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        let connection = &self.node.connection;
+        let mut call = ACQUIRE.key(key.as_str());
+        call.key(TOKENS_KEY).arg(owner.as_str()).arg(millis(lease));
+        match connection.script::<Option<String>>("taking a lock", &call).await? {
+            Some(id) => token_of(connection, &id).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -53,10 +96,16 @@ impl LockStore for RedisLocks {
         lease: Duration,
     ) -> StoreFuture<'a, Acquisition> {
         Box::pin(async move {
-            let mut call = ACQUIRE.key(key.as_str());
-            call.key(FENCE_KEY).arg(owner.as_str()).arg(millis(lease));
-            let token: i64 = self.node.connection.script("taking a lock", &call).await?;
-            Ok(if token == HELD { Acquisition::Held } else { Acquisition::Granted(FencingToken::new(token)) })
+            let mut token = None;
+            // Those who wait for a lock ask again and again: with the script, so that only grants are written.
+            if !self.is_contended.load(Ordering::Relaxed) {
+                token = self.take_free(key, owner, lease).await?;
+            }
+            if token.is_none() {
+                token = self.take(key, owner, lease).await?;
+            }
+            self.is_contended.store(token.is_none(), Ordering::Relaxed);
+            Ok(token.map_or(Acquisition::Held, Acquisition::Granted))
         })
     }
 
@@ -83,9 +132,9 @@ impl LockStore for RedisLocks {
 /// # Panics
 /// If there is no address.
 pub fn redlock<'a>(urls: impl IntoIterator<Item = &'a str>) -> Result<Redlock, RedisError> {
-    let mut nodes: Vec<std::sync::Arc<dyn LockNode>> = Vec::new();
+    let mut nodes: Vec<Arc<dyn LockNode>> = Vec::new();
     for url in urls {
-        nodes.push(std::sync::Arc::new(RedisLockNode::new(Connection::new(url)?)));
+        nodes.push(Arc::new(RedisLockNode::new(Connection::new(url)?)));
     }
     Ok(Redlock::new(nodes))
 }

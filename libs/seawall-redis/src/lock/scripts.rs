@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use redis::Script;
 
-/// The key of the counter that fencing tokens come from. It serves all locks of a server, has no time to live, and must not
-/// be deleted or evicted.
+/// The key of the counter that a node of a Redlock draws fencing tokens from. It serves all locks of a server, has no time to
+/// live, and must not be deleted or evicted.
 pub const FENCE_KEY: &str = "seawall:lock:fence";
-
-/// What [`ACQUIRE`] answers if somebody else has the lock.
-pub(super) const HELD: i64 = -1;
 
 /// What [`GRANT`] answers first.
 pub(super) const NODE_GRANTED: i64 = 0;
@@ -30,16 +27,15 @@ const DRAW: &str = "
         redis.call('SET', KEYS[2], string.format('%.0f', token))
     end";
 
-/// Takes the lock on a single server.
+/// Takes the lock on a single server and draws the next id of the stream `KEYS[2]`; nothing if somebody else has the lock.
 pub(super) static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(&format!(
+    Script::new(
         "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-             if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
+             if redis.call('GET', KEYS[1]) ~= ARGV[1] then return false end
              redis.call('PEXPIRE', KEYS[1], ARGV[2])
          end
-         {DRAW}
-         return token"
-    ))
+         return redis.call('XADD', KEYS[2], 'MAXLEN', 0, '*', 't', '')",
+    )
 });
 
 /// Takes the lock on one of several servers. One without a counter grants nothing.

@@ -7,7 +7,7 @@ use redis::cmd;
 use seawall::secs;
 use seawall_dist::lock::{Acquisition, LockError, LockKey, LockStore, Locks, LossReason, OwnerId, Wait};
 use seawall_redis::Connection;
-use seawall_redis::lock::{FENCE_KEY, RedisLocks, redlock};
+use seawall_redis::lock::{FENCE_KEY, RedisLocks, TOKENS_KEY, redlock};
 use seawall_testkit::conformance;
 use seawall_testkit::servers::{FaultProxy, NetworkFault, Redis};
 
@@ -56,6 +56,51 @@ async fn crd_1_tokens_grow_across_restarts_of_one_redis() {
         })
         .await;
     }
+}
+
+/// CRD-1: tokens of one server grow strictly although its clock was set back, also when the last millisecond has no number left.
+#[tokio::test]
+async fn crd_1_tokens_of_one_server_grow_although_its_clock_is_behind() {
+    let redis = Redis::start().unwrap();
+    let (store, connection) = (locks_on(&redis), Connection::new(&redis.url()).unwrap());
+    let ahead = "4000000000000-2097149";
+    let mut add = cmd("XADD");
+    add.arg(TOKENS_KEY).arg("MAXLEN").arg(0).arg(ahead).arg("t").arg("");
+    connection.query::<()>("a clock that was ahead", &add).await.unwrap();
+    let mut last = (4_000_000_000_000_i64 << 21) | 2_097_149;
+    for round in 0..20 {
+        let key = key(&format!("behind-{round}"));
+        let (_, Acquisition::Granted(token)) = take(&store, &key, secs(10)).await else {
+            panic!("it is free")
+        };
+        assert!(token.as_i64() > last, "{token} after {last}");
+        last = token.as_i64();
+    }
+}
+
+/// CRD-1: who waits for a lock writes nothing to the server, apart from its first attempt.
+#[tokio::test]
+async fn crd_1_attempts_in_vain_draw_no_token() {
+    let redis = Redis::start().unwrap();
+    let (store, connection) = (locks_on(&redis), Connection::new(&redis.url()).unwrap());
+    let key = key("in-vain");
+    let (owner, Acquisition::Granted(first)) = take(&store, &key, secs(30)).await else {
+        panic!("it is free")
+    };
+    let mut drawn = Vec::new();
+    for _ in 0..20 {
+        assert_eq!(take(&store, &key, secs(30)).await.1, Acquisition::Held);
+        let info: std::collections::HashMap<String, redis::Value> =
+            connection.query("a look", cmd("XINFO").arg("STREAM").arg(TOKENS_KEY)).await.unwrap();
+        drawn.push(format!("{:?}", info["entries-added"]));
+    }
+    drawn.dedup();
+    assert_eq!(drawn.len(), 1, "{drawn:?}");
+    // A request that is repeated because its answer was lost finds its own lock, with a new token.
+    let Acquisition::Granted(second) = store.acquire(&key, &owner, secs(30)).await.unwrap() else {
+        panic!("it is its own")
+    };
+    assert!(second > first);
 }
 
 /// CRD-1: tokens of Redlock grow although each node in turn loses its data, and another is away.
