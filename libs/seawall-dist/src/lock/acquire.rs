@@ -6,7 +6,7 @@ use std::time::Duration;
 use seawall::{Ran, Tick};
 
 use super::locks::Inner;
-use super::machine::{attempt_limit, jittered};
+use super::machine::{attempt_limit, is_short, jittered};
 use super::release::{ReleaseGuard, within};
 use super::telemetry::WaitOutcome;
 use super::{
@@ -90,7 +90,13 @@ async fn attempt(inner: &Arc<Inner>, key: &LockKey, options: &LockOptions) -> At
     let give_up_at = started + attempt_limit(options.lease, ATTEMPT_LIMIT);
     let left = || give_up_at.since(inner.clock.now());
     // What failed may have taken effect: dropping the guard gives it back.
-    let token = match within(&inner.clock, left(), "taking a lock", guard.acquire(options.lease)).await {
+    let request = guard.acquire(options.lease);
+    let answer = if is_short(inner.store.request_timeout(), options.lease) {
+        request.await
+    } else {
+        within(&inner.clock, left(), "taking a lock", request).await
+    };
+    let token = match answer {
         Ok(Acquisition::Granted(token)) => token,
         Ok(Acquisition::Held) => {
             guard.disarm();

@@ -19,7 +19,7 @@ pub const LEASE_MAX: Duration = Duration::from_secs(3_600);
 pub const ATTEMPTS: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
 
 /// The longest time of one attempt to take a lock. It is a third of the lease where that is shorter: a grant that comes later
-/// would have to be renewed at once. A store that hangs holds a caller up for this long, times the number of attempts.
+/// would have to be renewed at once. A store whose own requests end within half of the lease needs no other limit. A store that hangs holds a caller up for this long, times the number of attempts.
 pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest delay between two attempts; each is between half of it and all of it.

@@ -68,4 +68,11 @@ pub trait LockStore: Send + Sync + 'static {
     fn drift(&self, lease: Duration) -> Duration {
         lease / 100 + Duration::from_millis(2)
     }
+
+    /// The time limit that the store itself sets for a request, if it does. Where it is short enough, locks set no timer of their
+    /// own: a timer that ends earlier than all others wakes the thread that waits for the network, which costs as much as the
+    /// request.
+    fn request_timeout(&self) -> Option<Duration> {
+        None
+    }
 }

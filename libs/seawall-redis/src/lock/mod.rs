@@ -116,6 +116,10 @@ impl LockStore for RedisLocks {
     fn release<'a>(&'a self, key: &'a LockKey, owner: &'a OwnerId) -> StoreFuture<'a, bool> {
         self.node.release(key, owner)
     }
+
+    fn request_timeout(&self) -> Option<Duration> {
+        Some(self.node.connection.response_timeout())
+    }
 }
 
 /// A [`Redlock`] over independent Redis servers: none is a replica of another.
