@@ -20,8 +20,8 @@ pub use fallback::{FallbackError, FallbackPublisher, PublishedBy, STORE_TIMEOUT}
 pub use memory::{MemoryOutbox, MemoryTransaction};
 pub use relay::Relay;
 pub use store::{
-    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, OutboxStore, OutcomeKind, PARKED_TIME,
-    Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of,
+    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, OutboxStore, OutcomeKind, PARKED_MAX,
+    PARKED_TIME, Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of,
 };
 #[cfg(feature = "metrics")]
 pub(crate) use telemetry::METRICS;

@@ -217,8 +217,12 @@ impl Stats {
 }
 
 /// How long a row that waits for an earlier row of its aggregate is left alone. It is woken when the earlier one is published
-/// or set aside; this time only matters when somebody changed the table by hand.
-pub const PARKED_TIME: Duration = Duration::from_secs(60);
+/// or set aside; this time only matters when somebody changed the table by hand. It is much longer than the longest back-off: in an
+/// outage, all rows behind those that fail are parked again after it.
+pub const PARKED_TIME: Duration = Duration::from_secs(600);
+
+/// The number of rows of a lane that a claim parks beyond those that it would have taken: a statement of some tens of milliseconds.
+pub const PARKED_MAX: u32 = 1_000;
 
 /// The number of rows of an aggregate that are woken at once when the row before them is published.
 pub const WOKEN_MAX: u32 = 100;

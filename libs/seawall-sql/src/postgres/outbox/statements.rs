@@ -103,14 +103,18 @@ FROM free LEFT JOIN noted USING (lane) WHERE lanes.lane = free.lane";
 ///
 /// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded: in
 /// `READ COMMITTED` each statement sees what was committed before it began.
-/// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds, whether it goes the short way.
+///
+/// In a lane where most of what it looks at has to wait, it looks at more rows and parks them too. A few at a time would never end: an
+/// aggregate may have many thousands, and the one that they wait for is due after them.
+/// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds, whether it goes the short way, number
+/// of rows per lane to look at beyond those of the batch.
 pub(super) const CLAIM: &str = "
 WITH held AS MATERIALIZED (
     SELECT lane, CASE WHEN $6 THEN clear_before ELSE '-infinity' END AS since
     FROM seawall_outbox_lanes WHERE lane = ANY ($1) AND token = $2 FOR UPDATE
 ), due AS MATERIALIZED (
     SELECT row.* FROM held CROSS JOIN LATERAL (
-        SELECT id, topic, aggregate_id, due_at, retry_count - failure_count AS lost FROM seawall_outbox
+        SELECT id, lane, topic, aggregate_id, due_at, retry_count - failure_count AS lost FROM seawall_outbox
         WHERE lane = held.lane AND status = 'ready' AND due_at >= held.since AND due_at <= now() ORDER BY due_at, id LIMIT $4) row
 ), aggregates AS (
     SELECT topic, aggregate_id, max(id) AS last_id FROM due GROUP BY topic, aggregate_id
@@ -125,12 +129,21 @@ WITH held AS MATERIALIZED (
     SELECT due.id, row_number() OVER before AS place, max(due.lost) OVER before AS lost
     FROM due LEFT JOIN heads USING (topic, aggregate_id) WHERE head_id IS NULL OR due.id < head_id
     WINDOW before AS (ORDER BY due.id ROWS UNBOUNDED PRECEDING)
+), waiting AS MATERIALIZED (
+    SELECT due.id, due.lane FROM due JOIN heads USING (topic, aggregate_id) WHERE due.id > head_id
+), more AS MATERIALIZED (
+    SELECT row.* FROM held CROSS JOIN LATERAL (
+        SELECT id, topic, aggregate_id FROM seawall_outbox
+        WHERE lane = held.lane AND status = 'ready' AND due_at >= held.since AND due_at <= now()
+        ORDER BY due_at, id OFFSET $4 LIMIT $7) row
+    WHERE held.lane IN (SELECT lane FROM waiting GROUP BY lane HAVING count(*) * 2 >= $4)
 ), parked AS (
     -- Behind a row that failed they are woken when it is done; behind one that is merely due later they come right after it.
     UPDATE seawall_outbox waiting
     SET due_at = heads.head_due_at + CASE WHEN heads.head_failures > 0 THEN make_interval(secs => $5) ELSE interval '0' END
     FROM heads
-    WHERE waiting.id = ANY (ARRAY(SELECT due.id FROM due JOIN heads USING (topic, aggregate_id) WHERE due.id > head_id))
+    WHERE waiting.id = ANY (ARRAY(
+        SELECT id FROM waiting UNION ALL SELECT more.id FROM more JOIN heads USING (topic, aggregate_id) WHERE more.id > head_id))
       AND heads.topic = waiting.topic AND heads.aggregate_id = waiting.aggregate_id
 )
 UPDATE seawall_outbox SET retry_count = retry_count + 1
@@ -161,9 +174,12 @@ WITH held AS MATERIALIZED (
     UPDATE seawall_outbox SET failure_count = failure_count + 1, outage_count = outage_count + outcome.outage::INT,
         last_error = outcome.error, due_at = now() + make_interval(secs => outcome.delay)
     FROM unnest($5::BIGINT[], $6::FLOAT8[], $7::TEXT[], $13::BOOLEAN[]) AS outcome (id, delay, error, outage)
-    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING seawall_outbox.id
+    WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready'
+    RETURNING seawall_outbox.id, topic, aggregate_id
 ), returned AS (
-    UPDATE seawall_outbox SET retry_count = greatest(0, retry_count - 1), due_at = now() + make_interval(secs => outcome.delay)
+    -- Rows that are due at once keep their place before the later rows of their aggregate.
+    UPDATE seawall_outbox SET retry_count = greatest(0, retry_count - 1),
+        due_at = CASE WHEN outcome.delay > 0 THEN now() + make_interval(secs => outcome.delay) ELSE due_at END
     FROM unnest($8::BIGINT[], $9::FLOAT8[]) AS outcome (id, delay)
     WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready' RETURNING seawall_outbox.id
 ), dead AS (
@@ -175,9 +191,11 @@ WITH held AS MATERIALIZED (
     UPDATE seawall_outbox SET due_at = now(), wakes = true
     WHERE id = ANY (ARRAY(
         SELECT waiting.id FROM (
-            SELECT topic, aggregate_id FROM deleted WHERE wakes
-            UNION SELECT topic, aggregate_id FROM kept WHERE wakes
-            UNION SELECT topic, aggregate_id FROM dead) done
+            (SELECT topic, aggregate_id FROM deleted WHERE wakes
+             UNION SELECT topic, aggregate_id FROM kept WHERE wakes
+             UNION SELECT topic, aggregate_id FROM dead)
+            -- Those behind a row that failed now are woken when it is done.
+            EXCEPT SELECT topic, aggregate_id FROM failed) done
         CROSS JOIN LATERAL (
             SELECT id FROM seawall_outbox row
             WHERE row.aggregate_id = done.aggregate_id AND row.topic = done.topic AND row.status = 'ready'

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use seawall_dist::outbox::{
-    Batch, BatchLease, BatchRequest, OutboxRow, OutboxStore, OutcomeKind, PARKED_TIME, Retention, RowOutcome,
-    Stats, WOKEN_MAX,
+    Batch, BatchLease, BatchRequest, OutboxRow, OutboxStore, OutcomeKind, PARKED_MAX, PARKED_TIME, Retention,
+    RowOutcome, Stats, WOKEN_MAX,
 };
 use seawall_dist::{Message, Millis, StoreFuture};
 use sqlx::Row;
@@ -53,6 +53,7 @@ async fn rows_of(
         .bind(per_lane)
         .bind(seconds(PARKED_TIME))
         .bind(search == LaneSearch::KnownOnly)
+        .bind(i64::from(PARKED_MAX))
         .fetch_all(connection)
         .await?;
     let mut rows: Vec<OutboxRow> = rows.iter().map(row_of).collect();

@@ -1,10 +1,10 @@
 //! How rows are claimed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use seawall_dist::Millis;
 use seawall_dist::outbox::{
-    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, PARKED_TIME, batch_limit,
+    Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, PARKED_MAX, PARKED_TIME, batch_limit,
 };
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
@@ -65,8 +65,25 @@ pub(super) async fn has_due(pool: &SqlitePool) -> Result<bool, sqlx::Error> {
 /// A row that is due.
 struct Due {
     id: i64,
+    lane: i32,
     key: (String, String),
     lost: u32,
+}
+
+/// The due rows of a lane, after those that are skipped.
+async fn due_rows(
+    connection: &mut SqliteConnection,
+    lane: i32,
+    now: i64,
+    skipped: i64,
+    limit: i64,
+) -> Result<Vec<Due>, sqlx::Error> {
+    let rows = sqlx::query(
+        "SELECT id, topic, aggregate_id, retry_count - failure_count FROM seawall_outbox WHERE lane = ? AND status = 'ready' AND due_at <= ? ORDER BY due_at, id LIMIT ? OFFSET ?",
+    );
+    let rows = rows.bind(lane).bind(now).bind(limit).bind(skipped).fetch_all(connection).await?;
+    let due = |row: &SqliteRow| Due { id: row.get(0), lane, key: (row.get(1), row.get(2)), lost: row.get(3) };
+    Ok(rows.iter().map(due).collect())
 }
 
 pub(super) async fn claim(
@@ -77,21 +94,25 @@ pub(super) async fn claim(
     let Some(lease) = lease(connection, request, now).await? else { return Ok(None) };
     let mut due = Vec::new();
     let per_lane = i64::from(request.rows_max.div_ceil(lease.lanes.len().max(1) as u32));
-    for lane in &lease.lanes {
-        let rows = sqlx::query(
-            "SELECT id, topic, aggregate_id, retry_count - failure_count FROM seawall_outbox WHERE lane = ? AND status = 'ready' AND due_at <= ? ORDER BY due_at, id LIMIT ?",
-        );
-        let rows = rows.bind(lane).bind(now).bind(per_lane).fetch_all(&mut *connection).await?;
-        due.extend(rows.iter().map(|row| Due {
-            id: row.get(0),
-            key: (row.get(1), row.get(2)),
-            lost: row.get(3),
-        }));
+    for &lane in &lease.lanes {
+        due.extend(due_rows(connection, lane, now, 0, per_lane).await?);
     }
     due.sort_unstable_by_key(|row| row.id);
-    let waiting = park(connection, &due).await?;
+    let heads = heads(connection, &due).await?;
+    let waits = |row: &Due| heads.get(&row.key).is_some_and(|head| row.id > head.id);
+    let waiting: Vec<&Due> = due.iter().filter(|row| waits(row)).collect();
+    let mut more = Vec::new();
+    for &lane in &lease.lanes {
+        // A few at a time would never end: an aggregate may have many thousands, and the one that they wait for is due after
+        // them.
+        let count = waiting.iter().filter(|row| row.lane == lane).count() as i64;
+        if count > 0 && count * 2 >= per_lane {
+            more.extend(due_rows(connection, lane, now, per_lane, i64::from(PARKED_MAX)).await?);
+        }
+    }
+    park(connection, &heads, waiting.into_iter().chain(more.iter().filter(|row| waits(row)))).await?;
     let (mut picked, mut lost) = (Vec::new(), 0);
-    for row in due.iter().filter(|row| !waiting.contains(&row.id)) {
+    for row in due.iter().filter(|row| !waits(row)) {
         lost = lost.max(row.lost);
         if !picked.is_empty() && picked.len() >= batch_limit(request.rows_max, lost) as usize {
             break;
@@ -133,24 +154,41 @@ async fn lease(
     Ok(Some(BatchLease::new(token, lanes)))
 }
 
-/// Parks the rows that wait for an earlier one of their aggregate, and returns their ids. Behind a row that failed they are
-/// woken when it is done; behind one that is merely due later they come right after it.
-async fn park(connection: &mut SqliteConnection, due: &[Due]) -> Result<HashSet<i64>, sqlx::Error> {
-    let heads =
-        sqlx::query(HEADS).bind(json(due.iter().map(|row| &row.id))).fetch_all(&mut *connection).await?;
-    let heads: HashMap<(String, String), (i64, i64, i64)> =
-        heads.iter().map(|row| ((row.get(0), row.get(1)), (row.get(2), row.get(3), row.get(4)))).collect();
-    let mut waiting = HashSet::new();
-    for (key, (head, due_at, failures)) in &heads {
-        let behind: Vec<i64> =
-            due.iter().filter(|row| row.key == *key && row.id > *head).map(|row| row.id).collect();
-        let due_at = if *failures > 0 { due_at + millis(PARKED_TIME) } else { *due_at };
+/// The first row of an aggregate that waits and is not part of the batch.
+struct Head {
+    id: i64,
+    due_at: i64,
+    failures: i64,
+}
+
+/// By the topic and the id of the aggregate.
+type Heads = HashMap<(String, String), Head>;
+
+async fn heads(connection: &mut SqliteConnection, due: &[Due]) -> Result<Heads, sqlx::Error> {
+    let rows = sqlx::query(HEADS).bind(json(due.iter().map(|row| &row.id))).fetch_all(connection).await?;
+    let head = |row: &SqliteRow| Head { id: row.get(2), due_at: row.get(3), failures: row.get(4) };
+    Ok(rows.iter().map(|row| ((row.get(0), row.get(1)), head(row))).collect())
+}
+
+/// Parks rows that wait for an earlier one of their aggregate. Behind a row that failed they are woken when it is done; behind one
+/// that is merely due later they come right after it.
+async fn park<'a>(
+    connection: &mut SqliteConnection,
+    heads: &Heads,
+    waiting: impl Iterator<Item = &'a Due>,
+) -> Result<(), sqlx::Error> {
+    let mut behind: HashMap<&(String, String), Vec<i64>> = HashMap::new();
+    for row in waiting {
+        behind.entry(&row.key).or_default().push(row.id);
+    }
+    for (key, ids) in behind {
+        let Some(head) = heads.get(key) else { continue };
+        let due_at = if head.failures > 0 { head.due_at + millis(PARKED_TIME) } else { head.due_at };
         sqlx::query("UPDATE seawall_outbox SET due_at = ? WHERE id IN (SELECT value FROM json_each(?))")
             .bind(due_at)
-            .bind(json(&behind))
+            .bind(json(&ids))
             .execute(&mut *connection)
             .await?;
-        waiting.extend(behind);
     }
-    Ok(waiting)
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! How outcomes are recorded.
 
+use std::collections::HashSet;
+
 use seawall_dist::outbox::{BatchLease, OutcomeKind, Retention, RowOutcome, WOKEN_MAX};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
@@ -24,15 +26,17 @@ pub(super) async fn record(
                 } else {
                     "failure_count = failure_count + 1, last_error = ?3, due_at = ?4"
                 };
-                update(connection, lease, *id, set, Some(error), now + millis(*delay)).await?
+                update(connection, lease, *id, set, Some(error), Some(now + millis(*delay))).await?
             }
             OutcomeKind::Returned { delay } => {
-                let set = "retry_count = max(0, retry_count - 1), last_error = coalesce(?3, last_error), due_at = ?4";
-                update(connection, lease, *id, set, None, now + millis(*delay)).await?
+                let set = "retry_count = max(0, retry_count - 1), last_error = coalesce(?3, last_error), due_at = coalesce(?4, due_at)";
+                // Rows that are due at once keep their place before the later rows of their aggregate.
+                let due_at = (!delay.is_zero()).then(|| now + millis(*delay));
+                update(connection, lease, *id, set, None, due_at).await?
             }
             OutcomeKind::Dead { error } => {
                 let set = "status = 'dead', last_error = ?3, finished_at = ?4";
-                let count = update(connection, lease, *id, set, Some(error), now).await?;
+                let count = update(connection, lease, *id, set, Some(error), Some(now)).await?;
                 if count > 0 {
                     let row = sqlx::query("SELECT topic, aggregate_id FROM seawall_outbox WHERE id = ?");
                     let row = row.bind(id).fetch_one(&mut *connection).await?;
@@ -79,8 +83,20 @@ async fn publish(
         .bind(now)
         .fetch_all(&mut *connection)
         .await?;
-    for row in rows.iter().filter(|row| row.get::<bool, _>(2)) {
-        wake(connection, row.get(0), row.get(1), outcomes, now).await?;
+    let waking = rows.iter().filter(|row| row.get::<bool, _>(2));
+    let mut waking: HashSet<(String, String)> = waking.map(|row| (row.get(0), row.get(1))).collect();
+    if !waking.is_empty() {
+        // Those behind a row that failed now are woken when it is done.
+        let failed = outcomes.iter().filter(|outcome| matches!(outcome.kind, OutcomeKind::Failed { .. }));
+        let held_up =
+            "SELECT topic, aggregate_id FROM seawall_outbox WHERE id IN (SELECT value FROM json_each(?))";
+        let ids = json(failed.map(|outcome| &outcome.id));
+        for key in sqlx::query_as(held_up).bind(ids).fetch_all(&mut *connection).await? {
+            waking.remove(&key);
+        }
+    }
+    for (topic, aggregate_id) in &waking {
+        wake(connection, topic, aggregate_id, outcomes, now).await?;
     }
     Ok(rows.iter().map(|row| row.get(3)).collect())
 }
@@ -91,7 +107,7 @@ async fn update(
     id: i64,
     set: &str,
     error: Option<&str>,
-    at: i64,
+    at: Option<i64>,
 ) -> Result<u64, sqlx::Error> {
     let statement = format!("UPDATE seawall_outbox SET {set} WHERE id = ?2 AND {HELD}");
     let query = sqlx::query(sqlx::AssertSqlSafe(statement))

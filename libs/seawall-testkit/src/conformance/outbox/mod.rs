@@ -1,5 +1,6 @@
 //! What every store of an outbox has to hold.
 
+mod backlog;
 mod order;
 
 use std::future::Future;
@@ -56,6 +57,7 @@ pub async fn outbox(under_test: &dyn OutboxUnderTest) {
     suite.an_aggregate_keeps_its_order().await;
     suite.a_failed_row_follows_a_late_one_that_failed_too().await;
     suite.a_held_up_aggregate_holds_up_nobody_else().await;
+    suite.a_deep_aggregate_that_fails_takes_few_claims().await;
     suite.dead_rows_are_listed_released_and_discarded().await;
     suite.published_rows_are_kept_and_cleaned_up().await;
     suite.lost_attempts_make_batches_small().await;
