@@ -21,7 +21,7 @@ pub use memory::{MemoryOutbox, MemoryTransaction};
 pub use relay::Relay;
 pub use store::{
     Batch, BatchLease, BatchRequest, LANES_PER_TOPIC, OutboxRow, OutboxStore, OutcomeKind, PARKED_MAX,
-    PARKED_TIME, Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of,
+    PARKED_TIME, Retention, RowOutcome, Stats, WOKEN_MAX, batch_limit, lane_of, woken_limit,
 };
 #[cfg(feature = "metrics")]
 pub(crate) use telemetry::METRICS;

@@ -224,8 +224,16 @@ pub const PARKED_TIME: Duration = Duration::from_secs(600);
 /// The number of rows of a lane that a claim parks beyond those that it would have taken: a statement of some tens of milliseconds.
 pub const PARKED_MAX: u32 = 1_000;
 
-/// The number of rows of an aggregate that are woken at once when the row before them is published.
+/// The largest number of rows of an aggregate that are woken at once when the rows before them are done.
 pub const WOKEN_MAX: u32 = 100;
+
+/// How many rows of an aggregate are woken when so many before them were published or set aside: about as many as the next batch
+/// may take. If one of them fails, all the others are parked again.
+#[must_use]
+pub const fn woken_limit(finished: u32) -> u32 {
+    let limit = finished.saturating_mul(2).saturating_add(8);
+    if limit < WOKEN_MAX { limit } else { WOKEN_MAX }
+}
 
 /// How many rows a batch may hold, of `rows_max`, when one of them has lost attempts: a row that kills its process has to be
 /// found, and its neighbours must not be set aside with it. Each lost attempt divides the batch by four.

@@ -1,4 +1,5 @@
 mod chaos;
+mod parked;
 mod relay;
 mod short_way;
 

@@ -104,7 +104,7 @@ FROM free LEFT JOIN noted USING (lane) WHERE lanes.lane = free.lane";
 /// It is a statement after that of the lease, because it must see what the holder of the lanes before has recorded: in
 /// `READ COMMITTED` each statement sees what was committed before it began.
 ///
-/// In a lane where most of what it looks at has to wait, it looks at more rows and parks them too. A few at a time would never end: an
+/// In a lane where a good part of what it looks at has to wait, it looks at more rows and parks them too. A few at a time would never end: an
 /// aggregate may have many thousands, and the one that they wait for is due after them.
 /// Parameters: lanes, token, number of rows, number of rows per lane, parked time in seconds, whether it goes the short way, number
 /// of rows per lane to look at beyond those of the batch.
@@ -136,7 +136,7 @@ WITH held AS MATERIALIZED (
         SELECT id, topic, aggregate_id FROM seawall_outbox
         WHERE lane = held.lane AND status = 'ready' AND due_at >= held.since AND due_at <= now()
         ORDER BY due_at, id OFFSET $4 LIMIT $7) row
-    WHERE held.lane IN (SELECT lane FROM waiting GROUP BY lane HAVING count(*) * 2 >= $4)
+    WHERE held.lane IN (SELECT lane FROM waiting GROUP BY lane HAVING count(*) * 4 >= $4)
 ), parked AS (
     -- Behind a row that failed they are woken when it is done; behind one that is merely due later they come right after it.
     UPDATE seawall_outbox waiting
@@ -187,21 +187,24 @@ WITH held AS MATERIALIZED (
     FROM unnest($10::BIGINT[], $11::TEXT[]) AS outcome (id, error)
     WHERE seawall_outbox.id = outcome.id AND lane IN (SELECT lane FROM held) AND status = 'ready'
     RETURNING seawall_outbox.id, topic, aggregate_id
+), done AS (
+    SELECT topic, aggregate_id, count(*) FROM (
+        SELECT topic, aggregate_id, wakes FROM deleted
+        UNION ALL SELECT topic, aggregate_id, wakes FROM kept
+        UNION ALL SELECT topic, aggregate_id, true FROM dead) finished
+    -- Those behind a row that failed now are woken when it is done.
+    WHERE (topic, aggregate_id) NOT IN (SELECT topic, aggregate_id FROM failed)
+    GROUP BY topic, aggregate_id HAVING bool_or(wakes)
 ), woken AS (
+    -- As many as `woken_limit` says.
     UPDATE seawall_outbox SET due_at = now(), wakes = true
     WHERE id = ANY (ARRAY(
-        SELECT waiting.id FROM (
-            (SELECT topic, aggregate_id FROM deleted WHERE wakes
-             UNION SELECT topic, aggregate_id FROM kept WHERE wakes
-             UNION SELECT topic, aggregate_id FROM dead)
-            -- Those behind a row that failed now are woken when it is done.
-            EXCEPT SELECT topic, aggregate_id FROM failed) done
-        CROSS JOIN LATERAL (
+        SELECT waiting.id FROM done CROSS JOIN LATERAL (
             SELECT id FROM seawall_outbox row
             WHERE row.aggregate_id = done.aggregate_id AND row.topic = done.topic AND row.status = 'ready'
               AND row.due_at > now()
               AND row.id <> ALL ($3) AND row.id <> ALL ($5) AND row.id <> ALL ($8) AND row.id <> ALL ($10)
-            ORDER BY id LIMIT $12) waiting))
+            ORDER BY id LIMIT least($12, done.count * 2 + 8)) waiting))
 ), released AS (
     UPDATE seawall_outbox_lanes SET token = 0, leased_until = '-infinity' WHERE lane IN (SELECT lane FROM held)
 )

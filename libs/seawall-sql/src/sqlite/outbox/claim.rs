@@ -106,7 +106,7 @@ pub(super) async fn claim(
         // A few at a time would never end: an aggregate may have many thousands, and the one that they wait for is due after
         // them.
         let count = waiting.iter().filter(|row| row.lane == lane).count() as i64;
-        if count > 0 && count * 2 >= per_lane {
+        if count > 0 && count * 4 >= per_lane {
             more.extend(due_rows(connection, lane, now, per_lane, i64::from(PARKED_MAX)).await?);
         }
     }

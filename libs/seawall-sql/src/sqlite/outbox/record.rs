@@ -1,8 +1,8 @@
 //! How outcomes are recorded.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use seawall_dist::outbox::{BatchLease, OutcomeKind, Retention, RowOutcome, WOKEN_MAX};
+use seawall_dist::outbox::{BatchLease, OutcomeKind, Retention, RowOutcome, woken_limit};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
@@ -40,7 +40,7 @@ pub(super) async fn record(
                 if count > 0 {
                     let row = sqlx::query("SELECT topic, aggregate_id FROM seawall_outbox WHERE id = ?");
                     let row = row.bind(id).fetch_one(&mut *connection).await?;
-                    wake(connection, row.get(0), row.get(1), outcomes, now).await?;
+                    wake(connection, (row.get(0), row.get(1)), 1, outcomes, now).await?;
                 }
                 count
             }
@@ -83,8 +83,10 @@ async fn publish(
         .bind(now)
         .fetch_all(&mut *connection)
         .await?;
-    let waking = rows.iter().filter(|row| row.get::<bool, _>(2));
-    let mut waking: HashSet<(String, String)> = waking.map(|row| (row.get(0), row.get(1))).collect();
+    let mut waking: HashMap<(String, String), u32> = HashMap::new();
+    for row in rows.iter().filter(|row| row.get(2)) {
+        *waking.entry((row.get(0), row.get(1))).or_default() += 1;
+    }
     if !waking.is_empty() {
         // Those behind a row that failed now are woken when it is done.
         let failed = outcomes.iter().filter(|outcome| matches!(outcome.kind, OutcomeKind::Failed { .. }));
@@ -95,8 +97,8 @@ async fn publish(
             waking.remove(&key);
         }
     }
-    for (topic, aggregate_id) in &waking {
-        wake(connection, topic, aggregate_id, outcomes, now).await?;
+    for ((topic, aggregate_id), count) in &waking {
+        wake(connection, (topic, aggregate_id), *count, outcomes, now).await?;
     }
     Ok(rows.iter().map(|row| row.get(3)).collect())
 }
@@ -118,11 +120,11 @@ async fn update(
     Ok(query.execute(connection).await?.rows_affected())
 }
 
-/// Makes rows due that waited for a row of their aggregate that is done now.
+/// Makes rows due that waited for rows of their aggregate that are finished now.
 async fn wake(
     connection: &mut SqliteConnection,
-    topic: &str,
-    aggregate_id: &str,
+    (topic, aggregate_id): (&str, &str),
+    finished: u32,
     outcomes: &[RowOutcome],
     now: i64,
 ) -> Result<(), sqlx::Error> {
@@ -137,7 +139,7 @@ async fn wake(
     .bind(aggregate_id)
     .bind(now)
     .bind(json(outcomes.iter().map(|outcome| &outcome.id)))
-    .bind(WOKEN_MAX)
+    .bind(woken_limit(finished))
     .execute(connection)
     .await
     .map(drop)
