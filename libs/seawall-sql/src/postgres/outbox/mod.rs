@@ -52,9 +52,10 @@ impl PostgresOutbox {
         self
     }
 
-    /// How long the search for rows may take before claims go a shorter way ([`WALK_LIMIT`]). The search is slow when a transaction
-    /// is held open for long, because PostgreSQL then can't remove what was published. The shorter way finds rows whose
-    /// transaction was open for more than a second a little later.
+    /// How long the search for rows may take, several times in a row, before claims go a shorter way ([`WALK_LIMIT`]). The search is
+    /// slow when a transaction is held open for long, because PostgreSQL then can't remove what was published. The shorter way
+    /// finds rows whose transaction was open for more than a second, and the first rows of a topic, up to five seconds later;
+    /// `Duration::MAX` never takes it.
     #[must_use]
     pub fn walk_limit(mut self, limit: Duration) -> Self {
         self.walks.limit = limit;

@@ -91,7 +91,9 @@ WITH noted AS MATERIALIZED (
     SELECT lane, to_timestamp((micros - 10) / 1000000.0) AS clear_before FROM unnest($1::INT[], $2::BIGINT[]) AS found (lane, micros)
 ), made AS (
     INSERT INTO seawall_outbox_lanes (lane, token, leased_until, served_at, owner)
-    SELECT lane, 0, '-infinity', '-infinity', '' FROM noted ON CONFLICT DO NOTHING
+    -- Known lanes are left out, because a conflict with one that somebody leases at this moment waits for the end of that.
+    SELECT lane, 0, '-infinity', '-infinity', '' FROM noted
+    WHERE lane NOT IN (SELECT lane FROM seawall_outbox_lanes) ORDER BY lane ON CONFLICT DO NOTHING
 ), free AS MATERIALIZED (
     SELECT lane FROM seawall_outbox_lanes FOR UPDATE SKIP LOCKED
 )

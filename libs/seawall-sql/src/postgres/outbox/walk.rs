@@ -2,7 +2,7 @@
 //!
 //! Normally it walks through the index of ready rows, from lane to lane. Rows that were published drop out of the index as soon as
 //! PostgreSQL can remove them. While a transaction is held open anywhere in the database, it can't, and the walk wades through all
-//! that was published since. So after a walk that took long, claims go the short way: they look only at known lanes, and only from
+//! that was published since. So after some walks in a row that took long, claims go the short way: they look only at known lanes, and only from
 //! the time on before which the last walk found nothing. Walks go on beside the claims, for a tenth of the time at most, and find what
 //! the short way misses: rows whose transaction was open for longer than a second, and lanes that are used for the first time.
 
@@ -14,9 +14,10 @@ use sqlx::postgres::PgPool;
 
 use super::statements;
 
-/// A walk that takes longer makes claims go the short way: by default none does. Without dead rows a walk takes a millisecond or
-/// two, so 20 ms is a good limit where transactions are held open for long.
-pub const WALK_LIMIT: Duration = Duration::MAX;
+/// Walks that take longer make claims go the short way. Without dead rows a walk takes a millisecond or two.
+pub const WALK_LIMIT: Duration = Duration::from_millis(20);
+/// The number of slow walks in a row after which claims go the short way: one may be slow because the machine is busy.
+const SLOW_WALKS: u32 = 5;
 /// Walks beside the claims take one part in this many of the time.
 const WALK_SHARE: u32 = 10;
 /// The longest pause between two walks.
@@ -42,6 +43,8 @@ struct State {
     /// When the next walk may begin; `None` while walks are quick and every claim is one.
     next: Option<Tick>,
     is_under_way: bool,
+    /// Walks in a row that took longer than the limit.
+    slow_walks: u32,
 }
 
 impl Walks {
@@ -68,9 +71,10 @@ impl Walks {
 
     /// Notes how long a walk took.
     pub(super) fn took(&self, time: Duration) {
-        let is_slow = time > self.limit;
-        let pause = (time * WALK_SHARE).min(WALK_PAUSE_MAX);
-        self.state().next = is_slow.then(|| self.clock.precise() + pause);
+        let pause = time.saturating_mul(WALK_SHARE).min(WALK_PAUSE_MAX);
+        let mut state = self.state();
+        state.slow_walks = if time > self.limit { state.slow_walks.saturating_add(1) } else { 0 };
+        state.next = (state.slow_walks >= SLOW_WALKS).then(|| self.clock.precise() + pause);
     }
 
     pub(super) fn now(&self) -> Tick {
@@ -91,7 +95,7 @@ impl BackgroundWalk {
         let walked = walk(pool).await;
         let took = self.0.now().since(began);
         // A database that fails is asked again after a pause; the claims tell of it.
-        self.0.took(if walked.is_ok() { took } else { took.max(self.0.limit * 2) });
+        self.0.took(if walked.is_ok() { took } else { took.max(self.0.limit.saturating_mul(2)) });
     }
 }
 
@@ -109,5 +113,28 @@ async fn walk(pool: &PgPool) -> Result<(), sqlx::Error> {
 impl Drop for BackgroundWalk {
     fn drop(&mut self) {
         self.0.state().is_under_way = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seawall::millis;
+
+    /// CRD-3: a walk that is slow once, because the machine is busy, changes nothing; dead rows make all of them slow; and the first
+    /// quick one ends it.
+    #[test]
+    fn crd_3_claims_go_the_short_way_while_all_walks_are_slow() {
+        let walks = Walks::new();
+        let is_short_after = |times: &[u64]| {
+            times.iter().for_each(|&time| walks.took(millis(time)));
+            walks.state().next.is_some()
+        };
+        assert!(!is_short_after(&[1_000, 1, 30, 30, 30, 30, 20]));
+        assert!(!is_short_after(&[30, 30, 30, 30]));
+        assert!(is_short_after(&[21]));
+        assert!(is_short_after(&[9_000]));
+        assert!(!is_short_after(&[2]));
+        assert!(!is_short_after(&[30]));
     }
 }
