@@ -1,5 +1,5 @@
-//! Real servers for tests: Redis, PostgreSQL, a proxy that breaks the network between them and the test, and workers that a
-//! test may kill.
+//! Real servers for tests: Redis, PostgreSQL, an S3 server, a blob server, a proxy that breaks the network between them and the
+//! test, and workers that a test may kill.
 //!
 //! Each server runs on a free loopback port with its data in a temporary folder, and never touches an instance that the
 //! machine already runs. A test can [stop](ServerControl::stop), [kill](ServerControl::kill),
@@ -20,17 +20,23 @@
 //! Write one file with a type that holds a [`ServerControl`]: find the program with [`find_program`], say in a
 //! [`Launch`] how it starts and how it stops, and say how a test sees that it is ready.
 
+mod azurite;
 mod control;
+mod fetched;
 mod folder;
+mod http_answer;
 mod postgres;
 mod program;
 mod proxy;
 mod redis;
+mod seaweed;
 mod worker;
 
+pub use azurite::Azurite;
 pub use control::{Launch, ServerControl};
 pub use postgres::{Database, Postgres, PostgresBuilder};
 pub use program::{ServerError, find_program, free_port};
 pub use proxy::{FaultProxy, NetworkFault};
 pub use redis::{Redis, RedisBuilder};
+pub use seaweed::SeaweedS3;
 pub use worker::{WorkerProcess, worker_settings};

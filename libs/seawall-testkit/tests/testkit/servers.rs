@@ -3,7 +3,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use seawall_testkit::servers::{FaultProxy, NetworkFault, Postgres, Redis, WorkerProcess, worker_settings};
+use seawall_testkit::servers::{
+    Azurite, FaultProxy, NetworkFault, Postgres, Redis, SeaweedS3, ServerControl, WorkerProcess,
+    worker_settings,
+};
 
 /// Asks a Redis server; `None` if it does not answer within 300 ms.
 fn ping(address: SocketAddr) -> Option<String> {
@@ -52,6 +55,56 @@ fn postgres_is_started_killed_and_recovers() {
     let folder = postgres.control().folder();
     drop(postgres);
     assert!(!folder.exists(), "its folder is still there");
+}
+
+/// Whether a web server answers within 500 ms.
+fn answers(address: SocketAddr) -> bool {
+    let patience = Duration::from_millis(500);
+    let ask = || {
+        let mut stream = TcpStream::connect_timeout(&address, patience).ok()?;
+        stream.set_read_timeout(Some(patience)).ok()?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").ok()?;
+        stream.read_exact(&mut [0; 12]).ok()
+    };
+    ask().is_some()
+}
+
+/// Pauses, stops, kills and restarts a web server.
+fn is_controlled(control: &ServerControl, address: SocketAddr) {
+    assert!(answers(address));
+    control.pause().unwrap();
+    assert!(!answers(address), "a paused server answered");
+    control.resume().unwrap();
+    assert!(answers(address));
+    control.stop().unwrap();
+    assert!(!answers(address), "a stopped server answered");
+    control.start().unwrap();
+    control.kill().unwrap();
+    assert!(!answers(address), "a killed server answered");
+    control.start().unwrap();
+    assert!(answers(address));
+}
+
+/// DESIGN 23, ADP-8: a test stops, pauses, kills and restarts its own S3 server, and nothing is left of it.
+#[test]
+fn the_s3_server_is_started_paused_stopped_and_gone() {
+    let server = SeaweedS3::start().unwrap();
+    let (address, folder) = (server.address(), server.control().folder());
+    is_controlled(server.control(), address);
+    drop(server);
+    assert!(!answers(address) && !folder.exists(), "something is left of it");
+}
+
+/// DESIGN 23, ADP-8: a test stops, pauses, kills and restarts its own blob server, and nothing is left of it.
+#[test]
+fn the_blob_server_is_started_paused_stopped_and_gone() {
+    let server = Azurite::start().unwrap();
+    let (address, folder) = (server.address(), server.control().folder());
+    server.create_container("files").unwrap();
+    is_controlled(server.control(), address);
+    server.create_container("files").unwrap();
+    drop(server);
+    assert!(!answers(address) && !folder.exists(), "something is left of it");
 }
 
 /// DESIGN 23: a test that is killed leaves no server behind.
