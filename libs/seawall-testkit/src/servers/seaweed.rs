@@ -57,6 +57,8 @@ impl SeaweedS3 {
             command: Box::new(move |folder| {
                 let mut command = Command::new(&program);
                 command.current_dir(folder).args(ports.arguments());
+                // Each bucket has volumes of its own, and unless told seven at once.
+                command.env("WEED_MASTER_VOLUME_GROWTH_COPY_1", "1");
                 command.arg(format!("-dir={}", folder.display()));
                 command.arg(format!("-s3.config={}", folder.join("users.json").display()));
                 command.arg(format!("-s3.localSocket={}", folder.join("s3.sock").display()));
@@ -147,7 +149,7 @@ impl SeaweedPorts {
             "-s3.port.lance=0",
             // Small volumes: the server takes space for each of them.
             "-master.volumeSizeLimitMB=64",
-            "-volume.max=40",
+            "-volume.max=200",
             "-master.electionTimeout=1s",
         ]
         .map(str::to_owned)
