@@ -6,10 +6,25 @@ use seawall::GuardBuilder;
 #[cfg(feature = "tracing")]
 const SHOWN_MAX: usize = 256;
 
-/// A text as it stands in a line: of bounded length and without line breaks.
+/// The maximum number of characters of a cause. Its end says what the operating system said.
+#[cfg(feature = "tracing")]
+const SHOWN_CAUSE_MAX: usize = 800;
+
+/// A name as it stands in a line: of bounded length and without line breaks.
 #[cfg(feature = "tracing")]
 pub(crate) fn shown(text: &str) -> String {
-    let short: String = text.chars().take(SHOWN_MAX).collect();
+    shortened(text, SHOWN_MAX)
+}
+
+/// A cause as it stands in a line.
+#[cfg(feature = "tracing")]
+pub(crate) fn shown_cause(cause: &dyn std::fmt::Display) -> String {
+    shortened(&cause.to_string(), SHOWN_CAUSE_MAX)
+}
+
+#[cfg(feature = "tracing")]
+fn shortened(text: &str, chars_max: usize) -> String {
+    let short: String = text.chars().take(chars_max).collect();
     let short = if short.len() < text.len() { short + "…" } else { short };
     if short.contains(char::is_control) { short.escape_default().to_string() } else { short }
 }

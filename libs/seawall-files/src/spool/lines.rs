@@ -30,12 +30,12 @@ pub(super) fn sent(row: &Row, took: Duration) {
 }
 
 /// Writes that a file failed and stays in the queue.
-pub(super) fn failed(row: &Row, took: Duration, cause: &str) {
+pub(super) fn failed(row: &Row, took: Duration, cause: &dyn Display) {
     let _ = (row, took, cause);
     #[cfg(feature = "tracing")]
     if let Some(suppressed) = passes(1) {
         tracing::warn!(target: "seawall", traceId = row.trace.as_deref(), fileId = row.id, attempt = row.attempts_made,
-            duration = %Millis(took), cause = crate::log::shown(cause), action = "QueueForRetry", suppressed,
+            duration = %Millis(took), cause = crate::log::shown_cause(cause), action = "QueueForRetry", suppressed,
             "[Spool-Sender][Send] Retry triggered.");
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn given_up(row: &Row, reason: &str, cause: &dyn Display) {
     #[cfg(feature = "tracing")]
     if let Some(suppressed) = passes(2) {
         tracing::error!(target: "seawall", traceId = row.trace.as_deref(), fileId = row.id, attempt = row.attempts_made,
-            reason, cause = crate::log::shown(&cause.to_string()), action = "ManualReview", suppressed,
+            reason, cause = crate::log::shown_cause(cause), action = "ManualReview", suppressed,
             "[Spool-Sender][Send] Failed! Moved to dead letters.");
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn round_failed(cause: &dyn Display) {
     let _ = cause;
     #[cfg(feature = "tracing")]
     if let Some(suppressed) = passes(3) {
-        let cause = crate::log::shown(&cause.to_string());
+        let cause = crate::log::shown_cause(cause);
         tracing::error!(target: "seawall", cause, action = "ManualReview", suppressed, "[Spool-Sender][Spool] Failed!");
     }
 }

@@ -50,6 +50,11 @@ impl Row {
         self.attempts_made += 1;
     }
 
+    /// What the last attempt said.
+    pub(super) fn last_error(&self) -> &str {
+        self.attempts.last().map_or("", |last| &last.error)
+    }
+
     pub(super) fn to_json(&self) -> Vec<u8> {
         let attempts = self.attempts.iter().map(
             |attempt| json!({ "at": attempt.at.0, "tookMs": millis(attempt.took), "error": attempt.error }),

@@ -192,7 +192,10 @@ impl SpoolSender {
         let row = match self.prepare(entry).await? {
             Prepared::Ready(row) => row,
             Prepared::Gone => return Ok(Outcome::Gone),
-            Prepared::Dead => return Ok(Outcome::Dead),
+            Prepared::Dead(row, reason, problem) => {
+                lines::given_up(&row, reason, &problem);
+                return Ok(Outcome::Dead);
+            }
         };
         let begin = self.clock.now();
         let mut body = FileBody::from_path(self.spool.shared.folder.data(&row.id));
@@ -217,8 +220,7 @@ impl SpoolSender {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Prepared::Gone),
                 Err(error) => {
                     let row = spool.bury_unreadable(&entry, &error.to_string())?;
-                    lines::given_up(&row, REASON_CORRUPT, &error);
-                    return Ok(Prepared::Dead);
+                    return Ok(Prepared::Dead(row, REASON_CORRUPT, error.to_string()));
                 }
             };
             let problem = match checksum_of(&shared.folder.data(&row.id)) {
@@ -227,16 +229,13 @@ impl SpoolSender {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Err(_) if !shared.folder.has_row(&entry) => return Ok(Prepared::Gone),
                 // A crash came between the two steps of giving it up.
-                Err(_) if shared.folder.dead(&row.id).exists() => {
-                    row.attempts.last().map_or_else(String::new, |last| last.error.clone())
-                }
+                Err(_) if shared.folder.dead(&row.id).exists() => row.last_error().to_owned(),
                 Err(_) => "the bytes are gone".to_owned(),
             };
             let is_buried = shared.folder.dead(&row.id).exists();
             let reason = if is_buried { REASON_REFUSED } else { REASON_CORRUPT };
             spool.bury(&entry, &row, reason, &problem)?;
-            lines::given_up(&row, reason, &problem);
-            Ok(Prepared::Dead)
+            Ok(Prepared::Dead(row, reason, problem))
         };
         self.spool.blocking_for(CHECK_TIMEOUT, "reading a row of the spool", prepare).await
     }
@@ -271,43 +270,51 @@ impl SpoolSender {
         let (spool, entry, text) = (self.spool.clone(), entry.clone(), error.to_string());
         let record = move |shared: &SharedSpool| {
             if !shared.folder.has_row(&entry) {
-                return Ok(Outcome::Gone);
+                return Ok(None);
             }
             shared.folder.write_row(&entry, &row)?;
-            if !is_for_good {
-                lines::failed(&row, took, &text);
-                return Ok(Outcome::Failed);
+            if is_for_good {
+                spool.bury(&entry, &row, REASON_REFUSED, &text)?;
             }
-            spool.bury(&entry, &row, REASON_REFUSED, &text)?;
-            lines::given_up(&row, REASON_REFUSED, &text);
-            Ok(Outcome::Dead)
+            Ok(Some(row))
         };
-        self.spool.blocking("recording an attempt", record).await
+        let Some(row) = self.spool.blocking("recording an attempt", record).await? else {
+            return Ok(Outcome::Gone);
+        };
+        if is_for_good {
+            lines::given_up(&row, REASON_REFUSED, error);
+            return Ok(Outcome::Dead);
+        }
+        lines::failed(&row, took, error);
+        Ok(Outcome::Failed)
     }
 
     /// Counts a failure that is the file's own, and gives the file up if there were too many. Returns true if it did.
     async fn strike(&self, entry: QueueEntry) -> Result<bool, FileError> {
         let spool = self.spool.clone();
         let strike = move |shared: &SharedSpool| {
-            let Ok(mut row) = shared.folder.read_row(&entry) else { return Ok(false) };
+            let Ok(mut row) = shared.folder.read_row(&entry) else { return Ok(None) };
             row.strikes += 1;
             shared.folder.write_row(&entry, &row)?;
             if row.strikes < STRIKES_MAX {
-                return Ok(false);
+                return Ok(None);
             }
-            let last = row.attempts.last().map_or_else(String::new, |last| last.error.clone());
-            spool.bury(&entry, &row, REASON_ATTEMPTS, &last)?;
-            lines::given_up(&row, REASON_ATTEMPTS, &last);
-            Ok(true)
+            spool.bury(&entry, &row, REASON_ATTEMPTS, row.last_error())?;
+            Ok(Some(row))
         };
-        self.spool.blocking("recording an attempt", strike).await
+        let dead = self.spool.blocking("recording an attempt", strike).await?;
+        if let Some(row) = &dead {
+            lines::given_up(row, REASON_ATTEMPTS, &row.last_error());
+        }
+        Ok(dead.is_some())
     }
 }
 
 enum Prepared {
     Ready(Row),
     Gone,
-    Dead,
+    /// The file was given up, for this reason and with this message.
+    Dead(Row, &'static str, String),
 }
 
 fn checksum_of(path: &std::path::Path) -> io::Result<String> {

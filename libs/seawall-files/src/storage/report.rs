@@ -9,7 +9,7 @@ use crate::error::{FileError, FileErrorKind};
 use crate::name::FileId;
 
 #[cfg(feature = "tracing")]
-use crate::log::shown;
+use crate::log::{shown, shown_cause};
 #[cfg(feature = "tracing")]
 use seawall::telemetry::{LINES_PER_SECOND, Millis, Sampler, current_trace_id};
 
@@ -166,7 +166,7 @@ impl Reporter {
                 error,
                 fileName = shown(span.file),
                 size = span.declared,
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Upload] Validation failed!",
                 self.name
             ),
@@ -174,7 +174,7 @@ impl Reporter {
                 self,
                 error,
                 fileName = shown(span.file),
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Upload] Access denied!",
                 self.name
             ),
@@ -182,7 +182,7 @@ impl Reporter {
                 self,
                 error,
                 fileName = shown(span.file),
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Upload] File I/O error!",
                 self.name
             ),
@@ -190,7 +190,7 @@ impl Reporter {
             | FileErrorKind::Timeout
             | FileErrorKind::Server
             | FileErrorKind::Rejected => {
-                line!(self, warn, fileName = shown(span.file), duration = %self.took(span), cause = shown(&error.to_string()),
+                line!(self, warn, fileName = shown(span.file), duration = %self.took(span), cause = shown_cause(error),
                     "[{}][Upload] Store unavailable.", self.name);
             }
             // Its line is written where it happens, with both causes.
@@ -200,7 +200,7 @@ impl Reporter {
                 error,
                 fileName = shown(span.file),
                 size = span.declared,
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Upload] Unexpected error!",
                 self.name
             ),
@@ -214,7 +214,7 @@ impl Reporter {
             self,
             warn,
             fileName = shown(span.file),
-            triggerCause = shown(&trigger.to_string()),
+            triggerCause = shown_cause(trigger),
             action = "UseSecondary",
             "[{}][Fallback] Store unavailable, using the second one.",
             self.name
@@ -227,7 +227,7 @@ impl Reporter {
             self,
             error,
             fileName = shown(span.file),
-            triggerCause = shown(&trigger.to_string()),
+            triggerCause = shown_cause(trigger),
             action = "QueueForRetry",
             "[{}][Fallback] Store unavailable, saving to spool.",
             self.name
@@ -252,7 +252,7 @@ impl Reporter {
         self.count("seawall.files.data_loss_risks");
         #[cfg(feature = "tracing")]
         tracing::error!(target: "seawall", traceId = current_trace_id(), fileName = shown(span.file), size = span.declared,
-            triggerCause = shown(&trigger.to_string()), cause = shown(&disk.to_string()), action = "ManualReview",
+            triggerCause = shown_cause(&trigger), cause = shown_cause(&disk), action = "ManualReview",
             "[{}][Fallback] Failed to save to spool! Data loss risk!", self.name);
         let text = format!("{trigger}; and {disk}");
         FileError::new(FileErrorKind::DataLossRisk, "uploading a file", trigger.fault()).with_cause(text)
@@ -274,19 +274,19 @@ impl Reporter {
                 self,
                 error,
                 fileId = shown(span.file),
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Download] Access denied!",
                 self.name
             ),
             _ if error.is_store_away() => {
                 line!(self, warn, fileId = shown(span.file), duration = %self.took(span),
-                cause = shown(&error.to_string()), "[{}][Download] Store unavailable.", self.name)
+                cause = shown_cause(error), "[{}][Download] Store unavailable.", self.name)
             }
             _ => line!(
                 self,
                 error,
                 fileId = shown(span.file),
-                cause = shown(&error.to_string()),
+                cause = shown_cause(error),
                 "[{}][Download] Unexpected error!",
                 self.name
             ),
@@ -301,7 +301,7 @@ impl Reporter {
                 self,
                 warn,
                 fileId = shown(span.file),
-                cause = shown(&_error.to_string()),
+                cause = shown_cause(_error),
                 "[{}][Delete] Failed, operation skipped.",
                 self.name
             ),
@@ -317,6 +317,7 @@ impl Reporter {
     fn measure(&self, span: &Span<'_>, outcome: &'static str, bytes: u64) {
         let (storage, operation) = (|| Arc::clone(&self.name), span.operation.name());
         let took = self.clock.now().since(span.begin);
+        let _ = (span.file, span.declared);
         metrics::histogram!("seawall.files.operation.duration", "storage" => storage(), "operation" => operation, "outcome" => outcome)
             .record(took.as_secs_f64());
         if bytes > 0 {

@@ -59,6 +59,7 @@ pub(super) struct SharedFiles {
 pub(super) enum TypeSupport {
     Always,
     /// Azure knows the type of a file in parts by its extension, as its account was told.
+    #[cfg_attr(not(feature = "azure"), expect(dead_code, reason = "only Azure is so"))]
     SingleRequests,
     Never,
 }

@@ -4,5 +4,8 @@ mod azure;
 mod bodies;
 mod common;
 mod disk;
+mod failover;
+mod outage;
 mod rules;
 mod s3;
+mod spool;
