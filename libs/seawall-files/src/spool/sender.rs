@@ -158,7 +158,14 @@ impl SpoolSender {
             report.is_busy = true;
             return Ok(report);
         }
-        let entries = self.spool.blocking("listing the spool", |spool| spool.folder.entries()).await?;
+        let list = |spool: &SharedSpool| {
+            let entries = spool.folder.entries()?;
+            if entries.is_empty() {
+                spool.folder.remove_leftovers(spool.clock.wall())?;
+            }
+            Ok(entries)
+        };
+        let entries = self.spool.blocking("listing the spool", list).await?;
         let mut suspects: Vec<QueueEntry> = Vec::new();
         for entry in entries {
             match self.send(&entry).await? {

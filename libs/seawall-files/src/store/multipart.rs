@@ -1,6 +1,9 @@
 //! Large files in parts: each part is retried from its buffer, and an upload that fails leaves nothing behind.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +20,9 @@ use crate::error::FileError;
 
 /// How long the store may take to forget an upload that failed.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long parts that are on their way may take when their upload has failed.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The maximum number of failed uploads that are remembered because the store was away when they failed.
 const UNFINISHED_MAX: usize = 1_000;
@@ -48,8 +54,7 @@ pub(super) async fn upload_in_parts(
     let attributes = shared.attributes(content_type, true);
     let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
     let Some(parts) = shared.parts.clone() else { return upload_in_order(shared, path, options, body).await };
-    let begin = || parts.create_multipart_opts(path, options.clone());
-    let id = shared.request("beginning an upload", path, begin).await?;
+    let id = BeginUpload::new(shared, &parts, path, options).await?;
     let mut upload = PartUpload {
         shared: Arc::clone(shared),
         parts,
@@ -66,6 +71,55 @@ pub(super) async fn upload_in_parts(
         upload.abort().await;
     }
     result
+}
+
+/// The request that begins an upload. If its caller drops it, it goes on for a while, because the store may have begun an upload
+/// that nobody knows the name of.
+struct BeginUpload {
+    request: Option<Pin<Box<dyn Future<Output = Result<MultipartId, FileError>> + Send>>>,
+    shared: Arc<SharedFiles>,
+    parts: Arc<dyn MultipartStore>,
+    path: Path,
+}
+
+impl BeginUpload {
+    fn new(
+        shared: &Arc<SharedFiles>,
+        parts: &Arc<dyn MultipartStore>,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> Self {
+        let (owner, store, key) = (Arc::clone(shared), Arc::clone(parts), path.clone());
+        let request = async move {
+            let begin = || store.create_multipart_opts(&key, options.clone());
+            owner.request("beginning an upload", &key, begin).await
+        };
+        let (shared, parts) = (Arc::clone(shared), Arc::clone(parts));
+        BeginUpload { request: Some(Box::pin(request)), shared, parts, path: path.clone() }
+    }
+}
+
+impl Future for BeginUpload {
+    type Output = Result<MultipartId, FileError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(request) = &mut self.request else { return Poll::Pending };
+        let begun = ready!(request.as_mut().poll(context));
+        self.request = None;
+        Poll::Ready(begun)
+    }
+}
+
+impl Drop for BeginUpload {
+    fn drop(&mut self) {
+        let (Some(request), Ok(runtime)) = (self.request.take(), Handle::try_current()) else { return };
+        let (shared, parts, path) = (Arc::clone(&self.shared), Arc::clone(&self.parts), self.path.clone());
+        runtime.spawn(async move {
+            if let Ok(Ok(id)) = timeout(ABORT_TIMEOUT, request).await {
+                abort(&shared, &*parts, &path, &id).await;
+            }
+        });
+    }
 }
 
 /// An upload in parts, of which several are sent at once.
@@ -137,7 +191,7 @@ impl PartUpload {
     }
 
     async fn abort(&mut self) {
-        self.sending.shutdown().await;
+        drain(&mut self.sending).await;
         if let Some(id) = self.id.take() {
             abort(&self.shared, &*self.parts, &self.path, &id).await;
         }
@@ -149,11 +203,21 @@ impl Drop for PartUpload {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let (shared, parts, path) = (Arc::clone(&self.shared), Arc::clone(&self.parts), self.path.clone());
+        let mut sending = std::mem::take(&mut self.sending);
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(async move { abort(&shared, &*parts, &path, &id).await })),
+            Ok(runtime) => drop(runtime.spawn(async move {
+                drain(&mut sending).await;
+                abort(&shared, &*parts, &path, &id).await;
+            })),
             Err(_) => shared.unfinished.add(path, (*id).clone()),
         }
     }
+}
+
+/// Waits for parts that are on their way. A part that arrives after the upload was forgotten would stay for ever.
+async fn drain(sending: &mut JoinSet<Result<(usize, PartId), FileError>>) {
+    let _ = timeout(DRAIN_TIMEOUT, async { while sending.join_next().await.is_some() {} }).await;
+    sending.shutdown().await;
 }
 
 /// Tells the store to forget an upload, or remembers to do so.

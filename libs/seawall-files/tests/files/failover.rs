@@ -28,7 +28,7 @@ async fn adp_8_a_second_store_stands_in() {
         assert_eq!(by, StoredBy::Store(Side::PRIMARY));
         stored.push(file);
     }
-    server.control().stop().unwrap();
+    server.control().kill().unwrap();
     for number in 3..6 {
         let (by, file) = upload(number).await;
         assert_eq!(by, StoredBy::Store(Side::SECONDARY));

@@ -44,7 +44,7 @@ async fn adp_8_uploads_wait_in_the_spool_until_the_store_is_back() {
     let spool = spool(folder.path());
     let storage = storage(s3_files(&server, "spool")).spool(spool.clone()).build().unwrap();
     let lines = Lines::collect();
-    server.control().stop().unwrap();
+    server.control().kill().unwrap();
     let mut stored = Vec::new();
     for (number, size) in [1, 50_000, (9 << 20) + 5, 70_000, 12].into_iter().enumerate() {
         let bytes = noise(number as u64, size);

@@ -151,6 +151,8 @@ impl SeaweedPorts {
             "-master.volumeSizeLimitMB=64",
             "-volume.max=200",
             "-master.electionTimeout=1s",
+            // Nobody has to be told before the only volume server stops.
+            "-volume.preStopSeconds=0",
         ]
         .map(str::to_owned)
         .into();

@@ -69,16 +69,18 @@ fn answers(address: SocketAddr) -> bool {
     ask().is_some()
 }
 
-/// Pauses, stops, kills and restarts a web server.
-fn is_controlled(control: &ServerControl, address: SocketAddr) {
+/// Pauses, kills and restarts a web server, and stops it if that does not take too long.
+fn is_controlled(control: &ServerControl, address: SocketAddr, stops_soon: bool) {
     assert!(answers(address));
     control.pause().unwrap();
     assert!(!answers(address), "a paused server answered");
     control.resume().unwrap();
     assert!(answers(address));
-    control.stop().unwrap();
-    assert!(!answers(address), "a stopped server answered");
-    control.start().unwrap();
+    if stops_soon || std::env::var_os("SEAWALL_LONG").is_some() {
+        control.stop().unwrap();
+        assert!(!answers(address), "a stopped server answered");
+        control.start().unwrap();
+    }
     control.kill().unwrap();
     assert!(!answers(address), "a killed server answered");
     control.start().unwrap();
@@ -90,7 +92,8 @@ fn is_controlled(control: &ServerControl, address: SocketAddr) {
 fn the_s3_server_is_started_paused_stopped_and_gone() {
     let server = SeaweedS3::start().unwrap();
     let (address, folder) = (server.address(), server.control().folder());
-    is_controlled(server.control(), address);
+    // It takes 17 s to stop in an orderly way.
+    is_controlled(server.control(), address, false);
     drop(server);
     assert!(!answers(address) && !folder.exists(), "something is left of it");
 }
@@ -101,7 +104,7 @@ fn the_blob_server_is_started_paused_stopped_and_gone() {
     let server = Azurite::start().unwrap();
     let (address, folder) = (server.address(), server.control().folder());
     server.create_container("files").unwrap();
-    is_controlled(server.control(), address);
+    is_controlled(server.control(), address, true);
     server.create_container("files").unwrap();
     drop(server);
     assert!(!answers(address) && !folder.exists(), "something is left of it");
