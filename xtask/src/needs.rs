@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// A command, and the Debian package that has it.
-const NEEDS: [(&str, &str); 12] = [
+const NEEDS: [(&str, &str); 13] = [
     ("cc", "gcc"),
     ("chromedriver", "chromium-driver"),
     ("chromium", "chromium"),
@@ -19,6 +19,7 @@ const NEEDS: [(&str, &str); 12] = [
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
+    ("nats-server", "nats-server"),
     ("promtool", "prometheus"),
     ("redis-server", "redis-server"),
     ("setpriv", "util-linux"),
