@@ -1,0 +1,7 @@
+//! Tests against a real NATS server with JetStream.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod connection;
+mod publisher;
+mod support;
