@@ -35,6 +35,10 @@ impl NatsError {
         NatsError { fault, action: action.into(), cause: cause.into().into() }
     }
 
+    pub(crate) fn action(&self) -> &str {
+        &self.action
+    }
+
     /// What the failure means: whether the request took effect, and whether another attempt may help.
     #[must_use]
     pub fn fault(&self) -> Fault {

@@ -69,6 +69,22 @@ pub(crate) fn headers_of(message: &Message, stream: Option<&str>) -> Result<Head
     Ok(headers)
 }
 
+/// The headers of the letter of a message: its own, with the evidence among them. What can't be carried is left out, because a
+/// letter with a header less is better than no letter.
+pub(crate) fn letter_headers(message: &Message, headers: &[(String, String)]) -> HeaderMap {
+    let own = [
+        (EVENT_ID_HEADER, message.event_id()),
+        (EVENT_TYPE_HEADER, message.event_type()),
+        (AGGREGATE_ID_HEADER, message.aggregate_id()),
+    ];
+    let own = own.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut map = HeaderMap::new();
+    for (name, value) in headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(own) {
+        let _ = append(&mut map, name, value);
+    }
+    map
+}
+
 /// What JetStream recognises a message by within its window: the event id. A replay is a message of its own, or JetStream would
 /// drop one that follows its original within the window, and say that it has it.
 fn message_id(message: &Message) -> String {

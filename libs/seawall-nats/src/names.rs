@@ -1,4 +1,4 @@
-//! The names of streams and consumers.
+//! The names of streams and consumers, and of what the adapter declares beside them.
 
 /// Checks the name of a stream or of a consumer.
 pub(crate) fn check(name: &str) -> Result<(), String> {
@@ -13,4 +13,24 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The stream with the dead letters of a stream.
+pub(crate) fn dead_letter_stream(stream: &str) -> String {
+    format!("{stream}-dlq")
+}
+
+/// The subject of the dead letters of one consumer.
+pub(crate) fn dead_letter_subject(stream: &str, consumer: &str) -> String {
+    format!("dlq.{stream}.{consumer}")
+}
+
+/// The stream that captures what JetStream says about messages that are not delivered again.
+pub(crate) fn advisory_stream(stream: &str) -> String {
+    format!("{stream}-advisories")
+}
+
+/// The subjects of those advisories: too many deliveries, and terminated by a consumer.
+pub(crate) fn advisory_subjects(stream: &str) -> [String; 2] {
+    ["MAX_DELIVERIES", "MSG_TERMINATED"].map(|kind| format!("$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.>"))
 }

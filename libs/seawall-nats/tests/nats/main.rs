@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod connection;
+mod consumer;
+mod deadletter;
+mod outage;
 mod publisher;
 mod support;

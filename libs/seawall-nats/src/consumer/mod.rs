@@ -1,0 +1,192 @@
+//! Runs a handler on the messages of a stream, through a durable consumer.
+
+mod config;
+mod declare;
+mod failures;
+mod held;
+mod work;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::AckKind;
+use seawall_dist::messaging::MessageProcessor;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub use config::{
+    ACK_PENDING_MAX, ACK_WAIT, ACK_WAIT_MIN, CONCURRENCY, NatsConsumerBuilder, PREFETCH, STOP_TIMEOUT,
+};
+pub(crate) use declare::ConsumerSettings;
+use work::Worker;
+pub(crate) use work::stop;
+
+use crate::connection::OpenConnection;
+use crate::deadletter::NatsAdvisoryCollector;
+use crate::pull::{Declaration, DeclareFuture, PullLoop};
+use crate::settle::settle;
+use crate::{NatsConnection, NatsError};
+
+/// Runs a handler on the messages of a stream. It is a handle: clones share everything, and only one of them should run.
+///
+/// [The crate](crate) describes its behaviour.
+#[derive(Clone)]
+pub struct NatsConsumer(Arc<Inner>);
+
+struct Inner {
+    worker: Arc<Worker>,
+    settings: ConsumerSettings,
+    stream_subjects: Option<Vec<String>>,
+    collector: NatsAdvisoryCollector,
+    room: Arc<Semaphore>,
+    stop_timeout: Duration,
+}
+
+impl NatsConsumer {
+    /// Starts to configure the consumer of this name on a stream.
+    pub fn builder(
+        connection: NatsConnection,
+        stream: impl Into<String>,
+        name: impl Into<String>,
+        processor: MessageProcessor,
+    ) -> NatsConsumerBuilder {
+        NatsConsumerBuilder::new(connection, stream.into(), name.into(), processor)
+    }
+
+    /// Declares the durable consumer and the place of its dead letters, without running it.
+    ///
+    /// # Errors
+    /// The stream is not there, or a consumer of this name has settings that exclude ours, or the server is away.
+    pub async fn declare(&self) -> Result<(), NatsError> {
+        let open = self.0.worker.connection.open().await?;
+        Declaration::declare(&*self.0, &open).await
+    }
+
+    /// Runs until the future ends. Then no further message is taken, handlers that run may end, and messages that no handler
+    /// has begun with are given back.
+    ///
+    /// A server that is away is waited for. A future that is dropped leaves its messages to their next delivery.
+    ///
+    /// # Errors
+    /// No further attempt can help: the stream is not there, its consumer has settings that exclude ours, the consumer was
+    /// deleted, or the credentials were refused from the beginning.
+    pub async fn run_until(&self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NatsError> {
+        let (stop, stopped) = watch::channel(false);
+        let work = self.0.consume(&stop, stopped.clone());
+        let collect = async {
+            let result = self.0.collector.collect(stopped.clone()).await;
+            stop.send_replace(true);
+            result
+        };
+        let mut both = pin!(async { tokio::join!(work, collect) });
+        let (worked, collected) = tokio::select! {
+            results = &mut both => results,
+            () = shutdown => {
+                stop.send_replace(true);
+                both.await
+            }
+        };
+        worked.and(collected)
+    }
+
+    /// The number of messages in hand: those that a handler runs on, and those that wait for one.
+    #[must_use]
+    pub fn messages_in_hand(&self) -> usize {
+        self.0.worker.held.replies().len()
+    }
+}
+
+impl Inner {
+    async fn consume(
+        &self,
+        stop_all: &watch::Sender<bool>,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<(), NatsError> {
+        let worker = &self.worker;
+        let signals = worker.held.signal_progress(&worker.connection, worker.ack_wait);
+        let work = async {
+            let mut pull = PullLoop::new(
+                &worker.connection,
+                self,
+                worker.target.clone(),
+                self.room.clone(),
+                &worker.log,
+            );
+            let mut tasks = JoinSet::new();
+            let result = loop {
+                let pulled = tokio::select! {
+                    biased;
+                    () = stop(&mut stopped) => break Ok(()),
+                    pulled = pull.next() => pulled,
+                };
+                match pulled {
+                    Ok(pulled) => {
+                        tasks.spawn(worker.clone().work(pulled, stopped.clone()));
+                    }
+                    Err(error) => break Err(error),
+                }
+                while tasks.try_join_next().is_some() {}
+            };
+            stop_all.send_replace(true);
+            self.finish(pull, tasks).await;
+            result
+        };
+        tokio::select! {
+            result = work => result,
+            () = signals => Ok(()),
+        }
+    }
+
+    /// Gives back what no handler has begun with, and waits for the others.
+    async fn finish(&self, pull: PullLoop<'_>, mut tasks: JoinSet<()>) {
+        let worker = &self.worker;
+        let rest = pull.close();
+        let returned = rest.len();
+        for pulled in rest {
+            worker.give_back(pulled).await;
+        }
+        let all = async { while tasks.join_next().await.is_some() {} };
+        let mut aborted = 0;
+        if timeout(self.stop_timeout, all).await.is_err() {
+            let replies = worker.held.replies();
+            aborted = replies.len();
+            tasks.shutdown().await;
+            for reply in replies {
+                let nak = AckKind::Nak(None);
+                let _ = settle(&worker.connection, &reply, nak, false, crate::REQUEST_TIMEOUT).await;
+            }
+        }
+        // Acknowledgements are on their way when they are written to the connection, and not earlier.
+        if let Ok(client) = worker.connection.client().await {
+            let _ = timeout(worker.connection.request_timeout(), client.flush()).await;
+        }
+        worker.log.stopped(&worker.target, returned, aborted);
+    }
+}
+
+impl Declaration for Inner {
+    fn declare<'a>(&'a self, open: &'a OpenConnection) -> DeclareFuture<'a> {
+        Box::pin(async move {
+            if let Some(subjects) = &self.stream_subjects {
+                let config = async_nats::jetstream::stream::Config {
+                    name: self.settings.stream.to_string(),
+                    subjects: subjects.clone(),
+                    ..Default::default()
+                };
+                crate::deadletter::declare_stream(&open.jetstream, config).await?;
+            }
+            self.worker.place.declare(&open.jetstream).await?;
+            self.settings.declare(&open.jetstream).await
+        })
+    }
+}
+
+impl fmt::Debug for NatsConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsConsumer").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! Requests for messages, one at a time, for exactly as many as there is room.
+//!
+//! The client library has a stream of messages that keeps a buffer of its own. Messages in it are ours for the server and
+//! nobody's for us: their time runs out unseen, and a stop does not give them back. So the requests are made here.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::{Message, StatusCode, Subscriber};
+use futures_core::Stream;
+use seawall::Fault;
+use seawall::fault::Ran;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use super::{HEARTBEAT, REQUEST_EXPIRY};
+use crate::NatsError;
+use crate::connection::OpenConnection;
+
+/// The consumer that is pulled from.
+#[derive(Clone, Debug)]
+pub(crate) struct PullTarget {
+    pub(crate) stream: Arc<str>,
+    pub(crate) consumer: Arc<str>,
+    /// The maximum number of messages in hand, those included that were requested and have not arrived.
+    pub(crate) prefetch: u32,
+}
+
+/// A message with its place among those in hand. The place is free when this is dropped.
+pub(crate) struct PulledMessage {
+    pub(crate) message: Message,
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+pub(crate) struct PullRequests {
+    open: OpenConnection,
+    target: PullTarget,
+    subject: String,
+    inbox: String,
+    subscription: Subscriber,
+    room: Arc<Semaphore>,
+    /// Room for the messages that were requested and have not arrived.
+    reserved: Option<OwnedSemaphorePermit>,
+    /// The number of the request that the server works on. Its answers have the number in their subject.
+    number: u64,
+    is_requested: bool,
+    silences: u32,
+    had_sign_of_life: bool,
+}
+
+/// Missing signs of life before the consumer is opened anew, and not only asked again.
+const SILENCES_MAX: u32 = 2;
+
+/// The pause after a request that the server could not take now.
+const BUSY_PAUSE: Duration = Duration::from_millis(250);
+
+const PULLING: &str = "pulling messages";
+
+impl PullRequests {
+    pub(crate) async fn open(
+        open: OpenConnection,
+        target: PullTarget,
+        room: Arc<Semaphore>,
+    ) -> Result<Self, NatsError> {
+        let inbox = open.client.new_inbox();
+        let subscription = open
+            .client
+            .subscribe(format!("{inbox}.*"))
+            .await
+            .map_err(|error| NatsError::of("subscribing to a consumer", error))?;
+        let subject = format!("{}.CONSUMER.MSG.NEXT.{}.{}", open.prefix, target.stream, target.consumer);
+        Ok(PullRequests {
+            open,
+            target,
+            subject,
+            inbox,
+            subscription,
+            room,
+            reserved: None,
+            number: 0,
+            is_requested: false,
+            silences: 0,
+            had_sign_of_life: false,
+        })
+    }
+
+    pub(crate) fn had_sign_of_life(&self) -> bool {
+        self.had_sign_of_life
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<PulledMessage, NatsError> {
+        loop {
+            if !self.is_requested {
+                self.reserve().await;
+                self.request().await?;
+            }
+            match timeout(HEARTBEAT * 5 / 2, poll_fn(|cx| self.poll(cx))).await {
+                Err(_) => self.silence()?,
+                Ok(None) => {
+                    return Err(NatsError::new(PULLING, Fault::io(), "the subscription ended"));
+                }
+                Ok(Some(message)) => {
+                    (self.silences, self.had_sign_of_life) = (0, true);
+                    match message.status {
+                        None | Some(StatusCode::OK) => return Ok(self.take(message)),
+                        Some(StatusCode::IDLE_HEARTBEAT) => {}
+                        Some(status) => self.answer(status, &message).await?,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the subscription and returns what has arrived. The server delivers again what arrives after that.
+    pub(crate) fn close(mut self) -> Vec<PulledMessage> {
+        let mut rest = Vec::new();
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(message)) = self.poll(&mut context) {
+            if matches!(message.status, None | Some(StatusCode::OK)) {
+                rest.push(self.take(message));
+            }
+        }
+        rest
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
+        Pin::new(&mut self.subscription).poll_next(cx)
+    }
+
+    /// Waits until half of the room is free, so that requests are not for one message each, then takes all that is free.
+    async fn reserve(&mut self) {
+        let mut reserved = match self.reserved.take().filter(|permit| permit.num_permits() > 0) {
+            Some(reserved) => reserved,
+            None => {
+                let half = (self.target.prefetch / 2).max(1);
+                let Ok(permit) = self.room.clone().acquire_many_owned(half).await else { return };
+                permit
+            }
+        };
+        let free = u32::try_from(self.room.available_permits()).unwrap_or(u32::MAX);
+        if let Ok(more) = self.room.clone().try_acquire_many_owned(free) {
+            reserved.merge(more);
+        }
+        self.reserved = Some(reserved);
+    }
+
+    async fn request(&mut self) -> Result<(), NatsError> {
+        // The client library would queue the request and send it to a server that does not know us.
+        if self.open.client.connection_state() != State::Connected {
+            return Err(NatsError::new(PULLING, Fault::unreachable(), "the connection is lost"));
+        }
+        let batch = self.reserved.as_ref().map_or(1, OwnedSemaphorePermit::num_permits);
+        let body = format!(
+            r#"{{"batch":{batch},"expires":{},"idle_heartbeat":{}}}"#,
+            REQUEST_EXPIRY.as_nanos(),
+            HEARTBEAT.as_nanos()
+        );
+        self.number += 1;
+        let reply = format!("{}.{}", self.inbox, self.number);
+        let sent = self.open.client.publish_with_reply(self.subject.clone(), reply, body.into()).await;
+        sent.map_err(|error| NatsError::of(PULLING, error))?;
+        self.is_requested = true;
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message) -> PulledMessage {
+        let permit = self.reserved.as_mut().and_then(|reserved| reserved.split(1));
+        if self.reserved.as_ref().is_none_or(|reserved| reserved.num_permits() == 0) {
+            self.is_requested = false;
+        }
+        PulledMessage { message, permit }
+    }
+
+    /// The server said nothing. It may have forgotten the request: after a restart, or because it has another leader.
+    fn silence(&mut self) -> Result<(), NatsError> {
+        self.is_requested = false;
+        self.silences += 1;
+        if self.silences > SILENCES_MAX {
+            return Err(NatsError::new(PULLING, Fault::timeout(), "the server shows no sign of life"));
+        }
+        Ok(())
+    }
+
+    /// The server answered a request with a status instead of messages.
+    async fn answer(&mut self, status: StatusCode, message: &Message) -> Result<(), NatsError> {
+        let is_current = message.subject.ends_with(&format!(".{}", self.number));
+        let text = message.description.as_deref().unwrap_or_default();
+        match status {
+            StatusCode::NO_RESPONDERS => {
+                return Err(NatsError::new(PULLING, Fault::unreachable(), "the consumer does not answer"));
+            }
+            _ if text.eq_ignore_ascii_case("consumer deleted") => {
+                let gone = Fault::business().ran(Ran::No);
+                let text = "the consumer was deleted; declaring it anew would begin with the oldest message";
+                return Err(NatsError::new(PULLING, gone, text));
+            }
+            _ if text.starts_with("Exceeded Max") || text.starts_with("Bad Request") => {
+                sleep(BUSY_PAUSE).await;
+            }
+            // The time of the request has passed, or there are no messages, or the consumer has another leader.
+            _ => {}
+        }
+        if is_current {
+            self.is_requested = false;
+        }
+        Ok(())
+    }
+}
