@@ -1,4 +1,4 @@
-//! NATS JetStream with acknowledged publishing, durable consumers, delayed redelivery and dead letters.
+#![doc = include_str!("../docs/nats.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connection;

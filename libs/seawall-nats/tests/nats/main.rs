@@ -4,7 +4,9 @@
 
 mod connection;
 mod consumer;
+mod crash;
 mod deadletter;
+mod observe;
 mod outage;
 mod publisher;
 mod support;
