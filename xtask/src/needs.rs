@@ -11,15 +11,18 @@ use std::process::Command;
 
 /// A command, and the Debian package that has it.
 const NEEDS: [(&str, &str); 13] = [
+const NEEDS: [(&str, &str); 14] = [
     ("cc", "gcc"),
     ("chromedriver", "chromium-driver"),
     ("chromium", "chromium"),
     ("initdb", "postgresql"),
     ("ip", "iproute2"),
+    ("java", "openjdk-17-jre-headless"),
     ("losetup", "mount"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("nats-server", "nats-server"),
+    ("mvn", "maven"),
     ("promtool", "prometheus"),
     ("redis-server", "redis-server"),
     ("setpriv", "util-linux"),

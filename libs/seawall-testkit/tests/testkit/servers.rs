@@ -6,6 +6,7 @@ use std::time::Duration;
 use seawall_testkit::servers::{
     Azurite, FaultProxy, NetworkFault, Postgres, Redis, SeaweedS3, ServerControl, WorkerProcess,
     worker_settings,
+    FaultProxy, Kafka, NetworkFault, Postgres, Redis, WorkerProcess, worker_settings,
 };
 
 /// Asks a Redis server; `None` if it does not answer within 300 ms.
@@ -161,4 +162,17 @@ fn eventually(condition: impl Fn() -> bool) {
         condition()
     });
     assert!(came_true, "it did not come true within ten seconds");
+}
+
+/// ADP-5: a real Kafka starts, answers, and keeps its port over a restart.
+#[test]
+fn adp_5_kafka_starts_and_can_be_restarted() {
+    let kafka = Kafka::start().unwrap();
+    let address = kafka.address();
+    assert!(TcpStream::connect(address).is_ok());
+    kafka.control().stop().unwrap();
+    assert!(TcpStream::connect(address).is_err());
+    kafka.control().start().unwrap();
+    assert!(TcpStream::connect(address).is_ok());
+    assert_ne!(kafka.authenticated_servers(), kafka.bootstrap_servers());
 }
