@@ -138,6 +138,8 @@ impl KafkaClusterBuilder {
         let mut settings = vec![
             own("bootstrap.servers", self.bootstrap_servers.trim().to_owned()),
             own("client.id", "seawall".to_owned()),
+            // Whoever asks about a topic creates it otherwise, clients that only look included.
+            own("allow.auto.create.topics", "false".to_owned()),
             own("socket.connection.setup.timeout.ms", CONNECT_TIMEOUT.as_millis().to_string()),
             own("socket.timeout.ms", REQUEST_TIMEOUT.as_millis().to_string()),
             own("socket.keepalive.enable", "true".to_owned()),

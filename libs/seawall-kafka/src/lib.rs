@@ -4,6 +4,7 @@
 mod batch;
 mod client;
 mod cluster;
+pub mod consumer;
 mod fault;
 mod producer;
 mod publisher;
@@ -14,6 +15,10 @@ mod topics;
 
 pub use cluster::{
     CONNECT_TIMEOUT, KafkaCluster, KafkaClusterBuilder, RECONNECT_PAUSE, RECONNECT_PAUSE_MAX, REQUEST_TIMEOUT,
+};
+pub use consumer::{
+    KafkaConsumer, KafkaConsumerBuilder, KafkaConsumerError, KafkaDeadLetterConsumer,
+    KafkaDeadLetterConsumerBuilder,
 };
 pub use fault::{KafkaErrors, fault_of};
 pub use publisher::KafkaPublisher;

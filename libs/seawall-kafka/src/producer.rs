@@ -48,8 +48,7 @@ impl SharedProducer {
             .set("message.max.bytes", message_bytes_max.to_string())
             // The partition of a key is the one that clients in Java choose.
             .set("partitioner", "murmur2_random")
-            // A topic that does not exist is an error, which comes before the delivery times out, and nobody creates it.
-            .set("allow.auto.create.topics", "false")
+            // A topic that does not exist is an error, and it comes before the delivery times out.
             .set("topic.metadata.propagation.max.ms", millis(delivery_timeout / 2));
         let events = Arc::new(ClientEvents::new(component));
         let current = config.create_with_context(SharedEvents(events.clone()))?;

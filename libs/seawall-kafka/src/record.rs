@@ -1,9 +1,11 @@
 //! A message as a record of Kafka, and back.
 
+use std::sync::Arc;
+
 use rdkafka::Message as _;
 use rdkafka::message::{BorrowedMessage, Header, Headers, OwnedHeaders};
 use seawall_dist::Message;
-use seawall_dist::messaging::{AGGREGATE_ID_HEADER, EVENT_ID_HEADER, EVENT_TYPE_HEADER};
+use seawall_dist::messaging::{AGGREGATE_ID_HEADER, Delivery, EVENT_ID_HEADER, EVENT_TYPE_HEADER, Evidence};
 
 /// What a record takes beside its key, its headers and its payload.
 const RECORD_OVERHEAD: usize = 70;
@@ -43,8 +45,8 @@ pub(crate) fn size_of(message: &Message) -> usize {
 /// of a payload. A retry topic gets it as it came.
 #[derive(Debug)]
 pub(crate) struct ReceivedRecord {
-    pub(crate) message: Message,
-    /// The key, if it is not the aggregate id.
+    pub(crate) delivery: Arc<Delivery>,
+    /// The key, if it is not text.
     raw_key: Option<Vec<u8>>,
     /// Headers whose values are not text.
     raw_headers: Vec<(String, Option<Vec<u8>>)>,
@@ -52,8 +54,10 @@ pub(crate) struct ReceivedRecord {
 }
 
 impl ReceivedRecord {
-    /// Reads a record. One without an event id gets one that is the same at every delivery, from its position.
-    pub(crate) fn of(record: &BorrowedMessage<'_>) -> Self {
+    /// Reads a record. `deaths` is the number of consumers that died with it.
+    ///
+    /// One without an event id gets one from its position, which is the same at every delivery.
+    pub(crate) fn of(record: &BorrowedMessage<'_>, deaths: u32) -> Self {
         let (mut event_id, mut event_type, mut aggregate_id) = (String::new(), String::new(), String::new());
         let (mut headers, mut raw_headers) = (Vec::new(), Vec::new());
         for header in record.headers().into_iter().flat_map(Headers::iter) {
@@ -68,8 +72,9 @@ impl ReceivedRecord {
                 name => headers.push((name.to_owned(), value.to_owned())),
             }
         }
+        let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
         if event_id.is_empty() {
-            event_id = format!("{}-{}-{}", record.topic(), record.partition(), record.offset());
+            event_id = format!("{topic}-{partition}-{offset}");
         }
         let mut raw_key = None;
         match record.key().map(std::str::from_utf8) {
@@ -77,31 +82,38 @@ impl ReceivedRecord {
             Some(Err(_)) => raw_key = record.key().map(<[u8]>::to_vec),
             None => {}
         }
-        let payload = record.payload();
-        let mut message = Message::new(event_type, aggregate_id, payload.unwrap_or_default())
+        let attempt = Evidence::from_headers(&headers).attempts().saturating_add(1).saturating_add(deaths);
+        let message = Message::new(event_type, aggregate_id, record.payload().unwrap_or_default())
             .with_event_id(event_id)
-            .with_topic(record.topic());
-        for (name, value) in headers {
-            message = message.with_header(name, value);
-        }
-        ReceivedRecord { message, raw_key, raw_headers, is_tombstone: payload.is_none() }
+            .with_topic(topic);
+        let message =
+            headers.into_iter().fold(message, |message, (name, value)| message.with_header(name, value));
+        let delivery = Delivery::new(message, topic, attempt)
+            .with_position("partition", partition)
+            .with_position("offset", offset);
+        let is_tombstone = record.payload().is_none();
+        ReceivedRecord { delivery: Arc::new(delivery), raw_key, raw_headers, is_tombstone }
     }
 
-    /// The key for a retry topic.
+    pub(crate) fn message(&self) -> &Message {
+        self.delivery.message()
+    }
+
+    /// The key for another topic.
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.raw_key.as_deref().or_else(|| key_of(&self.message))
+        self.raw_key.as_deref().or_else(|| key_of(self.message()))
     }
 
-    /// The payload for a retry topic.
+    /// The payload for another topic.
     pub(crate) fn payload(&self) -> Option<&[u8]> {
-        Some(self.message.payload()).filter(|_| !self.is_tombstone)
+        Some(self.message().payload()).filter(|_| !self.is_tombstone)
     }
 
-    /// The headers for a retry topic: `headers` in place of the message's own, and what is not text as it came.
+    /// The headers for another topic: `headers` in place of the message's own, and what is not text as it came.
     pub(crate) fn wire_headers(&self, headers: &[(String, String)]) -> OwnedHeaders {
         let mut wire = OwnedHeaders::new_with_capacity(headers.len() + self.raw_headers.len() + 2);
-        let fields =
-            [(EVENT_ID_HEADER, self.message.event_id()), (EVENT_TYPE_HEADER, self.message.event_type())];
+        let message = self.message();
+        let fields = [(EVENT_ID_HEADER, message.event_id()), (EVENT_TYPE_HEADER, message.event_type())];
         for (key, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
             wire = wire.insert(Header { key, value: Some(value) });
         }

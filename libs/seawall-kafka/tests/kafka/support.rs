@@ -14,21 +14,21 @@ use seawall_kafka::KafkaCluster;
 use seawall_testkit::servers::Kafka;
 
 /// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A name that no other test has.
-pub fn unique(name: &str) -> String {
+pub(crate) fn unique(name: &str) -> String {
     format!("{name}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-pub fn cluster_of(kafka: &Kafka) -> KafkaCluster {
+pub(crate) fn cluster_of(kafka: &Kafka) -> KafkaCluster {
     KafkaCluster::new(&kafka.bootstrap_servers()).unwrap()
 }
 
 /// Creates a topic and waits until clients see it.
-pub async fn create_topic(kafka: &Kafka, topic: &str, partitions: i32) {
+pub(crate) async fn create_topic(kafka: &Kafka, topic: &str, partitions: i32) {
     let admin: AdminClient<DefaultClientContext> = bare(kafka).create().unwrap();
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
     let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(30)));
@@ -39,21 +39,21 @@ pub async fn create_topic(kafka: &Kafka, topic: &str, partitions: i32) {
 }
 
 /// A topic of the test's own on the shared server.
-pub async fn topic(name: &str, partitions: i32) -> String {
+pub(crate) async fn topic(name: &str, partitions: i32) -> String {
     let topic = unique(name);
     create_topic(Kafka::shared(), &topic, partitions).await;
     topic
 }
 
 /// A client of the bare library, without anything of ours.
-pub fn bare(kafka: &Kafka) -> ClientConfig {
+pub(crate) fn bare(kafka: &Kafka) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", kafka.bootstrap_servers());
     config
 }
 
 /// The first and the last offset of each partition, as the server has them. Empty for a topic that does not exist.
-pub fn partitions_of(kafka: &Kafka, topic: &str) -> Vec<(i64, i64)> {
+pub(crate) fn partitions_of(kafka: &Kafka, topic: &str) -> Vec<(i64, i64)> {
     let mut config = bare(kafka);
     config.set("allow.auto.create.topics", "false");
     let consumer: BaseConsumer = config.create().unwrap();
@@ -69,27 +69,27 @@ pub fn partitions_of(kafka: &Kafka, topic: &str) -> Vec<(i64, i64)> {
 }
 
 /// The number of records that the server has of a topic.
-pub fn count_of(kafka: &Kafka, topic: &str) -> i64 {
+pub(crate) fn count_of(kafka: &Kafka, topic: &str) -> i64 {
     partitions_of(kafka, topic).iter().map(|(first, last)| last - first).sum()
 }
 
 /// A record as the server has it.
 #[derive(Clone, Debug)]
-pub struct StoredRecord {
-    pub partition: i32,
-    pub key: String,
-    pub payload: String,
-    pub headers: Vec<(String, String)>,
+pub(crate) struct StoredRecord {
+    pub(crate) partition: i32,
+    pub(crate) key: String,
+    pub(crate) payload: String,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl StoredRecord {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// Reads all records of a topic with the bare library.
-pub fn records_of(kafka: &Kafka, topic: &str) -> Vec<StoredRecord> {
+pub(crate) fn records_of(kafka: &Kafka, topic: &str) -> Vec<StoredRecord> {
     let partitions = partitions_of(kafka, topic);
     let expected: i64 = partitions.iter().map(|(first, last)| last - first).sum();
     let mut config = bare(kafka);
@@ -115,7 +115,7 @@ pub fn records_of(kafka: &Kafka, topic: &str) -> Vec<StoredRecord> {
 }
 
 /// Waits until something is so, and fails after [`PATIENCE`].
-pub async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let wait = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -125,7 +125,7 @@ pub async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Messages of a topic, spread over some aggregates.
-pub fn messages(topic: &str, count: usize, aggregates: usize) -> Vec<Message> {
+pub(crate) fn messages(topic: &str, count: usize, aggregates: usize) -> Vec<Message> {
     let message = |number: usize| {
         Message::new("OrderPaid", format!("order-{}", number % aggregates), number.to_string())
             .with_topic(topic)

@@ -1,0 +1,101 @@
+//! ADP-5: the server goes away while a consumer works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall_dist::messaging::{Delivery, HandlerError};
+use seawall_dist::{Message, Publisher};
+use seawall_kafka::{KafkaConsumer, KafkaPublisher};
+use seawall_testkit::servers::Kafka;
+
+use super::consumer::{Running, Seen, publish};
+use super::support::{PATIENCE, cluster_of, count_of, create_topic, messages, unique, wait_until};
+
+/// A consumer whose records with `bad` in them fail at their first attempt.
+fn consumer_of(kafka: &Kafka, topic: &str, seen: &Seen) -> KafkaConsumer {
+    let seen = seen.clone();
+    let handler = move |delivery: Arc<Delivery>| {
+        let seen = seen.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let number: usize = std::str::from_utf8(delivery.message().payload()).unwrap().parse().unwrap();
+            if number % 50 == 0 && delivery.attempt() == 1 {
+                return Err(HandlerError::from("not at the first attempt"));
+            }
+            seen.add(&delivery);
+            Ok(())
+        }
+    };
+    let builder = KafkaConsumer::builder(&cluster_of(kafka), "group", topic, handler);
+    builder.window(100).session_timeout(Duration::from_secs(6)).build().unwrap()
+}
+
+/// ADP-5: the server is killed, restarted and paused in the middle. Every acknowledged record is processed, with its retries,
+/// and repeated only as often as the window allows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_5_a_server_that_dies_and_pauses_in_the_middle_loses_nothing() {
+    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("outage"), Seen::default());
+    create_topic(&kafka, &topic, 2).await;
+    publish(&kafka, &messages(&topic, 1_500, 30)).await;
+    let running = Running::start(consumer_of(&kafka, &topic, &seen));
+    wait_until("some records are processed", || seen.len() > 200).await;
+    kafka.control().kill().unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    kafka.control().start().unwrap();
+    let before = seen.len();
+    wait_until("it goes on after the restart", || seen.len() > before + 100).await;
+    kafka.control().pause().unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    kafka.control().resume().unwrap();
+    wait_until("all records are processed", || seen.counts().len() == 1_500).await;
+    running.stop().await;
+    let repeated = seen.len() - 1_500;
+    // One kill and one pause, of two partitions, each with its window.
+    assert!(repeated <= 2 * 2 * 100, "{repeated} records were repeated");
+    // The server's own copy of the truth: 30 records went to the first retry topic, and none further.
+    assert!(count_of(&kafka, &format!("{topic}-retry-1")) >= 30);
+    assert_eq!(count_of(&kafka, &format!("{topic}-dlt")), 0);
+}
+
+/// ADP-5: a consumer that starts before the server waits for it, and one whose server never comes can be stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_5_a_consumer_waits_for_a_server_that_is_away() {
+    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("early"), Seen::default());
+    create_topic(&kafka, &topic, 1).await;
+    publish(&kafka, &[Message::new("A", "1", "7").with_topic(&topic)]).await;
+    kafka.control().stop().unwrap();
+    let impatient = Running::start(consumer_of(&kafka, &topic, &seen));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    impatient.stop().await;
+    let running = Running::start(consumer_of(&kafka, &topic, &seen));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    kafka.control().start().unwrap();
+    wait_until("the record is processed", || seen.len() == 1).await;
+    running.stop().await;
+}
+
+/// ADP-5: with acknowledged messages and a server that is killed while they are published, nothing acknowledged is missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_5_nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    let (kafka, topic) = (Arc::new(Kafka::start().unwrap()), unique("acknowledged"));
+    create_topic(&kafka, &topic, 2).await;
+    let publisher = KafkaPublisher::builder(&cluster_of(&kafka)).build().unwrap();
+    let killed = kafka.clone();
+    let kill = tokio::task::spawn_blocking(move || {
+        killed.control().kill().unwrap();
+        killed.control().start().unwrap();
+    });
+    let mut acknowledged = Vec::new();
+    for batch in messages(&topic, 2_000, 50).chunks(50) {
+        let results =
+            tokio::time::timeout(PATIENCE, publisher.publish(batch)).await.expect("a publication hung");
+        let good = batch.iter().zip(results).filter(|(_, result)| result.is_ok());
+        acknowledged.extend(good.map(|(message, _)| String::from_utf8_lossy(message.payload()).into_owned()));
+    }
+    kill.await.unwrap();
+    let stored: std::collections::HashSet<String> =
+        super::support::records_of(&kafka, &topic).into_iter().map(|record| record.payload).collect();
+    assert!(acknowledged.len() >= 1_000, "only {} were acknowledged", acknowledged.len());
+    let missing = acknowledged.iter().filter(|payload| !stored.contains(*payload)).count();
+    assert_eq!(missing, 0, "acknowledged records are missing");
+}

@@ -1,0 +1,86 @@
+//! ADP-5: consumers that come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall_dist::messaging::{Delivery, HandlerError};
+use seawall_kafka::KafkaConsumer;
+use seawall_kafka::consumer::RecordOrder;
+use seawall_testkit::servers::Kafka;
+
+use super::consumer::{Running, Seen, publish};
+use super::support::{cluster_of, messages, topic, unique, wait_until};
+
+/// A consumer that takes a few milliseconds for each record.
+fn slow_consumer(group: &str, topic: &str, seen: &Seen, order: RecordOrder) -> KafkaConsumer {
+    let seen = seen.clone();
+    let handler = move |delivery: Arc<Delivery>| {
+        let seen = seen.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            seen.add(&delivery);
+            Ok::<(), HandlerError>(())
+        }
+    };
+    let builder = KafkaConsumer::builder(&cluster_of(Kafka::shared()), group, topic, handler);
+    builder.concurrency(8).window(100).order(order).session_timeout(Duration::from_secs(6)).build().unwrap()
+}
+
+/// ADP-5: two consumers join and leave in the middle; no record is lost or skipped, and orderly changes repeat none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_5_a_rebalance_in_the_middle_neither_loses_nor_repeats() {
+    let (kafka, topic, group, count) = (Kafka::shared(), topic("rebalance", 6).await, unique("group"), 3_000);
+    publish(kafka, &messages(&topic, count, 60)).await;
+    let (first_seen, second_seen) = (Seen::default(), Seen::default());
+    let total = || first_seen.len() + second_seen.len();
+    let first = Running::start(slow_consumer(&group, &topic, &first_seen, RecordOrder::Key));
+    wait_until("the first works", || first_seen.len() > 200).await;
+    let second = Running::start(slow_consumer(&group, &topic, &second_seen, RecordOrder::Key));
+    wait_until("the second works too", || second_seen.len() > 200).await;
+    first.stop().await;
+    let before = second_seen.len();
+    wait_until("the second goes on alone", || second_seen.len() > before + 100).await;
+    let third = Running::start(slow_consumer(&group, &topic, &first_seen, RecordOrder::Partition));
+    wait_until("all records are processed", || {
+        let mut counts = first_seen.counts();
+        counts.extend(second_seen.counts());
+        counts.len() == count
+    })
+    .await;
+    third.stop().await;
+    second.stop().await;
+    assert!(!first_seen.all().is_empty() && !second_seen.all().is_empty());
+    assert_eq!(total(), count, "an orderly change of owners repeated records");
+}
+
+/// ADP-5: a handler that takes longer than a revoked partition waits is ended, and its record goes to the next owner.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_5_a_record_that_outlasts_the_revocation_goes_to_the_next_owner() {
+    let (kafka, topic, group) = (Kafka::shared(), topic("revoked", 2).await, unique("group"));
+    publish(kafka, &messages(&topic, 40, 40)).await;
+    let consumer = |seen: &Seen, time: Duration| {
+        let seen = seen.clone();
+        let handler = move |delivery: Arc<Delivery>| {
+            let seen = seen.clone();
+            async move {
+                seen.add(&delivery);
+                tokio::time::sleep(time).await;
+                Ok::<(), HandlerError>(())
+            }
+        };
+        let builder = KafkaConsumer::builder(&cluster_of(kafka), &group, &topic, handler);
+        let builder = builder
+            .concurrency(2)
+            .revoke_wait(Duration::from_millis(200))
+            .stop_wait(Duration::from_millis(200));
+        Running::start(builder.build().unwrap())
+    };
+    let (stuck_seen, seen) = (Seen::default(), Seen::default());
+    let stuck = consumer(&stuck_seen, Duration::from_secs(25));
+    wait_until("two records are stuck", || stuck_seen.len() == 2).await;
+    let quick = consumer(&seen, Duration::ZERO);
+    wait_until("the other works", || seen.len() >= 10).await;
+    stuck.stop().await;
+    wait_until("all records are processed by the other", || seen.counts().len() == 40).await;
+    quick.stop().await;
+}
