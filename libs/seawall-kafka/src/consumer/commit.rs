@@ -7,8 +7,9 @@ use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
+use super::handover::Commit;
 use super::poll::Client;
-use super::state::{Commit, Phase, Shared};
+use super::state::{Phase, Shared};
 
 /// How often offsets are committed. More often when a partition is half full, because its records wait for the commit.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(100);

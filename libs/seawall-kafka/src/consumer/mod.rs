@@ -4,6 +4,7 @@ mod commit;
 mod config;
 mod error;
 mod forward;
+mod handover;
 mod intake;
 mod lanes;
 mod marker;

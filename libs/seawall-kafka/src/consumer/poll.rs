@@ -13,8 +13,9 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::commit::{commit, list_of};
+use super::handover::Commit;
 use super::marker::Marker;
-use super::state::{Commit, Phase, Shared};
+use super::state::{Phase, Shared};
 use super::task::Place;
 use crate::client::ClientEvents;
 use crate::fault::{is_fatal, is_refused_credential};

@@ -15,9 +15,10 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::commit::{commit, commit_until_stopped};
 use super::error::KafkaConsumerError;
+use super::handover::Commit;
 use super::lanes::Lane;
 use super::poll::{Client, Hooks, poll_until_stopped};
-use super::state::{Commit, Phase, Shared, Start};
+use super::state::{Phase, Shared, Start};
 use super::task::{Job, Outcome, RecordTask};
 
 /// How long a record waits whose mark could not be written, or whose task broke.

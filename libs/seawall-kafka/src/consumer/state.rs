@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     state: Mutex<State>,
     /// Wakes threads that wait for space, for records to end, or for something to commit.
-    changed: Condvar,
+    pub(super) changed: Condvar,
     /// Wakes the task that starts records.
     pub(crate) wake: Notify,
     /// Held from the look at what is to be committed until the cluster has it, so that no older commit comes after a newer.
@@ -33,16 +33,16 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 pub(crate) struct State {
-    partitions: HashMap<Place, Partition>,
-    lanes: Lanes<Arc<Job>>,
+    pub(super) partitions: HashMap<Place, Partition>,
+    pub(super) lanes: Lanes<Arc<Job>>,
     assignments: Assignment,
     running: usize,
     /// A record runs that must have no other beside it.
     is_alone: bool,
     /// Partitions whose records run one at a time.
-    careful: Vec<Assignment>,
+    pub(super) careful: Vec<Assignment>,
     /// Partitions whose running records are to be ended.
-    cancelled: Vec<Assignment>,
+    pub(super) cancelled: Vec<Assignment>,
     pub(crate) phase: Phase,
 }
 
@@ -59,19 +59,19 @@ pub(crate) enum Phase {
 
 /// A partition that is assigned.
 #[derive(Default)]
-struct Partition {
-    assignment: Assignment,
-    offsets: Offsets,
-    marker: Option<Marker>,
+pub(super) struct Partition {
+    pub(super) assignment: Assignment,
+    pub(super) offsets: Offsets,
+    pub(super) marker: Option<Marker>,
     /// The number of records that still have to run alone.
-    care_left: usize,
-    running: usize,
+    pub(super) care_left: usize,
+    pub(super) running: usize,
     /// The highest offset that has begun to run. What stands before it still runs when the partition is given up, because only
     /// what is done without a gap can be committed.
-    started: Option<i64>,
-    is_paused: bool,
+    pub(super) started: Option<i64>,
+    pub(super) is_paused: bool,
     /// The partition goes to another consumer.
-    is_leaving: bool,
+    pub(super) is_leaving: bool,
 }
 
 /// A record that may run now.
@@ -80,13 +80,6 @@ pub(crate) struct Start {
     pub(crate) job: Arc<Job>,
     /// The mark to write before the record runs, alone.
     pub(crate) alone: Option<String>,
-}
-
-/// An offset to commit, with its mark.
-pub(crate) struct Commit {
-    pub(crate) place: Place,
-    pub(crate) offset: i64,
-    pub(crate) mark: String,
 }
 
 impl Shared {
@@ -307,101 +300,5 @@ impl Shared {
         }
         drop(guard);
         self.changed.notify_all();
-    }
-
-    /// The offsets that the cluster does not know yet.
-    pub(crate) fn commits(&self) -> Vec<Commit> {
-        let state = self.lock();
-        let commit = |(place, partition): (&Place, &Partition)| {
-            let offset = partition.offsets.to_commit()?;
-            let mark = partition.marker.map(Marker::text).unwrap_or_default();
-            Some(Commit { place: *place, offset, mark })
-        };
-        state.partitions.iter().filter_map(commit).collect()
-    }
-
-    /// The offsets of partitions that are given up in an orderly way: without a mark.
-    pub(crate) fn last_commits(&self, places: Option<&[Place]>) -> Vec<Commit> {
-        let state = self.lock();
-        let wanted = |place: &Place| places.is_none_or(|places| places.contains(place));
-        let partitions = state.partitions.iter().filter(|(place, _)| wanted(place));
-        let commit = |(place, partition): (&Place, &Partition)| {
-            Some(Commit { place: *place, offset: partition.offsets.next()?, mark: String::new() })
-        };
-        partitions.filter_map(commit).collect()
-    }
-
-    /// The cluster has acknowledged commits.
-    pub(crate) fn committed(&self, commits: &[Commit]) {
-        let mut state = self.lock();
-        for commit in commits {
-            if let Some(partition) = state.partitions.get_mut(&commit.place) {
-                partition.offsets.committed(commit.offset);
-            }
-        }
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// True if a partition is so full that its commit should not wait.
-    pub(crate) fn is_commit_urgent(&self, state: &State) -> bool {
-        let half = self.window / 2;
-        state
-            .partitions
-            .values()
-            .any(|partition| partition.offsets.at_risk() >= half && partition.offsets.to_commit().is_some())
-    }
-
-    /// Begins to give up partitions: of what waits only what fills a gap still runs, and what runs may end.
-    pub(crate) fn begin_revoke(&self, places: &[Place]) {
-        let mut state = self.lock();
-        for place in places {
-            if let Some(partition) = state.partitions.get_mut(place) {
-                partition.is_leaving = true;
-            }
-        }
-        state.keep_gaps(self.clock.now());
-    }
-
-    /// True if no record of these partitions runs or is about to.
-    pub(crate) fn is_idle(state: &State, places: &[Place]) -> bool {
-        let is_idle =
-            |partition: &Partition| partition.running == 0 && !state.lanes.has_waiting(partition.assignment);
-        places.iter().all(|place| state.partitions.get(place).is_none_or(is_idle))
-    }
-
-    /// Forgets partitions. What still runs of them is ended.
-    pub(crate) fn forget(&self, places: &[Place]) {
-        let mut state = self.lock();
-        for place in places {
-            if let Some(partition) = state.partitions.remove(place) {
-                state.forget(partition.assignment);
-            }
-        }
-        drop(state);
-        self.notify();
-    }
-
-    /// The partitions whose running records are to be ended.
-    pub(crate) fn take_cancelled(&self) -> Vec<Assignment> {
-        std::mem::take(&mut self.lock().cancelled)
-    }
-}
-
-impl State {
-    /// Drops what waits of partitions that are given up, but for what stands before a record that has run.
-    fn keep_gaps(&mut self, now: Tick) {
-        let leaving = self.partitions.values().filter(|partition| partition.is_leaving);
-        let leaving: HashMap<Assignment, Option<i64>> =
-            leaving.map(|partition| (partition.assignment, partition.started)).collect();
-        self.lanes.keep_first(now, |lane, job| {
-            leaving.get(&lane.assignment).is_none_or(|started| Some(job.offset) < *started)
-        });
-    }
-
-    fn forget(&mut self, assignment: Assignment) {
-        self.lanes.drop_assignment(assignment);
-        self.careful.retain(|careful| *careful != assignment);
-        self.cancelled.push(assignment);
     }
 }

@@ -187,7 +187,7 @@ async fn crd_7_dead_letters_are_taken_over_with_an_alert() {
         let run = intake.run_until(async move { stopped.notified().await });
         let (result, ()) = tokio::join!(run, async {
             watch.await;
-            stop.notify_one()
+            stop.notify_one();
         });
         result.unwrap();
     })

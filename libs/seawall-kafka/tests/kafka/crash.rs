@@ -54,6 +54,7 @@ fn start_worker(topic: &str, group: &str, counts: &Counts) -> WorkerProcess {
 }
 
 /// ADP-5: consumers are killed in the middle. Every record is processed, and repeated only within the window of a kill.
+#[expect(clippy::print_stdout, reason = "the figures of the long form belong into a report")]
 async fn survive_kills(count: usize, kills: usize, partitions: i32) {
     let (kafka, topic, group) = (Kafka::shared(), topic("kills", partitions).await, unique("group"));
     for chunk in messages(&topic, count, 500).chunks(5_000) {

@@ -5,6 +5,7 @@
 mod consumer;
 mod crash;
 mod fault;
+mod inbox;
 mod outage;
 mod publisher;
 mod rebalance;

@@ -19,7 +19,7 @@ fn consumer_of(kafka: &Kafka, topic: &str, seen: &Seen) -> KafkaConsumer {
         async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
             let number: usize = std::str::from_utf8(delivery.message().payload()).unwrap().parse().unwrap();
-            if number % 50 == 0 && delivery.attempt() == 1 {
+            if number.is_multiple_of(50) && delivery.attempt() == 1 {
                 return Err(HandlerError::from("not at the first attempt"));
             }
             seen.add(&delivery);
