@@ -12,6 +12,8 @@ use std::process::Command;
 /// A command, and the Debian package that has it.
 const NEEDS: [(&str, &str); 13] = [
 const NEEDS: [(&str, &str); 14] = [
+/// A command or a header for C, and the Debian package that has it.
+const NEEDS: [(&str, &str); 16] = [
     ("cc", "gcc"),
     ("chromedriver", "chromium-driver"),
     ("chromium", "chromium"),
@@ -23,6 +25,8 @@ const NEEDS: [(&str, &str); 14] = [
     ("mount", "mount"),
     ("nats-server", "nats-server"),
     ("mvn", "maven"),
+    ("openssl/ssl.h", "libssl-dev"),
+    ("pkg-config", "pkg-config"),
     ("promtool", "prometheus"),
     ("redis-server", "redis-server"),
     ("setpriv", "util-linux"),
@@ -66,7 +70,7 @@ fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
 
 fn is_there(command: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let system = ["/usr/sbin", "/sbin", "/usr/include"].map(PathBuf::from);
     // Debian keeps the server's programs of each version of PostgreSQL in a folder that is on no path.
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin"));

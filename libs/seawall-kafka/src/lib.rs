@@ -1,4 +1,6 @@
 //! Kafka with an idempotent producer, retry topics, a dead letter topic and offsets committed after the work.
+#![doc = ""]
+#![doc = include_str!("../docs/kafka.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod batch;
@@ -6,6 +8,8 @@ mod client;
 mod cluster;
 pub mod consumer;
 mod fault;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod producer;
 mod publisher;
 mod publisher_config;

@@ -85,6 +85,8 @@ impl GroupSettings {
             .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .set("heartbeat.interval.ms", (self.session_timeout / 6).as_millis().max(1).to_string())
             .set("max.poll.interval.ms", self.poll_interval_max.as_millis().to_string());
+        #[cfg(feature = "metrics")]
+        config.set("statistics.interval.ms", crate::metrics::REPORT_INTERVAL_MILLIS);
         config
     }
 

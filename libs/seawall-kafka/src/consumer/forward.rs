@@ -78,7 +78,11 @@ impl Forwarder {
             let mut forwarded = FutureRecord::to(topic).headers(record.wire_headers(headers));
             forwarded.key = record.key();
             forwarded.payload = record.payload();
-            let Err(error) = self.producer.send(forwarded).await else { return };
+            let Err(error) = self.producer.send(forwarded).await else {
+                #[cfg(feature = "metrics")]
+                crate::metrics::forwarded(topic);
+                return;
+            };
             let text = format!("{topic}: {error}");
             let log = self.producer.events().log();
             if error.fault().is_transient() {

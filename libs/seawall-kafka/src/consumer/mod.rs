@@ -171,7 +171,13 @@ async fn run_group(
 ) -> Result<(), KafkaConsumerError> {
     let GroupSettings { window, concurrency, order, revoke_wait, stop_wait, .. } = *settings;
     let shared = Arc::new(Shared::new(topics, window, concurrency, order, Clock::system()));
-    let hooks = Hooks { shared, events, revoke_wait };
+    let hooks = Hooks {
+        shared,
+        events,
+        revoke_wait,
+        #[cfg(feature = "metrics")]
+        group: settings.group.clone(),
+    };
     let engine = Engine::start(&settings.client_config(), hooks, task)
         .map_err(|error| KafkaConsumerError::of_client("joining the group", error))?;
     engine.run(shutdown, stop_wait).await

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::Message as _;
+use rdkafka::Statistics;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -36,6 +37,8 @@ pub(crate) struct Hooks {
     pub(crate) shared: Arc<Shared>,
     pub(crate) events: Arc<ClientEvents>,
     pub(crate) revoke_wait: Duration,
+    #[cfg(feature = "metrics")]
+    pub(crate) group: String,
 }
 
 /// The client of a consumer.
@@ -49,6 +52,12 @@ impl ClientContext for Hooks {
     fn error(&self, error: KafkaError, reason: &str) {
         self.events.failed(error, reason);
     }
+
+    fn stats(&self, statistics: Statistics) {
+        #[cfg(feature = "metrics")]
+        crate::metrics::lag(&self.group, &statistics);
+        drop(statistics);
+    }
 }
 
 impl ConsumerContext for Hooks {
@@ -57,10 +66,12 @@ impl ConsumerContext for Hooks {
             Rebalance::Assign(list) => {
                 self.events.connected();
                 self.shared.assign(self.places(list));
+                self.count("assigned", list);
                 self.events.log().info("Rebalance", "Partitions assigned.", &text_of(list));
             }
             Rebalance::Revoke(list) => {
                 self.revoke(client, &self.places(list));
+                self.count("revoked", list);
                 self.events.log().info("Rebalance", "Partitions revoked.", &text_of(list));
             }
             Rebalance::Error(error) => self.events.log().warn("Rebalance", "Rebalance failed.", error),
@@ -82,6 +93,16 @@ impl Hooks {
             Some((self.shared.topic_index(element.topic())?, element.partition()))
         };
         elements.iter().filter_map(place).collect()
+    }
+
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(clippy::unused_self, reason = "there are counters with the feature")
+    )]
+    fn count(&self, kind: &'static str, list: &TopicPartitionList) {
+        let _ = (kind, list);
+        #[cfg(feature = "metrics")]
+        crate::metrics::rebalanced(&self.group, kind, list.count());
     }
 
     /// Gives up partitions: drops what waits, lets what runs end for a while, and commits what is done.
