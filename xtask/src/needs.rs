@@ -28,6 +28,7 @@ const NEEDS: [(&str, &str); 16] = [
     ("openssl/ssl.h", "libssl-dev"),
     ("pkg-config", "pkg-config"),
     ("promtool", "prometheus"),
+    ("rabbitmq-server", "rabbitmq-server"),
     ("redis-server", "redis-server"),
     ("setpriv", "util-linux"),
     ("unshare", "util-linux"),

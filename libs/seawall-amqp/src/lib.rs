@@ -1,1 +1,21 @@
 //! RabbitMQ with confirmed publishing, quorum queues, delayed retries and a dead letter queue.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod connection;
+pub mod consume;
+mod error;
+mod fault;
+mod message;
+pub mod publish;
+mod socket;
+pub mod topology;
+
+pub use connection::{
+    AmqpConnection, AmqpConnectionBuilder, CONNECT_TIMEOUT, HEARTBEAT, RECONNECT_WAIT, RECONNECT_WAIT_MAX,
+    RESPONSE_TIMEOUT, TIMEOUTS_BEFORE_RECONNECT,
+};
+pub use error::AmqpError;
+pub use fault::{AmqpErrors, fault_of};
+
+/// The messaging system, in the metrics of publishers and consumers.
+pub const SYSTEM: &str = "rabbitmq";

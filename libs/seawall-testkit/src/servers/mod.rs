@@ -2,6 +2,7 @@
 //! test, and workers that a test may kill.
 //! Real servers for tests: Redis, PostgreSQL, NATS, a proxy that breaks the network between them and the test, and workers that a
 //! Real servers for tests: Redis, PostgreSQL, Kafka, a proxy that breaks the network between them and the test, and workers that a
+//! Real servers for tests: Redis, PostgreSQL, RabbitMQ, a proxy that breaks the network between them and the test, and workers that a
 //! test may kill.
 //!
 //! Each server runs on a free loopback port with its data in a temporary folder, and never touches an instance that the
@@ -34,6 +35,7 @@ mod kafka_jars;
 mod postgres;
 mod program;
 mod proxy;
+mod rabbitmq;
 mod redis;
 mod seaweed;
 mod worker;
@@ -45,6 +47,7 @@ pub use kafka::{Kafka, KafkaBuilder};
 pub use postgres::{Database, Postgres, PostgresBuilder};
 pub use program::{ServerError, find_program, free_port};
 pub use proxy::{FaultProxy, NetworkFault};
+pub use rabbitmq::RabbitMq;
 pub use redis::{Redis, RedisBuilder};
 pub use seaweed::SeaweedS3;
 pub use worker::{WorkerProcess, worker_settings};

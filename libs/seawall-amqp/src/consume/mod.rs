@@ -1,0 +1,12 @@
+//! Consumes queues: messages of an application, and dead letters.
+
+mod config;
+mod consumer;
+mod dead_letters;
+mod forward;
+mod log;
+mod subscription;
+
+pub use config::{AmqpConsumerBuilder, CONCURRENCY, HOLD_MAX, PREFETCH, STOP_TIMEOUT};
+pub use consumer::AmqpConsumer;
+pub use dead_letters::{AmqpDeadLetterReader, INTAKE_WAIT, INTAKE_WAIT_MAX};

@@ -1,0 +1,204 @@
+//! Subscribes to a queue, again and again, and has workers for what comes.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use lapin::message::Delivery as ReceivedDelivery;
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::types::FieldTable;
+use lapin::{Channel, Consumer};
+use seawall::Backoff;
+use seawall::backoff::Jitter;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Sleep, sleep};
+
+use super::log::SubscriptionLog;
+use crate::connection::{
+    AmqpConnection, OpenConnection, Purpose, RECONNECT_WAIT, RECONNECT_WAIT_MAX, random_word,
+};
+use crate::error::AmqpError;
+use crate::topology::{QueueTopology, TopologyError};
+
+/// Works on one delivery until it is acknowledged, or until the server takes it back. When the signal is true, it gives back what
+/// it can't finish soon.
+pub(super) trait Worker: Send + Sync + 'static {
+    fn work(
+        self: Arc<Self>,
+        delivery: ReceivedDelivery,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// A queue, and how it is consumed.
+#[derive(Clone, Debug)]
+pub(super) struct Subscription {
+    pub(super) connection: AmqpConnection,
+    pub(super) topology: QueueTopology,
+    pub(super) queue: String,
+    pub(super) concurrency: usize,
+    pub(super) prefetch: u16,
+    pub(super) stop_timeout: Duration,
+    pub(super) log: SubscriptionLog,
+}
+
+/// Why a session ended.
+enum SessionEnd {
+    /// The consumer was told to stop, and has.
+    Stopped,
+    /// The server or the network ended it.
+    Lost(String),
+}
+
+impl Subscription {
+    /// Consumes until the signal comes. Fails if the first attempt to subscribe fails for a reason that no other attempt helps.
+    pub(super) async fn run<W: Worker>(
+        &self,
+        worker: Arc<W>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), TopologyError> {
+        let mut shutdown = pin!(shutdown);
+        let backoff = Backoff::exponential(RECONNECT_WAIT).cap(RECONNECT_WAIT_MAX).jitter(Jitter::Equal);
+        let (mut failures, mut was_subscribed) = (0, false);
+        loop {
+            let opened = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                opened = self.open() => opened,
+            };
+            let cause = match opened {
+                Ok(session) => {
+                    (failures, was_subscribed) = (0, true);
+                    self.log.subscribed();
+                    match self.consume(session, &worker, shutdown.as_mut()).await {
+                        SessionEnd::Stopped => return Ok(()),
+                        SessionEnd::Lost(cause) => cause,
+                    }
+                }
+                // Later on the server may refuse for a while, such as when its users are loaded after a restart.
+                Err(error) if !was_subscribed && !error.fault().is_transient() => {
+                    self.log.refused(&describe(&error));
+                    return Err(error);
+                }
+                Err(error) => describe(&error),
+            };
+            let wait = backoff.wait(failures, Duration::ZERO, false, random_word());
+            failures = failures.saturating_add(1);
+            self.log.lost(wait, &cause);
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                () = sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Session, TopologyError> {
+        self.topology.declare(&self.connection).await?;
+        self.subscribe().await.map_err(TopologyError::Server)
+    }
+
+    async fn subscribe(&self) -> Result<Session, AmqpError> {
+        let open = self.connection.open(Purpose::Consume).await?;
+        let channel = open.channel().await?;
+        let qos = channel.basic_qos(self.prefetch, BasicQosOptions::default());
+        open.within("limiting unacknowledged messages", qos).await?;
+        let (options, arguments) = (BasicConsumeOptions::default(), FieldTable::default());
+        let consume = channel.basic_consume(self.queue.as_str().into(), "".into(), options, arguments);
+        let consumer = open.within("consuming a queue", consume).await?;
+        Ok(Session { open, channel, consumer })
+    }
+
+    /// Hands deliveries to workers until the signal comes or the session is lost.
+    async fn consume<W: Worker>(
+        &self,
+        mut session: Session,
+        worker: &Arc<W>,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> SessionEnd {
+        // Dropped with this future, which ends the workers and so gives back what they have.
+        let mut workers = JoinSet::new();
+        let (stop, stopping) = watch::channel(false);
+        let mut deadline: Option<Pin<Box<Sleep>>> = None;
+        let mut lost = None;
+        // What is running is waited for, so that this process does not work on a message twice at the same time.
+        while lost.is_none() || !workers.is_empty() {
+            let has_room = workers.len() < self.concurrency && lost.is_none();
+            tokio::select! {
+                biased;
+                () = &mut shutdown, if deadline.is_none() => {
+                    deadline = Some(Box::pin(sleep(self.stop_timeout)));
+                    let _ = stop.send(true);
+                    session.cancel().await;
+                }
+                () = async { deadline.as_mut().expect("it is checked").await }, if deadline.is_some() => break,
+                Some(done) = workers.join_next(), if !workers.is_empty() => {
+                    // The message of a worker that panicked comes again when the channel is closed.
+                    if done.is_err() {
+                        lost.get_or_insert_with(|| "a worker panicked".to_owned());
+                    }
+                }
+                delivery = session.next(), if has_room => match delivery {
+                    Some(Ok(delivery)) => {
+                        workers.spawn(worker.clone().work(delivery, stopping.clone()));
+                    }
+                    None => lost = Some("the server cancelled the consumer".to_owned()),
+                    Some(Err(error)) => {
+                        // The server takes back what it has no acknowledgement for, so nobody holds on to it.
+                        let _ = stop.send(true);
+                        lost = Some(error.to_string());
+                    }
+                },
+            }
+        }
+        let given_back = workers.len();
+        workers.shutdown().await;
+        match (deadline, lost) {
+            (None, Some(cause)) => SessionEnd::Lost(cause),
+            _ => {
+                session.close().await;
+                self.log.stopped(given_back);
+                SessionEnd::Stopped
+            }
+        }
+    }
+}
+
+/// A channel with a consumer on it.
+struct Session {
+    open: Arc<OpenConnection>,
+    channel: Channel,
+    consumer: Consumer,
+}
+
+impl Session {
+    /// The next delivery; `None` when the server or this side has cancelled the consumer.
+    async fn next(&mut self) -> Option<Result<ReceivedDelivery, lapin::Error>> {
+        poll_fn(|context| Pin::new(&mut self.consumer).poll_next(context)).await
+    }
+
+    /// Tells the server to send nothing more. What it has sent before still comes.
+    async fn cancel(&self) {
+        let cancel = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
+        if self.open.within("cancelling a consumer", cancel).await.is_err() {
+            // A server that does not answer takes everything back when the connection ends.
+            self.open.cut();
+        }
+    }
+
+    /// Closes the channel, which gives back what was not acknowledged.
+    async fn close(&self) {
+        let _ = self.open.within("closing a channel", self.channel.close(200, "stopped".into())).await;
+    }
+}
+
+/// An error with what is behind it, in one line.
+fn describe(error: &TopologyError) -> String {
+    match error {
+        TopologyError::Server(cause) => cause.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,9 @@
+//! Tests against a real RabbitMQ.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod connection;
+mod consume;
+mod publish;
+mod support;
+mod topology;
