@@ -75,6 +75,7 @@ impl AmqpConsumer {
             queue,
             concurrency: builder.concurrency,
             prefetch: builder.prefetch,
+            is_careful: true,
             stop_timeout: builder.stop_timeout,
             log,
         };

@@ -47,11 +47,17 @@ impl AmqpDeadLetterReader {
         let queue = topology.dead_letter_queue().to_owned();
         let log = SubscriptionLog { component: "RabbitMQ-DLQ".to_owned(), queue: queue.clone() };
         let work = LetterWork { intake, queue: queue.clone(), log: log.clone() };
-        let prefetch = LETTERS_AT_ONCE as u16;
-        let stop_timeout = STOP_TIMEOUT;
-        let concurrency = LETTERS_AT_ONCE;
-        let subscription =
-            Subscription { connection, topology, queue, concurrency, prefetch, stop_timeout, log };
+        let subscription = Subscription {
+            connection,
+            topology,
+            queue,
+            concurrency: LETTERS_AT_ONCE,
+            prefetch: LETTERS_AT_ONCE as u16,
+            // A letter has no limit of deliveries.
+            is_careful: false,
+            stop_timeout: STOP_TIMEOUT,
+            log,
+        };
         AmqpDeadLetterReader { subscription, work: Arc::new(work) }
     }
 

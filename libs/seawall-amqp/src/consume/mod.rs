@@ -6,6 +6,7 @@ mod dead_letters;
 mod forward;
 mod log;
 mod subscription;
+mod suspects;
 
 pub use config::{AmqpConsumerBuilder, CONCURRENCY, HOLD_MAX, PREFETCH, STOP_TIMEOUT};
 pub use consumer::AmqpConsumer;

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep};
 
 use super::log::SubscriptionLog;
+use super::suspects::SuspectsEnd;
 use crate::connection::{
     AmqpConnection, OpenConnection, Purpose, RECONNECT_WAIT, RECONNECT_WAIT_MAX, random_word,
 };
@@ -41,6 +42,8 @@ pub(super) struct Subscription {
     pub(super) queue: String,
     pub(super) concurrency: usize,
     pub(super) prefetch: u16,
+    /// Whether messages that were delivered before are worked on alone at first.
+    pub(super) is_careful: bool,
     pub(super) stop_timeout: Duration,
     pub(super) log: SubscriptionLog,
 }
@@ -64,19 +67,11 @@ impl Subscription {
         let backoff = Backoff::exponential(RECONNECT_WAIT).cap(RECONNECT_WAIT_MAX).jitter(Jitter::Equal);
         let (mut failures, mut was_subscribed) = (0, false);
         loop {
-            let opened = tokio::select! {
-                biased;
-                () = &mut shutdown => return Ok(()),
-                opened = self.open() => opened,
-            };
-            let cause = match opened {
-                Ok(session) => {
+            let cause = match self.session(&worker, shutdown.as_mut()).await {
+                Ok(SessionEnd::Stopped) => return Ok(()),
+                Ok(SessionEnd::Lost(cause)) => {
                     (failures, was_subscribed) = (0, true);
-                    self.log.subscribed();
-                    match self.consume(session, &worker, shutdown.as_mut()).await {
-                        SessionEnd::Stopped => return Ok(()),
-                        SessionEnd::Lost(cause) => cause,
-                    }
+                    cause
                 }
                 // Later on the server may refuse for a while, such as when its users are loaded after a restart.
                 Err(error) if !was_subscribed && !error.fault().is_transient() => {
@@ -96,20 +91,47 @@ impl Subscription {
         }
     }
 
-    async fn open(&self) -> Result<Session, TopologyError> {
-        self.topology.declare(&self.connection).await?;
-        self.subscribe().await.map_err(TopologyError::Server)
+    /// Declares, works off what is suspect, subscribes and consumes, until the signal comes or the server ends it.
+    async fn session<W: Worker>(
+        &self,
+        worker: &Arc<W>,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<SessionEnd, TopologyError> {
+        let line = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(SessionEnd::Stopped),
+            line = self.open() => line?,
+        };
+        if self.is_careful {
+            let worked = self.work_alone(&line, worker, shutdown.as_mut()).await;
+            if let SuspectsEnd::Stopped = worked.map_err(TopologyError::Server)? {
+                return Ok(SessionEnd::Stopped);
+            }
+        }
+        let session = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(SessionEnd::Stopped),
+            session = self.subscribe(line) => session.map_err(TopologyError::Server)?,
+        };
+        self.log.subscribed();
+        Ok(self.consume(session, worker, shutdown).await)
     }
 
-    async fn subscribe(&self) -> Result<Session, AmqpError> {
-        let open = self.connection.open(Purpose::Consume).await?;
-        let channel = open.channel().await?;
+    async fn open(&self) -> Result<Line, TopologyError> {
+        self.topology.declare(&self.connection).await?;
+        let open = self.connection.open(Purpose::Consume).await.map_err(TopologyError::Server)?;
+        let channel = open.channel().await.map_err(TopologyError::Server)?;
+        Ok(Line { open, channel })
+    }
+
+    async fn subscribe(&self, line: Line) -> Result<Session, AmqpError> {
+        let Line { open, channel } = &line;
         let qos = channel.basic_qos(self.prefetch, BasicQosOptions::default());
         open.within("limiting unacknowledged messages", qos).await?;
         let (options, arguments) = (BasicConsumeOptions::default(), FieldTable::default());
         let consume = channel.basic_consume(self.queue.as_str().into(), "".into(), options, arguments);
         let consumer = open.within("consuming a queue", consume).await?;
-        Ok(Session { open, channel, consumer })
+        Ok(Session { line, consumer })
     }
 
     /// Hands deliveries to workers until the signal comes or the session is lost.
@@ -159,7 +181,7 @@ impl Subscription {
         match (deadline, lost) {
             (None, Some(cause)) => SessionEnd::Lost(cause),
             _ => {
-                session.close().await;
+                session.line.close().await;
                 self.log.stopped(given_back);
                 SessionEnd::Stopped
             }
@@ -167,10 +189,22 @@ impl Subscription {
     }
 }
 
+/// A channel of a connection.
+pub(super) struct Line {
+    pub(super) open: Arc<OpenConnection>,
+    pub(super) channel: Channel,
+}
+
+impl Line {
+    /// Closes the channel, which gives back what was not acknowledged.
+    pub(super) async fn close(&self) {
+        let _ = self.open.within("closing a channel", self.channel.close(200, "stopped".into())).await;
+    }
+}
+
 /// A channel with a consumer on it.
 struct Session {
-    open: Arc<OpenConnection>,
-    channel: Channel,
+    line: Line,
     consumer: Consumer,
 }
 
@@ -182,16 +216,11 @@ impl Session {
 
     /// Tells the server to send nothing more. What it has sent before still comes.
     async fn cancel(&self) {
-        let cancel = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
-        if self.open.within("cancelling a consumer", cancel).await.is_err() {
+        let cancel = self.line.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
+        if self.line.open.within("cancelling a consumer", cancel).await.is_err() {
             // A server that does not answer takes everything back when the connection ends.
-            self.open.cut();
+            self.line.open.cut();
         }
-    }
-
-    /// Closes the channel, which gives back what was not acknowledged.
-    async fn close(&self) {
-        let _ = self.open.within("closing a channel", self.channel.close(200, "stopped".into())).await;
     }
 }
 

@@ -68,7 +68,7 @@ fn consumer(
 pub(crate) struct Seen(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Seen {
-    fn add(&self, delivery: &Delivery) -> u32 {
+    pub(crate) fn add(&self, delivery: &Delivery) -> u32 {
         let mut seen = self.0.lock().unwrap();
         let count = seen.entry(delivery.message().event_id().to_owned()).or_default();
         *count += 1;

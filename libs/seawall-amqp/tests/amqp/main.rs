@@ -4,6 +4,8 @@
 
 mod connection;
 mod consume;
+mod crash;
+mod outage;
 mod publish;
 mod support;
 mod topology;
