@@ -317,7 +317,7 @@ impl AmqpConnectionBuilder {
         self
     }
 
-    /// Trusts the certificates of this PEM text instead of the usual ones, for `amqps://` addresses.
+    /// Trusts the certificates of this PEM text beside the usual ones, for `amqps://` addresses.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn trust_certificates(mut self, pem: impl Into<String>) -> Self {

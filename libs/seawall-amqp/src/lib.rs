@@ -1,4 +1,14 @@
-//! RabbitMQ with confirmed publishing, quorum queues, delayed retries and a dead letter queue.
+//! RabbitMQ with confirmed publishing, quorum queues, delayed retries and a dead letter queue, through the crate `lapin`.
+//!
+//! | you need | take |
+//! |---|---|
+//! | the queues of a consumer, declared as they should be | [`topology::QueueTopology`] |
+//! | to publish | [`publish::AmqpPublisher`] |
+//! | to consume | [`consume::AmqpConsumer`] |
+//! | dead letters in a store | [`consume::AmqpDeadLetterReader`] |
+//! | a guard around your own code with the crate `lapin` | [`AmqpErrors`] |
+#![doc = ""]
+#![doc = include_str!("../docs/rabbitmq.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connection;
