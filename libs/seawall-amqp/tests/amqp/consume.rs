@@ -7,11 +7,9 @@ use seawall::{Backoff, Fault};
 use seawall_amqp::consume::{AmqpConsumer, AmqpDeadLetterReader};
 use seawall_amqp::topology::{QueueTopology, TopologyError};
 use seawall_amqp::{AmqpConnection, SYSTEM};
-use seawall_dist::deadletter::{DeadLetter, DeadLetters, MemoryDeadLetters, ReplayOutcome, ReplayRequest};
 use seawall_dist::idempotency::{Idempotency, Inbox, MemoryIdempotency};
 use seawall_dist::messaging::{
-    DeadLetterIntake, Delivery, HandlerError, MessageHandler, MessageProcessor, MessageProcessorBuilder,
-    PublisherReplayer,
+    Delivery, HandlerError, MessageHandler, MessageProcessor, MessageProcessorBuilder,
 };
 use seawall_dist::{Message, Publisher};
 use seawall_testkit::observe::Lines;
@@ -40,7 +38,7 @@ impl Running {
         Running { stop, task }
     }
 
-    fn read(reader: AmqpDeadLetterReader) -> Self {
+    pub(crate) fn read(reader: AmqpDeadLetterReader) -> Self {
         let ((stop, stopped), mut task) = (oneshot::channel(), JoinSet::new());
         task.spawn(async move { reader.run_until(async { drop(stopped.await) }).await });
         Running { stop, task }
@@ -53,7 +51,7 @@ impl Running {
     }
 }
 
-fn consumer(
+pub(crate) fn consumer(
     connection: &AmqpConnection,
     queues: &QueueTopology,
     handler: impl MessageHandler,
@@ -69,8 +67,12 @@ pub(crate) struct Seen(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Seen {
     pub(crate) fn add(&self, delivery: &Delivery) -> u32 {
+        self.note(delivery.message().event_id())
+    }
+
+    pub(crate) fn note(&self, id: &str) -> u32 {
         let mut seen = self.0.lock().unwrap();
-        let count = seen.entry(delivery.message().event_id().to_owned()).or_default();
+        let count = seen.entry(id.to_owned()).or_default();
         *count += 1;
         *count
     }
@@ -79,17 +81,17 @@ impl Seen {
         self.0.lock().unwrap().len()
     }
 
-    fn of(&self, id: &str) -> u32 {
+    pub(crate) fn of(&self, id: &str) -> u32 {
         self.0.lock().unwrap().get(id).copied().unwrap_or_default()
     }
 
-    fn total(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         self.0.lock().unwrap().values().sum()
     }
 }
 
 /// Handles everything, and takes note.
-fn noting(seen: &Seen) -> impl MessageHandler + use<> {
+pub(crate) fn noting(seen: &Seen) -> impl MessageHandler + use<> {
     let seen = seen.clone();
     move |delivery: Arc<Delivery>| {
         seen.add(&delivery);
@@ -106,19 +108,6 @@ pub(crate) async fn publish(
     for result in publisher(connection).publish(&batch).await {
         result.unwrap();
     }
-}
-
-async fn letter(letters: &DeadLetters, queues: &QueueTopology, id: &str) -> Option<DeadLetter> {
-    letters.get(&format!("amqp:{}:{id}", queues.queue())).await.unwrap()
-}
-
-fn reader(
-    connection: &AmqpConnection,
-    queues: &QueueTopology,
-    letters: &DeadLetters,
-) -> AmqpDeadLetterReader {
-    let intake = DeadLetterIntake::new("amqp", "RabbitMQ-DLQ", letters.clone());
-    AmqpDeadLetterReader::new(connection.clone(), queues.clone(), intake)
 }
 
 /// ADP-4: every message is processed once and acknowledged, with several at the same time, and nothing is left.
@@ -175,66 +164,6 @@ async fn adp_4_one_at_a_time_keeps_the_order() {
     running.stop().await;
     let expected: Vec<String> = (0..200).map(|id| id.to_string()).collect();
     assert_eq!(*order.lock().unwrap(), expected);
-}
-
-/// ADP-4: an error and a panic are attempted five times, apart by waits, and then the message is in the dead letter queue with every
-/// attempt; an invalid message goes there at once. Replayed, it is processed again.
-#[tokio::test]
-async fn adp_4_poison_goes_to_the_dead_letters_with_its_evidence_and_can_be_replayed() {
-    let connection = shared();
-    let queues = declared(&connection, queues("poison")).await;
-    let (seen, is_mended) = (Seen::default(), Arc::new(AtomicBool::new(false)));
-    let handler = {
-        let (seen, is_mended) = (seen.clone(), is_mended.clone());
-        move |delivery: Arc<Delivery>| {
-            let attempt = seen.add(&delivery);
-            let is_mended = is_mended.load(Ordering::SeqCst);
-            async move {
-                match delivery.message().event_id() {
-                    _ if is_mended => Ok(()),
-                    "fails" => Err(HandlerError::from(std::io::Error::other(format!("failure {attempt}")))),
-                    "panics" => panic!("panic {attempt}"),
-                    "invalid" => Err(HandlerError::invalid("no order number")),
-                    "third time" if attempt < 3 => Err("not yet".into()),
-                    _ => Ok(()),
-                }
-            }
-        }
-    };
-    let running = Running::start(consumer(&connection, &queues, handler));
-    let ids = ["fails", "panics", "invalid", "third time", "fine"];
-    let batch = ids.map(|id| message(queues.queue(), id));
-    assert!(publisher(&connection).publish(&batch).await.iter().all(Result::is_ok));
-    until("three dead letters", async || length(&connection, queues.dead_letter_queue()).await == 3).await;
-    assert_eq!(ids.map(|id| seen.of(id)), [5, 5, 1, 3, 1]);
-
-    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
-    let reading = Running::read(reader(&connection, &queues, &letters));
-    until("letters", async || letters.search("", 10).await.unwrap().letters.len() == 3).await;
-    reading.stop().await;
-    assert_eq!(
-        length(&connection, queues.dead_letter_queue()).await,
-        0,
-        "what the store has is acknowledged"
-    );
-    let fails = letter(&letters, &queues, "fails").await.unwrap().record;
-    let errors: Vec<_> = fails.attempts.iter().filter_map(|attempt| attempt.error.clone()).collect();
-    assert_eq!(errors, ["failure 1", "failure 2", "failure 3", "failure 4", "failure 5"]);
-    assert_eq!((fails.fault.reason.as_str(), fails.origin.place.as_str()), ("attempts", queues.queue()));
-    assert_eq!(fails.trace.as_deref(), Some("0af7651916cd43dd8448eb211c80319c"));
-    let panics = letter(&letters, &queues, "panics").await.unwrap().record;
-    assert_eq!(panics.fault.message.as_deref(), Some("the handler panicked: panic 5"));
-    assert_eq!(letter(&letters, &queues, "invalid").await.unwrap().record.fault.reason, "invalid");
-
-    is_mended.store(true, Ordering::SeqCst);
-    let replayer = PublisherReplayer::new(Arc::new(publisher(&connection)));
-    let id = format!("amqp:{}:fails", queues.queue());
-    let outcome = letters.replay(&id, &ReplayRequest::new("key"), &replayer).await.unwrap();
-    assert_eq!(outcome, ReplayOutcome::Replayed { generation: 1, repeated: false });
-    until("the replay", async || seen.of("fails") == 6).await;
-    running.stop().await;
-    assert_eq!(length(&connection, queues.queue()).await, 0);
-    assert_eq!(length(&connection, queues.dead_letter_queue()).await, 0);
 }
 
 /// ADP-4: the connection is cut in the middle, several times. Nothing is lost, nothing is skipped, and an inbox sees to it that
@@ -404,51 +333,6 @@ fn adp_4_wrong_settings_of_a_consumer_are_named_at_once() {
     assert_eq!(paths, ["concurrency", "prefetch", "max_attempts", "component"], "{error}");
 }
 
-/// ADP-4, CRD-7: what other programs send is dealt with too: without an id, with a time to live, another user, copies, and headers
-/// that are no text.
-#[tokio::test]
-async fn adp_4_messages_of_other_programs_lose_nothing_on_their_way() {
-    use lapin::BasicProperties;
-    use lapin::types::{AMQPValue, FieldTable};
-    let connection = shared();
-    let (queues, copies) =
-        (declared(&connection, queues("foreign")).await, declared(&connection, queues("copies")).await);
-    let channel = connection.channel().await.unwrap();
-    let mut table = FieldTable::default();
-    table.insert("number".into(), AMQPValue::LongInt(7));
-    table.insert(
-        "CC".into(),
-        AMQPValue::FieldArray(vec![AMQPValue::LongString(copies.queue().into())].into()),
-    );
-    let properties = BasicProperties::default()
-        .with_headers(table)
-        .with_user_id("guest".into())
-        .with_expiration("60000".into());
-    for _ in 0..2 {
-        let (options, body) = (lapin::options::BasicPublishOptions::default(), b"same");
-        let sent = channel.basic_publish("".into(), queues.queue().into(), options, body, properties.clone());
-        sent.await.unwrap().await.unwrap();
-    }
-    let seen = Seen::default();
-    let noted = seen.clone();
-    let handler = move |delivery: Arc<Delivery>| {
-        noted.add(&delivery);
-        async move {
-            assert_eq!(delivery.message().header("number"), Some("7"));
-            Err::<(), _>(std::io::Error::other("no"))
-        }
-    };
-    let running = Running::start(consumer(&connection, &queues, handler));
-    until("two dead letters", async || length(&connection, queues.dead_letter_queue()).await == 2).await;
-    running.stop().await;
-    assert_eq!(seen.total(), 10);
-    assert_eq!(length(&connection, copies.queue()).await, 2, "retries make no further copies");
-    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
-    let reading = Running::read(reader(&connection, &queues, &letters));
-    until("two letters", async || letters.search("", 10).await.unwrap().letters.len() == 2).await;
-    reading.stop().await;
-}
-
 /// OBS-1: the lines of a consumer name the event, its trace and its delivery tag.
 #[tokio::test]
 async fn obs_1_lines_of_a_consumer() {
@@ -473,4 +357,64 @@ async fn obs_1_lines_of_a_consumer() {
     }
     assert!(!lines.of("INFO [RabbitMQ-Consumer][Subscribe] Success.").is_empty());
     assert!(!lines.of("INFO [RabbitMQ-Consumer][Stop] Success.").is_empty());
+}
+
+/// PRM-4: a consumer that is dropped in the middle of its work gives everything back at once.
+#[tokio::test]
+async fn prm_4_a_consumer_that_is_dropped_gives_everything_back() {
+    let connection = shared();
+    let queues = declared(&connection, queues("dropped")).await;
+    publish(&connection, &queues, 0..10).await;
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let handler = move |delivery: Arc<Delivery>| {
+        noted.add(&delivery);
+        async {
+            std::future::pending::<()>().await;
+            Ok::<_, anyhow::Error>(())
+        }
+    };
+    // The second subscription is dropped while it takes suspects one by one.
+    for begun in [5, 6] {
+        let running = consumer(&connection, &queues, handler.clone());
+        let work = running.run_until(std::future::pending());
+        let begin = until("work", async || seen.total() >= begun);
+        tokio::select! {
+            ended = work => panic!("it ended: {ended:?}"),
+            () = begin => {}
+        }
+        until("their return", async || length(&connection, queues.queue()).await == 10).await;
+    }
+}
+
+/// OBS-2: messages are counted by what came of them, under the names of OpenTelemetry.
+#[cfg(feature = "metrics")]
+#[test]
+fn obs_2_messages_are_counted_under_messaging_names() {
+    let numbers = seawall_testkit::observe::Numbers::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let queue = metrics::with_local_recorder(&numbers, || {
+        runtime.block_on(async {
+            let connection = shared();
+            let queues = declared(&connection, queues("numbers")).await;
+            publish(&connection, &queues, 0..3).await;
+            let seen = Seen::default();
+            let (stop, stopped) = oneshot::channel::<()>();
+            let work = consumer(&connection, &queues, noting(&seen));
+            let watch = async {
+                until("messages", async || seen.len() == 3).await;
+                drop(stop);
+            };
+            // One thread, so that the workers count into these numbers too.
+            tokio::join!(async { work.run_until(async { drop(stopped.await) }).await.unwrap() }, watch);
+            queues.queue().to_owned()
+        })
+    });
+    for (name, outcome) in [
+        ("messaging.client.sent.messages", "acknowledged"),
+        ("messaging.client.consumed.messages", "processed"),
+    ] {
+        let line = format!("{name}{{system=rabbitmq,destination={queue},outcome={outcome}}} 3");
+        assert!(numbers.lines().contains(&line), "{line} is missing in {:#?}", numbers.lines());
+    }
 }

@@ -5,6 +5,7 @@
 mod connection;
 mod consume;
 mod crash;
+mod letters;
 mod outage;
 mod publish;
 mod support;

@@ -6,6 +6,7 @@ use seawall_amqp::publish::{AmqpPublisher, HEADER_BYTES_MAX};
 use seawall_dist::outbox::{FallbackError, FallbackPublisher, MemoryOutbox, PublishedBy};
 use seawall_dist::{Message, PublishError, Publisher};
 use seawall_testkit::observe::Lines;
+use seawall_testkit::servers::RabbitMq;
 
 use crate::support::{declared, drain, length, message, one_attempt, publisher, queues, shared, unique};
 
@@ -206,4 +207,25 @@ async fn obs_1_lines_of_a_publisher() {
     }
     let failed = lines.find("ERROR [RabbitMQ-Publisher][OrderCreated] Publish failed!");
     assert!(failed.contains("there is no queue"), "{failed}");
+}
+
+/// ADP-4: a message that only the server finds too large closes the channel. It alone has the error; its neighbours go through.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn adp_4_of_a_batch_only_the_message_that_the_server_refuses_fails() {
+    // Nothing else in these tests is as large.
+    let limit = "application:set_env(rabbit, max_message_size, 2000000).";
+    tokio::task::block_in_place(|| RabbitMq::shared().tool(&["eval", limit]).unwrap());
+    let connection = shared();
+    let queues = declared(&connection, queues("oversize")).await;
+    let of = |body: Vec<u8>| Message::new("OrderCreated", "order-17", body).with_topic(queues.queue());
+    let batch = [of(vec![0; 10]), of(vec![0; 2_000_001]), of(vec![0; 10]), of(vec![0; 1_999_999])];
+    let results = publisher(&connection).publish(&batch).await;
+    let outcomes: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(outcomes, [true, false, true, true], "{results:?}");
+    let error = failed(&results[1]);
+    assert!(!error.fault().is_transient() && error.to_string().contains("max size"), "{error}");
+    let mut sizes: Vec<usize> =
+        drain(&connection, queues.queue()).await.iter().map(|got| got.data.len()).collect();
+    sizes.dedup();
+    assert_eq!(sizes, [10, 1_999_999], "repeated messages aside");
 }
