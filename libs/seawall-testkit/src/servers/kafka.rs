@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::control::{Launch, ServerControl};
-use super::kafka_jars::kafka_jars;
+use super::fetched::{FetchedProgram, fetch_jars};
 use super::program::{ServerError, find_program, free_port};
 
 /// The user that the listener with authentication knows.
@@ -23,6 +23,14 @@ const JAVA_OPTIONS: [&str; 4] = ["-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX
 
 /// The id of the cluster, which is always the same: no two of these servers ever talk to each other.
 const CLUSTER: &str = "c2Vhd2FsbC10ZXN0a2l0MA";
+
+/// The version runs on Java 17.
+const KAFKA: FetchedProgram = FetchedProgram {
+    name: "org.apache.kafka:kafka_2.13",
+    version: "4.3.1",
+    file: "jars/kafka_2.13-4.3.1.jar",
+    fetch: fetch_jars,
+};
 
 /// A Kafka server of the test's own, with two listeners: one that lets everybody in and one that wants a password.
 #[derive(Debug)]
@@ -109,7 +117,8 @@ impl KafkaBuilder {
     /// Fetches Kafka if this machine has never run it, starts the server and waits until it answers.
     pub fn start(self) -> Result<Kafka, ServerError> {
         let java = find_program("java", "openjdk-17-jre-headless")?;
-        let jars = kafka_jars()?;
+        let jar = KAFKA.path()?;
+        let jars = jar.parent().expect("a jar lies in a folder").to_owned();
         let ports = Ports::free()?;
         let (program, path) = (java.clone(), jars.clone());
         let launch = Launch {

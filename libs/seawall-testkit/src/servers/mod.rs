@@ -1,9 +1,5 @@
-//! Real servers for tests: Redis, PostgreSQL, an S3 server, a blob server, a proxy that breaks the network between them and the
-//! test, and workers that a test may kill.
-//! Real servers for tests: Redis, PostgreSQL, NATS, a proxy that breaks the network between them and the test, and workers that a
-//! Real servers for tests: Redis, PostgreSQL, Kafka, a proxy that breaks the network between them and the test, and workers that a
-//! Real servers for tests: Redis, PostgreSQL, RabbitMQ, a proxy that breaks the network between them and the test, and workers that a
-//! test may kill.
+//! Real servers for tests: Redis, PostgreSQL, RabbitMQ, Kafka, NATS, an S3 server, a blob server, a proxy that breaks the network
+//! between them and the test, and workers that a test may kill.
 //!
 //! Each server runs on a free loopback port with its data in a temporary folder, and never touches an instance that the
 //! machine already runs. A test can [stop](ServerControl::stop), [kill](ServerControl::kill),
@@ -29,9 +25,8 @@ mod control;
 mod fetched;
 mod folder;
 mod http_answer;
-mod nats;
 mod kafka;
-mod kafka_jars;
+mod nats;
 mod postgres;
 mod program;
 mod proxy;
@@ -42,8 +37,8 @@ mod worker;
 
 pub use azurite::Azurite;
 pub use control::{Launch, ServerControl};
-pub use nats::{Nats, NatsBuilder};
 pub use kafka::{Kafka, KafkaBuilder};
+pub use nats::{Nats, NatsBuilder};
 pub use postgres::{Database, Postgres, PostgresBuilder};
 pub use program::{ServerError, find_program, free_port};
 pub use proxy::{FaultProxy, NetworkFault};

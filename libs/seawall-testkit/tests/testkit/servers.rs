@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use seawall_testkit::servers::{
-    Azurite, FaultProxy, NetworkFault, Postgres, Redis, SeaweedS3, ServerControl, WorkerProcess,
+    Azurite, FaultProxy, Kafka, NetworkFault, Postgres, Redis, SeaweedS3, ServerControl, WorkerProcess,
     worker_settings,
-    FaultProxy, Kafka, NetworkFault, Postgres, Redis, WorkerProcess, worker_settings,
 };
 
 /// Asks a Redis server; `None` if it does not answer within 300 ms.
