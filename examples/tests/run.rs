@@ -261,3 +261,42 @@ fn saga_transfer() {
         ],
     );
 }
+
+#[test]
+fn payment_adapter() {
+    says(
+        env!("CARGO_BIN_EXE_payment_adapter"),
+        &[
+            "after a 503 and a closed connection: Paid",
+            "refused at once: the provider refused the payment with status 422",
+            "nobody there: Pending",
+            "the circuit: Some(Open",
+        ],
+    );
+}
+
+#[test]
+fn cache_gateway() {
+    says(
+        env!("CARGO_BIN_EXE_cache_gateway"),
+        &[
+            "empty: None\nstored: Some(User { name: \"Ada\" })\ndeleted: None\nunreadable: None\nwithout a key: true",
+            "Redis hangs: None, the write is skipped: true",
+            "Redis is away: None, the write is skipped: true",
+        ],
+    );
+}
+
+#[test]
+fn kafka_events() {
+    says(
+        env!("CARGO_BIN_EXE_kafka_events"),
+        &[
+            "published by: Broker\npublished by: Broker",
+            "kafka:orders:e-2: attempts after 3 attempts: the database of invoices is away",
+            "kafka:orders:e-3: invalid after 1 attempts: the order number is missing",
+            "Replayed { generation: 1, repeated: false }\ninvoices: 2, attempts: 5",
+            "Kafka is away, published by: Outbox",
+        ],
+    );
+}
