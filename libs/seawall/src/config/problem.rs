@@ -26,11 +26,11 @@ pub struct Problem {
 impl ConfigError {
     /// Creates the error of settings that can't work, for crates that build on this one: what they belong to ("the lock"),
     /// and for each mistake the setting and the reason.
-    pub fn new(
+    pub fn new<P: Into<Cow<'static, str>>>(
         what: impl Into<String>,
-        problems: impl IntoIterator<Item = (&'static str, String)>,
+        problems: impl IntoIterator<Item = (P, String)>,
     ) -> ConfigError {
-        let problem = |(path, reason): (&'static str, String)| Problem {
+        let problem = |(path, reason): (P, String)| Problem {
             path: path.into(),
             reason: reason.into(),
             remedy: None,
