@@ -83,16 +83,28 @@ impl Replay {
         (body, ReplayGuard { replay: Some(self.clone()), attempt })
     }
 
-    /// The attempt that the call is committed to. Otherwise the waker is woken when there is one.
-    pub(crate) fn winner(&self, cx: &Context<'_>) -> Option<u32> {
+    /// Whether the call is committed to an attempt, and whether the request broke off. The waker is woken when that changes.
+    pub(crate) fn look(&self, cx: &Context<'_>) -> (Option<u32>, bool) {
         self.0.wait(cx);
-        self.0.state().winner
+        let state = self.0.state();
+        (state.winner, state.broken.is_some())
     }
 
-    /// Commits the call to an attempt: the others end, and nothing is kept any more.
-    pub(crate) fn commit(&self, attempt: u32) {
-        self.0.state().commit(attempt, &self.0.limits);
+    /// Commits the call to an attempt: the others end, and nothing is kept any more. Returns the attempt that it is committed to,
+    /// which is another one if the request outgrew the buffer meanwhile.
+    pub(crate) fn commit(&self, attempt: u32) -> u32 {
+        let winner = self.0.state().commit(attempt, &self.0.limits);
         self.0.wake_all();
+        winner
+    }
+
+    /// Ends an attempt that failed, so that nothing can be committed to it any more, unless something is.
+    pub(crate) fn end(&self, attempt: u32) -> Option<u32> {
+        let mut state = self.0.state();
+        if state.winner.is_none() {
+            state.live.retain(|live| *live != attempt);
+        }
+        state.winner
     }
 
     /// Ends the request: whatever reads it gets an error.
@@ -168,9 +180,9 @@ impl Drop for Shared {
 }
 
 impl State {
-    fn commit(&mut self, attempt: u32, limits: &BufferLimits) {
-        self.winner = self.winner.or(Some(attempt));
+    fn commit(&mut self, attempt: u32, limits: &BufferLimits) -> u32 {
         self.release(limits);
+        *self.winner.get_or_insert(attempt)
     }
 
     /// What is kept is not counted any more.

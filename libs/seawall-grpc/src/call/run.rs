@@ -35,6 +35,8 @@ enum Event {
     Ended(Flight, Answer),
     /// The request outgrew the buffer, and this attempt is the one that goes on.
     Outgrown(u32),
+    /// The caller's stream ended with an error, or has a message that is too large.
+    Broken,
     Due,
     Deadline,
 }
@@ -128,24 +130,14 @@ where
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        if !self.is_outgrown
-            && let Some(winner) = self.replay.winner(cx)
-        {
-            return Poll::Ready(Event::Outgrown(winner));
+        match self.replay.look(cx) {
+            (_, true) => return Poll::Ready(Event::Broken),
+            (Some(winner), _) if !self.is_outgrown => return Poll::Ready(Event::Outgrown(winner)),
+            _ => {}
         }
         for index in 0..self.flights.len() {
             if let Poll::Ready(answer) = self.flights[index].poll(cx) {
-                let flight = self.flights.swap_remove(index);
-                // The request may have outgrown the buffer since the last poll: then it is committed before it is judged, and
-                // what other attempts answer to a request that broke off is not for the caller.
-                return Poll::Ready(match self.replay.winner(cx) {
-                    Some(winner) if winner != flight.number => Event::Outgrown(winner),
-                    Some(winner) => {
-                        self.outgrown(winner);
-                        Event::Ended(flight, answer)
-                    }
-                    None => Event::Ended(flight, answer),
-                });
+                return Poll::Ready(Event::Ended(self.flights.swap_remove(index), answer));
             }
         }
         self.poll_timer(cx)
@@ -176,9 +168,18 @@ where
             Event::Due => self.due(),
             Event::Deadline => return Some(Err(self.out_of_time())),
             Event::Outgrown(winner) => self.outgrown(winner),
+            Event::Broken => return self.broken().map(Err),
             Event::Ended(flight, answer) => return self.ended(flight, answer),
         }
         None
+    }
+
+    /// The request can't be sent, by any attempt.
+    fn broken(&mut self) -> Option<Status> {
+        let status = self.replay.broken(self.machine.attempts())?;
+        self.flights.clear();
+        self.record.failed(status.code(), None);
+        Some(status)
     }
 
     /// The request outgrew the buffer: only this attempt goes on.
@@ -206,7 +207,22 @@ where
     }
 
     fn ended(&mut self, mut flight: Flight, answer: Answer) -> Option<Result<Response<Body>, Status>> {
-        let (failure, given) = match judge(answer) {
+        let outcome = judge(answer);
+        let is_response = matches!(outcome, Outcome::Committed(_));
+        // The request may have outgrown the buffer since the last poll. Then the call is committed before the attempt is judged,
+        // and what another attempt answers to a request that broke off is not for the caller.
+        let committed = if is_response {
+            Some(self.replay.commit(flight.number))
+        } else {
+            self.replay.end(flight.number)
+        };
+        if let Some(winner) = committed.filter(|winner| !is_response || *winner != flight.number) {
+            self.outgrown(winner);
+            if winner != flight.number {
+                return None;
+            }
+        }
+        let (failure, given) = match outcome {
             Outcome::Committed(response) => return Some(Ok(self.commit(flight, response))),
             Outcome::Empty(response) => {
                 flight.span.end(Code::Ok);
@@ -218,8 +234,7 @@ where
         };
         let code = Code::from_i32(failure.code);
         flight.span.end(code);
-        if let Some(status) = self.replay.broken(self.machine.attempts()) {
-            self.record.finish(status.code());
+        if let Some(status) = self.broken() {
             return Some(Err(status));
         }
         self.last = Some(code);
@@ -295,7 +310,6 @@ where
     /// The headers of a response are here: the other attempts end, and the rest of this one belongs to the caller.
     fn commit(&mut self, flight: Flight, response: Response<Body>) -> Response<Body> {
         self.flights.clear();
-        self.replay.commit(flight.number);
         let response = self.marked(&flight, response);
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.record.elapsed()));
         let (replay, record) = (self.replay.clone(), self.record.take());

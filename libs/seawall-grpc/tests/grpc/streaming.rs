@@ -151,6 +151,23 @@ async fn adp_2_a_request_message_that_is_too_large_is_not_sent() {
     assert_eq!((script.attempts() <= 2, whole), (true, 0), "no attempt was repeated, none has the message");
 }
 
+/// ADP-2: the same with hedges and with a server that never answers: the call ends as soon as the message is known.
+#[tokio::test(start_paused = true)]
+async fn adp_2_a_request_that_breaks_off_ends_all_attempts() {
+    for entry in [RETRY, HEDGE] {
+        let script = Script::new([Reply::Never]);
+        let client =
+            Client::new(script.clone(), config(&format!(r#"{entry}, "maxRequestMessageBytes": 1000"#)));
+        let sent = pieces(8, 1_000).into_iter().chain(pieces(1, 1_001));
+        let status = limit(client.put(Messages::new(sent, Duration::from_millis(100)))).await.unwrap_err();
+        assert_eq!(
+            (status.code(), script.attempts()),
+            (Code::ResourceExhausted, if entry == HEDGE { 2 } else { 1 })
+        );
+        assert!(script.seen().iter().all(|seen| seen.is_cancelled));
+    }
+}
+
 /// ADP-2: `maxResponseMessageBytes` counts the bytes of each message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_2_a_response_message_that_is_too_large_is_not_read() {
