@@ -300,3 +300,19 @@ fn kafka_events() {
         ],
     );
 }
+
+#[test]
+fn grpc_client() {
+    says(
+        env!("CARGO_BIN_EXE_grpc_client"),
+        &[
+            "ignored: loadBalancingPolicy: is a matter of the channel",
+            "after two failures that nobody saw: b\"seven\"",
+            "an answer that is no: NotFound after 1 attempt",
+            "the server asked for no retry: Unavailable after 1 attempt",
+            "the second of two reads was faster: b\"seven\" of 2 attempts",
+            // Three of ten tokens are gone by then, and three more failures leave less than half: no retries from then on.
+            "attempts of seven calls to a server in trouble: [3, 1, 1, 1, 1, 0, 0]",
+        ],
+    );
+}
