@@ -304,3 +304,73 @@ impl HttpBody for ReplayBody {
         state.source.is_none() && state.broken.is_none() && all_sent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// A stream without an end that counts its pieces.
+    struct Endless(Arc<AtomicU32>);
+
+    impl HttpBody for Endless {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"1234")))))
+        }
+    }
+
+    fn endless(call_bytes_max: usize) -> (Replay, Arc<AtomicU32>, Arc<BufferLimits>) {
+        let taken = Arc::new(AtomicU32::new(0));
+        let limits =
+            BufferLimits { call_bytes_max, channel_bytes_max: 1_000, channel_bytes: AtomicUsize::new(0) };
+        let limits = Arc::new(limits);
+        (Replay::new(Body::new(Endless(taken.clone())), None, limits.clone()), taken, limits)
+    }
+
+    fn poll(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn is_piece(body: &mut Body) -> bool {
+        matches!(poll(body), Poll::Ready(Some(Ok(_))))
+    }
+
+    /// PRM-4: whatever still reads the request of an attempt that was dropped takes nothing more from the caller's stream.
+    #[test]
+    fn prm_4_the_request_of_a_dropped_attempt_is_not_read_on() {
+        let (replay, taken, limits) = endless(100);
+        let (mut first, guard) = replay.body(1);
+        let (mut second, second_guard) = replay.body(2);
+        assert!(is_piece(&mut first) && is_piece(&mut first));
+        drop(guard);
+        assert!(matches!(poll(&mut first), Poll::Ready(Some(Err(_)))));
+        assert_eq!(taken.load(Ordering::Relaxed), 2);
+        assert!(is_piece(&mut second) && is_piece(&mut second), "the other one has the same pieces");
+        assert_eq!((taken.load(Ordering::Relaxed), limits.channel_bytes.load(Ordering::Relaxed)), (2, 8));
+        drop((first, second, second_guard, replay));
+        assert_eq!(limits.channel_bytes.load(Ordering::Relaxed), 0, "nothing is kept any more");
+    }
+
+    /// A6: "any messages that have already been sent on that attempt can be immediately freed from the buffer, and any subsequent
+    /// messages will be sent without buffering".
+    #[test]
+    fn adp_2_a_committed_request_is_passed_on_without_being_kept() {
+        let (replay, _, limits) = endless(10);
+        let (mut body, _guard) = replay.body(1);
+        for _ in 0..100 {
+            assert!(is_piece(&mut body));
+        }
+        assert_eq!(replay.0.state().winner, Some(1), "the third piece outgrew the buffer");
+        assert!(replay.0.state().pieces.len() <= 1);
+        assert_eq!(limits.channel_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!((replay.end(1), replay.commit(2)), (Some(1), 1), "the first decision stays");
+    }
+}
