@@ -4,7 +4,9 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use http::HeaderMap;
-use seawall::fault::{Class, Grpc};
+#[cfg(feature = "tracing")]
+use seawall::fault::Class;
+use seawall::fault::Grpc;
 use seawall::{Classify, Fault, Ran};
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
@@ -215,6 +217,7 @@ fn of_stream(error: &h2::Error) -> TransportError {
 }
 
 /// Whether a person has to look: our own request is wrong, or the server is.
+#[cfg(feature = "tracing")]
 pub(crate) fn is_alarming(code: Code) -> bool {
     let fault = of_code(code);
     fault.class() == Class::System

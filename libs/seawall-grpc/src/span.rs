@@ -1,5 +1,6 @@
 //! A span around each attempt, so that what the transport below does is found under it.
 
+#[cfg(any(feature = "metrics", feature = "tracing"))]
 use seawall::fault::Grpc;
 use tonic::Code;
 #[cfg(feature = "tracing")]
@@ -13,6 +14,7 @@ pub(crate) struct AttemptSpan {
 }
 
 /// The name of a status on the wire.
+#[cfg(any(feature = "metrics", feature = "tracing"))]
 pub(crate) fn name(code: Code) -> &'static str {
     Grpc::from_number(code as i32).map_or("OK", Grpc::name)
 }

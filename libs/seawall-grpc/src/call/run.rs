@@ -27,7 +27,7 @@ const PREVIOUS: &str = "grpc-previous-rpc-attempts";
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static(PREVIOUS);
 
 /// What the call waits for.
-#[expect(
+#[allow(
     clippy::large_enum_variant,
     reason = "it lives for one step, and a box would cost every call an allocation"
 )]
