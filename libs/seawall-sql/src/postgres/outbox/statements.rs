@@ -35,6 +35,13 @@ macro_rules! taken {
     };
 }
 
+/// Begins the transaction of a claim. Each statement sees what was committed before it began, whatever the default of the database.
+///
+/// The first due rows of a lane are read in the order of the index. PostgreSQL can't know how many rows are due since a time that stands
+/// in another table, takes them for a few, and would collect and sort all rows of the lane, in each claim.
+pub(super) const BEGIN_CLAIM: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL enable_bitmapscan = off";
+
 /// Leases free lanes of one topic that have due rows: the topic and the lanes that were served longest ago.
 /// Parameters: lease in seconds, number of lanes, owner.
 pub(super) const LEASE: &str = concat!(

@@ -18,6 +18,7 @@ use crate::fault::store_error;
 use crate::outbox_row::message;
 use crate::postgres::begin;
 use crate::text::error_text;
+use crate::transaction::begin_with;
 
 async fn lease(
     connection: &mut PgConnection,
@@ -142,7 +143,7 @@ impl OutboxStore for PostgresOutbox {
         Box::pin(async move {
             let failed = store_error("claiming rows of the outbox");
             // The claim must see what was committed after the lease's own statement began.
-            let mut transaction = begin(&self.pool).await.map_err(failed)?;
+            let mut transaction = begin_with(&self.pool, statements::BEGIN_CLAIM).await.map_err(failed)?;
             let (search, began) = (self.walks.next_search(&self.pool), self.walks.now());
             let lease = lease(&mut transaction, request, search).await.map_err(failed)?;
             if search == LaneSearch::Walk {
