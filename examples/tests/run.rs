@@ -212,6 +212,26 @@ fn outbox() {
 }
 
 #[test]
+fn file_storage() {
+    says(
+        env!("CARGO_BIN_EXE_file_storage"),
+        &[
+            "stored 27 bytes of q3.csv by Store(Side(0))",
+            "downloaded Some(\"text/csv\")",
+            "refused: uploading a file failed: file type not allowed: `exe`",
+            "refused: uploading a file failed: file name has a separator or a control character",
+            "refused: uploading a file failed: file size must be positive",
+            "refused: uploading a file failed: file size exceeds limit: 10485760 bytes",
+            "while the server is down: late.csv by Spool",
+            "read from the spool: 27 bytes",
+            "sent later: true",
+            "deleted: true",
+            "then: downloading a file failed: there is no such file",
+        ],
+    );
+}
+
+#[test]
 fn processed_events() {
     says(
         env!("CARGO_BIN_EXE_processed_events"),

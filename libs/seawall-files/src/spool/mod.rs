@@ -80,7 +80,6 @@ pub struct SpoolStats {
 
 impl Spool {
     /// Chooses the folder, which is created if it is missing. It must be on a disk that outlives the process.
-    #[must_use]
     pub fn builder(folder: impl Into<PathBuf>) -> SpoolBuilder {
         SpoolBuilder::new(folder.into())
     }

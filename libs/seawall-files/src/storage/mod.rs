@@ -59,7 +59,6 @@ struct SharedStorage {
 
 impl FileStorage {
     /// Chooses settings. The name stands in log lines and metrics, such as `S3-Adapter`.
-    #[must_use]
     pub fn builder(name: &str, primary: impl FileStore) -> FileStorageBuilder {
         FileStorageBuilder::new(name, Arc::new(primary))
     }

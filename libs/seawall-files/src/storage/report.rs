@@ -140,7 +140,7 @@ impl Reporter {
                 line!(self, info, fileName = shown(file), size = declared, "[{}][Upload] Start.", self.name);
             }
             Operation::Download => {
-                line!(self, info, fileId = shown(file), "[{}][Download] Start.", self.name)
+                line!(self, info, fileId = shown(file), "[{}][Download] Start.", self.name);
             }
             Operation::Delete => {}
         }
@@ -247,12 +247,12 @@ impl Reporter {
     }
 
     /// Neither a store nor the spool took the file. The line is written however many there are.
-    pub(super) fn lost(&self, span: &Span<'_>, trigger: FileError, disk: FileError) -> FileError {
+    pub(super) fn lost(&self, span: &Span<'_>, trigger: &FileError, disk: &FileError) -> FileError {
         let _ = span;
         self.count("seawall.files.data_loss_risks");
         #[cfg(feature = "tracing")]
         tracing::error!(target: "seawall", traceId = current_trace_id(), fileName = shown(span.file), size = span.declared,
-            triggerCause = shown_cause(&trigger), cause = shown_cause(&disk), action = "ManualReview",
+            triggerCause = shown_cause(trigger), cause = shown_cause(disk), action = "ManualReview",
             "[{}][Fallback] Failed to save to spool! Data loss risk!", self.name);
         let text = format!("{trigger}; and {disk}");
         FileError::new(FileErrorKind::DataLossRisk, "uploading a file", trigger.fault()).with_cause(text)
@@ -280,7 +280,7 @@ impl Reporter {
             ),
             _ if error.is_store_away() => {
                 line!(self, warn, fileId = shown(span.file), duration = %self.took(span),
-                cause = shown_cause(error), "[{}][Download] Store unavailable.", self.name)
+                cause = shown_cause(error), "[{}][Download] Store unavailable.", self.name);
             }
             _ => line!(
                 self,

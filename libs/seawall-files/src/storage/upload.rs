@@ -111,7 +111,7 @@ impl SharedStorage {
                 self.report.spooled(span, &id);
                 Ok(StoredFile { id, bytes, by: StoredBy::Spool })
             }
-            Err(disk) => Err(self.report.lost(span, error, disk)),
+            Err(disk) => Err(self.report.lost(span, &error, &disk)),
         }
     }
 
@@ -201,10 +201,7 @@ impl PreparedFile {
 
 /// Writes a large file into the folder of the spool. If there is no room, the file goes to the store as it comes.
 async fn stage(spool: &Spool, mut body: FileBody) -> Result<PreparedFile, FileError> {
-    let mut staged = match spool.stage().await {
-        Ok(staged) => staged,
-        Err(_) => return Ok(PreparedFile::streamed(body)),
-    };
+    let Ok(mut staged) = spool.stage().await else { return Ok(PreparedFile::streamed(body)) };
     let mut is_all = false;
     while !is_all {
         let pieces;

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::FileFuture;
 use super::object::{SharedFiles, source_error};
 use crate::body::FileBody;
 use crate::error::FileError;
@@ -76,7 +77,7 @@ pub(super) async fn upload_in_parts(
 /// The request that begins an upload. If its caller drops it, it goes on for a while, because the store may have begun an upload
 /// that nobody knows the name of.
 struct BeginUpload {
-    request: Option<Pin<Box<dyn Future<Output = Result<MultipartId, FileError>> + Send>>>,
+    request: Option<FileFuture<'static, MultipartId>>,
     shared: Arc<SharedFiles>,
     parts: Arc<dyn MultipartStore>,
     path: Path,
@@ -225,7 +226,7 @@ async fn abort(shared: &SharedFiles, parts: &dyn MultipartStore, path: &Path, id
     // Beside the guard: its circuit may be open because of this very upload, and nobody waits for the answer.
     let aborted = timeout(ABORT_TIMEOUT, parts.abort_multipart(path, id)).await;
     match aborted {
-        Ok(Ok(())) | Ok(Err(object_store::Error::NotFound { .. })) => {}
+        Ok(Ok(()) | Err(object_store::Error::NotFound { .. })) => {}
         _ => shared.unfinished.add(path.clone(), id.clone()),
     }
 }

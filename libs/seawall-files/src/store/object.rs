@@ -66,7 +66,6 @@ pub(super) enum TypeSupport {
 
 impl ObjectFiles {
     /// Chooses settings, and then the kind of store. The name stands in log lines and is that of the guard.
-    #[must_use]
     pub fn builder(name: &str) -> ObjectFilesBuilder {
         ObjectFilesBuilder::new(name)
     }

@@ -100,7 +100,8 @@ async fn adp_8_the_sender_runs_until_it_is_told_to_end() {
     storage.upload_file("first.bin", None, "x").await.unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let sender = sender(&storage);
-    let running = tokio::task::spawn(async move { sender.run(async { drop(stopped.await) }).await });
+    let mut running = tokio::task::JoinSet::new();
+    running.spawn(async move { sender.run(async { drop(stopped.await) }).await });
     server.control().kill().unwrap();
     for number in 0..5 {
         let file = storage.upload_file("a.bin", None, noise(number, 1_000)).await.unwrap();
@@ -112,7 +113,7 @@ async fn adp_8_the_sender_runs_until_it_is_told_to_end() {
     eventually("everything is sent", secs(30), async || spool.stats().await.unwrap().files == 0).await;
     assert_eq!(names_in(&server, "/buckets/runs/uploads/").len(), 6);
     drop(stop);
-    tokio::time::timeout(secs(10), running).await.expect("the sender ends").unwrap();
+    tokio::time::timeout(secs(10), running.join_next()).await.expect("the sender ends").unwrap().unwrap();
     let other = SpoolSender::new(spool, Arc::new(nobody())).send_waiting().await.unwrap();
     assert!(!other.is_busy, "the lock was given back");
 }
