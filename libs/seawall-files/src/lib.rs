@@ -1,4 +1,6 @@
 //! Files on S3-compatible stores, Azure Blob Storage or the disk, with a failover store and a spool.
+#![doc = ""]
+#![doc = include_str!("../docs/files.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
