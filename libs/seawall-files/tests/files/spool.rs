@@ -226,3 +226,76 @@ async fn crd_7_the_letters_of_a_spool_pass_the_common_suite() {
     let folder = tempfile::tempdir().unwrap();
     seawall_testkit::conformance::dead_letter(Arc::new(spool(folder.path()).dead_letters())).await;
 }
+
+/// A store that refuses one key for a while and takes the others.
+struct PickyStore {
+    store: ObjectFiles,
+    bad: String,
+}
+
+impl seawall_files::FileStore for PickyStore {
+    fn name(&self) -> &str {
+        "picky"
+    }
+
+    fn upload<'a>(
+        &'a self,
+        key: &'a str,
+        content_type: &'a str,
+        body: &'a mut FileBody,
+    ) -> seawall_files::FileFuture<'a, u64> {
+        if key.ends_with(&self.bad) {
+            let error = seawall_files::FileError::of_fault("uploading a file", seawall::Fault::timeout());
+            return Box::pin(async move { Err(error) });
+        }
+        self.store.upload(key, content_type, body)
+    }
+
+    fn download<'a>(
+        &'a self,
+        key: &'a str,
+        range: Option<std::ops::Range<u64>>,
+    ) -> seawall_files::FileFuture<'a, seawall_files::FileContent> {
+        self.store.download(key, range)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> seawall_files::FileFuture<'a, ()> {
+        self.store.delete(key)
+    }
+
+    fn metadata<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> seawall_files::FileFuture<'a, Option<seawall_files::FileMetadata>> {
+        self.store.metadata(key)
+    }
+}
+
+/// ADP-8, TRAPS "poison messages": a file that never goes through holds up nobody, and is given up only because others go
+/// through. An outage gives up nothing, however long it lasts.
+#[tokio::test]
+async fn adp_8_a_file_that_never_goes_through_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = spool(folder.path());
+    let storage = storage(nobody()).spool(spool.clone()).build().unwrap();
+    let bad = storage.upload_file("bad.bin", None, "x").await.unwrap();
+    let away = PickyStore { store: nobody(), bad: "bin".to_owned() };
+    let away = SpoolSender::new(spool.clone(), Arc::new(away));
+    storage.upload_file("good.bin", None, "y").await.unwrap();
+    for _ in 0..30 {
+        let report = away.send_waiting().await.unwrap();
+        assert_eq!((report.sent, report.failed, report.dead), (0, 2, 0));
+    }
+    let memory = ObjectFiles::builder("memory").memory().unwrap();
+    let picky = PickyStore { store: memory.clone(), bad: bad.id.to_string() };
+    let sender = SpoolSender::new(spool.clone(), Arc::new(picky));
+    for round in 1..=10 {
+        let report = sender.send_waiting().await.unwrap();
+        assert_eq!((report.sent, report.dead), (1, u64::from(round == 10)), "round {round}");
+        storage.upload_file("good.bin", None, "y").await.unwrap();
+    }
+    let letter = spool.dead_letters().get(bad.id.as_str()).await.unwrap().unwrap();
+    assert_eq!(letter.record.fault.reason, "attempts");
+    assert_eq!(letter.record.attempts.len(), 20, "the first and the last attempts are remembered");
+    assert_readable(&storage, &bad.id, b"x").await;
+}
