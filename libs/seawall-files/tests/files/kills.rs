@@ -92,7 +92,7 @@ async fn adp_8_kills_lose_nothing_that_was_acknowledged() {
         let mut worker =
             WorkerProcess::spawn("kills::send_worker", &[("FOLDER", path), ("URL", &server.url())]).unwrap();
         let goal = accepted * kill / (u64::try_from(kills).unwrap() + 1);
-        eventually("the sender makes progress", secs(60), async || {
+        eventually("the sender makes progress", secs(180), async || {
             accepted - spool.stats().await.unwrap().files >= goal
         })
         .await;
