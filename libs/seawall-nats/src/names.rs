@@ -34,3 +34,46 @@ pub(crate) fn advisory_stream(stream: &str) -> String {
 pub(crate) fn advisory_subjects(stream: &str) -> [String; 2] {
     ["MAX_DELIVERIES", "MSG_TERMINATED"].map(|kind| format!("$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.>"))
 }
+
+/// Whether a stream with this subject, which may have wildcards, takes all messages of another one.
+pub(crate) fn covers(pattern: &str, subject: &str) -> bool {
+    let (mut patterns, mut tokens) = (pattern.split('.'), subject.split('.'));
+    loop {
+        match (patterns.next(), tokens.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(token)) if token != ">" => {}
+            (Some(pattern), Some(token)) if pattern == token => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_covers_what_its_wildcards_say() {
+        for (pattern, subject, expected) in [
+            ("orders.>", "orders.created", true),
+            ("orders.>", "orders.created.eu", true),
+            ("orders.>", "orders", false),
+            ("orders.*", "orders.created", true),
+            ("orders.*", "orders.>", false),
+            ("orders.*", "orders.*", true),
+            ("orders.created", "orders.*", false),
+            ("orders.created", "orders.created", true),
+            ("orders", "orders.created", false),
+        ] {
+            assert_eq!(covers(pattern, subject), expected, "{pattern} {subject}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked() {
+        assert!(check("ORDERS-eu_1").is_ok());
+        for wrong in ["", "a.b", "a b", "a*", "a>", "a/b", "a\\b", "a\nb"] {
+            assert!(check(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -183,7 +183,7 @@ impl NatsConsumerBuilder {
             max_ack_pending: i64::from(self.ack_pending_max),
             backoff: self.redelivery_waits,
         };
-        let target = PullTarget { stream, consumer: settings.name.clone(), prefetch };
+        let target = PullTarget::new(stream, settings.name.clone(), prefetch, self.concurrency);
         let clock = self.connection.clock().clone();
         let collector = NatsAdvisoryCollector::of_place(self.connection.clone(), place.clone());
         let worker = Worker {

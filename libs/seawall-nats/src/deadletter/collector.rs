@@ -93,11 +93,7 @@ impl NatsAdvisoryCollector {
 
     pub(crate) async fn collect(&self, mut stopped: watch::Receiver<bool>) -> Result<(), NatsError> {
         let Inner { connection, settings, log, .. } = &*self.0;
-        let target = PullTarget {
-            stream: settings.stream.clone(),
-            consumer: settings.name.clone(),
-            prefetch: PREFETCH,
-        };
+        let target = PullTarget::new(settings.stream.clone(), settings.name.clone(), PREFETCH, 1);
         let room = Arc::new(Semaphore::new(PREFETCH as usize));
         let mut pull = PullLoop::new(connection, &*self.0, target.clone(), room, log);
         loop {

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
-use async_nats::jetstream::Context;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
+use async_nats::jetstream::{Context, ErrorCode};
 use seawall::Fault;
 use seawall::fault::{Ran, Verdict};
 use seawall_dist::messaging::{DeathReason, Evidence};
 
 use crate::NatsError;
 use crate::format::{letter_headers, message_of};
-use crate::names::{advisory_stream, advisory_subjects, dead_letter_stream, dead_letter_subject};
+use crate::names::{advisory_stream, advisory_subjects, covers, dead_letter_stream, dead_letter_subject};
 
 /// The default time within which the server recognises a letter that is stored twice. A letter is stored twice when a process
 /// dies between the letter and the end of the original, or when an advisory tells of what a consumer stored already.
@@ -132,10 +132,16 @@ impl DeadLetterPlace {
 pub(crate) async fn declare_stream(context: &Context, config: Config) -> Result<(), NatsError> {
     let action = format!("declaring the stream `{}`", config.name);
     let (name, wanted) = (config.name.clone(), config.subjects.clone());
-    let found =
-        context.get_or_create_stream(config).await.map_err(|error| NatsError::of(action.clone(), error))?;
+    let found = match context.get_or_create_stream(config).await {
+        // Another process created it a moment ago, with other limits.
+        Err(error) if is_taken(&error) => {
+            context.get_stream(&name).await.map_err(|error| NatsError::of(action.clone(), error))?
+        }
+        found => found.map_err(|error| NatsError::of(action.clone(), error))?,
+    };
     let subjects = &found.cached_info().config.subjects;
-    match wanted.iter().find(|subject| !subjects.contains(subject)) {
+    let is_covered = |subject: &String| subjects.iter().any(|pattern| covers(pattern, subject));
+    match wanted.iter().find(|subject| !is_covered(subject)) {
         None => Ok(()),
         Some(missing) => Err(NatsError::new(
             action,
@@ -145,4 +151,8 @@ pub(crate) async fn declare_stream(context: &Context, config: Config) -> Result<
             ),
         )),
     }
+}
+
+fn is_taken(error: &CreateStreamError) -> bool {
+    matches!(error.kind(), CreateStreamErrorKind::JetStream(refusal) if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST)
 }

@@ -77,11 +77,7 @@ impl NatsDeadLetterReader {
     /// No further attempt can help: the stream is not there, or the credentials were refused from the beginning.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NatsError> {
         let Inner { connection, settings, log, .. } = &*self.0;
-        let target = PullTarget {
-            stream: settings.stream.clone(),
-            consumer: settings.name.clone(),
-            prefetch: PREFETCH,
-        };
+        let target = PullTarget::new(settings.stream.clone(), settings.name.clone(), PREFETCH, 1);
         let room = Arc::new(Semaphore::new(PREFETCH as usize));
         let mut pull = PullLoop::new(connection, &*self.0, target.clone(), room, log);
         tokio::pin!(shutdown);

@@ -26,8 +26,17 @@ use crate::connection::OpenConnection;
 pub(crate) struct PullTarget {
     pub(crate) stream: Arc<str>,
     pub(crate) consumer: Arc<str>,
-    /// The maximum number of messages in hand, those included that were requested and have not arrived.
-    pub(crate) prefetch: u32,
+    /// How many of the messages in hand have to be done with before more are requested. Requests for one message each would cost a round trip
+    /// each, and late ones would let handlers wait.
+    pub(crate) refill: u32,
+}
+
+impl PullTarget {
+    /// Creates the target. As many messages as there are handlers stay in hand when more are requested.
+    pub(crate) fn new(stream: Arc<str>, consumer: Arc<str>, prefetch: u32, handlers: u32) -> Self {
+        let refill = (prefetch / 2).min(prefetch.saturating_sub(handlers)).max(1);
+        PullTarget { stream, consumer, refill }
+    }
 }
 
 /// A message with its place among those in hand. The place is free when this is dropped.
@@ -131,13 +140,13 @@ impl PullRequests {
         Pin::new(&mut self.subscription).poll_next(cx)
     }
 
-    /// Waits until half of the room is free, so that requests are not for one message each, then takes all that is free.
+    /// Waits until there is room for a request that is worth it, then takes all that is free.
     async fn reserve(&mut self) {
         let mut reserved = match self.reserved.take().filter(|permit| permit.num_permits() > 0) {
             Some(reserved) => reserved,
             None => {
-                let half = (self.target.prefetch / 2).max(1);
-                let Ok(permit) = self.room.clone().acquire_many_owned(half).await else { return };
+                let room = self.room.clone().acquire_many_owned(self.target.refill);
+                let Ok(permit) = room.await else { return };
                 permit
             }
         };
