@@ -173,6 +173,7 @@ impl NatsConsumerBuilder {
         let stream: Arc<str> = self.stream.into();
         let place = DeadLetterPlace { stream: stream.clone(), kept_for: self.letters_kept_for };
         let ack_wait = self.redelivery_waits.iter().copied().min().unwrap_or(self.ack_wait);
+        let longest_wait = self.redelivery_waits.iter().copied().max().unwrap_or(self.ack_wait);
         let settings = ConsumerSettings {
             stream: stream.clone(),
             name: self.name.into(),
@@ -184,6 +185,7 @@ impl NatsConsumerBuilder {
             backoff: self.redelivery_waits,
         };
         let target = PullTarget::new(stream, settings.name.clone(), prefetch, self.concurrency);
+        let target = target.careful(longest_wait);
         let clock = self.connection.clock().clone();
         let collector = NatsAdvisoryCollector::of_place(self.connection.clone(), place.clone());
         let worker = Worker {

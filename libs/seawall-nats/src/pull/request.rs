@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::{Message, StatusCode, Subscriber};
 use futures_core::Stream;
-use seawall::Fault;
 use seawall::fault::Ran;
+use seawall::{Clock, Fault, Tick};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
@@ -29,13 +29,26 @@ pub(crate) struct PullTarget {
     /// How many of the messages in hand have to be done with before more are requested. Requests for one message each would cost a round trip
     /// each, and late ones would let handlers wait.
     pub(crate) refill: u32,
+    prefetch: u32,
+    /// For how long messages come one at a time after the consumer was opened, if some of them were delivered more than once.
+    careful_for: Duration,
 }
 
 impl PullTarget {
     /// Creates the target. As many messages as there are handlers stay in hand when more are requested.
     pub(crate) fn new(stream: Arc<str>, consumer: Arc<str>, prefetch: u32, handlers: u32) -> Self {
         let refill = (prefetch / 2).min(prefetch.saturating_sub(handlers)).max(1);
-        PullTarget { stream, consumer, refill }
+        PullTarget { stream, consumer, refill, prefetch, careful_for: Duration::ZERO }
+    }
+
+    /// Takes messages one at a time at first if some were delivered more than once, for a bit longer than the server waits
+    /// before it delivers again what a dead process had in hand.
+    ///
+    /// JetStream counts a delivery for every message in hand when a process dies. A message that kills every process would take
+    /// its neighbours with it into the dead letters. So it comes alone, and the count of the others stays.
+    pub(crate) fn careful(mut self, ack_wait: Duration) -> Self {
+        self.careful_for = ack_wait * 3 / 2;
+        self
     }
 }
 
@@ -59,6 +72,9 @@ pub(crate) struct PullRequests {
     is_requested: bool,
     silences: u32,
     had_sign_of_life: bool,
+    /// Until when messages come one at a time.
+    careful_until: Option<Tick>,
+    clock: Clock,
 }
 
 /// Missing signs of life before the consumer is opened anew, and not only asked again.
@@ -82,7 +98,11 @@ impl PullRequests {
             .await
             .map_err(|error| NatsError::of("subscribing to a consumer", error))?;
         let subject = format!("{}.CONSUMER.MSG.NEXT.{}.{}", open.prefix, target.stream, target.consumer);
+        let clock = Clock::system();
+        let is_careful = !target.careful_for.is_zero() && redelivered(&open, &target).await? > 0;
         Ok(PullRequests {
+            careful_until: is_careful.then(|| clock.now() + target.careful_for),
+            clock,
             open,
             target,
             subject,
@@ -142,6 +162,15 @@ impl PullRequests {
 
     /// Waits until there is room for a request that is worth it, then takes all that is free.
     async fn reserve(&mut self) {
+        if self.careful_until.is_some_and(|until| self.clock.now() < until) {
+            drop(self.reserved.take());
+            // Nothing else is in hand when there is all the room.
+            let Ok(mut all) = self.room.clone().acquire_many_owned(self.target.prefetch).await else {
+                return;
+            };
+            self.reserved = all.split(1);
+            return;
+        }
         let mut reserved = match self.reserved.take().filter(|permit| permit.num_permits() > 0) {
             Some(reserved) => reserved,
             None => {
@@ -218,4 +247,12 @@ impl PullRequests {
         }
         Ok(())
     }
+}
+
+/// How many messages were delivered more than once and are not acknowledged.
+async fn redelivered(open: &OpenConnection, target: &PullTarget) -> Result<usize, NatsError> {
+    let stream = open.jetstream.get_stream_no_info(&*target.stream).await;
+    let stream = stream.map_err(|error| NatsError::of(PULLING, error))?;
+    let info = stream.consumer_info(&*target.consumer).await;
+    Ok(info.map_err(|error| NatsError::of(PULLING, error))?.num_redelivered)
 }
