@@ -111,7 +111,13 @@ impl FallbackPublisher {
         };
         // Consumers recognise a repeated message by its event id.
         let result = guard.idempotent().call(|_| self.attempt(message)).await;
-        result.map_err(|error| PublishError::new(error.fault(), error.to_string()))
+        result.map_err(|error| {
+            // To a guard further out, a call whose retries are used up is not to be retried. Here the question is whether the broker
+            // may take the message later, which the last attempt says, unless nothing was attempted.
+            let is_refusal = error.fault().verdict() == Verdict::Rejected;
+            let fault = if is_refusal { error.fault() } else { error.last_fault() };
+            PublishError::new(fault, error.to_string())
+        })
     }
 
     async fn attempt(&self, message: &Message) -> Result<(), PublishError> {

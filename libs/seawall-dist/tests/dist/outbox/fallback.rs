@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use seawall::{Breaker, Fault, Guard, secs};
+use seawall::{Breaker, Fault, Guard, Retry, secs};
 use seawall_dist::outbox::{FallbackError, FallbackPublisher, MemoryOutbox, OutboxStore, PublishedBy};
 use seawall_dist::{Message, PublishError, PublishFuture, Publisher};
 #[cfg(feature = "tracing")]
@@ -115,4 +115,20 @@ async fn crd_3_a_broker_that_hangs_is_one_that_is_away() {
     faulty.hang("store", 1);
     let result = timeout(secs(60), publisher.publish(&message())).await.expect("it waits for ever");
     assert!(matches!(result, Err(FallbackError::DataLossRisk { .. })), "{result:?}");
+}
+
+/// CRD-3: a message whose retries are used up is stored for later, and one that the broker refuses is not.
+#[tokio::test(start_paused = true)]
+async fn crd_3_a_message_is_stored_when_the_retries_of_its_guard_are_used_up() {
+    let guard = || Guard::builder("kafka").retry(Retry::max_attempts(3)).build().unwrap();
+    for fault in [Fault::unreachable(), Fault::timeout(), Fault::throttled()] {
+        let store = Arc::new(MemoryOutbox::new());
+        let by = publisher(Some(fault), store.clone()).guard(guard()).publish(&message()).await.unwrap();
+        assert_eq!(by, PublishedBy::Outbox, "{fault:?}");
+        assert_eq!(store.stats().await.unwrap().depth, 1);
+    }
+    let store = Arc::new(MemoryOutbox::new());
+    let refused = publisher(Some(Fault::business()), store.clone()).guard(guard()).publish(&message()).await;
+    assert!(matches!(refused, Err(FallbackError::Refused(_))), "{refused:?}");
+    assert_eq!(store.stats().await.unwrap().depth, 0);
 }
