@@ -82,6 +82,8 @@ impl GroupSettings {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", start)
+            // Topics and partitions that are new are noticed soon.
+            .set("topic.metadata.refresh.interval.ms", "10000")
             .set("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .set("heartbeat.interval.ms", (self.session_timeout / 6).as_millis().max(1).to_string())
             .set("max.poll.interval.ms", self.poll_interval_max.as_millis().to_string());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) task: Arc<dyn RecordTask>,
-    client: Arc<Client>,
+    /// The thread owns the client, because dropping it blocks until the group is left.
+    client: Weak<Client>,
     running: JoinSet<Outcome>,
     jobs: HashMap<Id, (Lane, Arc<Job>, AbortHandle)>,
     ended: oneshot::Receiver<Result<(), KafkaError>>,
@@ -49,12 +50,12 @@ impl Engine {
         let topics: Vec<&str> = shared.topics.iter().map(String::as_str).collect();
         client.subscribe(&topics)?;
         let (sender, ended) = oneshot::channel();
-        let (polled, state) = (client.clone(), shared.clone());
+        let (weak, state) = (Arc::downgrade(&client), shared.clone());
         let threads = thread::Builder::new().name("kafka-consumer".to_owned());
-        let spawned = threads.spawn(move || drop(sender.send(run_threads(polled, &state))));
+        let spawned = threads.spawn(move || drop(sender.send(run_threads(client, &state))));
         spawned
             .map_err(|error| KafkaError::ClientCreation(format!("no thread for the consumer: {error}")))?;
-        Ok(Engine { shared, task, client, running: JoinSet::new(), jobs: HashMap::new(), ended })
+        Ok(Engine { shared, task, client: weak, running: JoinSet::new(), jobs: HashMap::new(), ended })
     }
 
     /// Processes records until `shutdown`, then ends what runs within `stop_wait`, commits and leaves the group.
@@ -151,7 +152,6 @@ impl Engine {
         let (never, nothing) = oneshot::channel();
         let ended = std::mem::replace(&mut self.ended, nothing);
         drop(never);
-        // The client is dropped by its thread, because leaving the group blocks.
         drop(self);
         let _ = tokio::time::timeout(LEAVE_LIMIT, ended).await;
     }
@@ -166,16 +166,16 @@ impl Drop for Engine {
 
 /// Writes the mark of a record that may kill the process, then runs it.
 async fn run_alone(
-    client: Arc<Client>,
+    client: Weak<Client>,
     shared: Arc<Shared>,
     task: Arc<dyn RecordTask>,
     job: Arc<Job>,
     mark: String,
 ) -> Outcome {
     let first = Commit { place: job.place, offset: job.offset, mark };
-    let marked = tokio::task::spawn_blocking(move || commit(&client, &shared, || vec![first])).await;
-    match marked {
-        Ok(Ok(())) => task.run(job).await,
+    let write = move || client.upgrade().map(|client| commit(&client, &shared, || vec![first]));
+    match tokio::task::spawn_blocking(write).await {
+        Ok(Some(Ok(()))) => task.run(job).await,
         _ => Outcome::Again(AGAIN_WAIT),
     }
 }

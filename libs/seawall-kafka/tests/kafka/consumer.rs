@@ -286,3 +286,34 @@ async fn adp_5_a_stop_in_the_middle_neither_loses_nor_repeats() {
     running.stop().await;
     assert_eq!(seen.len(), 400, "a stop repeated records");
 }
+
+/// PRM-4: a run whose future is dropped ends what it does, commits what is done, and leaves the rest to the next run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prm_4_a_dropped_run_loses_nothing() {
+    let (kafka, topic, seen) = (Kafka::shared(), topic("dropped-run", 2).await, Seen::default());
+    publish(kafka, &messages(&topic, 300, 30)).await;
+    let by = seen.clone();
+    let handler = move |delivery: Arc<Delivery>| {
+        let seen = by.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            seen.add(&delivery);
+            Ok::<(), HandlerError>(())
+        }
+    };
+    let builder = KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler);
+    let consumer = builder.concurrency(4).window(20).build().unwrap();
+    for _ in 0..3 {
+        let before = seen.len();
+        let dropped = consumer.run_until(std::future::pending());
+        tokio::select! {
+            result = dropped => panic!("the run ended by itself: {result:?}"),
+            () = wait_until("some records are processed", || seen.len() >= before + 30) => {}
+        }
+    }
+    let running = Running::start(consumer);
+    wait_until("all records are processed", || seen.counts().len() == 300).await;
+    running.stop().await;
+    let repeated = seen.len() - 300;
+    assert!(repeated <= 3 * 2 * 20, "{repeated} records were repeated");
+}

@@ -12,7 +12,8 @@ use seawall_testkit::observe::Lines;
 use seawall_testkit::servers::Kafka;
 
 use super::support::{
-    PATIENCE, cluster_of, count_of, create_topic, messages, partitions_of, records_of, topic, unique,
+    PATIENCE, cluster_of, count_of, create_topic, messages, partitions_of, publish_all, records_of, topic,
+    unique,
 };
 
 /// A publisher with one attempt, so that its failures are seen as they are.
@@ -94,15 +95,22 @@ async fn adp_5_wrong_credentials_are_refused_without_showing_them() {
         (publisher.publish(&[Message::new("A", "1", "x").with_topic(&topic)]).await.remove(0), texts)
     };
     let (user, password) = kafka.credentials();
-    let (result, _) = publish(user, password).await;
+    let (mut result, _) = publish(user, password).await;
+    for _ in 0..5 {
+        // A busy machine may miss the time limit.
+        if result.as_ref().is_err_and(|error| error.fault().is_transient()) {
+            (result, _) = publish(user, password).await;
+        }
+    }
     assert!(result.is_ok(), "{result:?}");
+    let before = count_of(kafka, &topic);
     let (result, texts) = publish(user, "open-sesame").await;
     let error = result.unwrap_err();
     assert!(!error.fault().is_transient(), "{error:?}");
     assert!(error.to_string().contains("refuses this client"), "{error}");
     let said = format!("{error} {error:?} {texts} {:?}", lines.take());
     assert!(!said.contains("open-sesame"), "{said}");
-    assert_eq!(count_of(kafka, &topic), 1);
+    assert_eq!(count_of(kafka, &topic), before);
 }
 
 /// ADP-5: while the server is down, messages go to the outbox; when it is back, the same publisher publishes.
@@ -112,13 +120,14 @@ async fn adp_5_with_the_server_down_messages_go_to_the_outbox_and_later_to_kafka
     create_topic(&kafka, &topic, 1).await;
     let breaker = Breaker::consecutive_failures(2).cooldown(Duration::from_secs(1));
     let guard = Guard::builder("kafkaPublisher").no_retry().breaker(breaker);
-    let builder = KafkaPublisher::builder(&cluster_of(&kafka)).time_limit(Duration::from_secs(2));
+    let builder = KafkaPublisher::builder(&cluster_of(&kafka)).time_limit(Duration::from_secs(4));
     let publisher = Arc::new(builder.guard(guard).build().unwrap());
     let outbox = Arc::new(MemoryOutbox::new());
     let fallback = FallbackPublisher::new("Kafka-Publisher", publisher.clone(), outbox.clone());
     let fallback = fallback.timeout(Duration::from_secs(20));
     let message = |number: u32| Message::new("OrderPaid", "order-1", number.to_string()).with_topic(&topic);
 
+    publish_all(&*publisher, &[message(0)]).await;
     assert_eq!(fallback.publish(&message(0)).await.unwrap(), PublishedBy::Broker);
     kafka.control().stop().unwrap();
     for number in 1..=4 {
@@ -137,7 +146,7 @@ async fn adp_5_with_the_server_down_messages_go_to_the_outbox_and_later_to_kafka
     tokio::time::timeout(PATIENCE, published).await.expect("the publisher never came back");
     let payloads: Vec<String> = records_of(&kafka, &topic).into_iter().map(|record| record.payload).collect();
     assert_eq!(payloads.first().map(String::as_str), Some("0"));
-    assert!(payloads[1..].iter().all(|payload| payload == "9"), "{payloads:?}");
+    assert!(payloads.iter().all(|payload| payload == "0" || payload == "9"), "{payloads:?}");
     assert!(outbox.stats().await.unwrap().depth >= 4);
 }
 
@@ -146,16 +155,15 @@ async fn adp_5_with_the_server_down_messages_go_to_the_outbox_and_later_to_kafka
 async fn adp_5_a_paused_server_is_a_timeout_and_the_publisher_recovers() {
     let (kafka, topic) = (Kafka::start().unwrap(), unique("paused"));
     create_topic(&kafka, &topic, 1).await;
-    let publisher = single_attempt(&kafka, Duration::from_secs(2));
+    let publisher = single_attempt(&kafka, Duration::from_secs(3));
     let message = |text: &str| Message::new("A", "1", text).with_topic(&topic);
-    assert!(publisher.publish(&[message("before")]).await[0].is_ok());
+    publish_all(&publisher, &[message("before")]).await;
     kafka.control().pause().unwrap();
     let result = publisher.publish(&[message("during")]).await.remove(0);
     let fault = result.unwrap_err().fault();
     assert!(fault.is_transient(), "{fault:?}");
     kafka.control().resume().unwrap();
-    let again = async { while publisher.publish(&[message("again")]).await[0].is_err() {} };
-    tokio::time::timeout(PATIENCE, again).await.expect("the publisher never came back");
+    publish_all(&publisher, &[message("again")]).await;
     let payloads: Vec<String> = records_of(&kafka, &topic).into_iter().map(|record| record.payload).collect();
     for text in ["before", "again"] {
         assert!(payloads.iter().any(|payload| payload == text), "{text} is not in {payloads:?}");

@@ -9,12 +9,12 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use seawall_dist::Message;
+use seawall_dist::{Message, Publisher};
 use seawall_kafka::KafkaCluster;
 use seawall_testkit::servers::Kafka;
 
 /// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -122,6 +122,23 @@ pub(crate) async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) 
         }
     };
     assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "it never came to pass: {what}");
+}
+
+/// Publishes until the server has acknowledged every message, however often it has to be asked.
+pub(crate) async fn publish_all(publisher: &dyn Publisher, messages: &[Message]) {
+    let publish = async {
+        let mut rest = messages.to_vec();
+        while !rest.is_empty() {
+            let results = publisher.publish(&rest).await;
+            rest = rest
+                .into_iter()
+                .zip(results)
+                .filter(|(_, result)| result.is_err())
+                .map(|(rest, _)| rest)
+                .collect();
+        }
+    };
+    tokio::time::timeout(PATIENCE, publish).await.expect("the server never took the messages");
 }
 
 /// Messages of a topic, spread over some aggregates.

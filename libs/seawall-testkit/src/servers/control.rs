@@ -95,12 +95,15 @@ impl ServerControl {
 
     /// Stops the server from running without ending it: connections stay open and nothing is answered.
     pub fn pause(&self) -> Result<(), ServerError> {
-        self.signal_all("STOP")
+        let stopped = self.signal_all("STOP")?;
+        // One thread takes the signal and stops the others. On a busy machine they answer requests until it has its turn.
+        wait_until(|| stopped.iter().all(|pid| is_stopped(*pid)));
+        Ok(())
     }
 
     /// Lets a paused server go on.
     pub fn resume(&self) -> Result<(), ServerError> {
-        self.signal_all("CONT")
+        self.signal_all("CONT").map(|_| ())
     }
 
     fn end(&self, signal: &str) -> Result<(), ServerError> {
@@ -123,10 +126,12 @@ impl ServerControl {
         Ok(())
     }
 
-    fn signal_all(&self, signal: &str) -> Result<(), ServerError> {
+    fn signal_all(&self, signal: &str) -> Result<Vec<u32>, ServerError> {
         let process = self.process();
         let child = process.as_ref().ok_or_else(|| self.failed("signalling", "the server does not run"))?;
-        send(signal, &family(child.id()))
+        let family = family(child.id());
+        send(signal, &family)?;
+        Ok(family)
     }
 
     fn failed(&self, action: &str, output: &str) -> ServerError {
@@ -165,6 +170,16 @@ pub(crate) fn family(pid: u32) -> Vec<u32> {
         next += 1;
     }
     family
+}
+
+/// True if all threads of a process are stopped, or it is gone.
+fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.into_iter().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+        state.is_none_or(|state| matches!(state, "T" | "t" | "Z" | "X"))
+    })
 }
 
 /// Sends a signal to processes. One that is gone already is no error.
