@@ -17,7 +17,8 @@ pub(crate) fn publisher(servers: &str, topic: &str) -> Result<KafkaPublisher, Fa
 
 pub(crate) async fn publish(publisher: &KafkaPublisher, records: usize) -> Result<(), Failure> {
     for begin in (0..records).step_by(BATCH) {
-        let message = |number: usize| Message::new("Bench", (number % KEYS).to_string(), vec![b'x'; PAYLOAD_BYTES]);
+        let message =
+            |number: usize| Message::new("Bench", (number % KEYS).to_string(), vec![b'x'; PAYLOAD_BYTES]);
         let batch: Vec<Message> = (begin..begin + BATCH).map(message).collect();
         for result in publisher.publish(&batch).await {
             result?;
@@ -38,7 +39,9 @@ pub(crate) async fn consume(servers: &str, topic: &str, records: usize) -> Resul
         }
         async { Ok::<(), HandlerError>(()) }
     };
-    let consumer = KafkaConsumer::builder(&KafkaCluster::new(servers)?, format!("{topic}-group"), topic, handler).build()?;
+    let consumer =
+        KafkaConsumer::builder(&KafkaCluster::new(servers)?, format!("{topic}-group"), topic, handler)
+            .build()?;
     let took = std::sync::OnceLock::new();
     let shutdown = async {
         done.notified().await;

@@ -18,13 +18,16 @@ impl Server {
         if let Ok(address) = std::env::var("KAFKA") {
             return Ok(Server { address, process: None });
         }
-        let home = std::env::var("XDG_CACHE_HOME").or_else(|_| std::env::var("HOME").map(|home| home + "/.cache"))?;
-        let cache = PathBuf::from(home).join("seawall-testkit");
-        let mut found = fs::read_dir(&cache).into_iter().flatten().flatten().map(|entry| entry.path());
-        let is_kafka = |path: &PathBuf| path.join("scala-library.jar").exists() || {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kafka-")) && path.is_dir()
-        };
-        let jars = found.find(is_kafka).ok_or("no Kafka: run `cargo test -p seawall-kafka` once, which fetches it, or set KAFKA=host:port")?;
+        let home = |cache| std::env::var("HOME").map(|home| home + cache);
+        let cache = std::env::var("XDG_CACHE_HOME").or_else(|_| home("/.cache"))?;
+        let servers =
+            fs::read_dir(PathBuf::from(cache).join("seawall/servers")).into_iter().flatten().flatten();
+        // The launcher of the tests keeps them in a folder with the name and the version of the package.
+        let is_kafka = |path: &PathBuf| path.to_string_lossy().contains("org.apache.kafka-kafka_2.13-");
+        let mut jars = servers.map(|entry| entry.path()).filter(is_kafka).map(|path| path.join("jars"));
+        let jars = jars.find(|jars| jars.is_dir()).ok_or(
+            "no Kafka: run `cargo test -p seawall-kafka` once, which fetches it, or set KAFKA=host:port",
+        )?;
         Server::start(&jars.join("*").display().to_string())
     }
 
@@ -46,11 +49,21 @@ impl Server {
         fs::write(&file, properties)?;
         let java = || {
             let mut command = Command::new("java");
-            command.args(["-Xmx1g", "-cp", class_path]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .args(["-Xmx1g", "-cp", class_path])
+                .current_dir(&folder)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             command
         };
         let mut format = java();
-        format.args(["kafka.tools.StorageTool", "format", "--cluster-id", "c2Vhd2FsbC1iZW5jaC0wMA", "--config"]);
+        format.args([
+            "kafka.tools.StorageTool",
+            "format",
+            "--cluster-id",
+            "c2Vhd2FsbC1iZW5jaC0wMA",
+            "--config",
+        ]);
         if !format.arg(&file).status()?.success() {
             return Err("the storage of Kafka could not be formatted".into());
         }
