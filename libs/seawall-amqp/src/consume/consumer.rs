@@ -8,12 +8,11 @@ use std::time::Duration;
 use lapin::message::Delivery as ReceivedDelivery;
 use seawall::Clock;
 use seawall_dist::messaging::{Delivery, Disposition, Evidence, FailedAttempt, MessageProcessor};
-use tokio::sync::watch;
 
 use super::config::AmqpConsumerBuilder;
 use super::forward::Forward;
 use super::log::SubscriptionLog;
-use super::subscription::{Subscription, Worker};
+use super::subscription::{Subscription, WorkTerms, Worker};
 use crate::connection::AmqpConnection;
 use crate::message::{delivery_count, message_of, passed_on};
 use crate::publish::Channels;
@@ -112,7 +111,7 @@ struct MessageWork {
 }
 
 impl Worker for MessageWork {
-    async fn work(self: Arc<Self>, mut received: ReceivedDelivery, stop: watch::Receiver<bool>) {
+    async fn work(self: Arc<Self>, mut received: ReceivedDelivery, terms: WorkTerms) {
         let message = message_of(&mut received, self.topology.queue());
         let evidence = Evidence::from_headers(message.headers());
         // Failures that a consumer recorded, and deliveries that ended without a word, count together.
@@ -131,15 +130,16 @@ impl Worker for MessageWork {
             event_id: message.event_id(),
             payload: message.payload(),
             log: &self.log,
-            stop,
+            stop: terms.stop,
         };
         let received_at = self.clock.precise();
+        let hold_max = if terms.is_alone { Duration::ZERO } else { self.hold_max };
         loop {
             match self.processor.process(delivery.clone()).await {
                 Disposition::Acknowledge => return forward.acknowledge().await,
                 Disposition::Release { after } => {
                     // The queue would count a message that is given back as one that failed, so it is held.
-                    if self.clock.precise().since(received_at) + after > self.hold_max {
+                    if self.clock.precise().since(received_at) + after > hold_max {
                         return self.retry(&mut forward, after, evidence, None).await;
                     }
                     if !forward.waits(after).await {

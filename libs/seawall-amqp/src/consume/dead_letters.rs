@@ -9,12 +9,11 @@ use lapin::message::Delivery as ReceivedDelivery;
 use seawall::Backoff;
 use seawall_dist::messaging::{DeadLetterIntake, DeathReason, Delivery, Evidence, FailedAttempt};
 use seawall_dist::{Message, Millis};
-use tokio::sync::watch;
 
 use super::config::STOP_TIMEOUT;
 use super::forward::Forward;
 use super::log::SubscriptionLog;
-use super::subscription::{Subscription, Worker};
+use super::subscription::{Subscription, WorkTerms, Worker};
 use crate::connection::{AmqpConnection, random_word};
 use crate::message::{ServerDeath, message_of, server_death};
 use crate::topology::{QueueTopology, TopologyError};
@@ -77,7 +76,7 @@ struct LetterWork {
 }
 
 impl Worker for LetterWork {
-    async fn work(self: Arc<Self>, mut received: ReceivedDelivery, stop: watch::Receiver<bool>) {
+    async fn work(self: Arc<Self>, mut received: ReceivedDelivery, terms: WorkTerms) {
         let message = message_of(&mut received, &self.queue);
         let message = match server_death(&received.properties) {
             Some(death) => with_server_evidence(message, &death),
@@ -89,7 +88,8 @@ impl Worker for LetterWork {
         let delivery = Delivery::new(message, self.queue.as_str(), 1)
             .with_position("deliveryTag", received.delivery_tag);
         let event_id = delivery.message().event_id();
-        let mut forward = Forward { delivery: &received, event_id, payload: &[], log: &self.log, stop };
+        let mut forward =
+            Forward { delivery: &received, event_id, payload: &[], log: &self.log, stop: terms.stop };
         let backoff = Backoff::exponential(INTAKE_WAIT).cap(INTAKE_WAIT_MAX);
         for failures in 0.. {
             let Err(error) = self.intake.take(&delivery).await else { return forward.acknowledge().await };

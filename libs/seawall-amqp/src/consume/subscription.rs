@@ -24,14 +24,19 @@ use crate::connection::{
 use crate::error::AmqpError;
 use crate::topology::{QueueTopology, TopologyError};
 
-/// Works on one delivery until it is acknowledged, or until the server takes it back. When the signal is true, it gives back what
-/// it can't finish soon.
+/// Works on one delivery until it is acknowledged, or until the server takes it back.
 pub(super) trait Worker: Send + Sync + 'static {
-    fn work(
-        self: Arc<Self>,
-        delivery: ReceivedDelivery,
-        stop: watch::Receiver<bool>,
-    ) -> impl Future<Output = ()> + Send;
+    fn work(self: Arc<Self>, delivery: ReceivedDelivery, terms: WorkTerms)
+    -> impl Future<Output = ()> + Send;
+}
+
+/// What a worker keeps to.
+#[derive(Clone, Debug)]
+pub(super) struct WorkTerms {
+    /// When it is true, the worker gives back what it can't finish soon.
+    pub(super) stop: watch::Receiver<bool>,
+    /// Whether others wait until this worker has ended, so that it must not hold a message.
+    pub(super) is_alone: bool,
 }
 
 /// A queue, and how it is consumed.
@@ -102,10 +107,12 @@ impl Subscription {
             () = &mut shutdown => return Ok(SessionEnd::Stopped),
             line = self.open() => line?,
         };
+        let mut first = None;
         if self.is_careful {
             let worked = self.work_alone(&line, worker, shutdown.as_mut()).await;
-            if let SuspectsEnd::Stopped = worked.map_err(TopologyError::Server)? {
-                return Ok(SessionEnd::Stopped);
+            match worked.map_err(TopologyError::Server)? {
+                SuspectsEnd::Done(new) => first = new,
+                SuspectsEnd::Stopped => return Ok(SessionEnd::Stopped),
             }
         }
         let session = tokio::select! {
@@ -114,7 +121,7 @@ impl Subscription {
             session = self.subscribe(line) => session.map_err(TopologyError::Server)?,
         };
         self.log.subscribed();
-        Ok(self.consume(session, worker, shutdown).await)
+        Ok(self.consume(session, first, worker, shutdown).await)
     }
 
     async fn open(&self) -> Result<Line, TopologyError> {
@@ -138,12 +145,17 @@ impl Subscription {
     async fn consume<W: Worker>(
         &self,
         mut session: Session,
+        first: Option<Box<ReceivedDelivery>>,
         worker: &Arc<W>,
         mut shutdown: Pin<&mut impl Future<Output = ()>>,
     ) -> SessionEnd {
         // Dropped with this future, which ends the workers and so gives back what they have.
         let mut workers = JoinSet::new();
         let (stop, stopping) = watch::channel(false);
+        let terms = WorkTerms { stop: stopping, is_alone: false };
+        if let Some(first) = first {
+            workers.spawn(worker.clone().work(*first, terms.clone()));
+        }
         let mut deadline: Option<Pin<Box<Sleep>>> = None;
         let mut lost = None;
         // What is running is waited for, so that this process does not work on a message twice at the same time.
@@ -165,7 +177,7 @@ impl Subscription {
                 }
                 delivery = session.next(), if has_room => match delivery {
                     Some(Ok(delivery)) => {
-                        workers.spawn(worker.clone().work(delivery, stopping.clone()));
+                        workers.spawn(worker.clone().work(delivery, terms.clone()));
                     }
                     None => lost = Some("the server cancelled the consumer".to_owned()),
                     Some(Err(error)) => {

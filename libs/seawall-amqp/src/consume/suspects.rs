@@ -10,18 +10,19 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use lapin::message::Delivery as ReceivedDelivery;
 use lapin::options::BasicGetOptions;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::subscription::{Line, Subscription, Worker};
+use super::subscription::{Line, Subscription, WorkTerms, Worker};
 use crate::error::AmqpError;
 use crate::message::delivery_count;
 
 /// How it ended.
 pub(super) enum SuspectsEnd {
-    /// The next message is new, or there is none.
-    Done,
+    /// There is no suspect left. A message that was taken and is new comes with it.
+    Done(Option<Box<ReceivedDelivery>>),
     /// The consumer was told to stop, and has.
     Stopped,
 }
@@ -37,11 +38,13 @@ impl Subscription {
         let (stop, stopping) = watch::channel(false);
         loop {
             let get = line.channel.basic_get(self.queue.as_str().into(), BasicGetOptions::default());
-            let Some(message) = line.open.within("taking a message", get).await? else {
-                return Ok(SuspectsEnd::Done);
+            let message = line.open.within("taking a message", get).await?.map(|message| message.delivery);
+            let message = match message {
+                Some(message) if delivery_count(&message.properties) > 0 => message,
+                new => return Ok(SuspectsEnd::Done(new.map(Box::new))),
             };
-            let is_new = delivery_count(&message.properties) == 0;
-            let mut work = pin!(worker.clone().work(message.delivery, stopping.clone()));
+            let terms = WorkTerms { stop: stopping.clone(), is_alone: true };
+            let mut work = pin!(worker.clone().work(message, terms));
             let is_stopping = tokio::select! {
                 biased;
                 () = &mut shutdown => true,
@@ -53,9 +56,6 @@ impl Subscription {
                 line.close().await;
                 self.log.stopped(usize::from(is_late));
                 return Ok(SuspectsEnd::Stopped);
-            }
-            if is_new {
-                return Ok(SuspectsEnd::Done);
             }
         }
     }
