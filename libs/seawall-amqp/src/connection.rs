@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapin::tcp::OwnedTLSConfig;
-use lapin::uri::{AMQPScheme, AMQPUri};
+use lapin::uri::AMQPUri;
 use lapin::{Channel, Connection, ConnectionProperties, Error as ClientError};
 use seawall::fault::Ran;
 use seawall::{Backoff, Clock, ConfigError, Fault, Tick};
@@ -317,11 +317,12 @@ impl AmqpConnectionBuilder {
         self
     }
 
-    /// Trusts the certificates of this PEM text beside the usual ones, for `amqps://` addresses.
-    #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-    pub fn trust_certificates(mut self, pem: impl Into<String>) -> Self {
-        self.tls.cert_chain = Some(pem.into());
+    /// Sets the certificates that are trusted beside the usual ones, and those of this program, for `amqps` addresses.
+    ///
+    /// TLS is a matter of the program: it needs `lapin` among its own dependencies with the feature `rustls` and its choice of
+    /// certificates. Without it a connection to an `amqps` address is refused.
+    pub fn tls(mut self, tls: OwnedTLSConfig) -> Self {
+        self.tls = tls;
         self
     }
 
@@ -337,18 +338,12 @@ impl AmqpConnectionBuilder {
         }
         // What the parser says may hold the address, and the address a password.
         let uri = self.url.parse::<AMQPUri>().ok();
-        match &uri {
-            None => problems.push((
+        if uri.is_none() {
+            problems.push((
                 "url",
                 "it can't be read; write it like `amqp://user:password@host:5672/%2f`, special characters as `%40`"
                     .to_owned(),
-            )),
-            Some(uri) if uri.scheme == AMQPScheme::AMQPS && !cfg!(feature = "tls") => problems.push((
-                "url",
-                "it begins with `amqps`, and this program was built without TLS; add the feature `tls` of `seawall-amqp`"
-                    .to_owned(),
-            )),
-            Some(_) => {}
+            ));
         }
         let Some(mut uri) = uri.filter(|_| problems.is_empty()) else {
             return Err(ConfigError::new("the connection to RabbitMQ", problems));

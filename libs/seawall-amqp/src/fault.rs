@@ -1,6 +1,7 @@
 //! What the errors of the crate `lapin` mean.
 
 use std::error::Error;
+use std::io;
 
 use lapin::protocol::AMQPError;
 use lapin::{Error as ClientError, ErrorKind};
@@ -37,6 +38,10 @@ impl<T> Classify<T, ClientError> for AmqpErrors {
 #[must_use]
 pub fn fault_of(error: &ClientError) -> Fault {
     match error.kind() {
+        // The program was built without TLS.
+        ErrorKind::IOError(cause) if cause.kind() == io::ErrorKind::Unsupported => {
+            Fault::business().ran(Ran::No)
+        }
         ErrorKind::IOError(cause) => Fault::of_io(cause.kind()),
         ErrorKind::MissingHeartbeatError => Fault::timeout(),
         ErrorKind::ProtocolError(cause) => of_reply(cause),
@@ -82,8 +87,6 @@ pub(crate) fn is_refusal(error: &ClientError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use seawall::Class;
 
     use super::*;
@@ -101,6 +104,7 @@ mod tests {
             (io(io::ErrorKind::ConnectionRefused), Class::Io, true, Ran::No),
             (io(io::ErrorKind::ConnectionReset), Class::Io, true, Ran::Unknown),
             (io(io::ErrorKind::ConnectionAborted), Class::Io, true, Ran::Unknown),
+            (io(io::ErrorKind::Unsupported), Class::Business, false, Ran::No),
             (io(io::ErrorKind::TimedOut), Class::Timeout, true, Ran::Unknown),
             (of(ErrorKind::MissingHeartbeatError), Class::Timeout, true, Ran::Unknown),
             (of(ErrorKind::ChannelsLimitReached), Class::Protocol, true, Ran::No),

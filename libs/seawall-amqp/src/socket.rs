@@ -13,6 +13,9 @@ use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{Connection, ConnectionProperties, Error as ClientError};
 use tokio::time::timeout;
 
+/// What to do about an `amqps` address in a program that was built without TLS.
+const NO_TLS: &str = "the address begins with `amqps`, and this program was built without TLS; add `lapin` to its dependencies with the feature `rustls` and its choice of certificates";
+
 /// A second handle on the socket of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Socket(Arc<Mutex<State>>);
@@ -72,7 +75,13 @@ pub(crate) async fn connect(
             }
             Ok(match uri.scheme {
                 AMQPScheme::AMQP => stream,
-                AMQPScheme::AMQPS => stream.into_tls(&uri.authority.host, tls.as_ref()).await?,
+                AMQPScheme::AMQPS => match stream.into_tls(&uri.authority.host, tls.as_ref()).await? {
+                    // Without a feature for TLS the client library goes on in clear text, and says nothing.
+                    AsyncTcpStream::Plain(_) => {
+                        return Err(io::Error::new(io::ErrorKind::Unsupported, NO_TLS).into());
+                    }
+                    encrypted => encrypted,
+                },
             })
         },
         properties,

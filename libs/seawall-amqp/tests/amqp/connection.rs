@@ -26,12 +26,12 @@ fn adp_4_a_wrong_address_is_refused_and_a_password_never_shown() {
     assert!(!format!("{connection:?}").contains("s3cr3t"), "{connection:?}");
 }
 
-/// ADP-4, TRAPS: an encrypted address never becomes a connection in clear text.
-#[cfg(not(feature = "tls"))]
-#[test]
-fn adp_4_an_encrypted_address_is_refused_without_the_feature() {
-    let error = AmqpConnection::new("amqps://127.0.0.1/%2f").unwrap_err().to_string();
-    assert!(error.contains("feature `tls`"), "{error}");
+/// ADP-4, TRAPS: an encrypted address never becomes a connection in clear text. The client library would do that silently.
+#[tokio::test]
+async fn adp_4_an_encrypted_address_is_refused_in_a_program_without_tls() {
+    let url = format!("amqps://guest:guest@{}/%2f", RabbitMq::shared().address());
+    let error = AmqpConnection::new(&url).unwrap().channel().await.unwrap_err();
+    assert!(!error.fault().is_transient() && error.to_string().contains("feature `rustls`"), "{error}");
 }
 
 /// ADP-4: wrong credentials and an absent virtual host are refusals that no attempt helps; without a server nothing ran.
