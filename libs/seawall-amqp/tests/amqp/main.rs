@@ -6,6 +6,8 @@ mod connection;
 mod consume;
 mod crash;
 mod letters;
+#[cfg(feature = "metrics")]
+mod numbers;
 mod outage;
 mod publish;
 mod support;
