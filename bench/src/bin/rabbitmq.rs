@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use futures::Stream;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, QueuePurgeOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+    QueuePurgeOptions,
 };
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
@@ -43,7 +44,9 @@ struct Scene {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Outcome<()> {
-    let url = std::env::args().nth(1).ok_or("the address of a RabbitMQ is missing: amqp://guest:guest@127.0.0.1:5672/%2f")?;
+    let url = std::env::args()
+        .nth(1)
+        .ok_or("the address of a RabbitMQ is missing: amqp://guest:guest@127.0.0.1:5672/%2f")?;
     let connection = AmqpConnection::new(&url)?;
     let queues = QueueTopology::builder("bench", "order-paid").build()?;
     queues.declare(&connection).await?;
@@ -60,9 +63,15 @@ async fn main() -> Outcome<()> {
     }
     println!("messages per second, median of {ROUNDS} rounds of {MESSAGES} messages of {} bytes", BODY.len());
     let [ours, bare] = publish.map(median);
-    println!("publish, batches of {BATCH}:      ours {ours:7.0}   lapin {bare:7.0}   ratio {:.2}", ours / bare);
+    println!(
+        "publish, batches of {BATCH}:      ours {ours:7.0}   lapin {bare:7.0}   ratio {:.2}",
+        ours / bare
+    );
     let [ours, bare, alone] = consume.map(median);
-    println!("consume, {AT_ONCE} at once:           ours {ours:7.0}   lapin {bare:7.0}   ratio {:.2}", ours / bare);
+    println!(
+        "consume, {AT_ONCE} at once:           ours {ours:7.0}   lapin {bare:7.0}   ratio {:.2}",
+        ours / bare
+    );
     println!("consume, lapin one by one:    lapin {alone:7.0}   ratio {:.2}", ours / alone);
     Ok(())
 }
@@ -92,7 +101,8 @@ impl Scene {
     async fn publish_ours(&self) -> Outcome<Duration> {
         let publisher = AmqpPublisher::builder(self.connection.clone()).build()?;
         let batch = |start: usize| -> Vec<Message> {
-            let message = |id: usize| Message::new("OrderPaid", "order-17", BODY).with_event_id(id.to_string());
+            let message =
+                |id: usize| Message::new("OrderPaid", "order-17", BODY).with_event_id(id.to_string());
             (start..start + BATCH).map(|id| message(id).with_topic(self.queues.queue())).collect()
         };
         let batches: Vec<Vec<Message>> = (0..MESSAGES).step_by(BATCH).map(batch).collect();
@@ -113,8 +123,10 @@ impl Scene {
         for start in (0..MESSAGES).step_by(BATCH) {
             let mut confirms = Vec::with_capacity(BATCH);
             for id in start..start + BATCH {
-                let properties =
-                    BasicProperties::default().with_delivery_mode(2).with_message_id(id.to_string().into()).with_type("OrderPaid".into());
+                let properties = BasicProperties::default()
+                    .with_delivery_mode(2)
+                    .with_message_id(id.to_string().into())
+                    .with_type("OrderPaid".into());
                 let queue = self.queues.queue().into();
                 confirms.push(channel.basic_publish("".into(), queue, options, &BODY, properties).await?);
             }

@@ -42,7 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let redis = Redis::start()?;
     let client = Connection::new(&redis.url())?.client().clone();
     let connection = ConnectionBuilder::of(client).response_timeout(millis(200)).build()?;
-    let cache = RedisUserCache(RedisCache::builder(connection.clone()).codec(JsonCodec).prefix("user:").build()?);
+    let cache =
+        RedisUserCache(RedisCache::builder(connection.clone()).codec(JsonCodec).prefix("user:").build()?);
     let ada = User { name: "Ada".to_owned() };
 
     println!("empty: {:?}", cache.get("7").await?);
@@ -57,10 +58,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("without a key: {}", cache.get("").await.is_err());
 
     redis.control().pause()?;
-    println!("Redis hangs: {:?}, the write is skipped: {}", cache.get("7").await?, cache.put("7", &ada).await.is_ok());
+    println!(
+        "Redis hangs: {:?}, the write is skipped: {}",
+        cache.get("7").await?,
+        cache.put("7", &ada).await.is_ok()
+    );
     redis.control().resume()?;
     redis.control().kill()?;
     cache.evict("7").await;
-    println!("Redis is away: {:?}, the write is skipped: {}", cache.get("7").await?, cache.put("7", &ada).await.is_ok());
+    println!(
+        "Redis is away: {:?}, the write is skipped: {}",
+        cache.get("7").await?,
+        cache.put("7", &ada).await.is_ok()
+    );
     Ok(())
 }

@@ -19,12 +19,13 @@ fn storage(server: &SeaweedS3, folder: &std::path::Path) -> anyhow::Result<FileS
         .retry(Retry::max_attempts(3).backoff(Backoff::exponential(millis(100))))
         .breaker(Breaker::failure_rate(50).over_calls(10).minimum_calls(5).cooldown(secs(2)))
         .build()?;
-    let storage = FileStorage::builder("S3-Adapter", ObjectFiles::builder("s3Storage").guard(guard).s3(&account)?)
-        .spool(Spool::builder(folder).build()?)
-        .prefix("uploads")
-        .extensions(["pdf", "csv", "png"])
-        .bytes_max(10 * 1_024 * 1_024)
-        .build()?;
+    let storage =
+        FileStorage::builder("S3-Adapter", ObjectFiles::builder("s3Storage").guard(guard).s3(&account)?)
+            .spool(Spool::builder(folder).build()?)
+            .prefix("uploads")
+            .extensions(["pdf", "csv", "png"])
+            .bytes_max(10 * 1_024 * 1_024)
+            .build()?;
     Ok(storage)
 }
 
@@ -41,7 +42,9 @@ async fn main() -> anyhow::Result<()> {
     println!("downloaded {:?}", content.metadata.content_type);
     ensure!(content.body.collect(1_000).await? == report, "the bytes are those that were uploaded");
 
-    for (name, size) in [("virus.exe", Some(1)), ("../q3.csv", None), ("empty.pdf", Some(0)), ("big.pdf", Some(1 << 40))] {
+    for (name, size) in
+        [("virus.exe", Some(1)), ("../q3.csv", None), ("empty.pdf", Some(0)), ("big.pdf", Some(1 << 40))]
+    {
         let refused = storage.upload_file(name, size, "x").await.err().context("a rule is broken")?;
         println!("refused: {refused}");
     }

@@ -50,16 +50,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     create_topic(&kafka, "orders").await?;
     let cluster = KafkaCluster::new(&kafka.bootstrap_servers())?;
     let outbox = Arc::new(MemoryOutbox::new());
-    let kafka_publisher = Arc::new(KafkaPublisher::builder(&cluster).topic("orders").time_limit(secs(5)).build()?);
+    let kafka_publisher =
+        Arc::new(KafkaPublisher::builder(&cluster).topic("orders").time_limit(secs(5)).build()?);
     let publisher = FallbackPublisher::new("Kafka-Publisher", kafka_publisher.clone(), outbox);
 
     let billing = Billing::default();
-    let (work, inbox) = (billing.clone(), Inbox::new("billing", Idempotency::new(Arc::new(MemoryIdempotency::new())))?);
+    let (work, inbox) =
+        (billing.clone(), Inbox::new("billing", Idempotency::new(Arc::new(MemoryIdempotency::new())))?);
     let processor = default_processor(move |delivery| work.clone().handle(delivery))
         .inbox(inbox)
         .backoff(Backoff::exponential(millis(100)).no_jitter())
         .build()?;
-    let consumer = KafkaConsumer::with_processor(&cluster, "billing", "orders", processor).topic_replicas(1).build()?;
+    let consumer =
+        KafkaConsumer::with_processor(&cluster, "billing", "orders", processor).topic_replicas(1).build()?;
     let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
     let intake = KafkaDeadLetterConsumer::builder(&cluster, "letters", "orders", letters.clone()).build()?;
 
@@ -87,7 +90,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for id in ["kafka:orders:e-2", "kafka:orders:e-3"] {
         let letter = letters.get(id).await?.ok_or("the letter is there")?;
         let (fault, attempts) = (&letter.record.fault, letter.record.attempts.len());
-        println!("{id}: {} after {attempts} attempts: {}", fault.reason, fault.message.as_deref().unwrap_or_default());
+        println!(
+            "{id}: {} after {attempts} attempts: {}",
+            fault.reason,
+            fault.message.as_deref().unwrap_or_default()
+        );
     }
 
     // The database is back: the letter is sent again, to where it came from.
@@ -95,12 +102,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let replayer = PublisherReplayer::new(kafka_publisher);
     println!("{:?}", letters.replay("kafka:orders:e-2", &ReplayRequest::new("form-1"), &replayer).await?);
     until_true(|| billing.invoices.load(Ordering::SeqCst) > 1).await;
-    println!("invoices: {}, attempts: {}", billing.invoices.load(Ordering::SeqCst), billing.attempts.load(Ordering::SeqCst));
+    println!(
+        "invoices: {}, attempts: {}",
+        billing.invoices.load(Ordering::SeqCst),
+        billing.attempts.load(Ordering::SeqCst)
+    );
 
     stop.send_replace(true);
     tasks.join().await?;
     kafka.control().kill()?;
-    println!("Kafka is away, published by: {:?}", publisher.publish(&Message::new("OrderPaid", "order-1", "{}")).await?);
+    println!(
+        "Kafka is away, published by: {:?}",
+        publisher.publish(&Message::new("OrderPaid", "order-1", "{}")).await?
+    );
     Ok(())
 }
 

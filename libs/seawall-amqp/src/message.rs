@@ -12,7 +12,7 @@ use lapin::BasicProperties;
 use lapin::message::Delivery as ReceivedDelivery;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use seawall_dist::Message;
-use seawall_dist::messaging::{AGGREGATE_ID_HEADER, Evidence};
+use seawall_dist::messaging::{AGGREGATE_ID_HEADER, FailureEvidence};
 
 /// The delivery mode of a message that survives a restart of the server.
 const PERSISTENT: u8 = 2;
@@ -172,11 +172,11 @@ pub(crate) fn delivery_count(properties: &BasicProperties) -> u32 {
 ///
 /// What would make the server drop, refuse or copy the message is left out: its time to live, the user that published it, further
 /// addressees.
-pub(crate) fn passed_on(properties: &BasicProperties, evidence: &Evidence) -> BasicProperties {
+pub(crate) fn passed_on(properties: &BasicProperties, evidence: &FailureEvidence) -> BasicProperties {
     let mut table = FieldTable::default();
     for (name, value) in properties.headers().iter().flat_map(FieldTable::inner) {
         let text = name.as_str();
-        let is_evidence = Evidence::strip(&[(text.to_owned(), String::new())]).is_empty();
+        let is_evidence = FailureEvidence::strip(&[(text.to_owned(), String::new())]).is_empty();
         if !is_evidence && !SERVER_HEADERS.contains(&text) && !COPY_HEADERS.contains(&text) {
             table.insert(name.clone(), value.clone());
         }

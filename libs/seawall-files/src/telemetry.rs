@@ -4,10 +4,10 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use seawall::telemetry::Measure;
 
 /// A metric: its name, what it measures, its labels, and what it means. The names are public and do not change.
-pub type Metric = (&'static str, Measure, &'static [&'static str], &'static str);
+pub type FileMetric = (&'static str, Measure, &'static [&'static str], &'static str);
 
 /// Every metric of this crate.
-pub fn metrics() -> impl Iterator<Item = &'static Metric> {
+pub fn metrics() -> impl Iterator<Item = &'static FileMetric> {
     crate::storage::METRICS.iter().chain(crate::spool::METRICS)
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rdkafka::Message as _;
 use rdkafka::message::{BorrowedMessage, Header, Headers, OwnedHeaders};
 use seawall_dist::Message;
-use seawall_dist::messaging::{AGGREGATE_ID_HEADER, Delivery, EVENT_ID_HEADER, EVENT_TYPE_HEADER, Evidence};
+use seawall_dist::messaging::{
+    AGGREGATE_ID_HEADER, Delivery, EVENT_ID_HEADER, EVENT_TYPE_HEADER, FailureEvidence,
+};
 
 /// What a record takes beside its key, its headers and its payload.
 const RECORD_OVERHEAD: usize = 70;
@@ -82,7 +84,8 @@ impl ReceivedRecord {
             Some(Err(_)) => raw_key = record.key().map(<[u8]>::to_vec),
             None => {}
         }
-        let attempt = Evidence::from_headers(&headers).attempts().saturating_add(1).saturating_add(deaths);
+        let attempt =
+            FailureEvidence::from_headers(&headers).attempts().saturating_add(1).saturating_add(deaths);
         let message = Message::new(event_type, aggregate_id, record.payload().unwrap_or_default())
             .with_event_id(event_id)
             .with_topic(topic);

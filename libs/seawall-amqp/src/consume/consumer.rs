@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lapin::message::Delivery as ReceivedDelivery;
 use seawall::Clock;
-use seawall_dist::messaging::{Delivery, Disposition, Evidence, FailedAttempt, MessageProcessor};
+use seawall_dist::messaging::{AttemptFailure, Delivery, Disposition, FailureEvidence, MessageProcessor};
 
 use super::config::AmqpConsumerBuilder;
 use super::forward::Forward;
@@ -113,7 +113,7 @@ struct MessageWork {
 impl Worker for MessageWork {
     async fn work(self: Arc<Self>, mut received: ReceivedDelivery, terms: WorkTerms) {
         let message = message_of(&mut received, self.topology.queue());
-        let evidence = Evidence::from_headers(message.headers());
+        let evidence = FailureEvidence::from_headers(message.headers());
         // Failures that a consumer recorded, and deliveries that ended without a word, count together.
         let attempt =
             evidence.attempts().saturating_add(delivery_count(&received.properties)).saturating_add(1);
@@ -167,8 +167,8 @@ impl MessageWork {
         &self,
         forward: &mut Forward<'_>,
         after: Duration,
-        mut evidence: Evidence,
-        failure: Option<FailedAttempt>,
+        mut evidence: FailureEvidence,
+        failure: Option<AttemptFailure>,
     ) {
         evidence.set_origin(self.topology.queue(), "");
         if let Some(failure) = failure {
@@ -187,8 +187,8 @@ impl MessageWork {
     async fn give_up(
         &self,
         forward: &mut Forward<'_>,
-        mut evidence: Evidence,
-        failure: Option<FailedAttempt>,
+        mut evidence: FailureEvidence,
+        failure: Option<AttemptFailure>,
     ) {
         evidence.set_origin(self.topology.queue(), "");
         if let Some(failure) = failure {

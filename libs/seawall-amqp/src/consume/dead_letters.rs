@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lapin::message::Delivery as ReceivedDelivery;
 use seawall::Backoff;
-use seawall_dist::messaging::{DeadLetterIntake, DeathReason, Delivery, Evidence, FailedAttempt};
+use seawall_dist::messaging::{AttemptFailure, DeadLetterIntake, DeathReason, Delivery, FailureEvidence};
 use seawall_dist::{Message, Millis};
 
 use super::config::STOP_TIMEOUT;
@@ -104,7 +104,7 @@ impl Worker for LetterWork {
 
 /// Adds what the server says about a message that it gave up itself. What a consumer wrote says more.
 fn with_server_evidence(message: Message, death: &ServerDeath) -> Message {
-    let mut evidence = Evidence::from_headers(message.headers());
+    let mut evidence = FailureEvidence::from_headers(message.headers());
     if evidence.reason().is_some() {
         return message;
     }
@@ -115,7 +115,7 @@ fn with_server_evidence(message: Message, death: &ServerDeath) -> Message {
         _ => DeathReason::Unknown,
     };
     evidence.set_reason(reason);
-    evidence.add(FailedAttempt {
+    evidence.add(AttemptFailure {
         attempt: evidence.attempts() + death.count,
         at: Millis(
             death

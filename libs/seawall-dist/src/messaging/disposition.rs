@@ -5,7 +5,7 @@ use std::time::Duration;
 use seawall::fault::{Class, Verdict};
 use seawall::{Backoff, Fault};
 
-use super::FailedAttempt;
+use super::AttemptFailure;
 
 /// What an adapter does with a delivery after it was processed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +18,7 @@ pub enum Disposition {
         /// How long to wait.
         after: Duration,
         /// The attempt that failed.
-        failure: FailedAttempt,
+        failure: AttemptFailure,
     },
     /// No attempt was made, or none that says anything about the message: deliver it again after this time, and do not count
     /// the attempt.
@@ -31,7 +31,7 @@ pub enum Disposition {
         /// Why.
         reason: DeathReason,
         /// The last attempt; `None` if there was none this time.
-        failure: Option<FailedAttempt>,
+        failure: Option<AttemptFailure>,
     },
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Rules {
 
 /// What comes of an attempt that failed. `random` is any evenly distributed number.
 pub(super) fn after_failure(
-    failure: FailedAttempt,
+    failure: AttemptFailure,
     fault: Fault,
     is_invalid: bool,
     rules: &Rules,
@@ -113,7 +113,7 @@ mod tests {
     const RULES: Rules = Rules { attempts_max: 3, backoff: Backoff::exponential(secs(1)).no_jitter() };
 
     fn failed(attempt: u32, fault: Fault) -> Disposition {
-        let failure = FailedAttempt { attempt, at: Millis(0), took: millis(5), error: "no".into() };
+        let failure = AttemptFailure { attempt, at: Millis(0), took: millis(5), error: "no".into() };
         after_failure(failure, fault, false, &RULES, 7)
     }
 

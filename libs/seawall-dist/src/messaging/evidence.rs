@@ -19,7 +19,7 @@ const FAILURE: &str = "seawall-failure-";
 
 /// An attempt that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailedAttempt {
+pub struct AttemptFailure {
     /// The number of the attempt, counted from 1.
     pub attempt: u32,
     /// When it began.
@@ -43,28 +43,28 @@ pub struct FailedAttempt {
 /// ```
 /// use std::time::Duration;
 /// use seawall_dist::Millis;
-/// use seawall_dist::messaging::{Evidence, FailedAttempt};
-/// let mut evidence = Evidence::from_headers(&[]);
-/// evidence.add(FailedAttempt { attempt: 1, at: Millis(1_700_000_000_000), took: Duration::from_millis(12), error: "no answer".into() });
+/// use seawall_dist::messaging::{FailureEvidence, AttemptFailure};
+/// let mut evidence = FailureEvidence::from_headers(&[]);
+/// evidence.add(AttemptFailure { attempt: 1, at: Millis(1_700_000_000_000), took: Duration::from_millis(12), error: "no answer".into() });
 /// let headers = evidence.apply(&[("content-type".into(), "application/json".into())]);
 /// assert!(headers.contains(&("seawall-failure-1".into(), "1700000000000 12 no answer".into())));
-/// assert_eq!(Evidence::from_headers(&headers), evidence);
+/// assert_eq!(FailureEvidence::from_headers(&headers), evidence);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Evidence {
+pub struct FailureEvidence {
     origin: Option<String>,
     position: Option<String>,
     reason: Option<String>,
     cause: Option<String>,
     attempts: u32,
-    failures: Vec<FailedAttempt>,
+    failures: Vec<AttemptFailure>,
 }
 
-impl Evidence {
+impl FailureEvidence {
     /// Reads the evidence of a message. What can't be read is left out.
     #[must_use]
     pub fn from_headers(headers: &[(String, String)]) -> Self {
-        let mut evidence = Evidence::default();
+        let mut evidence = FailureEvidence::default();
         for (name, value) in headers {
             let text = || Some(value.clone());
             match name.to_ascii_lowercase().as_str() {
@@ -83,7 +83,7 @@ impl Evidence {
     }
 
     /// Adds an attempt that failed. The middle ones go when there are too many.
-    pub fn add(&mut self, mut failure: FailedAttempt) {
+    pub fn add(&mut self, mut failure: AttemptFailure) {
         failure.error = clean(&failure.error);
         self.attempts = self.attempts.max(failure.attempt);
         self.cause = Some(failure.error.clone());
@@ -115,7 +115,7 @@ impl Evidence {
 
     /// The attempts that are kept, the first one first.
     #[must_use]
-    pub fn failures(&self) -> &[FailedAttempt] {
+    pub fn failures(&self) -> &[AttemptFailure] {
         &self.failures
     }
 
@@ -146,7 +146,7 @@ impl Evidence {
     /// The headers of a message with this evidence in place of what stood there.
     #[must_use]
     pub fn apply(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
-        let mut headers = Evidence::strip(headers);
+        let mut headers = FailureEvidence::strip(headers);
         let mut add = |name: &str, value: String| headers.push((name.to_owned(), value));
         if self.attempts > 0 {
             add(ATTEMPT, self.attempts.to_string());
@@ -162,7 +162,7 @@ impl Evidence {
                 add(name, value.clone());
             }
         }
-        for FailedAttempt { attempt, at, took, error } in &self.failures {
+        for AttemptFailure { attempt, at, took, error } in &self.failures {
             add(&format!("{FAILURE}{attempt}"), format!("{} {} {error}", at.0, took.as_millis()));
         }
         headers
@@ -179,12 +179,12 @@ impl Evidence {
     }
 }
 
-fn failure_of(name: &str, value: &str) -> Option<FailedAttempt> {
+fn failure_of(name: &str, value: &str) -> Option<AttemptFailure> {
     let attempt = name.strip_prefix(FAILURE)?.parse().ok()?;
     let mut parts = value.splitn(3, ' ');
     let at = Millis(parts.next()?.parse().ok()?);
     let took = Duration::from_millis(parts.next()?.parse().ok()?);
-    Some(FailedAttempt { attempt, at, took, error: parts.next().unwrap_or_default().to_owned() })
+    Some(AttemptFailure { attempt, at, took, error: parts.next().unwrap_or_default().to_owned() })
 }
 
 /// A text that fits into one line of a header, whatever the broker allows there.
@@ -198,8 +198,8 @@ mod tests {
     use super::*;
     use seawall::millis;
 
-    fn failure(attempt: u32, error: &str) -> FailedAttempt {
-        FailedAttempt {
+    fn failure(attempt: u32, error: &str) -> AttemptFailure {
+        AttemptFailure {
             attempt,
             at: Millis(1_000 + i64::from(attempt)),
             took: millis(3),
@@ -210,7 +210,7 @@ mod tests {
     /// ADP-5, CRD-7: headers carry cause, attempt and origin through any number of retries.
     #[test]
     fn adp_5_evidence_survives_its_headers() {
-        let mut evidence = Evidence::default();
+        let mut evidence = FailureEvidence::default();
         evidence.set_origin("orders", "partition=1 offset=5");
         evidence.set_origin("orders-retry-1", "partition=0 offset=0");
         evidence.add(failure(1, "connection\r\nrefused"));
@@ -218,8 +218,8 @@ mod tests {
         evidence.set_reason(DeathReason::Attempts);
         let own = [("a".to_owned(), "b".to_owned())];
         let headers = evidence.apply(&own);
-        assert_eq!(Evidence::from_headers(&headers), evidence);
-        assert_eq!(Evidence::strip(&headers), own);
+        assert_eq!(FailureEvidence::from_headers(&headers), evidence);
+        assert_eq!(FailureEvidence::strip(&headers), own);
         assert_eq!(evidence.apply(&headers), headers, "nothing doubles");
         assert_eq!(
             (evidence.attempts(), evidence.origin(), evidence.reason()),
@@ -231,7 +231,7 @@ mod tests {
     /// CRD-7: evidence is bounded, and the first and the last failure stay.
     #[test]
     fn crd_7_of_many_failures_the_first_and_the_last_are_kept() {
-        let mut evidence = Evidence::default();
+        let mut evidence = FailureEvidence::default();
         (1..=100).for_each(|attempt| evidence.add(failure(attempt, &"x".repeat(5_000))));
         let kept: Vec<u32> = evidence.failures().iter().map(|failure| failure.attempt).collect();
         assert_eq!((kept.len(), kept[0], kept[15], evidence.attempts()), (FAILURES_KEPT_MAX, 1, 100, 100));
@@ -243,7 +243,7 @@ mod tests {
     fn crd_7_headers_that_can_not_be_read_are_left_out() {
         let broken = ["seawall-attempt", "seawall-failure-1", "seawall-failure-x", "SEAWALL-FAILURE-9"];
         let headers = broken.map(|name| (name.to_owned(), "nonsense".to_owned()));
-        assert_eq!(Evidence::from_headers(&headers), Evidence::default());
-        assert_eq!(Evidence::strip(&headers), []);
+        assert_eq!(FailureEvidence::from_headers(&headers), FailureEvidence::default());
+        assert_eq!(FailureEvidence::strip(&headers), []);
     }
 }

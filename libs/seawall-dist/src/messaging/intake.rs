@@ -7,7 +7,7 @@ use std::sync::Arc;
 use seawall::Clock;
 
 use super::processor::wall;
-use super::{AGGREGATE_ID_HEADER, Delivery, EVENT_TYPE_HEADER, Evidence};
+use super::{AGGREGATE_ID_HEADER, Delivery, EVENT_TYPE_HEADER, FailureEvidence};
 use crate::StoreError;
 use crate::deadletter::{Attempt, DeadLetters, LetterFault, Origin, PutOutcome, Record};
 
@@ -70,12 +70,12 @@ impl DeadLetterIntake {
     #[must_use]
     pub fn record(&self, delivery: &Delivery) -> Record {
         let message = delivery.message();
-        let evidence = Evidence::from_headers(message.headers());
+        let evidence = FailureEvidence::from_headers(message.headers());
         let place = evidence.origin().unwrap_or(delivery.place()).to_owned();
         // What has no id is the message at its first position, or else at the one where it was found.
         let position = || evidence.origin_position().map_or_else(|| delivery.position_text(), str::to_owned);
         let id = Some(message.event_id()).filter(|id| !id.is_empty()).map_or_else(position, str::to_owned);
-        let mut headers = Evidence::strip(message.headers());
+        let mut headers = FailureEvidence::strip(message.headers());
         for (name, value) in
             [(EVENT_TYPE_HEADER, message.event_type()), (AGGREGATE_ID_HEADER, message.aggregate_id())]
         {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::disposition::{Rules, after_failure};
 use super::telemetry::Telemetry;
 use super::{
-    DeathReason, Delivery, Disposition, FailedAttempt, HandlerError, MessageHandler, MessageProcessorBuilder,
+    AttemptFailure, DeathReason, Delivery, Disposition, HandlerError, MessageHandler, MessageProcessorBuilder,
 };
 use crate::Millis;
 use crate::idempotency::{Inbox, MessageOutcome, OnceError};
@@ -154,7 +154,7 @@ impl MessageProcessor {
 
     fn dispose(&self, delivery: &Delivery, ending: Ending, at: Millis, took: Duration) -> Disposition {
         let Inner { rules, telemetry, .. } = &*self.0;
-        let failure = |error: String| FailedAttempt { attempt: delivery.attempt(), at, took, error };
+        let failure = |error: String| AttemptFailure { attempt: delivery.attempt(), at, took, error };
         match ending {
             Ending::Done => {
                 telemetry.done(delivery, took);

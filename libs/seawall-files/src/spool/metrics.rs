@@ -8,7 +8,7 @@ use super::SpoolStats;
 
 /// The metrics of spools; the label beside those in the list is `spool`.
 #[cfg(feature = "metrics")]
-pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
+pub(crate) const METRICS: &[crate::telemetry::FileMetric] = &[
     ("seawall.files.spool.depth", seawall::telemetry::Measure::Gauge, &[], "files that wait to be sent"),
     ("seawall.files.spool.bytes", seawall::telemetry::Measure::Gauge, &[], "bytes of all files in the spool"),
     (

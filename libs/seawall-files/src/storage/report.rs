@@ -15,7 +15,7 @@ use seawall::telemetry::{LINES_PER_SECOND, Millis, Sampler, current_trace_id};
 
 /// The metrics of storages; the label beside those in the list is `storage`.
 #[cfg(feature = "metrics")]
-pub(crate) const METRICS: &[crate::telemetry::Metric] = &[
+pub(crate) const METRICS: &[crate::telemetry::FileMetric] = &[
     (
         "seawall.files.operation.duration",
         seawall::telemetry::Measure::Histogram,

@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rdkafka::producer::FutureRecord;
 use seawall::Clock;
-use seawall_dist::messaging::{DeathReason, Evidence, FailedAttempt};
+use seawall_dist::messaging::{AttemptFailure, DeathReason, FailureEvidence};
 
 use crate::producer::SharedProducer;
 use crate::record::ReceivedRecord;
@@ -29,7 +29,7 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     /// Writes a record whose attempt failed to its retry topic. Returns when the cluster has it.
-    pub(crate) async fn retry(&self, record: &ReceivedRecord, after: Duration, failure: FailedAttempt) {
+    pub(crate) async fn retry(&self, record: &ReceivedRecord, after: Duration, failure: AttemptFailure) {
         let Some(topic) = self.family.retry_after(failure.attempt) else {
             return self.bury(record, DeathReason::Attempts, Some(failure)).await;
         };
@@ -44,7 +44,7 @@ impl Forwarder {
         &self,
         record: &ReceivedRecord,
         reason: DeathReason,
-        failure: Option<FailedAttempt>,
+        failure: Option<AttemptFailure>,
     ) {
         let headers = self.evidence(record, Some(reason), failure);
         self.write(self.family.dead_letter_topic(), record, &headers).await;
@@ -54,10 +54,10 @@ impl Forwarder {
         &self,
         record: &ReceivedRecord,
         reason: Option<DeathReason>,
-        failure: Option<FailedAttempt>,
+        failure: Option<AttemptFailure>,
     ) -> Vec<(String, String)> {
         let (delivery, headers) = (&record.delivery, record.message().headers());
-        let mut evidence = Evidence::from_headers(headers);
+        let mut evidence = FailureEvidence::from_headers(headers);
         evidence.set_origin(delivery.place(), &delivery.position_text());
         if let Some(failure) = failure {
             evidence.add(failure);

@@ -7,7 +7,7 @@ use async_nats::Message;
 use async_nats::jetstream::AckKind;
 use seawall_dist::Millis;
 use seawall_dist::messaging::{
-    DeathReason, Delivery, Disposition, Evidence, FailedAttempt, MessageProcessor,
+    AttemptFailure, DeathReason, Delivery, Disposition, FailureEvidence, MessageProcessor,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
@@ -115,7 +115,7 @@ impl Worker {
         &self,
         job: &Job,
         reason: DeathReason,
-        failure: Option<FailedAttempt>,
+        failure: Option<AttemptFailure>,
         mut stopped: watch::Receiver<bool>,
     ) -> AckKind {
         let mut evidence = self.failures.take(job.sequence).unwrap_or_default();
@@ -142,7 +142,7 @@ impl Worker {
     async fn store(
         &self,
         job: &Job,
-        evidence: &Evidence,
+        evidence: &FailureEvidence,
         reason: DeathReason,
     ) -> Result<(), crate::NatsError> {
         let context = self.connection.jetstream().await?;
@@ -161,11 +161,11 @@ impl Worker {
     }
 
     /// What is known of a message whose deliveries ended without an outcome.
-    fn crash(&self, delivered: u32) -> FailedAttempt {
+    fn crash(&self, delivered: u32) -> AttemptFailure {
         let since_1970 = self.connection.clock().wall().duration_since(std::time::UNIX_EPOCH);
         let error =
             format!("delivered {delivered} times without an outcome: the process died, or took too long");
-        FailedAttempt {
+        AttemptFailure {
             attempt: delivered,
             at: Millis(0) + since_1970.unwrap_or_default(),
             took: Duration::ZERO,

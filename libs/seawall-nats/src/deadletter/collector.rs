@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{RawMessageErrorKind, RetentionPolicy};
 use async_nats::jetstream::{AckKind, Context};
 use seawall_dist::Millis;
-use seawall_dist::messaging::{Evidence, FailedAttempt};
+use seawall_dist::messaging::{AttemptFailure, FailureEvidence};
 use tokio::sync::{Semaphore, watch};
 
 use super::advisory::Advisory;
@@ -174,10 +174,10 @@ impl NatsAdvisoryCollector {
         }
     }
 
-    fn evidence(&self, advisory: &Advisory) -> Evidence {
+    fn evidence(&self, advisory: &Advisory) -> FailureEvidence {
         let since_1970 = self.0.connection.clock().wall().duration_since(std::time::UNIX_EPOCH);
-        let mut evidence = Evidence::default();
-        evidence.add(FailedAttempt {
+        let mut evidence = FailureEvidence::default();
+        evidence.add(AttemptFailure {
             attempt: advisory.deliveries.max(1),
             at: Millis(0) + since_1970.unwrap_or_default(),
             took: Duration::ZERO,

@@ -11,7 +11,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{Context, ErrorCode};
 use seawall::Fault;
 use seawall::fault::{Ran, Verdict};
-use seawall_dist::messaging::{DeathReason, Evidence};
+use seawall_dist::messaging::{DeathReason, FailureEvidence};
 
 use crate::NatsError;
 use crate::format::{letter_headers, message_of};
@@ -83,7 +83,7 @@ impl DeadLetterPlace {
         &self,
         context: &Context,
         casualty: &Casualty<'_>,
-        mut evidence: Evidence,
+        mut evidence: FailureEvidence,
         reason: DeathReason,
     ) -> Result<bool, NatsError> {
         let position =
@@ -95,7 +95,7 @@ impl DeadLetterPlace {
             result => return result,
         }
         // The payload is about as large as a message may be, and the evidence is too much: keep what says where it belongs.
-        let mut essential = Evidence::default();
+        let mut essential = FailureEvidence::default();
         essential.set_reason(reason);
         essential.set_origin(casualty.subject, &position);
         self.store(context, casualty, &essential).await
@@ -105,7 +105,7 @@ impl DeadLetterPlace {
         &self,
         context: &Context,
         casualty: &Casualty<'_>,
-        evidence: &Evidence,
+        evidence: &FailureEvidence,
     ) -> Result<bool, NatsError> {
         const STORING: &str = "storing a dead letter";
         let Casualty { consumer, sequence, subject, headers, payload } = *casualty;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use seawall::millis;
 use seawall_dist::deadletter::{DeadLetters, MemoryDeadLetters, PutOutcome, ReplayOutcome, ReplayRequest};
 use seawall_dist::messaging::{
-    DeadLetterIntake, DeathReason, Delivery, Evidence, FailedAttempt, PublisherReplayer,
+    AttemptFailure, DeadLetterIntake, DeathReason, Delivery, FailureEvidence, PublisherReplayer,
 };
 use seawall_dist::{Message, Millis, PublishFuture, Publisher};
 
@@ -14,11 +14,11 @@ use super::delivery;
 fn dead(id: &str) -> Delivery {
     let source = delivery(id, 2);
     let message = source.message();
-    let mut evidence = Evidence::from_headers(message.headers());
+    let mut evidence = FailureEvidence::from_headers(message.headers());
     evidence.set_origin(source.place(), &source.position_text());
     for attempt in 1..=2 {
         let error = format!("failure {attempt}");
-        evidence.add(FailedAttempt {
+        evidence.add(AttemptFailure {
             attempt,
             at: Millis(1_000 * i64::from(attempt)),
             took: millis(7),
@@ -89,7 +89,7 @@ async fn crd_7_a_replay_publishes_the_message_as_it_was() {
     );
     assert_eq!((message.aggregate_id(), message.payload()), ("order-17", b"{}".as_slice()));
     assert_eq!(message.header("seawall-replayed"), Some("true"));
-    assert_eq!(Evidence::from_headers(message.headers()), Evidence::default());
+    assert_eq!(FailureEvidence::from_headers(message.headers()), FailureEvidence::default());
     assert!(message.header("traceparent").is_some());
 }
 
