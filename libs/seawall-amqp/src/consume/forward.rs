@@ -1,5 +1,6 @@
 //! Passes a message on to another queue, and acknowledges it when the server has it there.
 
+use std::future::Future;
 use std::time::Duration;
 
 use lapin::BasicProperties;
@@ -9,13 +10,17 @@ use lapin::types::ShortString;
 use seawall::Backoff;
 use seawall::backoff::Jitter;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::log::SubscriptionLog;
 use crate::connection::{RECONNECT_WAIT, RECONNECT_WAIT_MAX, random_word};
 use crate::error::AmqpError;
 use crate::message::header_bytes;
 use crate::publish::{Channels, HEADER_BYTES_MAX, OutgoingMessage, SendOutcome, send};
+
+/// How long the client may take to hand an acknowledgement to its connection. Nobody answers acknowledgements, so it is done at once
+/// unless the connection is stuck, and then the server delivers the message again.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message on its way out of the hands of a worker.
 pub(super) struct Forward<'a> {
@@ -70,27 +75,27 @@ impl Forward<'_> {
     }
 
     pub(super) async fn acknowledge(&self) {
-        let result = self.delivery.acker.ack(BasicAckOptions::default()).await;
-        self.judge(result);
+        self.tell(self.delivery.acker.ack(BasicAckOptions::default())).await;
     }
 
     /// Lets the server deliver the message again, to this consumer or another one.
     pub(super) async fn give_back(&self) {
-        let result = self.delivery.acker.nack(BasicNackOptions { requeue: true, multiple: false }).await;
-        self.judge(result);
+        self.tell(self.delivery.acker.nack(BasicNackOptions { requeue: true, multiple: false })).await;
     }
 
     /// Lets the server put the message into the dead letter queue, as it came.
     pub(super) async fn reject(&self) {
-        let result = self.delivery.acker.reject(BasicRejectOptions { requeue: false }).await;
-        self.judge(result);
+        self.tell(self.delivery.acker.reject(BasicRejectOptions { requeue: false })).await;
     }
 
-    fn judge(&self, result: Result<bool, lapin::Error>) {
-        match result {
-            Ok(true) => {}
-            Ok(false) => self.log.not_acknowledged(self.event_id, &"the channel is gone"),
-            Err(error) => self.log.not_acknowledged(self.event_id, &error),
+    /// Waits until the client has told the server. A connection that breaks at this moment may never say so, and the next session
+    /// waits for this worker.
+    async fn tell(&self, told: impl Future<Output = Result<bool, lapin::Error>>) {
+        match timeout(ACKNOWLEDGE_TIMEOUT, told).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => self.log.not_acknowledged(self.event_id, &"the channel is gone"),
+            Ok(Err(error)) => self.log.not_acknowledged(self.event_id, &error),
+            Err(_) => self.log.not_acknowledged(self.event_id, &"the connection took nothing in time"),
         }
     }
 }

@@ -96,7 +96,8 @@ impl Subscription {
         }
     }
 
-    /// Declares, works off what is suspect, subscribes and consumes, until the signal comes or the server ends it.
+    /// Declares, works off what is suspect, subscribes and consumes, until the signal comes or the server ends it. However it ends,
+    /// its channel is closed, so that the server takes back every message that was sent over it and not acknowledged.
     async fn session<W: Worker>(
         &self,
         worker: &Arc<W>,
@@ -107,9 +108,20 @@ impl Subscription {
             () = &mut shutdown => return Ok(SessionEnd::Stopped),
             line = self.open() => line?,
         };
+        let end = self.session_on(&line, worker, shutdown).await;
+        line.close().await;
+        end
+    }
+
+    async fn session_on<W: Worker>(
+        &self,
+        line: &Line,
+        worker: &Arc<W>,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<SessionEnd, TopologyError> {
         let mut first = None;
         if self.is_careful {
-            let worked = self.work_alone(&line, worker, shutdown.as_mut()).await;
+            let worked = self.work_alone(line, worker, shutdown.as_mut()).await;
             match worked.map_err(TopologyError::Server)? {
                 SuspectsEnd::Done(new) => first = new,
                 SuspectsEnd::Stopped => return Ok(SessionEnd::Stopped),
@@ -118,7 +130,7 @@ impl Subscription {
         let session = tokio::select! {
             biased;
             () = &mut shutdown => return Ok(SessionEnd::Stopped),
-            session = self.subscribe(line) => session.map_err(TopologyError::Server)?,
+            session = self.subscribe(line.clone()) => session.map_err(TopologyError::Server)?,
         };
         self.log.subscribed();
         Ok(self.consume(session, first, worker, shutdown).await)
@@ -193,7 +205,6 @@ impl Subscription {
         match (deadline, lost) {
             (None, Some(cause)) => SessionEnd::Lost(cause),
             _ => {
-                session.line.close().await;
                 self.log.stopped(given_back);
                 SessionEnd::Stopped
             }
@@ -202,6 +213,7 @@ impl Subscription {
 }
 
 /// A channel of a connection.
+#[derive(Clone)]
 pub(super) struct Line {
     pub(super) open: Arc<OpenConnection>,
     pub(super) channel: Channel,

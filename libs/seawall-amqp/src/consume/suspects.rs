@@ -53,7 +53,6 @@ impl Subscription {
             if is_stopping {
                 let _ = stop.send(true);
                 let is_late = timeout(self.stop_timeout, work).await.is_err();
-                line.close().await;
                 self.log.stopped(usize::from(is_late));
                 return Ok(SuspectsEnd::Stopped);
             }

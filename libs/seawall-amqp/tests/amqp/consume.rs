@@ -267,8 +267,8 @@ async fn adp_4_a_consumer_that_stops_finishes_what_it_has_and_gives_back_the_res
     tokio::join!(stopping, opening);
     let done = seen.len();
     assert!(
-        (11..100).contains(&done),
-        "it finishes what it has, and does not wait for the whole queue: {done}"
+        (2..100).contains(&done),
+        "it finishes what is at work, and does not wait for the whole queue: {done}"
     );
     until("the rest", async || length(&connection, queues.queue()).await as usize == 100 - done).await;
     assert_eq!(drain(&connection, queues.queue()).await.len(), 100 - done, "counts on both sides");
