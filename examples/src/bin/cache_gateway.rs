@@ -29,7 +29,8 @@ impl UserCache for RedisUserCache {
     }
 
     async fn put(&self, id: &str, user: &User) -> Result<(), Box<dyn Error>> {
-        Ok(self.0.put(id, user, secs(1_800)).await?)
+        self.0.put(id, user, secs(1_800)).await?;
+        Ok(())
     }
 
     async fn evict(&self, id: &str) {

@@ -109,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
 
     stop.send_replace(true);
-    tasks.join().await?;
+    tasks.wait().await?;
     kafka.control().kill()?;
     println!(
         "Kafka is away, published by: {:?}",
