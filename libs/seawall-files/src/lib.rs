@@ -25,8 +25,6 @@ pub use storage::{
 };
 #[cfg(feature = "azure")]
 pub use store::AzureAccount;
-#[cfg(feature = "cloud")]
-pub use store::CONNECT_TIMEOUT;
 #[cfg(feature = "s3")]
 pub use store::S3Account;
 pub use store::{
@@ -34,3 +32,5 @@ pub use store::{
     FileFuture, FileMetadata, FileStore, IDLE_TIMEOUT, ObjectFiles, ObjectFilesBuilder, PARALLEL_PARTS,
     PART_BYTES, PART_BYTES_MIN, RESUMES_MAX, RETRY_WAIT,
 };
+#[cfg(feature = "cloud")]
+pub use store::{CONNECT_TIMEOUT, StoreConnector};

@@ -65,7 +65,7 @@ const RULES: &[Rule] = &[
         check: Check::OfOursOnly(USED, &[ENGINE, DIST, TESTKIT]),
     },
     Rule {
-        // Files go through `object_store`, which runs on reqwest, and the TLS of that is chosen by who makes its client.
+        // Files go through `object_store`, whose HTTP client is ours: its own would change what reqwest does in the whole program.
         name: "D3: an adapter uses exactly one client library",
         who: &[Set::Adapters],
         but: &[Set::Is("libs/seawall-files")],

@@ -4,7 +4,7 @@ use std::fmt;
 
 use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
 
-use super::http::{RingConnector, client_options, no_retries};
+use super::http::{StoreConnector, client_options, no_retries};
 
 /// A container of Azure Blob Storage.
 ///
@@ -68,7 +68,7 @@ impl AzureAccount {
         builder = builder
             .with_account(&self.account)
             .with_container_name(&self.container)
-            .with_http_connector(RingConnector::new(&self.authorities)?)
+            .with_http_connector(StoreConnector::new(&self.authorities)?)
             .with_client_options(client_options(is_plain))
             .with_retry(no_retries());
         if let Some(endpoint) = &self.endpoint {

@@ -3,6 +3,8 @@
 #[cfg(feature = "azure")]
 mod azure;
 mod config;
+#[cfg(feature = "cloud")]
+mod dial;
 mod download;
 #[cfg(feature = "cloud")]
 mod http;
@@ -18,7 +20,7 @@ pub use config::{
     ObjectFilesBuilder, PARALLEL_PARTS, PART_BYTES, PART_BYTES_MIN, RESUMES_MAX, RETRY_WAIT,
 };
 #[cfg(feature = "cloud")]
-pub use http::CONNECT_TIMEOUT;
+pub use http::{CONNECT_TIMEOUT, StoreConnector};
 pub use object::ObjectFiles;
 #[cfg(feature = "s3")]
 pub use s3::S3Account;

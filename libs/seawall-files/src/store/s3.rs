@@ -4,7 +4,7 @@ use std::fmt;
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 
-use super::http::{RingConnector, client_options, no_retries};
+use super::http::{StoreConnector, client_options, no_retries};
 
 /// A bucket of Amazon S3, or of a store that speaks S3: MinIO, SeaweedFS, Ceph, R2.
 ///
@@ -84,7 +84,7 @@ impl S3Account {
         };
         builder = builder
             .with_bucket_name(&self.bucket)
-            .with_http_connector(RingConnector::new(&self.authorities)?)
+            .with_http_connector(StoreConnector::new(&self.authorities)?)
             .with_client_options(client_options(is_plain))
             .with_retry(no_retries())
             .with_virtual_hosted_style_request(self.virtual_hosts);

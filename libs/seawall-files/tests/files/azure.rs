@@ -9,8 +9,8 @@ use seawall_testkit::servers::Azurite;
 use crate::common::{azure_account, files, noise, storage};
 
 fn bare(server: &Azurite, container: &str) -> impl ObjectStore {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = MicrosoftAzureBuilder::new().with_account(Azurite::ACCOUNT).with_access_key(Azurite::KEY);
+    let builder = MicrosoftAzureBuilder::new().with_http_connector(seawall_files::StoreConnector::default());
+    let builder = builder.with_account(Azurite::ACCOUNT).with_access_key(Azurite::KEY);
     builder.with_container_name(container).with_endpoint(server.url()).with_allow_http(true).build().unwrap()
 }
 

@@ -53,9 +53,8 @@ pub(crate) fn bare_s3(server: &SeaweedS3, bucket: &str) -> Arc<dyn ObjectStore> 
 }
 
 pub(crate) fn bare_s3_at(url: &str, bucket: &str, key: &str, secret: &str) -> Arc<dyn ObjectStore> {
-    // The process has no default provider of cryptography, and needs none for plain HTTP but a client that asks for one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let store = object_store::aws::AmazonS3Builder::new()
+        .with_http_connector(seawall_files::StoreConnector::default())
         .with_endpoint(url)
         .with_region("us-east-1")
         .with_allow_http(true)
