@@ -63,9 +63,9 @@ pub(crate) fn consumer(
 
 /// How often each message was handled, by its id.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<HashMap<String, u32>>>);
+pub(crate) struct HandledMessages(Arc<Mutex<HashMap<String, u32>>>);
 
-impl Seen {
+impl HandledMessages {
     pub(crate) fn add(&self, delivery: &Delivery) -> u32 {
         self.note(delivery.message().event_id())
     }
@@ -91,7 +91,7 @@ impl Seen {
 }
 
 /// Handles everything, and takes note.
-pub(crate) fn noting(seen: &Seen) -> impl MessageHandler + use<> {
+pub(crate) fn noting(seen: &HandledMessages) -> impl MessageHandler + use<> {
     let seen = seen.clone();
     move |delivery: Arc<Delivery>| {
         seen.add(&delivery);
@@ -117,7 +117,7 @@ async fn adp_4_messages_are_processed_and_acknowledged() {
     let queues = declared(&connection, queues("happy")).await;
     publish(&connection, &queues, 0..300).await;
     let (seen, running, most) =
-        (Seen::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        (HandledMessages::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let handler = {
         let (seen, running, most) = (seen.clone(), running.clone(), most.clone());
         move |delivery: Arc<Delivery>| {
@@ -175,7 +175,7 @@ async fn adp_4_a_connection_that_is_cut_loses_nothing() {
     let connection = shared();
     let queues = declared(&connection, queues("cut")).await;
     publish(&connection, &queues, 0..400).await;
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let noted = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         let noted = noted.clone();
@@ -209,7 +209,7 @@ async fn crd_4_an_outage_of_what_a_handler_needs_costs_no_dead_letters() {
     let queues = declared(&connection, queues("outage")).await;
     publish(&connection, &queues, 0..5).await;
     let (attempts, is_back) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
-    let done = Seen::default();
+    let done = HandledMessages::default();
     let handler = {
         let (attempts, is_back, done) = (attempts.clone(), is_back.clone(), done.clone());
         move |delivery: Arc<Delivery>| {
@@ -246,7 +246,7 @@ async fn adp_4_a_consumer_that_stops_finishes_what_it_has_and_gives_back_the_res
     let connection = shared();
     let queues = declared(&connection, queues("stop")).await;
     publish(&connection, &queues, 0..100).await;
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let (open, gate) = tokio::sync::watch::channel(false);
     let noted = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
@@ -292,7 +292,7 @@ async fn adp_4_a_consumer_that_stops_finishes_what_it_has_and_gives_back_the_res
 async fn adp_4_a_queue_that_is_deleted_is_declared_again() {
     let connection = shared();
     let queues = declared(&connection, queues("deleted")).await;
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let running = Running::start(consumer(&connection, &queues, noting(&seen)));
     publish(&connection, &queues, 0..1).await;
     until("a message", async || seen.len() == 1).await;
@@ -311,7 +311,7 @@ async fn adp_4_a_consumer_that_can_never_begin_says_why() {
     let lines = Lines::collect();
     let url = format!("amqp://guest:wrong@{}/%2f", RabbitMq::shared().address());
     let queues = queues("never").build().unwrap();
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let refused = consumer(&AmqpConnection::new(&url).unwrap(), &queues, noting(&seen));
     let error = refused.run_until(std::future::pending()).await.unwrap_err();
     assert!(!error.fault().is_transient());
@@ -330,7 +330,7 @@ async fn adp_4_a_consumer_that_can_never_begin_says_why() {
 fn adp_4_wrong_settings_of_a_consumer_are_named_at_once() {
     let connection = AmqpConnection::new("amqp://127.0.0.1:1/%2f").unwrap();
     let queues = QueueTopology::builder("s", "e").max_attempts(3).build().unwrap();
-    let processor = processor(noting(&Seen::default())).build().unwrap();
+    let processor = processor(noting(&HandledMessages::default())).build().unwrap();
     let error =
         AmqpConsumer::builder(connection, queues, processor).concurrency(0).prefetch(0).component("").build();
     let error = error.unwrap_err();
@@ -344,7 +344,7 @@ async fn obs_1_lines_of_a_consumer() {
     let lines = Lines::collect();
     let connection = shared();
     let queues = declared(&connection, queues(&unique("lines"))).await;
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let running = consumer(&connection, &queues, noting(&seen));
     publish(&connection, &queues, 7..8).await;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -370,7 +370,7 @@ async fn prm_4_a_consumer_that_is_dropped_gives_everything_back() {
     let connection = shared();
     let queues = declared(&connection, queues("dropped")).await;
     publish(&connection, &queues, 0..10).await;
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let noted = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         noted.add(&delivery);

@@ -17,7 +17,7 @@ use seawall_dist::deadletter::{
 use seawall_dist::messaging::{DeadLetterIntake, Delivery, HandlerError, PublisherReplayer};
 use seawall_dist::{Publisher, StoreError, StoreFuture};
 
-use crate::consume::{Running, Seen, consumer, publish};
+use crate::consume::{HandledMessages, Running, consumer, publish};
 use crate::support::{declared, drain, length, message, publisher, queues, shared, until};
 
 async fn letter(letters: &DeadLetters, queues: &QueueTopology, id: &str) -> Option<DeadLetter> {
@@ -39,7 +39,7 @@ fn reader(
 async fn adp_4_poison_goes_to_the_dead_letters_with_its_evidence_and_can_be_replayed() {
     let connection = shared();
     let queues = declared(&connection, queues("poison")).await;
-    let (seen, is_mended) = (Seen::default(), Arc::new(AtomicBool::new(false)));
+    let (seen, is_mended) = (HandledMessages::default(), Arc::new(AtomicBool::new(false)));
     let handler = {
         let (seen, is_mended) = (seen.clone(), is_mended.clone());
         move |delivery: Arc<Delivery>| {
@@ -116,7 +116,7 @@ async fn adp_4_messages_of_other_programs_lose_nothing_on_their_way() {
         let sent = channel.basic_publish("".into(), queues.queue().into(), options, body, properties.clone());
         sent.await.unwrap().await.unwrap();
     }
-    let seen = Seen::default();
+    let seen = HandledMessages::default();
     let noted = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         noted.add(&delivery);
@@ -204,7 +204,7 @@ async fn crd_7_letters_wait_in_their_queue_while_the_store_is_away() {
     assert!(publisher(&connection).publish(&batch).await.iter().all(Result::is_ok));
     let store = Arc::new(AwayStore { store: MemoryDeadLetters::new(), is_away: AtomicBool::new(true) });
     let letters = DeadLetters::new(store.clone());
-    let alerts = Arc::new(Seen::default());
+    let alerts = Arc::new(HandledMessages::default());
     let reading = Running::read(reader(&connection, &queues, &letters));
     until("the attempt", async || length(&connection, queues.dead_letter_queue()).await < 6).await;
     reading.stop().await;

@@ -1,6 +1,6 @@
 use tokio::sync::oneshot;
 
-use crate::consume::{Seen, consumer, noting, publish};
+use crate::consume::{HandledMessages, consumer, noting, publish};
 use crate::support::{declared, queues, shared, until};
 
 /// OBS-2: messages are counted by what came of them, under the names of OpenTelemetry.
@@ -13,7 +13,7 @@ fn obs_2_messages_are_counted_under_messaging_names() {
             let connection = shared();
             let queues = declared(&connection, queues("numbers")).await;
             publish(&connection, &queues, 0..3).await;
-            let seen = Seen::default();
+            let seen = HandledMessages::default();
             let (stop, stopped) = oneshot::channel::<()>();
             let work = consumer(&connection, &queues, noting(&seen));
             let watch = async {

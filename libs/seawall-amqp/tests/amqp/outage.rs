@@ -13,7 +13,7 @@ use seawall_dist::{Message, Publisher};
 use seawall_testkit::servers::RabbitMq;
 use tokio::task::JoinSet;
 
-use crate::consume::{Running, Seen, processor};
+use crate::consume::{HandledMessages, Running, processor};
 use crate::support::{declared, length, message, one_attempt, queues, until};
 
 /// A server of the test's own, with a publisher that publishes all the time and a consumer.
@@ -21,7 +21,7 @@ struct Scene {
     server: RabbitMq,
     connection: AmqpConnection,
     queues: QueueTopology,
-    seen: Seen,
+    seen: HandledMessages,
     confirmed: Arc<AtomicU32>,
     failed: Arc<AtomicU32>,
     is_over: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ impl Scene {
         let limit = Duration::from_millis(500);
         let connection = AmqpConnection::builder(&server.url()).response_timeout(limit).build().unwrap();
         let queues = declared(&connection, queues("outage")).await;
-        let seen = Seen::default();
+        let seen = HandledMessages::default();
         let noted = seen.clone();
         let handler = move |delivery: Arc<Delivery>| {
             noted.add(&delivery);

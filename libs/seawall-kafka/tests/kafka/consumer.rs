@@ -17,9 +17,9 @@ use super::support::{PATIENCE, cluster_of, count_of, messages, records_of, topic
 
 /// What handlers have seen: the payload, the attempt, the place.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<(String, u32, String)>>>);
+pub(crate) struct HandledRecords(Arc<Mutex<Vec<(String, u32, String)>>>);
 
-impl Seen {
+impl HandledRecords {
     pub(crate) fn add(&self, delivery: &Delivery) {
         let payload = String::from_utf8_lossy(delivery.message().payload()).into_owned();
         self.0.lock().unwrap().push((payload, delivery.attempt(), delivery.place().to_owned()));
@@ -73,7 +73,7 @@ pub(crate) async fn publish(kafka: &Kafka, messages: &[Message]) {
 /// ADP-5: all records are processed once, those of one key in order, and the group's offsets say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_5_records_are_processed_once_and_in_the_order_of_their_key() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("happy", 3).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("happy", 3).await, HandledRecords::default());
     publish(kafka, &messages(&topic, 1_000, 20)).await;
     let (group, by) = (unique("group"), seen.clone());
     let handler = move |delivery: Arc<Delivery>| {
@@ -111,7 +111,7 @@ async fn adp_5_records_are_processed_once_and_in_the_order_of_their_key() {
 /// records go there at once. Others of the topic do not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_5_failures_are_retried_in_other_topics_and_then_given_up() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("retries", 1).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("retries", 1).await, HandledRecords::default());
     let texts = ["once", "fails", "ok-1", "invalid", "panics", "ok-2"];
     let sent: Vec<Message> =
         texts.iter().map(|text| Message::new("Paid", *text, *text).with_topic(&topic)).collect();
@@ -235,7 +235,7 @@ async fn adp_5_lines_of_records_have_their_place_and_trace() {
     };
     publish(kafka, &[message("good"), message("bad")]).await;
     let lines = Lines::collect();
-    let seen = Seen::default();
+    let seen = HandledRecords::default();
     let by = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         by.add(&delivery);
@@ -263,7 +263,7 @@ async fn adp_5_lines_of_records_have_their_place_and_trace() {
 /// ADP-5: a stop lets what runs end, and gives back the rest: nothing is lost, nothing is done twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_5_a_stop_in_the_middle_neither_loses_nor_repeats() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("stops", 2).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("stops", 2).await, HandledRecords::default());
     publish(kafka, &messages(&topic, 400, 40)).await;
     let by = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
@@ -290,7 +290,7 @@ async fn adp_5_a_stop_in_the_middle_neither_loses_nor_repeats() {
 /// PRM-4: a run whose future is dropped ends what it does, commits what is done, and leaves the rest to the next run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prm_4_a_dropped_run_loses_nothing() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("dropped-run", 2).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("dropped-run", 2).await, HandledRecords::default());
     publish(kafka, &messages(&topic, 300, 30)).await;
     let by = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {

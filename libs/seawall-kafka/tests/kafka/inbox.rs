@@ -16,7 +16,7 @@ use seawall_kafka::consumer::default_processor;
 use seawall_kafka::{KafkaConsumer, KafkaDeadLetterConsumer, KafkaPublisher};
 use seawall_testkit::servers::Kafka;
 
-use super::consumer::{Running, Seen, publish};
+use super::consumer::{HandledRecords, Running, publish};
 use super::support::{PATIENCE, cluster_of, count_of, messages, topic, unique, wait_until};
 
 /// A store that can be away.
@@ -68,7 +68,7 @@ impl IdempotencyStore for UnsteadyStore {
 /// or given up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crd_4_an_inbox_handles_repeated_messages_once_and_waits_for_its_store() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("inbox", 2).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("inbox", 2).await, HandledRecords::default());
     let sent = messages(&topic, 50, 10);
     publish(kafka, &sent).await;
     publish(kafka, &sent).await;
@@ -103,7 +103,7 @@ async fn crd_4_an_inbox_handles_repeated_messages_once_and_waits_for_its_store()
 /// CRD-7: a dead letter that was taken over is replayed to the topic that it came from, and processed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crd_7_a_dead_letter_is_replayed_to_its_topic() {
-    let (kafka, topic, seen) = (Kafka::shared(), topic("replay", 1).await, Seen::default());
+    let (kafka, topic, seen) = (Kafka::shared(), topic("replay", 1).await, HandledRecords::default());
     let is_mended = Arc::new(AtomicBool::new(false));
     let sent = Message::new("OrderPaid", "order-7", "letter").with_topic(&topic).with_header("tenant", "t1");
     publish(kafka, std::slice::from_ref(&sent)).await;

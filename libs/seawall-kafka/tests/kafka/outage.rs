@@ -10,13 +10,13 @@ use seawall_dist::messaging::{Delivery, HandlerError};
 use seawall_kafka::{KafkaConsumer, KafkaPublisher};
 use seawall_testkit::servers::Kafka;
 
-use super::consumer::{Running, Seen, publish};
+use super::consumer::{HandledRecords, Running, publish};
 use super::support::{
     cluster_of, count_of, create_topic, messages, publish_all, records_of, unique, wait_until,
 };
 
 /// A consumer whose records with `bad` in them fail at their first attempt.
-fn consumer_of(kafka: &Kafka, topic: &str, seen: &Seen) -> KafkaConsumer {
+fn consumer_of(kafka: &Kafka, topic: &str, seen: &HandledRecords) -> KafkaConsumer {
     let seen = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         let seen = seen.clone();
@@ -38,7 +38,7 @@ fn consumer_of(kafka: &Kafka, topic: &str, seen: &Seen) -> KafkaConsumer {
 /// and repeated only as often as the window allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_5_a_server_that_dies_and_pauses_in_the_middle_loses_nothing() {
-    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("outage"), Seen::default());
+    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("outage"), HandledRecords::default());
     create_topic(&kafka, &topic, 2).await;
     publish(&kafka, &messages(&topic, 1_500, 30)).await;
     let running = Running::start(consumer_of(&kafka, &topic, &seen));
@@ -64,7 +64,7 @@ async fn adp_5_a_server_that_dies_and_pauses_in_the_middle_loses_nothing() {
 /// ADP-5: a consumer that starts before the server waits for it, and one whose server never comes can be stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adp_5_a_consumer_waits_for_a_server_that_is_away() {
-    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("early"), Seen::default());
+    let (kafka, topic, seen) = (Kafka::start().unwrap(), unique("early"), HandledRecords::default());
     create_topic(&kafka, &topic, 1).await;
     publish(&kafka, &[Message::new("A", "1", "7").with_topic(&topic)]).await;
     kafka.control().stop().unwrap();

@@ -8,11 +8,11 @@ use seawall_kafka::KafkaConsumer;
 use seawall_kafka::consumer::RecordOrder;
 use seawall_testkit::servers::Kafka;
 
-use super::consumer::{Running, Seen, publish};
+use super::consumer::{HandledRecords, Running, publish};
 use super::support::{cluster_of, messages, topic, unique, wait_until};
 
 /// A consumer that takes a few milliseconds for each record.
-fn slow_consumer(group: &str, topic: &str, seen: &Seen, order: RecordOrder) -> KafkaConsumer {
+fn slow_consumer(group: &str, topic: &str, seen: &HandledRecords, order: RecordOrder) -> KafkaConsumer {
     let seen = seen.clone();
     let handler = move |delivery: Arc<Delivery>| {
         let seen = seen.clone();
@@ -31,7 +31,7 @@ fn slow_consumer(group: &str, topic: &str, seen: &Seen, order: RecordOrder) -> K
 async fn adp_5_a_rebalance_in_the_middle_neither_loses_nor_repeats() {
     let (kafka, topic, group, count) = (Kafka::shared(), topic("rebalance", 6).await, unique("group"), 3_000);
     publish(kafka, &messages(&topic, count, 60)).await;
-    let (first_seen, second_seen) = (Seen::default(), Seen::default());
+    let (first_seen, second_seen) = (HandledRecords::default(), HandledRecords::default());
     let total = || first_seen.len() + second_seen.len();
     let first = Running::start(slow_consumer(&group, &topic, &first_seen, RecordOrder::Key));
     wait_until("the first works", || first_seen.len() > 200).await;
@@ -58,7 +58,7 @@ async fn adp_5_a_rebalance_in_the_middle_neither_loses_nor_repeats() {
 async fn adp_5_a_record_that_outlasts_the_revocation_goes_to_the_next_owner() {
     let (kafka, topic, group) = (Kafka::shared(), topic("revoked", 2).await, unique("group"));
     publish(kafka, &messages(&topic, 40, 40)).await;
-    let consumer = |seen: &Seen, time: Duration| {
+    let consumer = |seen: &HandledRecords, time: Duration| {
         let seen = seen.clone();
         let handler = move |delivery: Arc<Delivery>| {
             let seen = seen.clone();
@@ -75,7 +75,7 @@ async fn adp_5_a_record_that_outlasts_the_revocation_goes_to_the_next_owner() {
             .stop_wait(Duration::from_millis(200));
         Running::start(builder.build().unwrap())
     };
-    let (stuck_seen, seen) = (Seen::default(), Seen::default());
+    let (stuck_seen, seen) = (HandledRecords::default(), HandledRecords::default());
     let stuck = consumer(&stuck_seen, Duration::from_secs(25));
     wait_until("two records are stuck", || stuck_seen.len() == 2).await;
     let quick = consumer(&seen, Duration::ZERO);

@@ -17,11 +17,11 @@ const VIOLATIONS_MAX: usize = 64;
 pub(super) struct Problems {
     clock: Clock,
     log: ConnectionLog,
-    heard: Mutex<Heard>,
+    reports: Mutex<ServerReports>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct ServerReports {
     last: Option<String>,
     /// True if the server refuses our credentials.
     refused: bool,
@@ -30,7 +30,7 @@ struct Heard {
 
 impl Problems {
     pub(super) fn new(clock: Clock) -> Self {
-        Problems { log: ConnectionLog::new(clock.clone()), clock, heard: Mutex::default() }
+        Problems { log: ConnectionLog::new(clock.clone()), clock, reports: Mutex::default() }
     }
 
     pub(super) fn last(&self) -> Option<String> {
@@ -44,22 +44,22 @@ impl Problems {
 
     pub(super) fn violation_since(&self, begin: Tick, subject: &str) -> Option<String> {
         let quoted = format!("\"{subject}\"");
-        let heard = self.lock();
-        let found = heard.violations.iter().rev().find(|(at, text)| *at >= begin && text.contains(&quoted));
+        let reports = self.lock();
+        let found = reports.violations.iter().rev().find(|(at, text)| *at >= begin && text.contains(&quoted));
         found.map(|(_, text)| text.clone())
     }
 
     pub(super) fn connected(&self) {
-        let mut heard = self.lock();
-        (heard.last, heard.refused) = (None, false);
+        let mut reports = self.lock();
+        (reports.last, reports.refused) = (None, false);
     }
 
     pub(super) fn failed_to_connect(&self, error: &NatsError, pause: Duration) {
         let refused = error.fault().verdict() == seawall::Fault::business().verdict();
         let cause = error.cause().to_string();
         self.log.failed(&cause, refused, Some(pause));
-        let mut heard = self.lock();
-        (heard.last, heard.refused) = (Some(cause), refused);
+        let mut reports = self.lock();
+        (reports.last, reports.refused) = (Some(cause), refused);
     }
 
     pub(super) fn event(&self, event: &Event) {
@@ -75,11 +75,11 @@ impl Problems {
             Event::SlowConsumer(subscription) => self.log.slow_consumer(*subscription),
             Event::ServerError(ServerError::Other(text)) if is_violation(text) => {
                 self.log.refused(text);
-                let mut heard = self.lock();
-                if heard.violations.len() == VIOLATIONS_MAX {
-                    heard.violations.pop_front();
+                let mut reports = self.lock();
+                if reports.violations.len() == VIOLATIONS_MAX {
+                    reports.violations.pop_front();
                 }
-                heard.violations.push_back((self.clock.now(), text.clone()));
+                reports.violations.push_back((self.clock.now(), text.clone()));
             }
             Event::ServerError(error) => self.problem(&error.to_string()),
             Event::ClientError(error) => self.problem(&error.to_string()),
@@ -91,12 +91,12 @@ impl Problems {
     fn problem(&self, text: &str) {
         let refused = text.to_ascii_lowercase().contains("authorization violation");
         self.log.failed(text, refused, None);
-        let mut heard = self.lock();
-        (heard.last, heard.refused) = (Some(text.to_owned()), refused);
+        let mut reports = self.lock();
+        (reports.last, reports.refused) = (Some(text.to_owned()), refused);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ServerReports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

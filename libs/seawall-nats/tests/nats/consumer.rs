@@ -11,11 +11,11 @@ use seawall_testkit::servers::Nats;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::support::{
-    Running, Seen, backlog, bare, connect, letters, processor, publish, stream, unique, until,
+    HandledMessages, Running, backlog, bare, connect, letters, processor, publish, stream, unique, until,
 };
 
 fn remembering(
-    seen: &Seen,
+    seen: &HandledMessages,
 ) -> impl Fn(Arc<Delivery>) -> std::future::Ready<Result<(), HandlerError>> + use<> {
     let seen = seen.clone();
     move |delivery| {
@@ -27,7 +27,7 @@ fn remembering(
 /// ADP-6: each message is processed once and acknowledged, and the server's own count agrees.
 #[tokio::test(flavor = "multi_thread")]
 async fn adp_6_messages_are_processed_once_and_acknowledged() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("HAPPY"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("HAPPY"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=1_000).await;
     for confirmed in [false, true] {
@@ -51,7 +51,7 @@ async fn adp_6_messages_are_processed_once_and_acknowledged() {
 /// ADP-6: a failed attempt is made again with the next number after its delay, and the message is acknowledged in the end.
 #[tokio::test]
 async fn adp_6_a_failed_message_is_delivered_again_until_it_succeeds() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("AGAIN"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("AGAIN"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=3).await;
     let handler = {
@@ -78,7 +78,7 @@ async fn adp_6_a_failed_message_is_delivered_again_until_it_succeeds() {
 /// ADP-6: a handler that takes much longer than the server waits is not doubled, also while it waits for its turn.
 #[tokio::test]
 async fn adp_6_the_server_knows_that_a_slow_handler_works() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("SLOW"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("SLOW"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=4).await;
     let handler = {
@@ -105,7 +105,7 @@ async fn adp_6_the_server_knows_that_a_slow_handler_works() {
 /// ADP-6, CRD-4: a message that an open circuit refused waits here, and no attempt is counted.
 #[tokio::test]
 async fn adp_6_a_released_message_loses_no_attempt() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("RELEASED"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("RELEASED"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, [7]).await;
     let handler = {
@@ -128,7 +128,7 @@ async fn adp_6_a_released_message_loses_no_attempt() {
 /// CRD-4: an inbox recognises what was processed, also when the server delivers it again.
 #[tokio::test]
 async fn crd_4_an_inbox_recognises_what_was_processed() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("INBOX"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("INBOX"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=20).await;
     let inbox = Inbox::new("billing", Idempotency::new(Arc::new(MemoryIdempotency::new()))).unwrap();
@@ -149,7 +149,7 @@ async fn crd_4_an_inbox_recognises_what_was_processed() {
 /// ADP-6: a stop lets running handlers end, gives back what waits, and another process has it at once.
 #[tokio::test]
 async fn adp_6_a_stop_finishes_what_runs_and_gives_back_the_rest() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("STOP"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("STOP"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=10).await;
     let gate = Arc::new(Semaphore::new(0));
@@ -185,7 +185,7 @@ async fn adp_6_a_stop_finishes_what_runs_and_gives_back_the_rest() {
 /// ADP-6: with `in_order` a message that fails is attempted again before its successor.
 #[tokio::test]
 async fn adp_6_messages_come_in_order_where_that_is_asked_for() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("ORDER"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("ORDER"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=20).await;
     let handler = {
@@ -264,7 +264,7 @@ async fn adp_6_a_missing_stream_and_wrong_credentials_end_the_consumer() {
 /// ADP-6: a consumer that an operator deleted is not declared anew in silence, which would process all messages again.
 #[tokio::test]
 async fn adp_6_a_deleted_consumer_ends_with_an_error() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("DELETED"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("DELETED"), HandledMessages::default());
     let found = stream(&context, &name).await;
     publish(&context, &name, 1..=3).await;
     let consumer =
@@ -283,7 +283,7 @@ async fn prm_4_a_dropped_consumer_leaves_its_messages_to_others() {
     let (context, name) = (bare(Nats::shared()).await, unique("DROPPED"));
     stream(&context, &name).await;
     publish(&context, &name, 1..=5).await;
-    let (begun, seen) = (Arc::new(AtomicU32::new(0)), Seen::default());
+    let (begun, seen) = (Arc::new(AtomicU32::new(0)), HandledMessages::default());
     let stuck = {
         let begun = begun.clone();
         move |_: Arc<Delivery>| {

@@ -13,13 +13,13 @@ use seawall_nats::{NatsAdvisoryCollector, NatsConsumer, NatsDeadLetterReader, Na
 use seawall_testkit::servers::Nats;
 
 use crate::support::{
-    Running, Seen, backlog, bare, connect, count, header, letters, order, processor, publish, stream, unique,
-    until,
+    HandledMessages, Running, backlog, bare, connect, count, header, letters, order, processor, publish,
+    stream, unique, until,
 };
 
 /// Fails on even numbers, in the way that the test chose.
 fn poisoned(
-    seen: &Seen,
+    seen: &HandledMessages,
     fail: fn() -> HandlerError,
 ) -> impl Fn(Arc<Delivery>) -> std::future::Ready<Result<(), HandlerError>> + use<> {
     let seen = seen.clone();
@@ -38,7 +38,7 @@ async fn advisories(context: &Context, stream: &str) -> u64 {
 /// ADP-6, CRD-7: a message whose attempts all failed is in the dead letters once, with its evidence, and is done with.
 #[tokio::test]
 async fn adp_6_a_message_that_always_fails_is_one_letter_with_its_evidence() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("POISON"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("POISON"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, 1..=6).await;
     let handler = poisoned(&seen, || HandlerError::from(std::io::Error::other("the printer is on fire")));
@@ -77,7 +77,7 @@ async fn adp_6_a_message_that_always_fails_is_one_letter_with_its_evidence() {
 /// ADP-6: an invalid message is given up at the first attempt, a panic at the last.
 #[tokio::test]
 async fn adp_6_invalid_messages_and_panics_are_given_up() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("INVALID"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("INVALID"), HandledMessages::default());
     stream(&context, &name).await;
     publish(&context, &name, [1, 2]).await;
     let handler = {
@@ -108,7 +108,7 @@ async fn adp_6_invalid_messages_and_panics_are_given_up() {
 /// ADP-6, CRD-7: while the dead letters are full the message stays, and is given up when there is room.
 #[tokio::test]
 async fn adp_6_a_message_stays_while_its_letter_can_not_be_stored() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("FULL"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("FULL"), HandledMessages::default());
     stream(&context, &name).await;
     let full = Config {
         name: format!("{name}-dlq"),
@@ -228,7 +228,7 @@ async fn adp_6_advisories_become_letters_also_if_nobody_listened() {
 /// still recognises the event id.
 #[tokio::test]
 async fn adp_6_letters_are_taken_over_and_replayed() {
-    let (context, name, seen) = (bare(Nats::shared()).await, unique("REPLAY"), Seen::default());
+    let (context, name, seen) = (bare(Nats::shared()).await, unique("REPLAY"), HandledMessages::default());
     stream(&context, &name).await;
     let publisher = NatsPublisher::new(connect(Nats::shared())).unwrap();
     let messages = [order(&name, 1).with_header("traceparent", TRACE), order(&name, 2)];

@@ -5,9 +5,11 @@ use seawall_dist::messaging::{Delivery, HandlerError};
 use seawall_nats::{NatsConnection, NatsConsumer};
 use seawall_testkit::servers::Nats;
 
-use crate::support::{Running, Seen, backlog, bare, letters, processor, publish, stream, unique, until};
+use crate::support::{
+    HandledMessages, Running, backlog, bare, letters, processor, publish, stream, unique, until,
+};
 
-fn slow(seen: &Seen) -> impl seawall_dist::messaging::MessageHandler + use<> {
+fn slow(seen: &HandledMessages) -> impl seawall_dist::messaging::MessageHandler + use<> {
     let seen = seen.clone();
     move |delivery: Arc<Delivery>| {
         let seen = seen.clone();
@@ -19,7 +21,7 @@ fn slow(seen: &Seen) -> impl seawall_dist::messaging::MessageHandler + use<> {
     }
 }
 
-fn consumer(nats: &Nats, name: &str, seen: &Seen) -> NatsConsumer {
+fn consumer(nats: &Nats, name: &str, seen: &HandledMessages) -> NatsConsumer {
     let connection = NatsConnection::builder(&nats.url())
         .request_timeout(Duration::from_secs(1))
         .ping_interval(Duration::from_millis(500))
@@ -38,7 +40,7 @@ fn consumer(nats: &Nats, name: &str, seen: &Seen) -> NatsConsumer {
 #[tokio::test(flavor = "multi_thread")]
 async fn adp_6_a_server_that_dies_in_the_middle_loses_nothing() {
     let nats = Nats::start().unwrap();
-    let (name, seen) = (unique("KILLED"), Seen::default());
+    let (name, seen) = (unique("KILLED"), HandledMessages::default());
     let context = bare(&nats).await;
     stream(&context, &name).await;
     publish(&context, &name, 1..=400).await;
@@ -63,7 +65,7 @@ async fn adp_6_a_server_that_dies_in_the_middle_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn adp_6_a_consumer_waits_for_a_server_that_is_away() {
     let nats = Nats::start().unwrap();
-    let (name, seen) = (unique("AWAY"), Seen::default());
+    let (name, seen) = (unique("AWAY"), HandledMessages::default());
     stream(&bare(&nats).await, &name).await;
     publish(&bare(&nats).await, &name, 1..=100).await;
     nats.control().stop().unwrap();
@@ -87,7 +89,7 @@ async fn adp_6_a_consumer_waits_for_a_server_that_is_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn adp_6_a_paused_server_loses_nothing() {
     let nats = Nats::start().unwrap();
-    let (name, seen) = (unique("PAUSED"), Seen::default());
+    let (name, seen) = (unique("PAUSED"), HandledMessages::default());
     let context = bare(&nats).await;
     stream(&context, &name).await;
     publish(&context, &name, 1..=300).await;

@@ -131,9 +131,9 @@ impl Running {
 
 /// What a handler saw: the payload and the attempt of each delivery.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<(String, u32)>>>);
+pub(crate) struct HandledMessages(Arc<Mutex<Vec<(String, u32)>>>);
 
-impl Seen {
+impl HandledMessages {
     pub(crate) fn add(&self, delivery: &Delivery) {
         let text = String::from_utf8_lossy(delivery.message().payload()).into_owned();
         self.0.lock().unwrap().push((text, delivery.attempt()));

@@ -50,7 +50,7 @@ impl Reply {
 
 /// An attempt as the server saw it.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedCall {
     pub(crate) at: Duration,
     pub(crate) headers: HeaderMap,
     /// The messages of the request, without their prefixes; `None` until all of it has arrived.
@@ -67,7 +67,7 @@ pub(crate) struct Script(Arc<Inner>);
 struct Inner {
     began: Instant,
     replies: Mutex<VecDeque<Reply>>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<ReceivedCall>>,
 }
 
 impl Script {
@@ -77,7 +77,7 @@ impl Script {
         Script(Arc::new(Inner { began: Instant::now(), replies, seen: Mutex::default() }))
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<ReceivedCall> {
         self.0.seen.lock().unwrap().clone()
     }
 
@@ -88,7 +88,8 @@ impl Script {
 
     /// The value of a header in each attempt.
     pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
-        let value = |seen: &Seen| seen.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        let value =
+            |seen: &ReceivedCall| seen.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
         self.seen().iter().map(value).collect()
     }
 
@@ -116,7 +117,7 @@ impl Script {
         let index = {
             let mut seen = self.0.seen.lock().unwrap();
             let at = self.0.began.elapsed();
-            seen.push(Seen { at, headers: parts.headers, body: None, is_cancelled: false });
+            seen.push(ReceivedCall { at, headers: parts.headers, body: None, is_cancelled: false });
             seen.len() - 1
         };
         let mut open = Open { script: self.clone(), index, is_answered: false };
