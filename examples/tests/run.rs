@@ -313,8 +313,8 @@ fn kafka_events() {
         env!("CARGO_BIN_EXE_kafka_events"),
         &[
             "published by: Broker\npublished by: Broker",
-            "kafka:orders:e-2: attempts after 3 attempts: the database of invoices is away",
-            "kafka:orders:e-3: invalid after 1 attempts: the order number is missing",
+            "kafka:orders:e-2:billing: attempts after 3 attempts: the database of invoices is away",
+            "kafka:orders:e-3:billing: invalid after 1 attempts: the order number is missing",
             "Replayed { generation: 1, repeated: false }\ninvoices: 2, attempts: 5",
             "Kafka is away, published by: Outbox",
         ],

@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while letters.list(&Filter::default(), None, 10).await?.letters.len() < 2 {
         tokio::time::sleep(millis(20)).await;
     }
-    for id in ["kafka:orders:e-2", "kafka:orders:e-3"] {
+    for id in ["kafka:orders:e-2:billing", "kafka:orders:e-3:billing"] {
         let letter = letters.get(id).await?.ok_or("the letter is there")?;
         let (fault, attempts) = (&letter.record.fault, letter.record.attempts.len());
         println!(
@@ -100,7 +100,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The database is back: the letter is sent again, to where it came from.
     billing.is_broken.store(false, Ordering::SeqCst);
     let replayer = PublisherReplayer::new(kafka_publisher);
-    println!("{:?}", letters.replay("kafka:orders:e-2", &ReplayRequest::new("form-1"), &replayer).await?);
+    println!(
+        "{:?}",
+        letters.replay("kafka:orders:e-2:billing", &ReplayRequest::new("form-1"), &replayer).await?
+    );
     until_true(|| billing.invoices.load(Ordering::SeqCst) > 1).await;
     println!(
         "invoices: {}, attempts: {}",

@@ -110,9 +110,8 @@ pub(crate) fn message_of(delivery: &mut ReceivedDelivery, queue: &str) -> Messag
     let table = properties.headers().as_ref();
     let header = |name: &str| table.and_then(|table| table.inner().get(name)).and_then(value_text);
     let aggregate_id = header(AGGREGATE_ID_HEADER).unwrap_or_default();
-    let mut message = Message::new(event_type, aggregate_id, payload)
-        .with_event_id(of(properties.message_id()).unwrap_or_default())
-        .with_topic(queue);
+    let event_id = of(properties.message_id()).unwrap_or_default();
+    let mut message = Message::received(event_id, event_type, aggregate_id, payload).with_topic(queue);
     for (name, value) in [
         ("content-type", properties.content_type()),
         ("content-encoding", properties.content_encoding()),

@@ -36,8 +36,18 @@ impl Message {
         aggregate_id: impl Into<String>,
         payload: impl Into<Vec<u8>>,
     ) -> Self {
+        Message::received(random_id(), event_type, aggregate_id, payload)
+    }
+
+    /// Creates a message that was received: with the event id that it came with, which may be empty, and no topic.
+    pub fn received(
+        event_id: impl Into<String>,
+        event_type: impl Into<String>,
+        aggregate_id: impl Into<String>,
+        payload: impl Into<Vec<u8>>,
+    ) -> Self {
         Message {
-            event_id: random_id(),
+            event_id: event_id.into(),
             event_type: event_type.into(),
             topic: String::new(),
             aggregate_id: aggregate_id.into(),

@@ -27,12 +27,20 @@ impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // The future is not polled again after a panic, so nobody sees what the panic left behind.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(message(&*panic))),
-        }
+        poll_caught(self.0.as_mut(), context)
+    }
+}
+
+/// Polls a future whose panic is an error with the panic's message. It is not polled again after one, so nobody sees what the
+/// panic left behind.
+pub(crate) fn poll_caught<F: Future>(
+    future: Pin<&mut F>,
+    context: &mut Context<'_>,
+) -> Poll<Result<F::Output, String>> {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(panic) => Poll::Ready(Err(message(&*panic))),
     }
 }
 

@@ -43,7 +43,92 @@ pub(crate) fn size_of(message: &Message) -> usize {
     RECORD_OVERHEAD + message.aggregate_id().len() + message.payload().len() + headers.sum::<usize>()
 }
 
-/// A record that a consumer received, with what a [`Message`] can't hold: keys and headers that are not text, and the absence
+/// A record as the client gave it, in one piece of memory: what one thread allocates and another one frees costs both, and the
+/// thread that receives has all records to copy.
+#[derive(Debug)]
+pub(crate) struct RawRecord {
+    /// The headers, each a name and a value with their lengths before them; then the key and the payload.
+    bytes: Vec<u8>,
+    headers_end: usize,
+    key_end: usize,
+    has_key: bool,
+    has_payload: bool,
+    pub(crate) offset: i64,
+    /// How many consumers died with it.
+    deaths: u32,
+}
+
+/// The length of a header that has no value.
+const NO_VALUE: u32 = u32::MAX;
+
+impl RawRecord {
+    pub(crate) fn of(record: &BorrowedMessage<'_>, deaths: u32) -> Self {
+        let (key, payload) = (record.key(), record.payload());
+        let headers = || record.headers().into_iter().flat_map(Headers::iter);
+        let value_len = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
+        let header_len: usize = headers().map(|header| 8 + header.key.len() + value_len(header.value)).sum();
+        let mut bytes = Vec::with_capacity(header_len + value_len(key) + value_len(payload));
+        for header in headers() {
+            // Neither is longer than a record, whose length is an i32 in the protocol.
+            bytes.extend_from_slice(&(header.key.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(header.key.as_bytes());
+            let length = header.value.map_or(NO_VALUE, |value| value.len() as u32);
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(header.value.unwrap_or_default());
+        }
+        bytes.extend_from_slice(key.unwrap_or_default());
+        let key_end = bytes.len();
+        bytes.extend_from_slice(payload.unwrap_or_default());
+        let (has_key, has_payload) = (key.is_some(), payload.is_some());
+        RawRecord {
+            bytes,
+            headers_end: header_len,
+            key_end,
+            has_key,
+            has_payload,
+            offset: record.offset(),
+            deaths,
+        }
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.has_key.then(|| &self.bytes[self.headers_end..self.key_end])
+    }
+
+    fn payload(&self) -> Option<&[u8]> {
+        self.has_payload.then(|| &self.bytes[self.key_end..])
+    }
+
+    /// The number of bytes that it takes in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The headers. The value is missing where the header has none.
+    fn headers(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        let mut rest = &self.bytes[..self.headers_end];
+        std::iter::from_fn(move || {
+            let name = std::str::from_utf8(take_piece(&mut rest)??).ok()?;
+            Some((name, take_piece(&mut rest)?))
+        })
+    }
+}
+
+/// Takes a length and as many bytes from the front; `None` within if the length says that there is nothing.
+#[expect(clippy::option_option, reason = "the end, and a header without a value")]
+fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let (length, after) = rest.split_first_chunk()?;
+    let length = u32::from_le_bytes(*length);
+    if length == NO_VALUE {
+        *rest = after;
+        return Some(None);
+    }
+    let (piece, after) = after.split_at_checked(length as usize)?;
+    *rest = after;
+    Some(Some(piece))
+}
+
+/// A record that a consumer works on, with what a [`Message`] can't hold: keys and headers that are not text, and the absence
 /// of a payload. A retry topic gets it as it came.
 #[derive(Debug)]
 pub(crate) struct ReceivedRecord {
@@ -53,28 +138,28 @@ pub(crate) struct ReceivedRecord {
     /// Headers whose values are not text.
     raw_headers: Vec<(String, Option<Vec<u8>>)>,
     is_tombstone: bool,
+    /// The group that failed with it, if one did.
+    group: Option<String>,
 }
 
 impl ReceivedRecord {
-    /// Reads a record. `deaths` is the number of consumers that died with it.
-    ///
-    /// One without an event id gets one from its position, which is the same at every delivery.
-    pub(crate) fn of(record: &BorrowedMessage<'_>, deaths: u32) -> Self {
+    /// Reads a record. One without an event id gets one from its position, which is the same at every delivery.
+    pub(crate) fn of(record: &RawRecord, topic: &Arc<str>, partition: i32) -> Self {
         let (mut event_id, mut event_type, mut aggregate_id) = (String::new(), String::new(), String::new());
         let (mut headers, mut raw_headers) = (Vec::new(), Vec::new());
-        for header in record.headers().into_iter().flat_map(Headers::iter) {
-            let Some(Ok(value)) = header.value.map(std::str::from_utf8) else {
-                raw_headers.push((header.key.to_owned(), header.value.map(<[u8]>::to_vec)));
+        for (name, value) in record.headers() {
+            let Some(Ok(text)) = value.map(std::str::from_utf8) else {
+                raw_headers.push((name.to_owned(), value.map(<[u8]>::to_vec)));
                 continue;
             };
-            match header.key {
-                EVENT_ID_HEADER => value.clone_into(&mut event_id),
-                EVENT_TYPE_HEADER => value.clone_into(&mut event_type),
-                AGGREGATE_ID_HEADER => value.clone_into(&mut aggregate_id),
-                name => headers.push((name.to_owned(), value.to_owned())),
+            match name {
+                EVENT_ID_HEADER => text.clone_into(&mut event_id),
+                EVENT_TYPE_HEADER => text.clone_into(&mut event_type),
+                AGGREGATE_ID_HEADER => text.clone_into(&mut aggregate_id),
+                name => headers.push((name.to_owned(), text.to_owned())),
             }
         }
-        let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
+        let offset = record.offset;
         if event_id.is_empty() {
             event_id = format!("{topic}-{partition}-{offset}");
         }
@@ -84,22 +169,26 @@ impl ReceivedRecord {
             Some(Err(_)) => raw_key = record.key().map(<[u8]>::to_vec),
             None => {}
         }
-        let attempt =
-            FailureEvidence::from_headers(&headers).attempts().saturating_add(1).saturating_add(deaths);
-        let message = Message::new(event_type, aggregate_id, record.payload().unwrap_or_default())
-            .with_event_id(event_id)
-            .with_topic(topic);
+        let evidence = FailureEvidence::from_headers(&headers);
+        let attempt = evidence.attempts().saturating_add(1).saturating_add(record.deaths);
+        let payload = record.payload().unwrap_or_default();
+        let message = Message::received(event_id, event_type, aggregate_id, payload).with_topic(&**topic);
         let message =
             headers.into_iter().fold(message, |message, (name, value)| message.with_header(name, value));
-        let delivery = Delivery::new(message, topic, attempt)
+        let delivery = Delivery::new(message, topic.clone(), attempt)
             .with_position("partition", partition)
             .with_position("offset", offset);
-        let is_tombstone = record.payload().is_none();
-        ReceivedRecord { delivery: Arc::new(delivery), raw_key, raw_headers, is_tombstone }
+        let (is_tombstone, group) = (!record.has_payload, evidence.consumer().map(str::to_owned));
+        ReceivedRecord { delivery: Arc::new(delivery), raw_key, raw_headers, is_tombstone, group }
     }
 
     pub(crate) fn message(&self) -> &Message {
         self.delivery.message()
+    }
+
+    /// Returns true if another group failed with it. Retry topics belong to all groups of a topic.
+    pub(crate) fn is_of_another(&self, group: &str) -> bool {
+        self.group.as_deref().is_some_and(|failed| failed != group)
     }
 
     /// The key for another topic.

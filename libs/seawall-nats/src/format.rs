@@ -10,9 +10,12 @@ use seawall_dist::deadletter::GENERATION_HEADER;
 use seawall_dist::messaging::{AGGREGATE_ID_HEADER, EVENT_ID_HEADER, EVENT_TYPE_HEADER};
 use seawall_dist::{Message, PublishError};
 
+/// The header that JetStream recognises a repeated message by.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+
 /// The headers that JetStream reads when a message is published. They say nothing about a message that was delivered.
 const INSTRUCTIONS: [&str; 5] = [
-    "Nats-Msg-Id",
+    MESSAGE_ID,
     "Nats-Expected-Stream",
     "Nats-Expected-Last-Sequence",
     "Nats-Expected-Last-Subject-Sequence",
@@ -45,7 +48,7 @@ pub(crate) fn check_subject(subject: &str) -> Result<(), String> {
 pub(crate) fn headers_of(message: &Message, stream: Option<&str>) -> Result<HeaderMap, PublishError> {
     let mut headers = HeaderMap::new();
     for (name, value) in message.headers() {
-        if !INSTRUCTIONS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        if !is_instruction(name) {
             append(&mut headers, name, value)?;
         }
     }
@@ -61,7 +64,7 @@ pub(crate) fn headers_of(message: &Message, stream: Option<&str>) -> Result<Head
         headers.insert(name_of(EVENT_ID_HEADER)?, value_of(EVENT_ID_HEADER, message.event_id())?);
     }
     if !id.is_empty() {
-        headers.insert(NATS_MESSAGE_ID, value_of("Nats-Msg-Id", &id)?);
+        headers.insert(NATS_MESSAGE_ID, value_of(MESSAGE_ID, &id)?);
     }
     if let Some(stream) = stream {
         headers.insert(NATS_EXPECTED_STREAM, value_of("Nats-Expected-Stream", stream)?);
@@ -102,28 +105,46 @@ fn message_id(message: &Message) -> String {
 
 /// The message that was delivered on a subject.
 pub(crate) fn message_of(subject: &str, headers: Option<&HeaderMap>, payload: &[u8]) -> Message {
-    let header = |name: &str| {
-        let found = headers.and_then(|headers| {
-            headers.iter().find(|(known, _)| AsRef::<str>::as_ref(*known).eq_ignore_ascii_case(name))
-        });
-        found.and_then(|(_, values)| values.first()).map(|value| value.as_str().to_owned())
-    };
-    let event_id = header(EVENT_ID_HEADER).or_else(|| header("Nats-Msg-Id")).unwrap_or_default();
-    let event_type = header(EVENT_TYPE_HEADER).unwrap_or_default();
-    let aggregate_id = header(AGGREGATE_ID_HEADER).unwrap_or_default();
-    let mut message =
-        Message::new(event_type, aggregate_id, payload).with_event_id(event_id).with_topic(subject);
-    let own = [EVENT_ID_HEADER, EVENT_TYPE_HEADER, AGGREGATE_ID_HEADER];
+    let mut own = OwnHeaders::default();
+    let mut others = Vec::new();
     for (name, values) in headers.into_iter().flat_map(HeaderMap::iter) {
         let name: &str = name.as_ref();
-        if own.iter().chain(&INSTRUCTIONS).any(|known| known.eq_ignore_ascii_case(name)) {
-            continue;
-        }
-        for value in values {
-            message = message.with_header(name, value.as_str());
+        match own.field(name) {
+            Some(field) => *field = values.first().map(HeaderValue::as_str),
+            None if is_instruction(name) => {}
+            None => others.extend(values.iter().map(|value| (name, value.as_str()))),
         }
     }
-    message
+    let event_id = own.event_id.or(own.message_id).unwrap_or_default();
+    let (event_type, aggregate_id) =
+        (own.event_type.unwrap_or_default(), own.aggregate_id.unwrap_or_default());
+    let message = Message::received(event_id, event_type, aggregate_id, payload).with_topic(subject);
+    others.into_iter().fold(message, |message, (name, value)| message.with_header(name, value))
+}
+
+/// The headers that are fields of a message.
+#[derive(Default)]
+struct OwnHeaders<'a> {
+    event_id: Option<&'a str>,
+    message_id: Option<&'a str>,
+    event_type: Option<&'a str>,
+    aggregate_id: Option<&'a str>,
+}
+
+impl<'a> OwnHeaders<'a> {
+    fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
+        let fields = [
+            (EVENT_ID_HEADER, &mut self.event_id),
+            (MESSAGE_ID, &mut self.message_id),
+            (EVENT_TYPE_HEADER, &mut self.event_type),
+            (AGGREGATE_ID_HEADER, &mut self.aggregate_id),
+        ];
+        fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, field)| field)
+    }
+}
+
+fn is_instruction(name: &str) -> bool {
+    INSTRUCTIONS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn append(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), PublishError> {

@@ -11,14 +11,14 @@ impl Position {
     /// Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.…`, and the longer form with a domain and an account in front.
     pub(crate) fn of_reply(reply: &str) -> Option<Position> {
         let rest = reply.strip_prefix("$JS.ACK.")?;
-        let parts: Vec<&str> = rest.split('.').collect();
-        let skipped = match parts.len() {
-            7 => 2,
-            9.. => 4,
+        let skipped = match rest.bytes().filter(|byte| *byte == b'.').count() {
+            6 => 2,
+            8.. => 4,
             _ => return None,
         };
-        let delivered = parts[skipped].parse::<u64>().ok()?;
-        let sequence = parts[skipped + 1].parse().ok()?;
+        let mut parts = rest.split('.').skip(skipped);
+        let delivered = parts.next()?.parse::<u64>().ok()?;
+        let sequence = parts.next()?.parse().ok()?;
         Some(Position { sequence, delivered: u32::try_from(delivered).unwrap_or(u32::MAX) })
     }
 }

@@ -1,15 +1,27 @@
 //! Tells the server what became of a message.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_nats::jetstream::AckKind;
-use async_nats::{Client, Request, Subject};
+use async_nats::{Request, Subject};
+use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};
 
+use crate::connection::OpenConnection;
 use crate::{NatsConnection, NatsError};
 
 /// The pause before an acknowledgement is sent again, because the connection was lost.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Hands an acknowledgement to the client library if there is no need to wait. Otherwise it returns false, and [`settle`] does it.
+pub(crate) fn settle_now(open: &OpenConnection, reply: &Subject, kind: AckKind) -> bool {
+    // Whoever calls this gives way by itself: one that tokio refused for that would wait for nothing.
+    let mut sending = pin!(unconstrained(open.client.publish(reply.clone(), kind.into())));
+    matches!(sending.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
+}
 
 /// Acknowledges a message, gives it back or terminates it. Tries again while the connection is lost, for as long as the server
 /// waits for the acknowledgement; after that it has delivered the message again.
@@ -49,12 +61,12 @@ async fn attempt(
     kind: AckKind,
     confirmed: bool,
 ) -> Result<(), NatsError> {
-    let client: Client = connection.client().await?;
+    let open = connection.open().await?;
     if confirmed {
         let request = Request::new().payload(kind.into()).timeout(Some(connection.request_timeout()));
-        let answer = client.send_request(reply.clone(), request).await;
+        let answer = open.client.send_request(reply.clone(), request).await;
         return answer.map(|_| ()).map_err(|error| NatsError::of(ACKNOWLEDGING, error));
     }
-    let sent = client.publish(reply.clone(), kind.into()).await;
+    let sent = open.client.publish(reply.clone(), kind.into()).await;
     sent.map_err(|error| NatsError::of(ACKNOWLEDGING, error))
 }

@@ -39,26 +39,34 @@ pub(crate) async fn publish(producer: &FutureProducer, topic: &str, records: usi
 }
 
 /// Records per second, from the first record to the last. Each is copied out of the client, as a handler that runs elsewhere
-/// needs it, and offsets are committed every 100 ms.
-pub(crate) async fn consume(servers: &str, topic: &str, records: usize) -> Result<f64, Failure> {
+/// needs it. Offsets are committed every 100 ms, and before more than `window` records wait for a commit: what a crash may
+/// repeat is bounded as it is with ours. Without a window there is no such bound.
+pub(crate) async fn consume(
+    servers: &str,
+    topic: &str,
+    records: usize,
+    window: Option<usize>,
+) -> Result<f64, Failure> {
     let consumer: StreamConsumer = ClientConfig::new()
         .set("bootstrap.servers", servers)
-        .set("group.id", format!("{topic}-group"))
+        .set("group.id", format!("{topic}-{window:?}-group"))
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
         .set("partition.assignment.strategy", "cooperative-sticky")
         .set("auto.offset.reset", "earliest")
         .create()?;
     consumer.subscribe(&[topic])?;
-    let (mut begin, mut last_commit, mut bytes) = (None, Instant::now(), 0);
+    let (mut begin, mut last_commit, mut bytes, mut open) = (None, Instant::now(), 0, 0);
     for _ in 0..records {
         let record = consumer.recv().await?.detach();
         let begin = begin.get_or_insert_with(Instant::now);
         bytes += record.payload().map_or(0, <[u8]>::len);
         consumer.store_offset(record.topic(), record.partition(), record.offset())?;
-        if last_commit.elapsed() > Duration::from_millis(100) && *begin < last_commit {
-            consumer.commit_consumer_state(CommitMode::Async)?;
-            last_commit = Instant::now();
+        open += 1;
+        let is_full = window.is_some_and(|window| open >= window);
+        if is_full || (last_commit.elapsed() > Duration::from_millis(100) && *begin < last_commit) {
+            consumer.commit_consumer_state(if is_full { CommitMode::Sync } else { CommitMode::Async })?;
+            (last_commit, open) = (Instant::now(), 0);
         }
     }
     consumer.commit_consumer_state(CommitMode::Sync)?;

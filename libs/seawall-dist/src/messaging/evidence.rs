@@ -15,6 +15,10 @@ const CAUSE: &str = "seawall-cause";
 const REASON: &str = "seawall-reason";
 const ORIGIN: &str = "seawall-origin";
 const POSITION: &str = "seawall-origin-position";
+/// The header with the consumer that attempts a message, where several consumers share the place that it lies in.
+pub const CONSUMER_HEADER: &str = "seawall-consumer";
+/// What the names of all these headers begin with.
+const PREFIX: &str = "seawall-";
 const FAILURE: &str = "seawall-failure-";
 
 /// An attempt that failed.
@@ -37,6 +41,7 @@ pub struct AttemptFailure {
 /// | `seawall-attempt` | how many attempts failed |
 /// | `seawall-cause` | what the last one said |
 /// | `seawall-origin`, `seawall-origin-position` | the place that the message came from first, and where in it |
+/// | `seawall-consumer` | who attempted it: the group or the durable consumer, where several share the place |
 /// | `seawall-reason` | why it was given up |
 /// | `seawall-failure-1`, … | an attempt: when it began in milliseconds since 1970, how many milliseconds it took, what it said |
 ///
@@ -54,6 +59,7 @@ pub struct AttemptFailure {
 pub struct FailureEvidence {
     origin: Option<String>,
     position: Option<String>,
+    consumer: Option<String>,
     reason: Option<String>,
     cause: Option<String>,
     attempts: u32,
@@ -65,7 +71,7 @@ impl FailureEvidence {
     #[must_use]
     pub fn from_headers(headers: &[(String, String)]) -> Self {
         let mut evidence = FailureEvidence::default();
-        for (name, value) in headers {
+        for (name, value) in headers.iter().filter(|(name, _)| may_be_evidence(name)) {
             let text = || Some(value.clone());
             match name.to_ascii_lowercase().as_str() {
                 ATTEMPT => evidence.attempts = value.trim().parse().unwrap_or(0),
@@ -73,6 +79,7 @@ impl FailureEvidence {
                 REASON => evidence.reason = text(),
                 ORIGIN => evidence.origin = text(),
                 POSITION => evidence.position = text(),
+                CONSUMER_HEADER => evidence.consumer = text(),
                 other => evidence.failures.extend(failure_of(other, value)),
             }
         }
@@ -100,6 +107,11 @@ impl FailureEvidence {
             self.origin = Some(clean(place));
             self.position = Some(clean(position)).filter(|position| !position.is_empty());
         }
+    }
+
+    /// Says who attempts the message: a group of Kafka, a durable consumer of NATS.
+    pub fn set_consumer(&mut self, consumer: &str) {
+        self.consumer = Some(clean(consumer));
     }
 
     /// Says why the message was given up.
@@ -131,6 +143,12 @@ impl FailureEvidence {
         self.position.as_deref()
     }
 
+    /// Who attempted the message, where several consumers share its place.
+    #[must_use]
+    pub fn consumer(&self) -> Option<&str> {
+        self.consumer.as_deref()
+    }
+
     /// Why the message was given up.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
@@ -156,6 +174,7 @@ impl FailureEvidence {
             (REASON, &self.reason),
             (ORIGIN, &self.origin),
             (POSITION, &self.position),
+            (CONSUMER_HEADER, &self.consumer),
         ];
         for (name, value) in texts {
             if let Some(value) = value {
@@ -173,10 +192,16 @@ impl FailureEvidence {
     pub fn strip(headers: &[(String, String)]) -> Vec<(String, String)> {
         let is_evidence = |name: &str| {
             let name = name.to_ascii_lowercase();
-            [ATTEMPT, CAUSE, REASON, ORIGIN, POSITION].contains(&name.as_str()) || name.starts_with(FAILURE)
+            let names = [ATTEMPT, CAUSE, REASON, ORIGIN, POSITION, CONSUMER_HEADER];
+            names.contains(&name.as_str()) || name.starts_with(FAILURE)
         };
-        headers.iter().filter(|(name, _)| !is_evidence(name)).cloned().collect()
+        headers.iter().filter(|(name, _)| !(may_be_evidence(name) && is_evidence(name))).cloned().collect()
     }
+}
+
+/// A quick look, because most headers are others.
+fn may_be_evidence(name: &str) -> bool {
+    name.get(..PREFIX.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX))
 }
 
 fn failure_of(name: &str, value: &str) -> Option<AttemptFailure> {
@@ -216,6 +241,7 @@ mod tests {
         evidence.add(failure(1, "connection\r\nrefused"));
         evidence.add(failure(2, "timed out"));
         evidence.set_reason(DeathReason::Attempts);
+        evidence.set_consumer("billing");
         let own = [("a".to_owned(), "b".to_owned())];
         let headers = evidence.apply(&own);
         assert_eq!(FailureEvidence::from_headers(&headers), evidence);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use seawall::Clock;
 
 use super::processor::wall;
-use super::{AGGREGATE_ID_HEADER, Delivery, EVENT_TYPE_HEADER, FailureEvidence};
+use super::{AGGREGATE_ID_HEADER, CONSUMER_HEADER, Delivery, EVENT_TYPE_HEADER, FailureEvidence};
 use crate::StoreError;
-use crate::deadletter::{Attempt, DeadLetters, LetterFault, Origin, PutOutcome, Record};
+use crate::deadletter::{Attempt, DeadLetters, LetterFault, Origin, PutOutcome, Record, Status};
 
 /// Raises an alert about a dead letter.
 pub type AlertHook = Arc<dyn Fn(&Record) + Send + Sync>;
@@ -18,7 +18,8 @@ pub type AlertHook = Arc<dyn Fn(&Record) + Send + Sync>;
 /// edited, parked and replayed whatever broker they came from.
 ///
 /// A queue can't be searched, and a topic can't forget one record; so an adapter reads its dead letter place with an intake, and
-/// acknowledges a message there when the store has it. A message that is taken twice is one letter. It is a handle: clones share
+/// acknowledges a message there when the store has it. A message that is taken twice is one letter; one that two consumers gave
+/// up is two, and the header `seawall-consumer` says whose it is. It is a handle: clones share
 /// everything.
 #[derive(Clone)]
 pub struct DeadLetterIntake {
@@ -60,7 +61,16 @@ impl DeadLetterIntake {
 
     /// Keeps a message in the store. Acknowledge it to the broker only after this returns `Ok`.
     pub async fn take(&self, delivery: &Delivery) -> Result<PutOutcome, StoreError> {
-        let record = self.record(delivery);
+        let mut record = self.record(delivery);
+        if record.attempts.is_empty()
+            && let Some(known) = self.letters.get(&record.id).await?
+            && known.status != Status::Replayed
+            && known.claim.is_none()
+        {
+            // Nothing says when it died, and nothing was sent again since it was taken: the broker delivers it a second time.
+            // The time of now would make a new death of that, and bring a deleted letter back.
+            record.at = known.record.at;
+        }
         let outcome = self.letters.put(&record).await?;
         self.tell(delivery, &record);
         Ok(outcome)
@@ -83,6 +93,8 @@ impl DeadLetterIntake {
                 headers.push((name.to_owned(), value.to_owned()));
             }
         }
+        let consumer = evidence.consumer();
+        headers.extend(consumer.map(|consumer| (CONSUMER_HEADER.to_owned(), consumer.to_owned())));
         let attempts = evidence.failures().iter().map(|failure| Attempt {
             at: failure.at,
             took: failure.took,
@@ -91,7 +103,7 @@ impl DeadLetterIntake {
         });
         let last = evidence.failures().last().map(|failure| failure.at + failure.took);
         Record {
-            id: format!("{}:{place}:{id}", self.kind),
+            id: [self.kind, &place, &id].into_iter().chain(consumer).collect::<Vec<_>>().join(":"),
             origin: Origin { kind: self.kind.to_owned(), place, id, at: None },
             payload: message.payload().to_vec(),
             headers,

@@ -8,7 +8,6 @@ mod disposition;
 mod evidence;
 mod handler;
 mod intake;
-
 mod processor;
 mod publish;
 mod replayer;
@@ -17,7 +16,7 @@ mod telemetry;
 pub use config::{ATTEMPTS_MAX, BACKOFF_BASE, BACKOFF_MAX, HANDLER_TIMEOUT, MessageProcessorBuilder};
 pub use delivery::{AGGREGATE_ID_HEADER, Delivery, EVENT_ID_HEADER, EVENT_TYPE_HEADER};
 pub use disposition::{DeathReason, Disposition};
-pub use evidence::{AttemptFailure, ERROR_CHARS_MAX, FAILURES_KEPT_MAX, FailureEvidence};
+pub use evidence::{AttemptFailure, CONSUMER_HEADER, ERROR_CHARS_MAX, FAILURES_KEPT_MAX, FailureEvidence};
 pub use handler::{HandlerError, HandlerFuture, MessageHandler};
 pub use intake::{AlertHook, DeadLetterIntake};
 pub use processor::MessageProcessor;

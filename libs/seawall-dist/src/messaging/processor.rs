@@ -1,7 +1,10 @@
 //! Runs the handler of the application on one delivery, and says what comes of it.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
 
 use seawall::{Clock, Fault};
@@ -15,7 +18,7 @@ use super::{
 use crate::Millis;
 use crate::idempotency::{Inbox, MessageOutcome, OnceError};
 use crate::random;
-use crate::work::CatchPanic;
+use crate::work::poll_caught;
 
 /// Runs a handler on deliveries. Adapters of brokers are built around it. It is a handle: clones share everything.
 ///
@@ -139,8 +142,15 @@ impl MessageProcessor {
     async fn attempt(&self, delivery: &Arc<Delivery>) -> Result<(), HandlerError> {
         let Inner { handler, handler_timeout, .. } = &*self.0;
         // Calling the handler may panic too, before there is a future.
-        let work = CatchPanic::new(async { handler.handle(delivery.clone()).await });
-        match timeout(*handler_timeout, work).await {
+        let mut work = pin!(async { handler.handle(delivery.clone()).await });
+        let mut caught = pin!(poll_fn(move |context| poll_caught(work.as_mut(), context)));
+        // What ends at its first poll needs no timer, which would cost more than a quick handler does.
+        let first = poll_fn(|context| Poll::Ready(caught.as_mut().poll(context))).await;
+        let ended = match first {
+            Poll::Ready(result) => Ok(result),
+            Poll::Pending => timeout(*handler_timeout, caught).await,
+        };
+        match ended {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
                 Err(HandlerError::with_fault(Fault::system(), format!("the handler panicked: {panic}")))

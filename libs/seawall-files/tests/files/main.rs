@@ -15,3 +15,4 @@ mod rules;
 mod s3;
 mod spool;
 mod telemetry;
+mod tls;

@@ -23,7 +23,9 @@ pub(crate) fn commit_until_stopped(client: &Client, shared: &Shared) {
     loop {
         let is_failing = wait == FAILED_WAIT;
         shared.wait(wait, |state| {
-            state.phase == Phase::Stopped || (!is_failing && shared.is_commit_urgent(state))
+            let is_urgent = !is_failing && shared.is_commit_urgent(state);
+            state.is_commit_asked = is_urgent;
+            state.phase == Phase::Stopped || is_urgent
         });
         if shared.phase() == Phase::Stopped {
             return;

@@ -17,8 +17,10 @@ pub const BACKOFF_BASE: Duration = secs(1);
 /// The default number of records that are processed at once. Handlers mostly wait for others.
 pub const CONCURRENCY: usize = 16;
 /// The default number of records of a partition from the last commit to the last that was received. A crash delivers no more of
-/// them again.
-pub const WINDOW: usize = 1_000;
+/// them again. A commit takes some milliseconds, and half of the window has to last for it at full speed.
+pub const WINDOW: usize = 4_000;
+/// How many bytes of payloads of a partition are in memory before no more is received.
+pub const WINDOW_BYTES: usize = 16 << 20;
 /// The default time within which a consumer has to show the group that it lives. Kafka's own default.
 pub const SESSION_TIMEOUT: Duration = secs(45);
 /// The default time within which a consumer has to ask for records. This adapter asks all the time, so that only a stopped

@@ -24,6 +24,8 @@ const FORWARD_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Forwarder {
     pub(crate) producer: SharedProducer,
     pub(crate) family: TopicFamily,
+    /// Who failed. Another group that reads the retry topics leaves the record to this one.
+    pub(crate) group: String,
     pub(crate) clock: Clock,
 }
 
@@ -59,6 +61,7 @@ impl Forwarder {
         let (delivery, headers) = (&record.delivery, record.message().headers());
         let mut evidence = FailureEvidence::from_headers(headers);
         evidence.set_origin(delivery.place(), &delivery.position_text());
+        evidence.set_consumer(&self.group);
         if let Some(failure) = failure {
             evidence.add(failure);
         }

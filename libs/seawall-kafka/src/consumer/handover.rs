@@ -53,11 +53,7 @@ impl Shared {
 
     /// True if a partition is so full that its commit should not wait.
     pub(crate) fn is_commit_urgent(&self, state: &State) -> bool {
-        let half = self.window / 2;
-        state
-            .partitions
-            .values()
-            .any(|partition| partition.offsets.at_risk() >= half && partition.offsets.to_commit().is_some())
+        state.partitions.values().any(|partition| partition.is_commit_urgent(self.window))
     }
 
     /// Begins to give up partitions: of what waits only what fills a gap still runs, and what runs may end.
@@ -69,6 +65,8 @@ impl Shared {
             }
         }
         state.keep_gaps(self.clock.now());
+        drop(state);
+        self.notify();
     }
 
     /// True if no record of these partitions runs or is about to.
@@ -83,16 +81,11 @@ impl Shared {
         let mut state = self.lock();
         for place in places {
             if let Some(partition) = state.partitions.remove(place) {
-                state.forget(partition.assignment);
+                state.forget(&partition);
             }
         }
         drop(state);
         self.notify();
-    }
-
-    /// The partitions whose running records are to be ended.
-    pub(crate) fn take_cancelled(&self) -> Vec<Assignment> {
-        std::mem::take(&mut self.lock().cancelled)
     }
 }
 
@@ -103,13 +96,14 @@ impl State {
         let leaving: HashMap<Assignment, Option<i64>> =
             leaving.map(|partition| (partition.assignment, partition.started)).collect();
         self.lanes.keep_first(now, |lane, job| {
-            leaving.get(&lane.assignment).is_none_or(|started| Some(job.offset) < *started)
+            leaving.get(&lane.assignment).is_none_or(|started| Some(job.record.offset) < *started)
         });
     }
 
-    pub(super) fn forget(&mut self, assignment: Assignment) {
-        self.lanes.drop_assignment(assignment);
-        self.careful.retain(|careful| *careful != assignment);
-        self.cancelled.push(assignment);
+    /// Drops what waits of a partition, and ends what runs.
+    pub(super) fn forget(&mut self, partition: &Partition) {
+        self.lanes.drop_assignment(partition.assignment);
+        self.careful.retain(|careful| *careful != partition.assignment);
+        partition.revocation.revoke();
     }
 }

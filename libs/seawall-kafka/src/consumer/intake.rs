@@ -12,7 +12,7 @@ use seawall_dist::messaging::DeadLetterIntake;
 use super::config::GroupSettings;
 use super::error::KafkaConsumerError;
 use super::run_group;
-use super::task::IntakeTask;
+use super::task::{IntakeTask, RecordTask};
 use crate::KafkaCluster;
 use crate::client::ClientEvents;
 use crate::telemetry::ClientLog;
@@ -70,7 +70,8 @@ impl KafkaDeadLetterConsumer {
     ) -> Result<(), KafkaConsumerError> {
         let family = TopicFamily::new(&self.topic, 1);
         let log = ClientLog::new("Kafka-DLT");
-        let task = Arc::new(IntakeTask { intake: self.intake.clone(), wait: self.wait, log });
+        let task =
+            Arc::new(RecordTask::Intake(IntakeTask { intake: self.intake.clone(), wait: self.wait, log }));
         let events = Arc::new(ClientEvents::new("Kafka-DLT"));
         run_group(&self.settings, vec![family.dead_letter_topic().to_owned()], task, events, shutdown).await
     }

@@ -2,6 +2,7 @@
 
 mod commit;
 mod config;
+mod ended;
 mod error;
 mod forward;
 mod handover;
@@ -13,10 +14,11 @@ mod poll;
 mod run;
 mod state;
 mod task;
+mod worker;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rdkafka::error::KafkaError;
@@ -38,7 +40,7 @@ use task::{HandlerTask, RecordTask};
 
 pub use config::{
     ATTEMPTS_MAX, BACKOFF_BASE, CONCURRENCY, KafkaConsumerBuilder, POLL_INTERVAL_MAX, REVOKE_WAIT,
-    SESSION_TIMEOUT, STOP_WAIT, WINDOW, default_processor,
+    SESSION_TIMEOUT, STOP_WAIT, WINDOW, WINDOW_BYTES, default_processor,
 };
 pub use error::KafkaConsumerError;
 pub use forward::DUE_HEADER;
@@ -135,11 +137,13 @@ impl KafkaConsumer {
             producer: SharedProducer::new(&self.settings.cluster, "Kafka-Consumer", FORWARD_TIMEOUT, bytes)
                 .map_err(|error| KafkaConsumerError::of_client("creating a producer", error))?,
             family: self.family.clone(),
+            group: self.settings.group.clone(),
             clock: Clock::system(),
         };
         let mut topics = vec![self.family.topic().to_owned()];
         topics.extend_from_slice(self.family.retry_topics());
-        let task = Arc::new(HandlerTask { processor: self.processor.clone(), forwarder });
+        let task =
+            Arc::new(RecordTask::Handler(HandlerTask { processor: self.processor.clone(), forwarder }));
         run_group(&self.settings, topics, task, events, shutdown).await
     }
 
@@ -165,16 +169,19 @@ impl KafkaConsumer {
 async fn run_group(
     settings: &GroupSettings,
     topics: Vec<String>,
-    task: Arc<dyn RecordTask>,
+    task: Arc<RecordTask>,
     events: Arc<ClientEvents>,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), KafkaConsumerError> {
     let GroupSettings { window, concurrency, order, revoke_wait, stop_wait, .. } = *settings;
-    let shared = Arc::new(Shared::new(topics, window, concurrency, order, Clock::system()));
+    let topics = topics.into_iter().map(Arc::from).collect();
+    let shared = Shared::new(topics, settings.group.clone(), window, concurrency, order, Clock::system());
+    let shared = Arc::new(shared);
     let hooks = Hooks {
         shared,
         events,
         revoke_wait,
+        batch: Mutex::default(),
         #[cfg(feature = "metrics")]
         group: settings.group.clone(),
     };

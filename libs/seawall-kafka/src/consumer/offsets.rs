@@ -29,12 +29,21 @@ impl Offsets {
 
     /// Marks a record as done.
     pub(crate) fn finish(&mut self, offset: i64) {
-        if let Ok(index) = self.open.binary_search_by_key(&offset, |(known, _)| *known) {
+        if let Some(index) = self.index_of(offset) {
             self.open[index].1 = true;
         }
         while let Some((offset, _)) = self.open.pop_front_if(|(_, done)| *done) {
             self.uncommitted.push_back(offset);
             self.next = Some(offset + 1);
+        }
+    }
+
+    fn index_of(&self, offset: i64) -> Option<usize> {
+        // Without gaps it is found at once.
+        let distance = usize::try_from(offset - self.open.front()?.0).ok()?;
+        match self.open.get(distance) {
+            Some((known, _)) if *known == offset => Some(distance),
+            _ => self.open.binary_search_by_key(&offset, |(known, _)| *known).ok(),
         }
     }
 

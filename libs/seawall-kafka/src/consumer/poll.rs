@@ -1,7 +1,7 @@
 //! The thread that receives records and takes part in the group.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
@@ -20,7 +20,7 @@ use super::state::{Phase, Shared};
 use super::task::Place;
 use crate::client::ClientEvents;
 use crate::fault::{is_fatal, is_refused_credential};
-use crate::record::ReceivedRecord;
+use crate::record::RawRecord;
 
 /// How long a look for the next record takes at most. Resumed partitions and an orderly stop wait for it.
 const POLL: Duration = Duration::from_millis(50);
@@ -28,6 +28,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long the thread waits for room in a full partition before it pauses it. A pause throws away what the client has fetched
 /// ahead, which a short wait spares; all the while no other partition is served.
 const FULL_WAIT: Duration = Duration::from_millis(200);
+
+/// How many records are received before workers hear of them.
+const BATCH_MAX: usize = 64;
 
 /// How long the cluster may take to say what was committed before.
 const COMMITTED_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,8 +40,20 @@ pub(crate) struct Hooks {
     pub(crate) shared: Arc<Shared>,
     pub(crate) events: Arc<ClientEvents>,
     pub(crate) revoke_wait: Duration,
+    /// Only the thread that polls has it, in its loop or in a hook.
+    pub(crate) batch: Mutex<Batch>,
     #[cfg(feature = "metrics")]
     pub(crate) group: String,
+}
+
+/// Records of one partition that were received, and that no worker knows of. It spares locks and wake-ups, which cost more than
+/// receiving does.
+#[derive(Default)]
+pub(crate) struct Batch {
+    place: Place,
+    /// How many records the batch may have.
+    room: usize,
+    records: Vec<RawRecord>,
 }
 
 /// The client of a consumer.
@@ -62,6 +77,7 @@ impl ClientContext for Hooks {
 
 impl ConsumerContext for Hooks {
     fn pre_rebalance(&self, client: &Client, rebalance: &Rebalance<'_>) {
+        self.hand_over();
         match rebalance {
             Rebalance::Assign(list) => {
                 self.events.connected();
@@ -87,6 +103,20 @@ impl ConsumerContext for Hooks {
 }
 
 impl Hooks {
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands the batch over to the workers, and wakes as many as can run at once; each wakes a next one when it has to wait.
+    fn hand_over(&self) {
+        let mut batch = self.batch();
+        let (place, count) = (batch.place, batch.records.len());
+        self.shared.receive(place, batch.records.drain(..));
+        for _ in 0..count.min(self.shared.parallel) {
+            self.shared.ready.notify_one();
+        }
+    }
+
     fn places(&self, list: &TopicPartitionList) -> Vec<Place> {
         let elements = list.elements();
         let place = |element: &rdkafka::topic_partition_list::TopicPartitionListElem<'_>| {
@@ -127,51 +157,76 @@ fn text_of(list: &TopicPartitionList) -> String {
 
 /// Receives records until the consumer stops. Returns the error that ended it.
 pub(crate) fn poll_until_stopped(client: &Client, shared: &Shared) -> Result<(), KafkaError> {
-    let events = &client.context().events;
-    let mut has_received = false;
-    while shared.phase() != Phase::Stopped {
-        resume(client, shared);
-        match client.poll(POLL) {
-            None => {}
+    let hooks = client.context();
+    let (mut has_received, mut is_waiting) = (false, true);
+    while !is_waiting || shared.phase() != Phase::Stopped {
+        if is_waiting {
+            resume(client, shared);
+        }
+        // Workers get what there is before this thread waits for more.
+        let polled = client.poll(if is_waiting { POLL } else { Duration::ZERO });
+        is_waiting = !matches!(polled, Some(Ok(_)));
+        match polled {
             Some(Ok(record)) => {
                 has_received = true;
-                receive(client, shared, &record);
+                is_waiting = receive(client, shared, &record);
             }
+            None => hooks.hand_over(),
             Some(Err(error)) => {
-                events.failed(error.clone(), "while receiving records");
-                // Credentials may be exchanged while a consumer runs; one that was never let in has wrong ones.
-                if is_fatal(&error) || (is_refused_credential(&error) && !has_received) {
-                    return Err(error);
-                }
-                if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PollExceeded) {
-                    events.log().error(
-                        "Poll",
-                        "The group took the partitions away: polled too late.",
-                        &error,
-                    );
-                }
+                hooks.hand_over();
+                receive_error(client, error, has_received)?;
             }
         }
     }
     Ok(())
 }
 
-fn receive(client: &Client, shared: &Shared, record: &BorrowedMessage<'_>) {
-    if shared.phase() != Phase::Running {
-        return;
+/// Reports an error, and returns it if no further record can come.
+fn receive_error(client: &Client, error: KafkaError, has_received: bool) -> Result<(), KafkaError> {
+    let events = &client.context().events;
+    events.failed(error.clone(), "while receiving records");
+    // Credentials may be exchanged while a consumer runs; one that was never let in has wrong ones.
+    if is_fatal(&error) || (is_refused_credential(&error) && !has_received) {
+        return Err(error);
     }
-    let Some(topic) = shared.topic_index(record.topic()) else { return };
-    let place = (topic, record.partition());
+    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PollExceeded) {
+        events.log().error("Poll", "The group took the partitions away: polled too late.", &error);
+    }
+    Ok(())
+}
+
+/// Takes a record, and returns whether the workers have everything. Waits for room if its partition is full.
+fn receive(client: &Client, shared: &Shared, record: &BorrowedMessage<'_>) -> bool {
+    let (hooks, Some(place)) = (client.context(), place_of(shared, record)) else { return false };
+    let is_other = |batch: &Batch| batch.records.is_empty() || batch.place != place;
     let mut deaths = 0;
-    if shared.is_new(place) {
-        deaths = begin_partition(client, shared, place, record.offset());
+    if is_other(&hooks.batch()) {
+        hooks.hand_over();
+        if shared.is_new(place) {
+            deaths = begin_partition(client, shared, place, record.offset());
+        }
+        let mut batch = hooks.batch();
+        (batch.place, batch.room) = (place, shared.room_of(place).min(BATCH_MAX));
     }
-    let is_full = shared.receive(place, record.offset(), ReceivedRecord::of(record, deaths));
-    if !is_full {
-        return;
+    let mut batch = hooks.batch();
+    batch.records.push(RawRecord::of(record, deaths));
+    if batch.records.len() < batch.room {
+        return false;
     }
+    drop(batch);
+    hooks.hand_over();
+    wait_for_room(client, shared, place);
+    true
+}
+
+fn place_of(shared: &Shared, record: &BorrowedMessage<'_>) -> Option<Place> {
+    Some((shared.topic_index(record.topic())?, record.partition()))
+}
+
+/// Waits until the partition has room, and pauses it if that takes too long.
+fn wait_for_room(client: &Client, shared: &Shared, place: Place) {
     // Records of retry topics wait until they are due, which may take long.
-    let wait = if topic == 0 { FULL_WAIT } else { Duration::ZERO };
+    let wait = if place.0 == 0 { FULL_WAIT } else { Duration::ZERO };
     let has_room = shared.wait(wait, |state| !shared.is_full(state, place) || state.phase != Phase::Running);
     if !has_room && shared.pause(place) {
         let _ = client.pause(&places_list(shared, &[place]));

@@ -1,9 +1,8 @@
 //! Starts records, and ends in an orderly way.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -11,30 +10,23 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::JoinSet;
 
 use super::commit::{commit, commit_until_stopped};
 use super::error::KafkaConsumerError;
-use super::handover::Commit;
-use super::lanes::Lane;
 use super::poll::{Client, Hooks, poll_until_stopped};
-use super::state::{Phase, Shared, Start};
-use super::task::{Job, Outcome, RecordTask};
-
-/// How long a record waits whose mark could not be written, or whose task broke.
-const AGAIN_WAIT: Duration = Duration::from_millis(500);
+use super::state::{Phase, Shared};
+use super::task::RecordTask;
+use super::worker::Worker;
 
 /// How long the client may take to leave the group at the end. A group whose coordinator is away can't be left.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 
-/// A consumer that runs: the threads, and the records that are being processed.
+/// A consumer that runs: the threads, and the workers that process records.
 pub(crate) struct Engine {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) task: Arc<dyn RecordTask>,
-    /// The thread owns the client, because dropping it blocks until the group is left.
-    client: Weak<Client>,
-    running: JoinSet<Outcome>,
-    jobs: HashMap<Id, (Lane, Arc<Job>, AbortHandle)>,
+    shared: Arc<Shared>,
+    worker: Worker,
+    workers: JoinSet<()>,
     ended: oneshot::Receiver<Result<(), KafkaError>>,
 }
 
@@ -43,19 +35,25 @@ impl Engine {
     pub(crate) fn start(
         config: &ClientConfig,
         hooks: Hooks,
-        task: Arc<dyn RecordTask>,
+        task: Arc<RecordTask>,
     ) -> Result<Engine, KafkaError> {
         let shared = hooks.shared.clone();
         let client: Arc<Client> = Arc::new(config.create_with_context(hooks)?);
-        let topics: Vec<&str> = shared.topics.iter().map(String::as_str).collect();
+        let topics: Vec<&str> = shared.topics.iter().map(|topic| &**topic).collect();
         client.subscribe(&topics)?;
         let (sender, ended) = oneshot::channel();
-        let (weak, state) = (Arc::downgrade(&client), shared.clone());
+        // The thread owns the client, because dropping it blocks until the group is left.
+        let worker = Worker { shared: shared.clone(), task, client: Arc::downgrade(&client) };
+        let state = shared.clone();
         let threads = thread::Builder::new().name("kafka-consumer".to_owned());
         let spawned = threads.spawn(move || drop(sender.send(run_threads(client, &state))));
         spawned
             .map_err(|error| KafkaError::ClientCreation(format!("no thread for the consumer: {error}")))?;
-        Ok(Engine { shared, task, client: weak, running: JoinSet::new(), jobs: HashMap::new(), ended })
+        let mut workers = JoinSet::new();
+        for _ in 0..shared.concurrency {
+            workers.spawn(worker.clone().run());
+        }
+        Ok(Engine { shared, worker, workers, ended })
     }
 
     /// Processes records until `shutdown`, then ends what runs within `stop_wait`, commits and leaves the group.
@@ -66,8 +64,8 @@ impl Engine {
     ) -> Result<(), KafkaConsumerError> {
         let mut shutdown = pin!(shutdown);
         let result = loop {
-            self.start_records();
             let due = self.shared.next_due();
+            self.shared.wake_worker();
             let clock = self.shared.clock.clone();
             let wait = async move {
                 match due {
@@ -79,13 +77,8 @@ impl Engine {
                 biased;
                 ended = &mut self.ended => break Some(ended.unwrap_or(Err(KafkaError::Canceled))),
                 () = &mut shutdown => break None,
-                Some(done) = self.running.join_next_with_id() => {
-                    self.end_record(done);
-                    while let Some(done) = self.running.try_join_next_with_id() {
-                        self.end_record(done);
-                    }
-                }
-                () = self.shared.wake.notified() => self.cancel_revoked(),
+                Some(_) = self.workers.join_next() => self.replace_worker(),
+                () = self.shared.looked_after.notified() => {}
                 () = wait => {}
             }
         };
@@ -96,58 +89,23 @@ impl Engine {
         Ok(())
     }
 
-    fn start_records(&mut self) {
-        while let Some(Start { lane, job, alone }) = self.shared.next() {
-            let (task, started) = (self.task.clone(), job.clone());
-            let handle = match alone {
-                None => self.running.spawn(task.run(started)),
-                Some(mark) => {
-                    let (client, shared) = (self.client.clone(), self.shared.clone());
-                    self.running.spawn(run_alone(client, shared, task, started, mark))
-                }
-            };
-            self.jobs.insert(handle.id(), (lane, job, handle));
-        }
-    }
-
-    fn end_record(&mut self, done: Result<(Id, Outcome), tokio::task::JoinError>) {
-        let (id, outcome) = match done {
-            Ok(done) => done,
-            // Handlers that panic are caught further in; what broke here has not run to its end.
-            Err(error) => (error.id(), Outcome::Again(AGAIN_WAIT)),
-        };
-        if let Some((lane, job, _)) = self.jobs.remove(&id) {
-            self.shared.end(lane, job, outcome);
-        }
-    }
-
-    /// Ends records of partitions that others have by now.
-    fn cancel_revoked(&mut self) {
-        let cancelled = self.shared.take_cancelled();
-        if cancelled.is_empty() {
-            return;
-        }
-        for (_, job, handle) in self.jobs.values() {
-            if cancelled.contains(&job.assignment) {
-                handle.abort();
-            }
-        }
+    /// Starts another worker in place of one that broke. Its record has been given back.
+    fn replace_worker(&mut self) {
+        self.workers.spawn(self.worker.clone().run());
     }
 
     async fn stop(mut self, stop_wait: Duration) {
         self.shared.set_phase(Phase::Stopping);
         let finish = async {
-            loop {
-                self.start_records();
-                match self.running.join_next_with_id().await {
-                    Some(done) => self.end_record(done),
-                    None => break,
+            while !self.shared.is_drained() {
+                tokio::select! {
+                    () = self.shared.looked_after.notified() => {}
+                    Some(_) = self.workers.join_next() => self.replace_worker(),
                 }
             }
         };
-        if tokio::time::timeout(stop_wait, finish).await.is_err() {
-            self.running.shutdown().await;
-        }
+        let _ = tokio::time::timeout(stop_wait, finish).await;
+        self.workers.shutdown().await;
         self.shared.set_phase(Phase::Stopped);
         let (never, nothing) = oneshot::channel();
         let ended = std::mem::replace(&mut self.ended, nothing);
@@ -161,22 +119,6 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.shared.set_phase(Phase::Stopped);
-    }
-}
-
-/// Writes the mark of a record that may kill the process, then runs it.
-async fn run_alone(
-    client: Weak<Client>,
-    shared: Arc<Shared>,
-    task: Arc<dyn RecordTask>,
-    job: Arc<Job>,
-    mark: String,
-) -> Outcome {
-    let first = Commit { place: job.place, offset: job.offset, mark };
-    let write = move || client.upgrade().map(|client| commit(&client, &shared, || vec![first]));
-    match tokio::task::spawn_blocking(write).await {
-        Ok(Some(Ok(()))) => task.run(job).await,
-        _ => Outcome::Again(AGAIN_WAIT),
     }
 }
 

@@ -6,27 +6,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seawall::{Clock, Tick};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::ended::{EndedRecord, Wakes};
 use super::lanes::{Assignment, Lane, Lanes};
 use super::marker::Marker;
 use super::offsets::Offsets;
-use super::task::{Job, Outcome, Place};
+use super::task::{Job, Place, Revocation};
 use super::{RecordOrder, forward};
-use crate::record::ReceivedRecord;
+use crate::record::{RawRecord, ReceivedRecord};
 
 /// The state of a consumer, behind one lock that is never held over anything slow.
 pub(crate) struct Shared {
-    pub(crate) topics: Vec<String>,
+    pub(crate) topics: Vec<Arc<str>>,
+    pub(crate) group: String,
     pub(crate) window: usize,
     pub(crate) concurrency: usize,
+    /// The number of threads that records can run on.
+    pub(crate) parallel: usize,
     pub(crate) order: RecordOrder,
     pub(crate) clock: Clock,
     state: Mutex<State>,
-    /// Wakes threads that wait for space, for records to end, or for something to commit.
+    /// Wakes threads that wait for space, for records to end, or for something to commit. Waking costs a system call, so it is
+    /// done only for what somebody may wait for.
     pub(super) changed: Condvar,
-    /// Wakes the task that starts records.
-    pub(crate) wake: Notify,
+    /// Wakes a worker that has no record.
+    pub(crate) ready: Notify,
+    /// Wakes the task that looks after the workers: a record is due at another time, or the last one has ended.
+    pub(crate) looked_after: Notify,
     /// Held from the look at what is to be committed until the cluster has it, so that no older commit comes after a newer.
     pub(crate) committing: Mutex<()>,
 }
@@ -34,15 +42,15 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct State {
     pub(super) partitions: HashMap<Place, Partition>,
-    pub(super) lanes: Lanes<Arc<Job>>,
+    pub(super) lanes: Lanes<Job>,
     assignments: Assignment,
-    running: usize,
+    pub(super) running: usize,
     /// A record runs that must have no other beside it.
-    is_alone: bool,
+    pub(super) is_alone: bool,
     /// Partitions whose records run one at a time.
     pub(super) careful: Vec<Assignment>,
-    /// Partitions whose running records are to be ended.
-    pub(super) cancelled: Vec<Assignment>,
+    /// The thread that commits was told that it is urgent. It takes this back when it waits.
+    pub(super) is_commit_asked: bool,
     pub(crate) phase: Phase,
 }
 
@@ -61,11 +69,14 @@ pub(crate) enum Phase {
 #[derive(Default)]
 pub(super) struct Partition {
     pub(super) assignment: Assignment,
+    pub(super) revocation: Arc<Revocation>,
     pub(super) offsets: Offsets,
     pub(super) marker: Option<Marker>,
     /// The number of records that still have to run alone.
     pub(super) care_left: usize,
     pub(super) running: usize,
+    /// The bytes of the payloads that wait or run.
+    pub(super) bytes: usize,
     /// The highest offset that has begun to run. What stands before it still runs when the partition is given up, because only
     /// what is done without a gap can be committed.
     pub(super) started: Option<i64>,
@@ -77,14 +88,17 @@ pub(super) struct Partition {
 /// A record that may run now.
 pub(crate) struct Start {
     pub(crate) lane: Lane,
-    pub(crate) job: Arc<Job>,
+    pub(crate) job: Job,
     /// The mark to write before the record runs, alone.
     pub(crate) alone: Option<String>,
+    /// Ends the record when its partition goes to another consumer.
+    pub(crate) revocation: Arc<Revocation>,
 }
 
 impl Shared {
     pub(crate) fn new(
-        topics: Vec<String>,
+        topics: Vec<Arc<str>>,
+        group: String,
         window: usize,
         concurrency: usize,
         order: RecordOrder,
@@ -92,13 +106,16 @@ impl Shared {
     ) -> Self {
         Shared {
             topics,
+            group,
             window,
             concurrency,
+            parallel: Handle::current().metrics().num_workers(),
             order,
             clock,
             state: Mutex::default(),
             changed: Condvar::new(),
-            wake: Notify::new(),
+            ready: Notify::new(),
+            looked_after: Notify::new(),
             committing: Mutex::new(()),
         }
     }
@@ -116,9 +133,12 @@ impl Shared {
         !result.timed_out()
     }
 
+    /// Wakes everybody: something has changed that is not a matter of one record.
     pub(crate) fn notify(&self) {
         self.changed.notify_all();
-        self.wake.notify_one();
+        self.ready.notify_waiters();
+        self.ready.notify_one();
+        self.looked_after.notify_one();
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
@@ -136,7 +156,7 @@ impl Shared {
 
     /// The number of a topic.
     pub(crate) fn topic_index(&self, topic: &str) -> Option<usize> {
-        self.topics.iter().position(|known| known == topic)
+        self.topics.iter().position(|known| **known == *topic)
     }
 
     /// Takes partitions that the group assigned.
@@ -146,7 +166,7 @@ impl Shared {
             state.assignments += 1;
             let partition = Partition { assignment: state.assignments, ..Partition::default() };
             if let Some(old) = state.partitions.insert(place, partition) {
-                state.forget(old.assignment);
+                state.forget(&old);
             }
         }
     }
@@ -169,59 +189,83 @@ impl Shared {
         }
     }
 
-    /// Takes a record that was received. Returns whether its partition has as many as it may.
-    pub(crate) fn receive(&self, place: Place, offset: i64, record: ReceivedRecord) -> bool {
+    /// Takes records of a partition that were received, in their order. The caller wakes workers.
+    pub(crate) fn receive(&self, place: Place, records: impl IntoIterator<Item = RawRecord>) {
         let now = self.clock.now();
-        let due = now + forward::remaining_wait(&record, &self.clock);
         let mut state = self.lock();
         if state.phase != Phase::Running {
-            return false;
+            return;
         }
-        let Some(partition) = state.partitions.get_mut(&place) else { return false };
-        partition.offsets.begin(offset);
-        let (assignment, is_full) = (partition.assignment, partition.offsets.at_risk() >= self.window);
-        let part = if partition.care_left > 0 { 0 } else { self.part_of(offset, &record) };
-        let lane = Lane { assignment, part };
-        state.lanes.push(lane, due, Arc::new(Job { place, assignment, offset, record }));
+        let mut is_looked_after = false;
+        for record in records {
+            let (offset, due) = (record.offset, now + self.wait_of(place, &record));
+            is_looked_after |= due > now;
+            let Some(partition) = state.partitions.get_mut(&place) else { continue };
+            partition.offsets.begin(offset);
+            partition.bytes += record.len();
+            let assignment = partition.assignment;
+            let part = if partition.care_left > 0 { 0 } else { self.part_of(offset, &record) };
+            state.lanes.push(now, Lane { assignment, part }, due, Job { place, assignment, record });
+        }
         drop(state);
-        self.wake.notify_one();
-        is_full
+        if is_looked_after {
+            self.looked_after.notify_one();
+        }
+    }
+
+    /// How long a record of a retry topic has to wait; nothing if another group waits for it.
+    fn wait_of(&self, place: Place, record: &RawRecord) -> Duration {
+        if place.0 == 0 {
+            return Duration::ZERO;
+        }
+        let record = ReceivedRecord::of(record, &self.topics[place.0], place.1);
+        if record.is_of_another(&self.group) {
+            return Duration::ZERO;
+        }
+        forward::remaining_wait(&record, &self.clock)
     }
 
     /// The lane of a record within its partition.
-    fn part_of(&self, offset: i64, record: &ReceivedRecord) -> u64 {
+    fn part_of(&self, offset: i64, record: &RawRecord) -> u64 {
         match (self.order, record.key()) {
             (RecordOrder::Partition, _) => 0,
-            (RecordOrder::Key, Some(key)) => {
+            (RecordOrder::Key, Some(key)) if !key.is_empty() => {
                 let mut hasher = DefaultHasher::new();
                 key.hash(&mut hasher);
                 hasher.finish()
             }
             // Without a key there is no order.
-            (RecordOrder::Key, None) => offset.unsigned_abs(),
+            (RecordOrder::Key, _) => offset.unsigned_abs(),
         }
     }
 
     /// True if the partition may have no more records.
     pub(crate) fn is_full(&self, state: &State, place: Place) -> bool {
-        state.partitions.get(&place).is_some_and(|partition| partition.offsets.at_risk() >= self.window)
+        state.partitions.get(&place).is_some_and(|partition| partition.is_full(self.window))
+    }
+
+    /// How many records the partition may have more.
+    pub(crate) fn room_of(&self, place: Place) -> usize {
+        let state = self.lock();
+        let partition = state.partitions.get(&place).filter(|partition| !partition.is_full(self.window));
+        partition.map_or(0, |partition| self.window - partition.offsets.at_risk())
     }
 
     /// Marks a full partition as paused, or returns false if it is not full any more.
     pub(crate) fn pause(&self, place: Place) -> bool {
         let mut state = self.lock();
         let Some(partition) = state.partitions.get_mut(&place) else { return false };
-        partition.is_paused = partition.offsets.at_risk() >= self.window;
+        partition.is_paused = partition.is_full(self.window);
         partition.is_paused
     }
 
     /// The paused partitions that have room again. They count as resumed from now on.
     pub(crate) fn take_resumable(&self) -> Vec<Place> {
         let mut state = self.lock();
-        let half = self.window / 2;
+        let window = self.window;
         let partitions = state.partitions.iter_mut();
         let roomy =
-            partitions.filter(|(_, partition)| partition.is_paused && partition.offsets.at_risk() <= half);
+            partitions.filter(|(_, partition)| partition.is_paused && partition.is_half_empty(window));
         roomy
             .map(|(place, partition)| {
                 partition.is_paused = false;
@@ -230,11 +274,34 @@ impl Shared {
             .collect()
     }
 
-    /// A record that may run now.
-    pub(crate) fn next(&self) -> Option<Start> {
+    /// Ends a record, and returns another one that may run now.
+    pub(crate) fn next(&self, ended: Option<EndedRecord>) -> Option<Start> {
         let now = self.clock.now();
         let mut guard = self.lock();
-        let state = &mut *guard;
+        let wakes = ended.map(|ended| guard.end(ended, now, self.window)).unwrap_or_default();
+        let next = self.start(&mut guard, now);
+        drop(guard);
+        self.wake(wakes);
+        next
+    }
+
+    /// Ends a record.
+    pub(crate) fn end(&self, ended: EndedRecord) {
+        let now = self.clock.now();
+        let wakes = self.lock().end(ended, now, self.window);
+        self.wake(wakes);
+    }
+
+    fn wake(&self, wakes: Wakes) {
+        if wakes.threads {
+            self.changed.notify_all();
+        }
+        if wakes.looks_after {
+            self.looked_after.notify_one();
+        }
+    }
+
+    fn start(&self, state: &mut State, now: Tick) -> Option<Start> {
         if state.phase == Phase::Stopped || state.is_alone || state.running >= self.concurrency {
             return None;
         }
@@ -248,57 +315,35 @@ impl Shared {
         state.running += 1;
         let partition =
             state.partitions.get_mut(&job.place).filter(|found| found.assignment == job.assignment);
-        let mut alone = None;
+        let (mut alone, mut revocation) = (None, Arc::default());
         if let Some(partition) = partition {
             partition.running += 1;
-            partition.started = partition.started.max(Some(job.offset));
+            revocation = partition.revocation.clone();
+            partition.started = partition.started.max(Some(job.record.offset));
             if is_due {
                 partition.marker = partition.marker.map(Marker::run_alone);
                 alone = partition.marker.map(Marker::text);
             }
         }
         state.is_alone = is_due;
-        Some(Start { lane, job, alone })
+        Some(Start { lane, job, alone, revocation })
+    }
+
+    /// Wakes a worker if a record may run now.
+    pub(crate) fn wake_worker(&self) {
+        if self.lock().lanes.has_ready(self.clock.now(), |_| true) {
+            self.ready.notify_one();
+        }
     }
 
     /// When the next record is due that is not yet.
     pub(crate) fn next_due(&self) -> Option<Tick> {
-        self.lock().lanes.next_due()
+        self.lock().lanes.next_due(self.clock.now())
     }
 
-    /// A record has run. `job` is given back if it runs again.
-    pub(crate) fn end(&self, lane: Lane, job: Arc<Job>, outcome: Outcome) {
-        let now = self.clock.now();
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        state.running = state.running.saturating_sub(1);
-        let was_alone = std::mem::take(&mut state.is_alone);
-        let window = self.window as i64;
-        let partition =
-            state.partitions.get_mut(&job.place).filter(|found| found.assignment == job.assignment);
-        let Some(partition) = partition else { return };
-        partition.running = partition.running.saturating_sub(1);
-        if let Outcome::Again(after) = outcome {
-            if partition.is_leaving {
-                state.lanes.drop_lane(lane);
-            } else {
-                state.lanes.again(lane, now + after, job);
-            }
-        } else {
-            partition.offsets.finish(job.offset);
-            partition.care_left = partition.care_left.saturating_sub(usize::from(was_alone));
-            if let (Some(marker), Some(next)) = (partition.marker, partition.offsets.next()) {
-                let solved = outcome == Outcome::Solved;
-                partition.marker =
-                    Some(if solved { marker.solved(next) } else { marker.advance(next, window) });
-                partition.care_left = if solved { 0 } else { partition.care_left };
-            }
-            if partition.care_left == 0 {
-                state.careful.retain(|careful| *careful != job.assignment);
-            }
-            state.lanes.finish(lane);
-        }
-        drop(guard);
-        self.changed.notify_all();
+    /// Returns true if nothing runs or may run.
+    pub(crate) fn is_drained(&self) -> bool {
+        let mut state = self.lock();
+        state.running == 0 && !state.lanes.has_ready(self.clock.now(), |_| true)
     }
 }

@@ -1,15 +1,14 @@
 //! What is done with one record.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use seawall_dist::messaging::{DeadLetterIntake, DeathReason, Disposition, MessageProcessor};
+use tokio::sync::Notify;
 
 use super::forward::Forwarder;
 use super::lanes::Assignment;
-use crate::record::ReceivedRecord;
+use crate::record::{RawRecord, ReceivedRecord};
 
 /// The number of a topic among those that a consumer reads, and a partition of it.
 pub(crate) type Place = (usize, i32);
@@ -19,8 +18,29 @@ pub(crate) type Place = (usize, i32);
 pub(crate) struct Job {
     pub(crate) place: Place,
     pub(crate) assignment: Assignment,
-    pub(crate) offset: i64,
-    pub(crate) record: ReceivedRecord,
+    pub(crate) record: RawRecord,
+}
+
+/// Tells the running records of a partition that it has gone to another consumer.
+#[derive(Debug, Default)]
+pub(crate) struct Revocation {
+    is_revoked: AtomicBool,
+    revoked: Notify,
+}
+
+impl Revocation {
+    pub(crate) fn revoke(&self) {
+        self.is_revoked.store(true, Ordering::Release);
+        self.revoked.notify_waiters();
+    }
+
+    /// Waits until the partition is revoked.
+    pub(crate) async fn wait(&self) {
+        let revoked = self.revoked.notified();
+        if !self.is_revoked.load(Ordering::Acquire) {
+            revoked.await;
+        }
+    }
 }
 
 /// What became of a record.
@@ -34,12 +54,20 @@ pub(crate) enum Outcome {
     Again(Duration),
 }
 
-/// The future of a [`RecordTask`].
-pub(crate) type TaskFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+/// The work on records.
+pub(crate) enum RecordTask {
+    Handler(HandlerTask),
+    Intake(IntakeTask),
+}
 
-/// Does the work on records.
-pub(crate) trait RecordTask: Send + Sync {
-    fn run(self: Arc<Self>, job: Arc<Job>) -> TaskFuture;
+impl RecordTask {
+    /// Works on a record. `is_retry` says that it comes from a retry topic.
+    pub(crate) async fn run(&self, record: ReceivedRecord, is_retry: bool) -> Outcome {
+        match self {
+            RecordTask::Handler(task) => task.run(record, is_retry).await,
+            RecordTask::Intake(task) => Box::pin(task.run(record)).await,
+        }
+    }
 }
 
 /// Runs the handler of the application, and forwards what failed.
@@ -51,23 +79,25 @@ pub(crate) struct HandlerTask {
 /// How long a record waits for which the processor knows something that this adapter does not.
 const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
 
-impl RecordTask for HandlerTask {
-    fn run(self: Arc<Self>, job: Arc<Job>) -> TaskFuture {
-        Box::pin(async move {
-            match self.processor.process(job.record.delivery.clone()).await {
-                Disposition::Acknowledge => Outcome::Done,
-                Disposition::Release { after } => Outcome::Again(after),
-                Disposition::Retry { after, failure } => {
-                    self.forwarder.retry(&job.record, after, failure).await;
-                    Outcome::Done
-                }
-                Disposition::DeadLetter { reason, failure } => {
-                    self.forwarder.bury(&job.record, reason, failure).await;
-                    if reason == DeathReason::Crashes { Outcome::Solved } else { Outcome::Done }
-                }
-                _ => Outcome::Again(UNKNOWN_WAIT),
+impl HandlerTask {
+    async fn run(&self, record: ReceivedRecord, is_retry: bool) -> Outcome {
+        if is_retry && record.is_of_another(&self.forwarder.group) {
+            return Outcome::Done;
+        }
+        // What is rare is in a box, so that the future of the usual case is small.
+        match self.processor.process(record.delivery.clone()).await {
+            Disposition::Acknowledge => Outcome::Done,
+            Disposition::Release { after } => Outcome::Again(after),
+            Disposition::Retry { after, failure } => {
+                Box::pin(self.forwarder.retry(&record, after, failure)).await;
+                Outcome::Done
             }
-        })
+            Disposition::DeadLetter { reason, failure } => {
+                Box::pin(self.forwarder.bury(&record, reason, failure)).await;
+                if reason == DeathReason::Crashes { Outcome::Solved } else { Outcome::Done }
+            }
+            _ => Outcome::Again(UNKNOWN_WAIT),
+        }
     }
 }
 
@@ -79,20 +109,15 @@ pub(crate) struct IntakeTask {
     pub(crate) log: crate::telemetry::ClientLog,
 }
 
-impl RecordTask for IntakeTask {
-    fn run(self: Arc<Self>, job: Arc<Job>) -> TaskFuture {
-        Box::pin(async move {
-            match self.intake.take(&job.record.delivery).await {
-                Ok(_) => Outcome::Done,
-                Err(error) => {
-                    self.log.error(
-                        "Intake",
-                        "The store is away, the dead letter stays in its topic.",
-                        &error,
-                    );
-                    Outcome::Again(self.wait)
-                }
+impl IntakeTask {
+    async fn run(&self, record: ReceivedRecord) -> Outcome {
+        match self.intake.take(&record.delivery).await {
+            Ok(_) => Outcome::Done,
+            Err(error) => {
+                let text = "The store is away, the dead letter stays in its topic.";
+                self.log.error("Intake", text, &error);
+                Outcome::Again(self.wait)
             }
-        })
+        }
     }
 }

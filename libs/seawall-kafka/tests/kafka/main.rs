@@ -10,3 +10,4 @@ mod outage;
 mod publisher;
 mod rebalance;
 mod support;
+mod workers;

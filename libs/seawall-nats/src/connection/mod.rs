@@ -48,7 +48,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Opening {
-    open: Option<OpenConnection>,
+    open: Option<Arc<OpenConnection>>,
     /// The attempt to connect that is under way. Its sender is dropped with the attempt, also if the runtime ends.
     connecting: Option<watch::Receiver<Attempt>>,
     /// The number of failed attempts to connect since the last success, and when the next may be made.
@@ -56,21 +56,20 @@ struct Opening {
     not_before: Option<Tick>,
 }
 
-/// The client with its JetStream context.
-#[derive(Clone)]
+/// The client with its JetStream context. It is shared, because a copy of a client costs a dozen counters.
 pub(crate) struct OpenConnection {
     pub(crate) client: Client,
     pub(crate) jetstream: Context,
     /// What the subjects of the JetStream API begin with.
-    pub(crate) prefix: Arc<str>,
+    pub(crate) prefix: String,
 }
 
 /// What became of an attempt to connect; `None` while it is under way.
-type Attempt = Option<Result<OpenConnection, NatsError>>;
+type Attempt = Option<Result<Arc<OpenConnection>, NatsError>>;
 
 /// What a request does before it can be sent.
 enum NextStep {
-    Send(Box<OpenConnection>),
+    Send(Arc<OpenConnection>),
     Wait(watch::Receiver<Attempt>),
     Fail,
 }
@@ -93,12 +92,12 @@ impl NatsConnection {
     ///
     /// Fails at once while the server is away.
     pub async fn jetstream(&self) -> Result<Context, NatsError> {
-        Ok(self.open().await?.jetstream)
+        Ok(self.open().await?.jetstream.clone())
     }
 
     /// The client of the client library. Connects if it must, and fails at once while the server is away.
     pub async fn client(&self) -> Result<Client, NatsError> {
-        Ok(self.open().await?.client)
+        Ok(self.open().await?.client.clone())
     }
 
     /// How long the server may take to answer a request.
@@ -117,15 +116,21 @@ impl NatsConnection {
         self.shared.problems.violation_since(begin, subject)
     }
 
-    pub(crate) async fn open(&self) -> Result<OpenConnection, NatsError> {
+    pub(crate) async fn open(&self) -> Result<Arc<OpenConnection>, NatsError> {
         let next = self.shared.next_step(&mut self.shared.lock());
         let mut attempt = match next {
-            NextStep::Send(open) => return self.shared.check(*open),
+            NextStep::Send(open) => return self.shared.check(open),
             NextStep::Wait(attempt) => attempt,
             NextStep::Fail => return Err(self.shared.away("the next attempt to connect is not due")),
         };
         let ended = attempt.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
         ended.unwrap_or_else(|| Err(self.shared.away("the runtime that connected has ended")))
+    }
+
+    /// The connection if it is there; never waits for it.
+    pub(crate) fn open_now(&self) -> Option<Arc<OpenConnection>> {
+        let open = self.shared.lock().open.clone()?;
+        (open.client.connection_state() == State::Connected).then_some(open)
     }
 
     /// Forgets a client whose tasks have ended, which happens when the runtime that made it ends.
@@ -151,7 +156,7 @@ impl Shared {
     }
 
     /// Refuses to send while the client library reconnects.
-    fn check(&self, open: OpenConnection) -> Result<OpenConnection, NatsError> {
+    fn check(&self, open: Arc<OpenConnection>) -> Result<Arc<OpenConnection>, NatsError> {
         match open.client.connection_state() {
             State::Connected => Ok(open),
             State::Disconnected | State::Pending => Err(self.away("the client reconnects")),
@@ -160,7 +165,7 @@ impl Shared {
 
     fn next_step(self: &Arc<Self>, opening: &mut Opening) -> NextStep {
         if let Some(open) = &opening.open {
-            return NextStep::Send(Box::new(open.clone()));
+            return NextStep::Send(open.clone());
         }
         // An attempt whose sender is gone without a result ended with its runtime.
         if let Some(attempt) = opening.connecting.as_ref().filter(|attempt| attempt.has_changed().is_ok()) {
@@ -208,7 +213,7 @@ impl Shared {
         sender.send_replace(Some(result));
     }
 
-    fn opened(&self, client: Client) -> OpenConnection {
+    fn opened(&self, client: Client) -> Arc<OpenConnection> {
         self.problems.connected();
         let (settings, prefix) = match &self.domain {
             Some(domain) => (
@@ -219,7 +224,7 @@ impl Shared {
         };
         let settings = settings.ack_timeout(self.request_timeout).timeout(self.request_timeout);
         let jetstream = settings.build(client.clone());
-        OpenConnection { client, jetstream, prefix: prefix.into() }
+        Arc::new(OpenConnection { client, jetstream, prefix })
     }
 }
 

@@ -192,7 +192,7 @@ impl NatsConsumerBuilder {
             connection: self.connection,
             target,
             processor: self.processor,
-            slots: Semaphore::new(self.concurrency as usize),
+            concurrency: self.concurrency,
             held: HeldMessages::new(clock.clone()),
             failures: FailedMessages::default(),
             place,

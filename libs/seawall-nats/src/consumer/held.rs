@@ -1,6 +1,5 @@
 //! The messages in hand. The server is told that they are worked on, or it would deliver them again.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,25 +11,32 @@ use tokio::time::sleep;
 
 use crate::NatsConnection;
 
-/// The messages in hand, by a number of their own: one message may be in hand twice, if its time ran out while it was.
+/// The messages in hand, each in a place of its own: one message may be in hand twice, if its time ran out while it was.
 #[derive(Debug)]
 pub(super) struct HeldMessages {
     clock: Clock,
     state: Mutex<HeldState>,
 }
 
+/// There are never more places than messages may be in hand.
 #[derive(Debug, Default)]
 struct HeldState {
-    next: u64,
-    messages: HashMap<u64, (Subject, Tick)>,
+    places: Vec<Option<HeldPlace>>,
+    free: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct HeldPlace {
+    reply: Subject,
+    /// When the server heard of the message for the last time.
+    told: Tick,
 }
 
 /// A message in hand, until this is dropped.
 #[derive(Debug)]
 pub(super) struct HeldMessage {
     messages: Arc<HeldMessages>,
-    number: u64,
-    reply: Subject,
+    place: usize,
 }
 
 impl HeldMessages {
@@ -39,18 +45,31 @@ impl HeldMessages {
     }
 
     pub(super) fn hold(self: &Arc<Self>, reply: Subject) -> HeldMessage {
-        let now = self.clock.now();
+        let held = Some(HeldPlace { reply, told: self.clock.now() });
         let mut state = self.lock();
-        let number = state.next;
-        state.next += 1;
-        state.messages.insert(number, (reply.clone(), now));
+        let place = match state.free.pop() {
+            Some(place) => {
+                state.places[place] = held;
+                place
+            }
+            None => {
+                state.places.push(held);
+                state.places.len() - 1
+            }
+        };
         drop(state);
-        HeldMessage { messages: self.clone(), number, reply }
+        HeldMessage { messages: self.clone(), place }
+    }
+
+    /// How many messages are in hand.
+    pub(super) fn count(&self) -> usize {
+        let state = self.lock();
+        state.places.len() - state.free.len()
     }
 
     /// Where the acknowledgements of all messages in hand go.
     pub(super) fn replies(&self) -> Vec<Subject> {
-        self.lock().messages.values().map(|(reply, _)| reply.clone()).collect()
+        self.lock().places.iter().flatten().map(|held| held.reply.clone()).collect()
     }
 
     /// Tells the server again and again that the messages in hand are worked on. Never ends by itself.
@@ -59,9 +78,9 @@ impl HeldMessages {
         loop {
             sleep(interval / 2).await;
             // Without a connection there is nobody to tell. The server counts the time nevertheless.
-            let Ok(client) = connection.client().await else { continue };
+            let Ok(open) = connection.open().await else { continue };
             for reply in self.due(interval) {
-                let _ = client.publish(reply, AckKind::Progress.into()).await;
+                let _ = open.client.publish(reply, AckKind::Progress.into()).await;
             }
         }
     }
@@ -70,10 +89,10 @@ impl HeldMessages {
     fn due(&self, interval: Duration) -> Vec<Subject> {
         let now = self.clock.now();
         let mut due = Vec::new();
-        for (reply, told) in self.lock().messages.values_mut() {
-            if now.since(*told) >= interval {
-                *told = now;
-                due.push(reply.clone());
+        for held in self.lock().places.iter_mut().flatten() {
+            if now.since(held.told) >= interval {
+                held.told = now;
+                due.push(held.reply.clone());
             }
         }
         due
@@ -84,15 +103,10 @@ impl HeldMessages {
     }
 }
 
-impl HeldMessage {
-    /// Where its acknowledgement goes.
-    pub(super) fn reply(&self) -> &Subject {
-        &self.reply
-    }
-}
-
 impl Drop for HeldMessage {
     fn drop(&mut self) {
-        self.messages.lock().messages.remove(&self.number);
+        let mut state = self.messages.lock();
+        state.places[self.place] = None;
+        state.free.push(self.place);
     }
 }

@@ -1,9 +1,11 @@
 //! Runs a handler on the messages of a stream, through a durable consumer.
 
 mod config;
+mod crew;
 mod declare;
 mod failures;
 mod held;
+mod queue;
 mod work;
 
 use std::fmt;
@@ -12,7 +14,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::AckKind;
 use seawall_dist::messaging::MessageProcessor;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -21,14 +22,15 @@ use tokio::time::timeout;
 pub use config::{
     ACK_PENDING_MAX, ACK_WAIT, ACK_WAIT_MIN, CONCURRENCY, NatsConsumerBuilder, PREFETCH, STOP_TIMEOUT,
 };
+use crew::Crew;
 pub(crate) use declare::ConsumerSettings;
+use queue::MessageQueue;
 use work::Worker;
 pub(crate) use work::stop;
 
 use crate::connection::OpenConnection;
 use crate::deadletter::NatsAdvisoryCollector;
 use crate::pull::{Declaration, DeclareFuture, PullLoop};
-use crate::settle::settle;
 use crate::{NatsConnection, NatsError};
 
 /// Runs a handler on the messages of a stream. It is a handle: clones share everything, and only one of them should run.
@@ -78,7 +80,7 @@ impl NatsConsumer {
         let (stop, stopped) = watch::channel(false);
         let work = self.0.consume(&stop, stopped.clone());
         let collect = async {
-            let result = self.0.collector.collect(stopped.clone()).await;
+            let result = self.0.collector.run_until(work::stop(&mut stopped.clone())).await;
             stop.send_replace(true);
             result
         };
@@ -96,75 +98,66 @@ impl NatsConsumer {
     /// The number of messages in hand: those that a handler runs on, and those that wait for one.
     #[must_use]
     pub fn messages_in_hand(&self) -> usize {
-        self.0.worker.held.replies().len()
+        self.0.worker.held.count()
     }
 }
 
 impl Inner {
+    /// Works on messages, and tells the server that those in hand are worked on.
     async fn consume(
-        &self,
+        self: &Arc<Self>,
         stop_all: &watch::Sender<bool>,
-        mut stopped: watch::Receiver<bool>,
+        stopped: watch::Receiver<bool>,
     ) -> Result<(), NatsError> {
         let worker = &self.worker;
         let signals = worker.held.signal_progress(&worker.connection, worker.ack_wait);
-        let work = async {
-            let mut pull = PullLoop::new(
-                &worker.connection,
-                self,
-                worker.target.clone(),
-                self.room.clone(),
-                &worker.log,
-            );
-            let mut tasks = JoinSet::new();
-            let result = loop {
-                let pulled = tokio::select! {
-                    biased;
-                    () = stop(&mut stopped) => break Ok(()),
-                    pulled = pull.next() => pulled,
-                };
-                match pulled {
-                    Ok(pulled) => {
-                        tasks.spawn(worker.clone().work(pulled, stopped.clone()));
-                    }
-                    Err(error) => break Err(error),
-                }
-                while tasks.try_join_next().is_some() {}
-            };
-            stop_all.send_replace(true);
-            self.finish(pull, tasks).await;
-            result
+        // The messages have a task of their own. Whatever the future of the caller waits for besides would be looked at with each
+        // of them, and a caller that is no task of the runtime would be woken as a thread.
+        let mut task = JoinSet::new();
+        task.spawn(self.clone().work(stop_all.clone(), stopped));
+        let ended = tokio::select! {
+            ended = task.join_next() => ended,
+            () = signals => None,
         };
-        tokio::select! {
-            result = work => result,
-            () = signals => Ok(()),
+        match ended {
+            Some(Ok(result)) => result,
+            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Some(Err(_)) | None => Ok(()),
         }
     }
 
-    /// Gives back what no handler has begun with, and waits for the others.
-    async fn finish(&self, pull: PullLoop<'_>, mut tasks: JoinSet<()>) {
-        let worker = &self.worker;
-        let rest = pull.close();
-        let returned = rest.len();
-        for pulled in rest {
-            worker.give_back(pulled).await;
-        }
-        let all = async { while tasks.join_next().await.is_some() {} };
-        let mut aborted = 0;
-        if timeout(self.stop_timeout, all).await.is_err() {
-            let replies = worker.held.replies();
-            aborted = replies.len();
-            tasks.shutdown().await;
-            for reply in replies {
-                let nak = AckKind::Nak(None);
-                let _ = settle(&worker.connection, &reply, nak, false, crate::REQUEST_TIMEOUT).await;
-            }
-        }
+    async fn work(
+        self: Arc<Self>,
+        stop_all: watch::Sender<bool>,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<(), NatsError> {
+        let Inner { worker, room, .. } = &*self;
+        let (connection, target) = (&worker.connection, &worker.target);
+        let mut crew = Crew::new(worker, stopped.clone());
+        let mut pull = PullLoop::new(connection, &*self, target.clone(), room.clone(), &worker.log);
+        let result = tokio::select! {
+            biased;
+            () = stop(&mut stopped) => Ok(()),
+            result = self.pull(&mut pull, crew.queue()) => result,
+            never = crew.run() => match never {},
+        };
+        stop_all.send_replace(true);
+        let (returned, aborted) = crew.stop(pull, self.stop_timeout).await;
         // Acknowledgements are on their way when they are written to the connection, and not earlier.
-        if let Ok(client) = worker.connection.client().await {
-            let _ = timeout(worker.connection.request_timeout(), client.flush()).await;
+        if let Ok(open) = connection.open().await {
+            let _ = timeout(connection.request_timeout(), open.client.flush()).await;
         }
-        worker.log.stopped(&worker.target, returned, aborted);
+        worker.log.stopped(target, returned, aborted);
+        result
+    }
+
+    /// Puts messages into the queue as they arrive.
+    async fn pull(&self, pull: &mut PullLoop<'_>, queue: Arc<MessageQueue>) -> Result<(), NatsError> {
+        let mut messages = Vec::new();
+        loop {
+            pull.next(&mut messages).await?;
+            queue.put(messages.drain(..).filter_map(|pulled| self.worker.job(pulled)));
+        }
     }
 }
 

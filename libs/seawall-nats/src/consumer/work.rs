@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::Message;
 use async_nats::jetstream::AckKind;
+use async_nats::{Message, Subject};
 use seawall_dist::Millis;
-use seawall_dist::messaging::{
-    AttemptFailure, DeathReason, Delivery, Disposition, FailureEvidence, MessageProcessor,
-};
-use tokio::sync::{Semaphore, watch};
+use seawall_dist::messaging::{AttemptFailure, DeathReason, Delivery, FailureEvidence, MessageProcessor};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 
 use super::failures::FailedMessages;
 use super::held::{HeldMessage, HeldMessages};
+use super::queue::MessageQueue;
 use crate::NatsConnection;
 use crate::connection::reconnect_pause;
 use crate::deadletter::{Casualty, DeadLetterPlace};
@@ -28,8 +27,8 @@ pub(super) struct Worker {
     pub(super) connection: NatsConnection,
     pub(super) target: PullTarget,
     pub(super) processor: MessageProcessor,
-    /// A permit for each handler that may run at the same time.
-    pub(super) slots: Semaphore,
+    /// The number of handlers that may run at the same time.
+    pub(super) concurrency: u32,
     pub(super) held: Arc<HeldMessages>,
     pub(super) failures: FailedMessages,
     pub(super) place: DeadLetterPlace,
@@ -39,91 +38,78 @@ pub(super) struct Worker {
 }
 
 /// A message with its position and its place among those in hand.
-struct Job {
+#[derive(Debug)]
+pub(super) struct Job {
     message: Message,
-    sequence: u64,
+    /// The message as handlers see it, once one has seen it.
+    delivery: Option<Arc<Delivery>>,
+    /// Where its acknowledgement goes.
+    pub(super) reply: Subject,
+    pub(super) sequence: u64,
     delivered: u32,
-    held: HeldMessage,
+    _held: HeldMessage,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Worker {
-    /// Works on a message until the server knows what became of it.
-    pub(super) async fn work(self: Arc<Self>, pulled: PulledMessage, stopped: watch::Receiver<bool>) {
-        let PulledMessage { message, permit: _permit } = pulled;
-        let Some(job) = self.job(message) else { return };
-        let subject = job.message.subject.as_str();
-        let content = message_of(subject, job.message.headers.as_ref(), &job.message.payload);
-        let delivery = Delivery::new(content, &*self.target.stream, job.delivered);
-        let delivery = Arc::new(delivery.with_position("sequence", job.sequence));
-        let end = self.process(&job, delivery, stopped).await;
-        self.settle(&job, end).await;
-    }
-
-    /// Gives back a message that nobody has begun to work on.
-    pub(super) async fn give_back(&self, pulled: PulledMessage) {
-        let Some(job) = self.job(pulled.message) else { return };
-        self.settle(&job, AckKind::Nak(None)).await;
+    /// Runs the handler on one message after the other, until the queue is closed.
+    pub(super) async fn work(self: Arc<Self>, queue: Arc<MessageQueue>) {
+        while let Some(mut job) = queue.next().await {
+            let delivery = job.delivery.take().unwrap_or_else(|| self.delivery(&job));
+            job.delivery = Some(delivery.clone());
+            let disposition = self.processor.process(delivery).await;
+            queue.end(job, disposition).await;
+        }
     }
 
     /// The message with its position; `None` for something that is no message of a stream.
-    fn job(&self, message: Message) -> Option<Job> {
+    pub(super) fn job(&self, pulled: PulledMessage) -> Option<Job> {
+        let PulledMessage { message, permit } = pulled;
         let reply = message.reply.clone()?;
         let Position { sequence, delivered } = Position::of_reply(&reply)?;
-        Some(Job { held: self.held.hold(reply), message, sequence, delivered })
+        let held = self.held.hold(reply.clone());
+        Some(Job { message, delivery: None, reply, sequence, delivered, _held: held, _permit: permit })
     }
 
-    /// Processes a message until it is clear what to tell the server.
-    async fn process(
-        &self,
-        job: &Job,
-        delivery: Arc<Delivery>,
+    fn delivery(&self, job: &Job) -> Arc<Delivery> {
+        let Message { subject, headers, payload, .. } = &job.message;
+        let content = message_of(subject.as_str(), headers.as_ref(), payload);
+        let delivery = Delivery::new(content, self.target.stream.clone(), job.delivered);
+        Arc::new(delivery.with_position("sequence", job.sequence))
+    }
+
+    /// Lets a message wait before its handler runs again. The server counts each delivery; so the message is not given back.
+    pub(super) async fn release(
+        self: Arc<Self>,
+        job: Job,
+        after: Duration,
+        queue: Arc<MessageQueue>,
         mut stopped: watch::Receiver<bool>,
-    ) -> AckKind {
-        loop {
-            let slot = tokio::select! {
-                biased;
-                () = stop(&mut stopped) => return AckKind::Nak(None),
-                slot = self.slots.acquire() => slot,
-            };
-            let disposition = self.processor.process(delivery.clone()).await;
-            drop(slot);
-            match disposition {
-                Disposition::Acknowledge => {
-                    self.failures.take(job.sequence);
-                    return AckKind::Ack;
-                }
-                Disposition::Retry { after, failure } => {
-                    self.failures.remember(job.sequence, failure);
-                    return AckKind::Nak(Some(after));
-                }
-                // The server counts each delivery. So the message is not given back, and waits here.
-                Disposition::Release { after } => tokio::select! {
-                    biased;
-                    () = stop(&mut stopped) => return AckKind::Nak(None),
-                    () = sleep(after) => {}
-                },
-                Disposition::DeadLetter { reason, failure } => {
-                    return self.bury(job, reason, failure, stopped).await;
-                }
-                _ => return AckKind::Nak(None),
-            }
+    ) {
+        let refused = tokio::select! {
+            biased;
+            () = stop(&mut stopped) => Some(job),
+            () = sleep(after) => queue.put_back(job),
+        };
+        if let Some(job) = refused {
+            self.settle(&job, AckKind::Nak(None)).await;
         }
     }
 
     /// Stores the letter of a message, and then lets the message go. While the letter can't be stored the message stays in hand.
-    async fn bury(
-        &self,
-        job: &Job,
+    pub(super) async fn bury(
+        self: Arc<Self>,
+        job: Job,
         reason: DeathReason,
         failure: Option<AttemptFailure>,
         mut stopped: watch::Receiver<bool>,
-    ) -> AckKind {
+    ) {
         let mut evidence = self.failures.take(job.sequence).unwrap_or_default();
         evidence.add(failure.unwrap_or_else(|| self.crash(job.delivered)));
         let mut failures = 0;
-        loop {
-            match self.store(job, &evidence, reason).await {
-                Ok(()) => return AckKind::Term,
+        let end = loop {
+            match self.store(&job, &evidence, reason).await {
+                Ok(()) => break AckKind::Term,
                 Err(error) => self.log.failed("DeadLetter", &self.target, job.sequence, &error),
             }
             let pause = reconnect_pause(failures);
@@ -132,11 +118,12 @@ impl Worker {
                 biased;
                 () = stop(&mut stopped) => {
                     evidence.failures().iter().for_each(|failure| self.failures.remember(job.sequence, failure.clone()));
-                    return AckKind::Nak(None);
+                    break AckKind::Nak(None);
                 }
                 () = sleep(pause) => {}
             }
-        }
+        };
+        self.settle(&job, end).await;
     }
 
     async fn store(
@@ -173,11 +160,16 @@ impl Worker {
         }
     }
 
-    async fn settle(&self, job: &Job, kind: AckKind) {
-        // The end of a message is confirmed where it matters: one that was terminated without the server's knowledge would be
-        // delivered again, and its letter is stored.
-        let confirmed = self.confirm_acks && matches!(kind, AckKind::Ack | AckKind::Term);
-        let settled = settle(&self.connection, job.held.reply(), kind, confirmed, self.ack_wait).await;
+    /// Returns true if the server has to confirm it. The end of a message is confirmed where it matters: one that was terminated
+    /// without the server's knowledge would be delivered again, and its letter is stored.
+    pub(super) fn is_confirmed(&self, kind: AckKind) -> bool {
+        self.confirm_acks && matches!(kind, AckKind::Ack | AckKind::Term)
+    }
+
+    /// Tells the server what became of a message.
+    pub(super) async fn settle(&self, job: &Job, kind: AckKind) {
+        let confirmed = self.is_confirmed(kind);
+        let settled = settle(&self.connection, &job.reply, kind, confirmed, self.ack_wait).await;
         if let Err(error) = settled {
             self.log.failed("Acknowledge", &self.target, job.sequence, &error);
         }

@@ -5,21 +5,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::Message;
+use async_nats::jetstream::Context;
 use async_nats::jetstream::stream::{RawMessageErrorKind, RetentionPolicy};
-use async_nats::jetstream::{AckKind, Context};
 use seawall_dist::Millis;
 use seawall_dist::messaging::{AttemptFailure, FailureEvidence};
-use tokio::sync::{Semaphore, watch};
 
 use super::advisory::Advisory;
 use super::place::{Casualty, DeadLetterPlace};
-use crate::connection::OpenConnection;
-use crate::consumer::{ConsumerSettings, stop};
-use crate::log::ConsumerLog;
+use super::side::{SideHandler, SideStream, TakeFuture, place_of};
 use crate::names;
 use crate::position::Position;
-use crate::pull::{Declaration, DeclareFuture, PullLoop, PullTarget, PulledMessage};
-use crate::settle::settle;
 use crate::{NatsConnection, NatsError};
 
 /// Makes letters of the messages that JetStream gave up by itself: whose deliveries all ended without an outcome because the
@@ -28,22 +24,12 @@ use crate::{NatsConnection, NatsError};
 /// JetStream tells of them in advisories, which a stream beside the original one captures, so that none is lost while nobody
 /// listens. A [`NatsConsumer`](crate::NatsConsumer) runs one; it is here for streams whose consumers use another library.
 #[derive(Clone)]
-pub struct NatsAdvisoryCollector(Arc<Inner>);
-
-struct Inner {
-    connection: NatsConnection,
-    place: DeadLetterPlace,
-    settings: ConsumerSettings,
-    log: ConsumerLog,
-}
+pub struct NatsAdvisoryCollector(Arc<SideStream>);
 
 /// The durable consumer of the advisories.
 const NAME: &str = "seawall-collector";
-/// How long an advisory waits until it is tried again.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How long the server waits for the acknowledgement of an advisory.
 const ACK_WAIT: Duration = Duration::from_secs(30);
-const PREFETCH: u32 = 16;
 
 impl NatsAdvisoryCollector {
     /// Creates the collector of a stream.
@@ -51,26 +37,14 @@ impl NatsAdvisoryCollector {
     /// # Errors
     /// The name of the stream is none that a stream can have.
     pub fn new(connection: NatsConnection, stream: impl Into<String>) -> Result<Self, seawall::ConfigError> {
-        let stream = stream.into();
-        names::check(&stream)
-            .map_err(|reason| seawall::ConfigError::new("the advisory collector", [("stream", reason)]))?;
-        let place = DeadLetterPlace { stream: stream.into(), kept_for: None };
+        let place = place_of(stream, "the advisory collector")?;
         Ok(NatsAdvisoryCollector::of_place(connection, place))
     }
 
     pub(crate) fn of_place(connection: NatsConnection, place: DeadLetterPlace) -> Self {
-        let settings = ConsumerSettings {
-            stream: names::advisory_stream(&place.stream).into(),
-            name: NAME.into(),
-            filter_subject: String::new(),
-            ack_wait: ACK_WAIT,
-            // An advisory is never given up: it is all that is known of a message.
-            max_deliver: -1,
-            max_ack_pending: i64::from(PREFETCH) * 64,
-            backoff: Vec::new(),
-        };
-        let log = ConsumerLog::new("NATS-DLQ", connection.clock());
-        NatsAdvisoryCollector(Arc::new(Inner { connection, place, settings, log }))
+        let stream = names::advisory_stream(&place.stream);
+        let side = SideStream::new(connection, place, stream, NAME, ACK_WAIT, "DeadLetter");
+        NatsAdvisoryCollector(Arc::new(side))
     }
 
     /// Runs until the future ends. A server that is away is waited for.
@@ -78,56 +52,12 @@ impl NatsAdvisoryCollector {
     /// # Errors
     /// No further attempt can help: the stream is not there, or the credentials were refused from the beginning.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NatsError> {
-        let (stop, stopped) = watch::channel(false);
-        let stopping = async {
-            shutdown.await;
-            stop.send_replace(true);
-        };
-        let collecting = self.collect(stopped);
-        tokio::pin!(collecting, stopping);
-        tokio::select! {
-            result = &mut collecting => result,
-            () = stopping => collecting.await,
-        }
-    }
-
-    pub(crate) async fn collect(&self, mut stopped: watch::Receiver<bool>) -> Result<(), NatsError> {
-        let Inner { connection, settings, log, .. } = &*self.0;
-        let target = PullTarget::new(settings.stream.clone(), settings.name.clone(), PREFETCH, 1);
-        let room = Arc::new(Semaphore::new(PREFETCH as usize));
-        let mut pull = PullLoop::new(connection, &*self.0, target.clone(), room, log);
-        loop {
-            let pulled = tokio::select! {
-                biased;
-                () = stop(&mut stopped) => return Ok(()),
-                pulled = pull.next() => pulled?,
-            };
-            self.take(pulled, &target).await;
-        }
-    }
-
-    /// Makes the letter of an advisory, and acknowledges it when the letter is stored.
-    async fn take(&self, pulled: PulledMessage, target: &PullTarget) {
-        let Some(reply) = &pulled.message.reply else { return };
-        let sequence = Position::of_reply(reply).map_or(0, |position| position.sequence);
-        let stored = match Advisory::parse(&pulled.message.payload) {
-            Some(advisory) => self.store(&advisory).await,
-            // Another version of the server says something that is no end of a message.
-            None => Ok(()),
-        };
-        let kind = match &stored {
-            Ok(()) => AckKind::Ack,
-            Err(_) => AckKind::Nak(Some(RETRY_PAUSE)),
-        };
-        let settled = settle(&self.0.connection, reply, kind, true, ACK_WAIT / 2).await;
-        if let Err(error) = stored.and(settled) {
-            self.0.log.failed("DeadLetter", target, sequence, &error);
-        }
+        self.0.run_until(self, shutdown).await
     }
 
     async fn store(&self, advisory: &Advisory) -> Result<(), NatsError> {
         const READING: &str = "reading a message that JetStream gave up";
-        let Inner { connection, place, log, .. } = &*self.0;
+        let SideStream { connection, place, log, .. } = &*self.0;
         let Advisory { consumer, sequence, .. } = advisory;
         let context = connection.jetstream().await?;
         let stream =
@@ -187,11 +117,15 @@ impl NatsAdvisoryCollector {
     }
 }
 
-impl Declaration for Inner {
-    fn declare<'a>(&'a self, open: &'a OpenConnection) -> DeclareFuture<'a> {
-        Box::pin(async move {
-            self.place.declare(&open.jetstream).await?;
-            self.settings.declare(&open.jetstream).await
+impl SideHandler for NatsAdvisoryCollector {
+    /// Makes the letter of an advisory.
+    fn take<'a>(&'a self, message: &'a Message, _: Position) -> TakeFuture<'a> {
+        Box::pin(async {
+            match Advisory::parse(&message.payload) {
+                Some(advisory) => Ok(self.store(&advisory).await?),
+                // Another version of the server says something that is no end of a message.
+                None => Ok(()),
+            }
         })
     }
 }

@@ -4,6 +4,7 @@ mod advisory;
 mod collector;
 mod place;
 mod reader;
+mod side;
 
 pub use collector::NatsAdvisoryCollector;
 pub use place::{ADVISORIES_KEPT_FOR, LETTER_WINDOW};

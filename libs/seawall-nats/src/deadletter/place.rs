@@ -90,6 +90,7 @@ impl DeadLetterPlace {
             format!("stream={} consumer={} sequence={}", self.stream, casualty.consumer, casualty.sequence);
         evidence.set_reason(reason);
         evidence.set_origin(casualty.subject, &position);
+        evidence.set_consumer(casualty.consumer);
         match self.store(context, casualty, &evidence).await {
             Err(error) if error.fault().verdict() == Verdict::Permanent => {}
             result => return result,
@@ -98,6 +99,7 @@ impl DeadLetterPlace {
         let mut essential = FailureEvidence::default();
         essential.set_reason(reason);
         essential.set_origin(casualty.subject, &position);
+        essential.set_consumer(casualty.consumer);
         self.store(context, casualty, &essential).await
     }
 

@@ -57,9 +57,9 @@ impl<'a> PullLoop<'a> {
         }
     }
 
-    /// Waits for the next message. Fails only if no further attempt can help: the stream is not there, its consumer has
+    /// Waits for the next message, and adds it with all others that have arrived. Fails only if no further attempt can help: the stream is not there, its consumer has
     /// settings that exclude ours or was deleted, or the credentials were refused from the beginning.
-    pub(crate) async fn next(&mut self) -> Result<PulledMessage, NatsError> {
+    pub(crate) async fn next(&mut self, messages: &mut Vec<PulledMessage>) -> Result<(), NatsError> {
         loop {
             let error = match &mut self.requests {
                 None => match self.open().await {
@@ -71,10 +71,10 @@ impl<'a> PullLoop<'a> {
                     }
                     Err(error) => error,
                 },
-                Some(requests) => match requests.next().await {
-                    Ok(message) => {
+                Some(requests) => match requests.next(messages).await {
+                    Ok(()) => {
                         self.failures = 0;
-                        return Ok(message);
+                        return Ok(());
                     }
                     Err(error) => {
                         if requests.had_sign_of_life() {
@@ -97,9 +97,12 @@ impl<'a> PullLoop<'a> {
         }
     }
 
-    /// Stops pulling, and returns what has arrived already and was not taken.
-    pub(crate) fn close(self) -> Vec<PulledMessage> {
-        self.requests.map(PullRequests::close).unwrap_or_default()
+    /// Stops pulling within this time, and returns what has arrived already and was not taken.
+    pub(crate) async fn close(self, limit: Duration) -> Vec<PulledMessage> {
+        match self.requests {
+            Some(requests) => requests.close(limit.min(self.connection.request_timeout())).await,
+            None => Vec::new(),
+        }
     }
 
     async fn open(&self) -> Result<PullRequests, NatsError> {

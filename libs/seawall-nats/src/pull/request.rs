@@ -1,4 +1,4 @@
-//! Requests for messages, one at a time, for exactly as many as there is room.
+//! Requests for messages, for exactly as many as there is room. The next one is sent while the messages of the last one arrive.
 //!
 //! The client library has a stream of messages that keeps a buffer of its own. Messages in it are ours for the server and
 //! nobody's for us: their time runs out unseen, and a stop does not give them back. So the requests are made here.
@@ -15,7 +15,7 @@ use futures_core::Stream;
 use seawall::fault::Ran;
 use seawall::{Clock, Fault, Tick};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::{HEARTBEAT, REQUEST_EXPIRY};
 use crate::NatsError;
@@ -59,22 +59,45 @@ pub(crate) struct PulledMessage {
 }
 
 pub(crate) struct PullRequests {
-    open: OpenConnection,
+    open: Arc<OpenConnection>,
     target: PullTarget,
     subject: String,
     inbox: String,
     subscription: Subscriber,
+    /// What the server said instead of a message, until it is looked at.
+    answer: Option<Message>,
+    /// Fires when a sign of life is due, over and over.
+    alarm: Pin<Box<Sleep>>,
+    /// How often the alarm has fired since the last sign of life.
+    alarms: u32,
     room: Arc<Semaphore>,
     /// Room for the messages that were requested and have not arrived.
     reserved: Option<OwnedSemaphorePermit>,
-    /// The number of the request that the server works on. Its answers have the number in their subject.
+    /// How many messages the server owes us. It serves several requests in turns, so that only the sum is known.
+    requested: usize,
+    /// The number of the last request, and how many messages it was for. Answers have the number in their subject.
     number: u64,
-    is_requested: bool,
+    batch: usize,
+    /// The number of the first request that counts; the server has forgotten those before it.
+    first: u64,
     silences: u32,
     had_sign_of_life: bool,
     /// Until when messages come one at a time.
     careful_until: Option<Tick>,
     clock: Clock,
+}
+
+/// The time between two looks at whether there was a sign of life. It is a bit longer than [`HEARTBEAT`].
+const ALARM: Duration = Duration::from_millis(1_250);
+
+/// The number of looks in a row without one after which the server counts as silent.
+const ALARMS_MAX: u32 = 2;
+
+/// What comes of waiting for a message.
+enum SignOfLife {
+    Message(Message),
+    End,
+    Missing,
 }
 
 /// Missing signs of life before the consumer is opened anew, and not only asked again.
@@ -87,7 +110,7 @@ const PULLING: &str = "pulling messages";
 
 impl PullRequests {
     pub(crate) async fn open(
-        open: OpenConnection,
+        open: Arc<OpenConnection>,
         target: PullTarget,
         room: Arc<Semaphore>,
     ) -> Result<Self, NatsError> {
@@ -108,10 +131,15 @@ impl PullRequests {
             subject,
             inbox,
             subscription,
+            answer: None,
+            alarm: Box::pin(sleep(ALARM)),
+            alarms: 0,
             room,
             reserved: None,
+            requested: 0,
             number: 0,
-            is_requested: false,
+            batch: 0,
+            first: 1,
             silences: 0,
             had_sign_of_life: false,
         })
@@ -121,21 +149,29 @@ impl PullRequests {
         self.had_sign_of_life
     }
 
-    pub(crate) async fn next(&mut self) -> Result<PulledMessage, NatsError> {
+    /// Waits for the next message, and adds it with all others that have arrived.
+    pub(crate) async fn next(&mut self, messages: &mut Vec<PulledMessage>) -> Result<(), NatsError> {
         loop {
-            if !self.is_requested {
+            if self.requested == 0 {
                 self.reserve().await;
                 self.request().await?;
+            } else if self.has_much_room() {
+                self.reserve_free();
+                self.request().await?;
             }
-            match timeout(HEARTBEAT * 5 / 2, poll_fn(|cx| self.poll(cx))).await {
-                Err(_) => self.silence()?,
-                Ok(None) => {
+            match poll_fn(|cx| self.poll_sign_of_life(cx)).await {
+                SignOfLife::Missing => self.silence()?,
+                SignOfLife::End => {
                     return Err(NatsError::new(PULLING, Fault::io(), "the subscription ended"));
                 }
-                Ok(Some(message)) => {
+                SignOfLife::Message(message) => {
                     (self.silences, self.had_sign_of_life) = (0, true);
                     match message.status {
-                        None | Some(StatusCode::OK) => return Ok(self.take(message)),
+                        None | Some(StatusCode::OK) => {
+                            messages.push(self.take(message));
+                            self.take_others(messages);
+                            return Ok(());
+                        }
                         Some(StatusCode::IDLE_HEARTBEAT) => {}
                         Some(status) => self.answer(status, &message).await?,
                     }
@@ -144,15 +180,29 @@ impl PullRequests {
         }
     }
 
-    /// Ends the subscription and returns what has arrived. The server delivers again what arrives after that.
-    pub(crate) fn close(mut self) -> Vec<PulledMessage> {
+    /// Ends the subscription and returns what has arrived without being taken.
+    ///
+    /// The server forgets the requests as well. A message that is given back while it remembers one is delivered to nobody: it
+    /// notices too late that nobody listens (nats-server 2.9), and the message waits as if its process had died.
+    pub(crate) async fn close(mut self, limit: Duration) -> Vec<PulledMessage> {
+        let is_connected = self.open.client.connection_state() == State::Connected;
         let mut rest = Vec::new();
-        let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(message)) = self.poll(&mut context) {
-            if matches!(message.status, None | Some(StatusCode::OK)) {
-                rest.push(self.take(message));
+        let closing = async {
+            if self.subscription.drain().await.is_err() {
+                return;
             }
-        }
+            // It ends when the server has answered. What it sent before is with us then.
+            while let Some(message) = poll_fn(|cx| self.poll(cx)).await {
+                if matches!(message.status, None | Some(StatusCode::OK)) {
+                    rest.push(self.take(message));
+                }
+            }
+            // The server looks for requests that nobody waits for before it answers this.
+            let _ = redelivered(&self.open, &self.target).await;
+        };
+        // Without a connection there is nobody to answer, and only what is here already is given back.
+        let limit = if is_connected { limit } else { Duration::ZERO };
+        let _ = timeout(limit, closing).await;
         rest
     }
 
@@ -160,9 +210,42 @@ impl PullRequests {
         Pin::new(&mut self.subscription).poll_next(cx)
     }
 
+    /// Waits for a message, or for a sign of life that does not come. One timer does for all messages: a timer for each of them
+    /// would cost as much as the message.
+    fn poll_sign_of_life(&mut self, cx: &mut Context<'_>) -> Poll<SignOfLife> {
+        let arrived = self.answer.take().map_or_else(|| self.poll(cx), |answer| Poll::Ready(Some(answer)));
+        if let Poll::Ready(message) = arrived {
+            self.alarms = 0;
+            return Poll::Ready(message.map_or(SignOfLife::End, SignOfLife::Message));
+        }
+        while self.alarm.as_mut().poll(cx).is_ready() {
+            self.alarms += 1;
+            self.alarm.as_mut().set(sleep(ALARM));
+            if self.alarms >= ALARMS_MAX {
+                return Poll::Ready(SignOfLife::Missing);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn take_others(&mut self, messages: &mut Vec<PulledMessage>) {
+        while self.requested > 0 {
+            match self.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(message)) if matches!(message.status, None | Some(StatusCode::OK)) => {
+                    messages.push(self.take(message));
+                }
+                Poll::Ready(answer) => {
+                    self.answer = answer;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+    }
+
     /// Waits until there is room for a request that is worth it, then takes all that is free.
     async fn reserve(&mut self) {
-        if self.careful_until.is_some_and(|until| self.clock.now() < until) {
+        if self.is_careful() {
             drop(self.reserved.take());
             // Nothing else is in hand when there is all the room.
             let Ok(mut all) = self.room.clone().acquire_many_owned(self.target.prefetch).await else {
@@ -171,19 +254,29 @@ impl PullRequests {
             self.reserved = all.split(1);
             return;
         }
-        let mut reserved = match self.reserved.take().filter(|permit| permit.num_permits() > 0) {
-            Some(reserved) => reserved,
-            None => {
-                let room = self.room.clone().acquire_many_owned(self.target.refill);
-                let Ok(permit) = room.await else { return };
-                permit
-            }
-        };
-        let free = u32::try_from(self.room.available_permits()).unwrap_or(u32::MAX);
-        if let Ok(more) = self.room.clone().try_acquire_many_owned(free) {
-            reserved.merge(more);
+        if self.reserved.as_ref().is_none_or(|reserved| reserved.num_permits() == 0) {
+            self.reserved = self.room.clone().acquire_many_owned(self.target.refill).await.ok();
         }
-        self.reserved = Some(reserved);
+        self.reserve_free();
+    }
+
+    fn reserve_free(&mut self) {
+        let free = u32::try_from(self.room.available_permits()).unwrap_or(u32::MAX);
+        let Ok(more) = self.room.clone().try_acquire_many_owned(free) else { return };
+        match &mut self.reserved {
+            Some(reserved) => reserved.merge(more),
+            None => self.reserved = Some(more),
+        }
+    }
+
+    /// Returns true if there is room for another request before the last one is served. Without it the server would have nothing
+    /// to do for a whole round trip.
+    fn has_much_room(&self) -> bool {
+        self.room.available_permits() >= (self.target.prefetch as usize).div_ceil(2) && !self.is_careful()
+    }
+
+    fn is_careful(&self) -> bool {
+        self.careful_until.is_some_and(|until| self.clock.now() < until)
     }
 
     async fn request(&mut self) -> Result<(), NatsError> {
@@ -191,7 +284,8 @@ impl PullRequests {
         if self.open.client.connection_state() != State::Connected {
             return Err(NatsError::new(PULLING, Fault::unreachable(), "the connection is lost"));
         }
-        let batch = self.reserved.as_ref().map_or(1, OwnedSemaphorePermit::num_permits);
+        let reserved = self.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let batch = reserved.saturating_sub(self.requested).max(1);
         let body = format!(
             r#"{{"batch":{batch},"expires":{},"idle_heartbeat":{}}}"#,
             REQUEST_EXPIRY.as_nanos(),
@@ -201,21 +295,21 @@ impl PullRequests {
         let reply = format!("{}.{}", self.inbox, self.number);
         let sent = self.open.client.publish_with_reply(self.subject.clone(), reply, body.into()).await;
         sent.map_err(|error| NatsError::of(PULLING, error))?;
-        self.is_requested = true;
+        (self.batch, self.requested) = (batch, self.requested + batch);
+        self.alarm.as_mut().set(sleep(ALARM));
+        self.alarms = 0;
         Ok(())
     }
 
     fn take(&mut self, message: Message) -> PulledMessage {
         let permit = self.reserved.as_mut().and_then(|reserved| reserved.split(1));
-        if self.reserved.as_ref().is_none_or(|reserved| reserved.num_permits() == 0) {
-            self.is_requested = false;
-        }
+        self.requested = self.requested.saturating_sub(1);
         PulledMessage { message, permit }
     }
 
-    /// The server said nothing. It may have forgotten the request: after a restart, or because it has another leader.
+    /// The server said nothing. It may have forgotten the requests: after a restart, or because it has another leader.
     fn silence(&mut self) -> Result<(), NatsError> {
-        self.is_requested = false;
+        (self.requested, self.first) = (0, self.number + 1);
         self.silences += 1;
         if self.silences > SILENCES_MAX {
             return Err(NatsError::new(PULLING, Fault::timeout(), "the server shows no sign of life"));
@@ -225,7 +319,7 @@ impl PullRequests {
 
     /// The server answered a request with a status instead of messages.
     async fn answer(&mut self, status: StatusCode, message: &Message) -> Result<(), NatsError> {
-        let is_current = message.subject.ends_with(&format!(".{}", self.number));
+        let number = message.subject.rsplit('.').next().and_then(|number| number.parse().ok()).unwrap_or(0);
         let text = message.description.as_deref().unwrap_or_default();
         match status {
             StatusCode::NO_RESPONDERS => {
@@ -238,15 +332,24 @@ impl PullRequests {
             }
             _ if text.starts_with("Exceeded Max") || text.starts_with("Bad Request") => {
                 sleep(BUSY_PAUSE).await;
+                if number == self.number {
+                    self.requested = self.requested.saturating_sub(self.batch);
+                }
             }
             // The time of the request has passed, or there are no messages, or the consumer has another leader.
+            _ if number >= self.first => match left(message) {
+                Some(left) => self.requested = self.requested.saturating_sub(left),
+                None => (self.requested, self.first) = (0, self.number + 1),
+            },
             _ => {}
-        }
-        if is_current {
-            self.is_requested = false;
         }
         Ok(())
     }
+}
+
+/// How many messages of a request the server does not send any more.
+fn left(answer: &Message) -> Option<usize> {
+    answer.headers.as_ref()?.get("Nats-Pending-Messages")?.as_str().parse().ok()
 }
 
 /// How many messages were delivered more than once and are not acknowledged.

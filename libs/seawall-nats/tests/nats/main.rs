@@ -10,3 +10,4 @@ mod observe;
 mod outage;
 mod publisher;
 mod support;
+mod workers;

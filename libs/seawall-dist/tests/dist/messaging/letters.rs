@@ -1,12 +1,15 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use seawall::millis;
+use seawall::{millis, secs};
 use seawall_dist::deadletter::{DeadLetters, MemoryDeadLetters, PutOutcome, ReplayOutcome, ReplayRequest};
 use seawall_dist::messaging::{
-    AttemptFailure, DeadLetterIntake, DeathReason, Delivery, FailureEvidence, PublisherReplayer,
+    AttemptFailure, CONSUMER_HEADER, DeadLetterIntake, DeathReason, Delivery, FailureEvidence,
+    PublisherReplayer,
 };
 use seawall_dist::{Message, Millis, PublishFuture, Publisher};
+
+use seawall_testkit::ManualClock;
 
 use super::delivery;
 
@@ -71,6 +74,52 @@ async fn crd_7_a_message_of_a_dead_letter_queue_becomes_one_letter_with_its_evid
     assert_eq!(errors, ["failure 1", "failure 2"]);
     assert_eq!(record.trace.as_deref(), Some("0af7651916cd43dd8448eb211c80319c"));
     assert_eq!(letters.search("failure 2", 10).await.unwrap().letters.len(), 1);
+}
+
+/// CRD-7: an event that two consumers gave up is two letters, and each says whose it is.
+#[tokio::test]
+async fn crd_7_what_two_consumers_gave_up_is_two_letters() {
+    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
+    let intake = DeadLetterIntake::new("kafka", "Kafka-DLT", letters.clone());
+    for consumer in ["billing", "shipping"] {
+        let mut evidence = FailureEvidence::default();
+        evidence.set_origin("orders", "partition=0 offset=7");
+        evidence.set_consumer(consumer);
+        let message = Message::received("e-1", "OrderCreated", "order-17", "{}");
+        let headers = evidence.apply(&[]).into_iter();
+        let message = headers.fold(message, |message, (name, value)| message.with_header(name, value));
+        let delivery = Delivery::new(message, "orders-dlt", 1);
+        assert_eq!(intake.take(&delivery).await.unwrap(), PutOutcome::Created, "{consumer}");
+        assert_eq!(intake.take(&delivery).await.unwrap(), PutOutcome::Known, "{consumer}");
+        let letter = letters.get(&format!("kafka:orders:e-1:{consumer}")).await.unwrap().unwrap();
+        let named = letter.record.headers.iter().find(|(name, _)| name == CONSUMER_HEADER);
+        assert_eq!(named.map(|(_, value)| value.as_str()), Some(consumer));
+    }
+}
+
+/// CRD-7: a message whose evidence has no time is known when it is delivered again later, and a deleted letter stays deleted.
+#[tokio::test]
+async fn crd_7_a_message_without_a_time_is_known_however_late_it_comes_again() {
+    let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
+    let time = ManualClock::new();
+    let intake = DeadLetterIntake::new("kafka", "Kafka-DLT", letters.clone()).clock(time.clock());
+    let foreign =
+        || Delivery::new(Message::received("e-1", "OrderCreated", "order-17", "{}"), "orders-dlt", 1);
+    assert_eq!(intake.take(&foreign()).await.unwrap(), PutOutcome::Created);
+    time.advance(secs(60));
+    assert_eq!(intake.take(&foreign()).await.unwrap(), PutOutcome::Known);
+
+    letters.delete("kafka:orders-dlt:e-1").await.unwrap();
+    time.advance(secs(60));
+    assert_eq!(intake.take(&foreign()).await.unwrap(), PutOutcome::Known);
+    let letter = letters.get("kafka:orders-dlt:e-1").await.unwrap().unwrap();
+    assert!(letter.deleted_at.is_some(), "a repeated delivery is no new death");
+
+    letters.restore("kafka:orders-dlt:e-1").await.unwrap();
+    let replayer = PublisherReplayer::new(Arc::new(Published::default()));
+    letters.replay("kafka:orders-dlt:e-1", &ReplayRequest::new("a"), &replayer).await.unwrap();
+    time.advance(secs(60));
+    assert_eq!(intake.take(&foreign()).await.unwrap(), PutOutcome::Updated, "it died again after its replay");
 }
 
 /// CRD-7: a replay publishes the message to where it came from, as it was, with marks and without evidence.
