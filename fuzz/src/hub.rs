@@ -7,10 +7,12 @@ use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::render::{Meter, OUTPUT_BYTES_MAX, Program, Request, RuleText, Said, View};
+use seawall_hub_core::render::{
+    EventFields, Meter, OUTPUT_BYTES_MAX, RenderedRequest, RequestTemplate, RuleText, TemplateContext,
+};
 use seawall_hub_server::http::fuzz;
-use seawall_hub_server::source::cloudevents::{self, Mode, Unreadable};
-use seawall_hub_server::source::verify::{Presented, Scheme, Settings, Verifier};
+use seawall_hub_server::source::cloudevents::{self, CloudEventError, CloudEventMode};
+use seawall_hub_server::source::verify::{Scheme, SchemeSettings, SignedRequest, Verifier};
 use serde_json::Value;
 
 /// An event is refused with a reason, or what is passed on is JSON that can be taken apart.
@@ -43,17 +45,17 @@ fn request(bytes: &[u8]) -> (HeaderMap, &[u8]) {
 /// In each of its modes: refused with reasons, or events that have what every event has.
 pub fn cloud_events(bytes: &[u8]) {
     let (headers, body) = request(bytes);
-    let said = Mode::of(&headers);
-    for mode in [Mode::Structured, Mode::Batched, Mode::Binary] {
+    let said = CloudEventMode::of(&headers);
+    for mode in [CloudEventMode::Structured, CloudEventMode::Batched, CloudEventMode::Binary] {
         match cloudevents::read(mode, &headers, body) {
             Ok(events) => {
-                assert!(mode == Mode::Binary || said.is_some(), "only what says so is one");
+                assert!(mode == CloudEventMode::Binary || said.is_some(), "only what says so is one");
                 for event in events {
                     assert!(!event.id.is_empty() && !event.kind.is_empty() && !event.source.is_empty());
                     assert!(event.data.is_null() || event.data_base64.is_none());
                 }
             }
-            Err(Unreadable::Wrong(problems)) => assert!(!problems.is_empty()),
+            Err(CloudEventError::Wrong(problems)) => assert!(!problems.is_empty()),
             Err(other) => assert!(!other.to_string().is_empty()),
         }
     }
@@ -67,18 +69,18 @@ pub fn webhook(bytes: &[u8]) {
     let names = ["bearer", "standard-webhooks", "github", "stripe", "slack", "hmac"];
     let name = names[usize::from(choice) % names.len()];
     let settings = match name {
-        "hmac" => Settings {
+        "hmac" => SchemeSettings {
             header: Some("x-signature".into()),
             prefix: (choice & 64 != 0).then(|| "v1=".into()),
             encoding: (choice & 128 != 0).then(|| "base64".into()),
         },
-        _ => Settings::default(),
+        _ => SchemeSettings::default(),
     };
     let scheme = Scheme::named(name, &settings).expect("the scheme is known");
     let verifier = Verifier::new(scheme, [Secret::new(SECRET)]).expect("the secret is one");
     let (headers, body) = request(rest);
     // The times in the corpus are near it, so that more than the clock is reached.
-    let refused = verifier.check(&Presented { headers: &headers, body }, Millis(1_700_000_000_000));
+    let refused = verifier.check(&SignedRequest { headers: &headers, body }, Millis(1_700_000_000_000));
     match refused {
         Err(refused) => assert!(!refused.reason().contains(SECRET)),
         Ok(_) => {
@@ -106,11 +108,11 @@ pub fn template(text: &str) {
         body: all.get("body"),
         order: word("order"),
     };
-    let program = match Program::new(&rule) {
+    let program = match RequestTemplate::new(&rule) {
         Ok(program) => program,
         Err(mistakes) => return assert!(!mistakes.is_empty()),
     };
-    let view = View::new(Said {
+    let view = TemplateContext::new(EventFields {
         id: "evt-1",
         kind: "order.created",
         source: "shop",
@@ -127,21 +129,23 @@ pub fn template(text: &str) {
     }
     let event = Bytes::from_static(b"{}");
     if let Ok(request) = program.render(&view, &event, &Meter::default()) {
-        assert!(request.path.starts_with('/') && request.path.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert!(
+            request.target.starts_with('/') && request.target.bytes().all(|byte| byte.is_ascii_graphic())
+        );
         assert!(request.body.bytes().is_none_or(|body| body.len() <= OUTPUT_BYTES_MAX));
-        for (name, value) in &request.headers {
+        for (name, value) in &request.attributes {
             HeaderName::from_bytes(name.as_bytes()).expect("a name that can be sent");
             HeaderValue::from_bytes(value.as_bytes()).expect("a value that can be sent");
         }
-        assert_eq!(Request::from_bytes(&request.to_bytes(), &event), Some(request));
+        assert_eq!(RenderedRequest::from_bytes(&request.to_bytes(), &event), Some(request));
     }
 }
 
 /// What is kept is read back, or is nothing; and what was read back is kept as the same.
 pub fn kept_request(bytes: &[u8]) {
     let event = Bytes::from_static(b"{\"id\":\"evt-1\"}");
-    if let Some(request) = Request::from_bytes(bytes, &event) {
-        assert_eq!(Request::from_bytes(&request.to_bytes(), &event), Some(request));
+    if let Some(request) = RenderedRequest::from_bytes(bytes, &event) {
+        assert_eq!(RenderedRequest::from_bytes(&request.to_bytes(), &event), Some(request));
     }
 }
 

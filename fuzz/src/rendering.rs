@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
-use seawall_hub_core::render::{Meter, Program, RuleText, View};
+use seawall_hub_core::render::{Meter, RequestTemplate, RuleText, TemplateContext};
 use serde_json::{Value, json};
 
 use crate::count;
@@ -54,12 +54,12 @@ pub fn rendering(bytes: &[u8]) -> Option<Cost> {
         body: Some(&body),
         order: None,
     };
-    let program = Program::new(&rule).ok()?;
+    let program = RequestTemplate::new(&rule).ok()?;
     drop(data);
     let began = cpu();
     let ((work, event_cpu), memory) = count::peak(|| {
         let meter = Meter::default();
-        let view = View::of_payload("evt-1", "order.created", "shop", &payload);
+        let view = TemplateContext::of_payload("evt-1", "order.created", "shop", &payload);
         let event_cpu = cpu().saturating_sub(began);
         if let Some(filter) = program.filter() {
             let _ = filter.judge(&view, &meter);

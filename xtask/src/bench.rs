@@ -13,7 +13,7 @@ use crate::run::{self, Step, Usage};
 
 const BINARIES: &str = "bench/src/bin";
 /// The benchmarks that measure a binary of the product, which has to be built first.
-const OF_THE_HUB: [&str; 2] = ["hub", "gateway"];
+const OF_THE_HUB: [&str; 3] = ["hub", "gateway", "instructions"];
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let names = names(&run::root().join(BINARIES))?;

@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask test`, `ci`, `api`, `bench`, `deny`, `loom`, `mutants`, `fuzz`, `soak`,
-//! `public-api`, `reference`, `screenshots`.
+//! `public-api`, `reference`, `retest`, `screenshots`.
 //!
 //! Why a program and not shell scripts: it runs wherever cargo does, it knows the workspace through `cargo
 //! metadata`, and it is held to the same lints as the rest. The tests of the project's own shape live here
@@ -16,6 +16,7 @@ mod mutants;
 mod needs;
 mod public_api;
 mod reference;
+mod retest;
 mod run;
 mod screenshots;
 #[cfg(test)]
@@ -51,6 +52,8 @@ usage: cargo xtask COMMAND
                         changed; --check writes nothing and fails if a file is stale
   reference             writes docs/configuration-reference.md, docs/openapi.json, the lists in docs/api.md and the reports of
                         the broken files anew
+  retest ARGS           `cargo test ARGS`, every binary whatever fails; a few tests that failed run once more alone, and are
+                        listed at the end if they pass then
   screenshots [--out DIR]
                         pictures of every page of the dashboard, in light, in dark and on a phone, into DIR or
                         target/screenshots; without DIR, those of the README in docs/images are made anew
@@ -86,6 +89,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "soak" => soak::run(rest),
         "public-api" => public_api::run(rest),
         "reference" => reference::run(rest),
+        "retest" => retest::run(rest),
         "screenshots" => screenshots::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -12,6 +12,9 @@ pub(crate) fn with_servers(flag: &str) -> String {
     WITH_SERVERS.map(|krate| format!(" {flag} {krate}")).concat()
 }
 
+/// `cargo test`, with a second run of what failed.
+const RETEST: &str = "run -q -p xtask -- retest";
+
 /// What `cargo xtask test` leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -46,12 +49,12 @@ pub(crate) fn run_loom(args: &[String]) -> anyhow::Result<()> {
 pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
     let kinds = "--all-features --lib --bins --tests --examples";
     let mut steps = match scope {
-        Scope::Everything => vec![Step::cargo("tests", &format!("test --workspace {kinds}"))],
+        Scope::Everything => vec![Step::cargo("tests", &format!("{RETEST} --workspace {kinds}"))],
         Scope::Quick => vec![
             Step::cargo(
                 "tests",
                 &format!(
-                    "test --workspace{} {kinds} -- --skip judge:: --skip browser:: --skip servers::",
+                    "{RETEST} --workspace{} {kinds} -- --skip judge:: --skip browser:: --skip servers::",
                     with_servers("--exclude")
                 ),
             ),
@@ -65,7 +68,7 @@ pub(crate) fn steps(workspace: &Workspace, scope: Scope) -> Vec<Step> {
     if workspace.has("examples/Cargo.toml") {
         steps.push(Step::cargo(
             "examples",
-            "test --manifest-path examples/Cargo.toml --workspace --all-targets",
+            &format!("{RETEST} --manifest-path examples/Cargo.toml --workspace --all-targets"),
         ));
     }
     if scope == Scope::Everything {
@@ -97,7 +100,7 @@ mod tests {
         assert!(everything.pop().expect("there are steps").contains("models/Cargo.toml"));
         assert!(everything.pop().expect("there are steps").ends_with("xtask -- api"));
         assert_eq!(quick.remove(1), format!("cargo test{} --all-features --lib", with_servers("-p")));
-        everything[0].insert_str("cargo test --workspace".len(), &with_servers("--exclude"));
+        everything[0].insert_str(format!("cargo {RETEST} --workspace").len(), &with_servers("--exclude"));
         everything[0].push_str(" -- --skip judge:: --skip browser:: --skip servers::");
         assert_eq!(everything, quick);
     }

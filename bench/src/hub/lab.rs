@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,11 +44,16 @@ pub struct Before {
 
 impl Lab {
     pub async fn new(options: &Options) -> Result<Self, String> {
+        Self::with_binary(&options.hub, options).await
+    }
+
+    /// A hub that this program starts.
+    pub async fn with_binary(binary: &Path, options: &Options) -> Result<Self, String> {
         let folder = options.folder.join("run");
-        let hub = Hub::start(&options.hub, &folder)?;
+        let hub = Hub::start(binary, &folder)?;
         let api = Api::open(hub.address).await?;
         let (times, sink, next) = (Rc::new(Times::new()), Sink::default(), Rc::default());
-        Ok(Lab { hub, api, times, sink, next, binary: options.hub.clone(), folder })
+        Ok(Lab { hub, api, times, sink, next, binary: binary.to_owned(), folder })
     }
 
     /// Kills the hub and starts another on the same folder.

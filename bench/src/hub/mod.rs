@@ -10,6 +10,7 @@ pub mod curves;
 pub mod desk;
 pub mod disk;
 pub mod event;
+pub mod instructions;
 pub mod lab;
 pub mod load;
 pub mod neighbours;

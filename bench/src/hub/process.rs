@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// The key of every hub that is measured.
 pub const KEY: &str = "a-key-that-is-long-enough";
 /// A hub that finds a million deliveries may take its time.
@@ -71,6 +73,15 @@ impl Hub {
         self.kill();
         *self = Self::start_again(binary, &self.folder)?;
         Ok(())
+    }
+
+    /// Stops it in order, and waits until it has ended. The number that its process had.
+    pub fn terminate(&mut self) -> Result<u32, String> {
+        let id = self.process.id();
+        let number = id.try_into().ok().and_then(Pid::from_raw).ok_or("the process has no number")?;
+        kill_process(number, Signal::TERM).map_err(|error| format!("can't stop the hub: {error}"))?;
+        self.process.wait().map_err(|error| format!("the hub did not end: {error}"))?;
+        Ok(id)
     }
 
     fn kill(&mut self) {

@@ -3,72 +3,73 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use seawall_hub_server::backup::{Copy, NotCopied, copy, restore};
+use seawall::Clock;
+use seawall_hub_server::backup::{BackupError, BackupReport, copy, restore};
 
 use crate::output::say;
 
-/// Copies everything that the hub keeps, while it runs or not.
+/// Back up the data of a hub, which may be running or stopped.
 #[derive(Args)]
 pub(crate) struct Backup {
-    /// Where the copy goes: a folder that is new or empty.
+    /// Target directory, new or empty.
     to: PathBuf,
 
-    /// Where the hub keeps everything.
+    /// Data directory of the hub.
     #[arg(long, env = "SEAWALL_DATA_DIR")]
     data_dir: PathBuf,
 
-    /// Copies `secret.key` too. Whoever gets hold of such a copy can read every secret of every service and source. Without it,
-    /// a copy is of use only together with the key, which has to be kept elsewhere.
+    /// Include `secret.key`. Anyone with such a backup can read every secret of every service and source. A backup without it
+    /// is usable only together with the key, which must be stored elsewhere.
     #[arg(long)]
     with_secrets: bool,
 }
 
-/// Makes the data of a hub from a copy.
+/// Restore the data of a hub from a backup.
 #[derive(Args)]
 pub(crate) struct Restore {
-    /// The folder that `seawall backup` has written.
+    /// Directory that `seawall backup` has written.
     from: PathBuf,
 
-    /// Where the hub will keep everything: a folder that is new or empty.
+    /// Data directory of the restored hub, new or empty.
     #[arg(long, env = "SEAWALL_DATA_DIR")]
     data_dir: PathBuf,
 }
 
 impl Backup {
-    pub(crate) fn run(self) -> Result<(), NotCopied> {
-        let Copy { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
+    pub(crate) fn run(self) -> Result<(), BackupError> {
+        let BackupReport { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
         let (bytes, events, version) = (database.bytes, database.events, database.version);
         tell(&format!(
-            "`{}`: {events} events, {bytes} bytes, tables of version {version}",
+            "backup created in `{}`: {events} events, {bytes} bytes, schema version {version}",
             self.to.display()
         ));
         tell(if secrets {
-            "with `secret.key`: whoever has this copy can read every secret; keep it like one"
+            "it includes `secret.key`: protect it, because anyone who has it can read every secret"
         } else {
-            "without `secret.key`: keep that elsewhere; without it no secret of this copy can be opened"
+            "it does not include `secret.key`: store that elsewhere; without it no secret of this backup can be decrypted"
         });
         Ok(())
     }
 }
 
 impl Restore {
-    pub(crate) fn run(self) -> Result<(), NotCopied> {
-        let Copy { database, secrets } = restore(&self.from, &self.data_dir)?;
+    pub(crate) fn run(self) -> Result<(), BackupError> {
+        let BackupReport { database, secrets } = restore(&self.from, &self.data_dir, &Clock::system())?;
         let (events, version, folder) = (database.events, database.version, self.data_dir.display());
-        tell(&format!("`{folder}`: {events} events, tables of version {version}"));
+        tell(&format!("restored to `{folder}`: {events} events, schema version {version}"));
         if !secrets {
             tell(&format!(
-                "the copy has no `secret.key`: put the one of its time into `{folder}` before the hub starts"
+                "the backup has no `secret.key`: copy the one from its time to `{folder}` before the hub starts"
             ));
         }
         tell(
-            "what was delivered after the copy was made is sent again, under new names of deliveries; receivers know it by its event",
+            "what was delivered after the backup is sent again, with new delivery ids; receivers recognise it by its event id",
         );
         Ok(())
     }
 }
 
-/// What is done is done, whether or not anybody hears of it.
+/// Prints a line. A closed stdout does not undo the work.
 fn tell(line: &str) {
     let _ = say(line);
 }

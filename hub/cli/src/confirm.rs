@@ -1,20 +1,20 @@
-//! Asking before something is done to many.
+//! Confirmation of bulk operations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use crate::failure::{Done, Failure, REFUSED};
+use crate::failure::{CommandError, CommandResult, REFUSED};
 use crate::output::plain;
 
-/// Goes on only if somebody says yes. Where there is nobody, `--yes` has to be said before.
-pub(crate) fn sure(question: &str) -> Done {
+/// Asks for confirmation. Without a terminal, `--yes` is required.
+pub(crate) fn sure(question: &str) -> CommandResult {
     let there = io::stdin().is_terminal() && io::stderr().is_terminal();
     agreed(question, there, &mut io::stdin().lock(), &mut io::stderr())
 }
 
-fn agreed(question: &str, there: bool, from: &mut impl BufRead, to: &mut impl Write) -> Done {
+fn agreed(question: &str, there: bool, from: &mut impl BufRead, to: &mut impl Write) -> CommandResult {
     if !there {
-        return Err(Failure::usage(format!("{question} There is nobody to ask: this is no terminal"))
-            .and("`--yes` does it without asking, `--dry-run` only shows it"));
+        return Err(CommandError::usage(format!("{question} Can't ask for confirmation: not a terminal"))
+            .and("`--yes` skips the confirmation, `--dry-run` only shows the effect"));
     }
     let mut said = String::new();
     write!(to, "{} [y/N] ", plain(question))?;
@@ -22,7 +22,7 @@ fn agreed(question: &str, there: bool, from: &mut impl BufRead, to: &mut impl Wr
     from.read_line(&mut said)?;
     match said.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::new(REFUSED, "nothing was done")),
+        _ => Err(CommandError::new(REFUSED, "cancelled; nothing was changed")),
     }
 }
 
@@ -30,7 +30,7 @@ fn agreed(question: &str, there: bool, from: &mut impl BufRead, to: &mut impl Wr
 mod tests {
     use super::*;
 
-    /// HUB-10: only a yes is one. Where nobody can be asked, nothing is done, and it is said how.
+    /// HUB-10: only a yes confirms. Without a terminal nothing is changed, and the error names `--yes`.
     #[test]
     fn hub_10_only_a_yes_is_a_yes() {
         let ask = |there, said: &str| {
@@ -42,10 +42,10 @@ mod tests {
             assert_eq!(ask(true, yes), (Ok(()), "Replay 7 dead letters? [y/N] ".into()));
         }
         for no in ["\n", "", "n\n", "yep\n", "1\n"] {
-            assert!(ask(true, no).0.unwrap_err().contains("nothing was done"), "{no:?}");
+            assert!(ask(true, no).0.unwrap_err().contains("cancelled; nothing was changed"), "{no:?}");
         }
         let (refused, shown) = ask(false, "y\n");
-        assert!(refused.unwrap_err().contains("`--yes` does it without asking"));
+        assert!(refused.unwrap_err().contains("`--yes` skips the confirmation"));
         assert_eq!(shown, "", "nobody is there to read it");
     }
 }

@@ -11,9 +11,9 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use seawall::task::shutdown::{Shutdown, ShutdownReport, Signals};
 use seawall::{Clock, Tick};
-use seawall_hub_server::demo::{self, Script};
+use seawall_hub_server::demo::{self, DemoOptions};
 use seawall_hub_server::log::{Format, Log};
-use seawall_hub_server::{Hub, MetricsAccess, Options, http};
+use seawall_hub_server::{MetricsAccess, Server, StartOptions, http};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -23,45 +23,46 @@ use crate::serve::FLUSH_MAX;
 use crate::settings::level;
 use crate::stand::stand;
 
-/// Shows a hub at work.
+/// Run a demo hub.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Where it listens: an address of this machine only. Without it 127.0.0.1:8480, or a free port if that is taken.
+    /// Loopback address to listen on (default 127.0.0.1:8480, or a free port if that is taken).
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     listen: Option<SocketAddr>,
 
-    /// So many events a second, up to 200.
+    /// Events per second, at most 200.
     #[arg(long, default_value_t = 15, value_parser = RangedU64ValueParser::<u32>::new().range(1..=200))]
     rate: u32,
 
-    /// Tells the story so many times faster, up to 20.
+    /// Speed factor of the scripted outage, at most 20.
     #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=20))]
     pace: u32,
 
-    /// Nothing breaks by itself: the switches are yours alone.
+    /// Run without the scripted outage: services fail only when you break them.
     #[arg(long, conflicts_with = "pace")]
     no_story: bool,
 
-    /// Shows the log of the hub too, on stderr; without it there is none.
+    /// Print the log of the hub on stderr (default: no log).
     #[arg(long, value_name = "error|warn|info|debug", value_parser = level)]
     log_level: Option<Level>,
 }
 
 const PORT: u16 = 8480;
-/// What is under way at the end has so long; nothing of it is kept anyway.
+/// The time that deliveries in progress have at the end; their data is removed anyway.
 const END_WITHIN: Duration = Duration::from_millis(1_200);
-/// Threads that still work after that.
+/// The time that the threads of the runtime have after that.
 const THREADS_WITHIN: Duration = Duration::from_millis(300);
-/// Somebody else may look into the folder at the very moment it is removed.
+/// Another process may read the folder while it is removed.
 const REMOVE_TRIES: usize = 5;
 
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let log = self.log_level.map(|level| Log::install(Format::default(), level, io::stderr()));
+        let log =
+            self.log_level.map(|level| Log::install(Format::default(), level, Clock::system(), io::stderr()));
         let log = log.transpose()?;
         // Removed when it is dropped, also by a panic on its way.
         let folder = tempfile::Builder::new().prefix("seawall-demo-").tempdir();
-        let folder = folder.context("there is no place for temporary data")?;
+        let folder = folder.context("can't create a temporary directory")?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let ended = runtime.block_on(self.demo(&folder));
         runtime.shutdown_timeout(THREADS_WITHIN);
@@ -71,36 +72,37 @@ impl Demo {
         let removed = remove(folder);
         ended?;
         removed?;
-        say("ended; nothing is left of it");
+        say("stopped; its data is removed");
         Ok(ExitCode::SUCCESS)
     }
 
     async fn demo(&self, folder: &TempDir) -> anyhow::Result<()> {
-        // From here on a signal ends it in order.
-        let mut wishes = Wishes::listen()?;
+        // From here on, a signal stops the demo in an orderly way.
+        let mut wishes = StopSignals::listen()?;
         let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let (listener, instead) = listener(self.listen, usual).await?;
         let address = listener.local_addr()?;
-        let demo = Arc::new(demo::Demo::open().await?);
+        let demo = Arc::new(demo::DemoServices::open().await?);
         let (allow_egress, key) = (demo.egress(), http::fresh_key());
         // It listens on this machine only, and shows its metrics to whoever tries it.
         let metrics = MetricsAccess::Open;
-        let options = Options { allow_egress, demo: Some(demo.clone()), metrics, ..Options::default() };
-        let hub = Arc::new(Hub::open(folder.path(), &options).await?);
-        hub.keep_for(demo::RETENTION);
-        hub.set_admin_key(http::key_hash(&key)).await?;
+        let options =
+            StartOptions { allow_egress, demo: Some(demo.clone()), metrics, ..StartOptions::default() };
+        let hub = Arc::new(Server::open(folder.path(), &options).await?);
+        hub.ops.keep_for(demo::RETENTION);
+        hub.registry.set_admin_key(&hub.own_context(), http::key_hash(&key)).await?;
         demo.register(&hub, &key).await?;
         self.welcome(address, &key, folder, instead);
 
-        let script = Script { rate: self.rate, pace: (!self.no_story).then_some(self.pace) };
-        let clock = Clock::default();
+        let script = DemoOptions { rate: self.rate, pace: (!self.no_story).then_some(self.pace) };
+        let clock = hub.clock();
         let began = clock.now();
-        let telling = async { match demo.run(&hub, &key, script, |line| tell(&clock, began, line)).await {} };
+        let telling = async { match demo.run(&hub, &key, script, |line| tell(clock, began, line)).await {} };
         let asked = &Notify::new();
         let stop = move |shutdown: Shutdown| async move {
             wishes.next().await;
             asked.notify_one();
-            // Somebody who asks twice is in a hurry.
+            // A second signal ends the wait.
             Ok::<ShutdownReport, io::Error>(shutdown.run_until(wishes.next()).await)
         };
         let overdue = async {
@@ -113,15 +115,15 @@ impl Demo {
         }
     }
 
-    /// What somebody sees who has never seen it.
+    /// Prints the introduction.
     fn welcome(&self, address: SocketAddr, key: &str, folder: &TempDir, instead: bool) {
         let url = format!("http://{address}");
         if instead {
-            say(&format!("port {PORT} is taken; this is another one"));
+            say(&format!("port {PORT} is in use; using another one"));
         }
         let rate = self.rate;
         say(&format!(
-            "listening on {url}, {rate} events a second, data in `{}` until it ends",
+            "listening on {url}, {rate} events per second, temporary data in `{}`",
             folder.path().display()
         ));
         say(&format!("log in:  {url}/login#{key}"));
@@ -129,38 +131,40 @@ impl Demo {
         let curl = "curl -sH \"Authorization: Bearer $SEAWALL_KEY\" $SEAWALL_URL/api/v1/demo/upstreams";
         let lines = [
             "",
-            "What to try, on the page, or in another terminal:",
+            "Things to try, in the dashboard or in another terminal:",
             &format!("  export SEAWALL_URL={url} SEAWALL_KEY={key}"),
             "  1. break the warehouse",
             &format!("     {curl}/warehouse:set -d '{{\"mood\":\"failing\"}}'"),
-            "  2. see its circuit open, and its deliveries wait",
+            "  2. watch its circuit open and its deliveries queue up",
             "     seawall circuits show warehouse",
             "     seawall deliveries list --service warehouse --state waiting",
-            "  3. heal it, and what waited is delivered",
+            "  3. restore it, and the waiting deliveries are delivered",
             &format!("     {curl}/warehouse:set -d '{{\"mood\":\"healthy\"}}'"),
-            "  4. the dead letters of crm: open a group, mend the rule, replay it",
+            "  4. handle the dead letters of crm: open a group, fix the rule, replay it",
             "     seawall dlq list --service crm",
-            "Moods are healthy, slow, failing, down and refusing. Ctrl-C ends it, and leaves nothing behind.",
+            "States are healthy, slow, failing, down and refusing. Ctrl-C stops the demo and removes its data.",
             "",
         ];
         lines.iter().for_each(|line| print(line));
         if !self.no_story {
             let seconds = 60 / self.pace;
-            say(&format!("a story tells itself now, within {seconds} seconds; look at the tour meanwhile"));
+            say(&format!(
+                "a scripted outage starts now and takes {seconds} seconds; follow it on the tour page"
+            ));
         }
     }
 }
 
-/// The signals that end it. A terminal that is closed hangs up.
-struct Wishes {
+/// The signals that stop the demo; closing the terminal sends SIGHUP.
+struct StopSignals {
     signals: Signals,
     #[cfg(unix)]
     hung_up: tokio::signal::unix::Signal,
 }
 
-impl Wishes {
+impl StopSignals {
     fn listen() -> io::Result<Self> {
-        Ok(Wishes {
+        Ok(StopSignals {
             signals: Signals::listen()?,
             #[cfg(unix)]
             hung_up: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
@@ -181,7 +185,7 @@ impl Wishes {
     }
 }
 
-/// Where it listens, and whether that is neither what was asked for nor the usual.
+/// The listener. The flag is true if the usual port was taken and another one is used.
 async fn listener(asked: Option<SocketAddr>, usual: SocketAddr) -> anyhow::Result<(TcpListener, bool)> {
     let wanted = asked.unwrap_or(usual);
     match TcpListener::bind(wanted).await {
@@ -193,13 +197,13 @@ async fn listener(asked: Option<SocketAddr>, usual: SocketAddr) -> anyhow::Resul
     }
 }
 
-/// What whoever is logged in may do, nobody beyond this machine should: the key is on a screen.
+/// Accepts loopback addresses only: the key is printed on a screen, so nobody beyond this machine may connect.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|error| format!("{error}"))?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
-    Err("a demo listens on this machine only, such as 127.0.0.1:8480".into())
+    Err("must be a loopback address, such as 127.0.0.1:8480".into())
 }
 
 fn remove(folder: TempDir) -> anyhow::Result<()> {
@@ -213,7 +217,7 @@ fn remove(folder: TempDir) -> anyhow::Result<()> {
             Err(_) => std::thread::yield_now(),
         }
     }
-    last.with_context(|| format!("`{}` could not be removed; it is of no use to anybody", path.display()))
+    last.with_context(|| format!("can't remove `{}`; it can be deleted", path.display()))
 }
 
 fn tell(clock: &Clock, began: Tick, line: &str) {
@@ -225,7 +229,7 @@ fn say(line: &str) {
     print(&format!("seawall: {line}"));
 }
 
-/// A terminal that is gone is no reason to stop in the middle.
+/// Prints a line. A closed terminal does not stop the demo.
 fn print(line: &str) {
     use io::Write;
     let _ = writeln!(io::stdout(), "{line}");

@@ -1,20 +1,20 @@
-//! An example for each command, and what stands below the help of all of them.
+//! Examples for each command, and the text below the top-level help.
 
 use clap::Command;
 
-/// Below the help of the whole.
+/// The text below the top-level help.
 pub(crate) const TOP: &str = "\
-The key to the hub is SEAWALL_KEY, or SEAWALL_ADMIN_KEY, or stands in the file that `--key-file` names.
+The API key comes from the file of `--key-file`, from SEAWALL_KEY or from SEAWALL_ADMIN_KEY.
 
 Exit codes:
-  0  it went well
-  1  the hub refused it, or a service behind it did; stderr says why, with the hub's code
-  2  the command line, or a file that it names, is wrong
-  3  there is no such thing
-  4  not allowed: the key is missing, unknown, or not for this (401, 403)
-  5  the hub can't be reached, or answers that it can't serve (5xx)
-  6  work on dead letters has ended, and not all of it went well: some failed again, or the canary stopped it
-  130  Ctrl-C; work that was followed goes on
+  0  success
+  1  the hub or a service rejected the request; stderr shows the reason and the error code
+  2  the command line, or a file that it names, is invalid
+  3  not found
+  4  not allowed: the key is missing, unknown or lacks the scope (401, 403)
+  5  the hub is unreachable or unavailable (5xx)
+  6  a bulk operation ended without full success: some dead letters failed again, or the canary stopped it
+  130  Ctrl-C; the operation continues in the background
 
 Examples:
   seawall demo
@@ -23,7 +23,7 @@ Examples:
   seawall send order.created --data '{\"id\":\"A-7\",\"total\":120.5}'
   seawall dlq list --service billing --json";
 
-/// By command: how it is used.
+/// Examples by command.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("serve", &["--data-dir ./data --allow-egress 10.1.0.0/16"]),
     ("demo", &["", "--listen 127.0.0.1:9000 --rate 50", "--no-story"]),
@@ -64,10 +64,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("deliveries show", &["ID --watch"]),
     ("dlq groups", &["", "--service billing --state open,acknowledged"]),
     ("dlq group", &["grp_0d4d16df37c8e19d"]),
-    ("dlq ack", &["grp_0d4d16df37c8e19d --note 'INC-42, Ada is at it'"]),
-    ("dlq resolve", &["grp_0d4d16df37c8e19d --reason 'the rule is mended'"]),
+    ("dlq ack", &["grp_0d4d16df37c8e19d --note 'INC-42, Ada is working on it'"]),
+    ("dlq resolve", &["grp_0d4d16df37c8e19d --reason 'the rule is fixed'"]),
     ("dlq reopen", &["grp_0d4d16df37c8e19d"]),
-    ("dlq note", &["ID 'the customer was told'", "grp_0d4d16df37c8e19d ''"]),
+    ("dlq note", &["ID 'customer informed'", "grp_0d4d16df37c8e19d ''"]),
     (
         "dlq list",
         &["--service billing --reason refused", "--standing open --since 2h --search 'no customer'"],
@@ -131,7 +131,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("completions", &["bash > /etc/bash_completion.d/seawall"]),
 ];
 
-/// Every command with its examples below its help.
+/// Adds the examples to the help of every command.
 pub(crate) fn add(command: Command) -> Command {
     below(command, "")
 }

@@ -1,36 +1,37 @@
-//! How a command ends that did not go well: what, where, what to do about it, and a number for scripts.
+//! The error of a command: message, cause, remedy and exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use seawall_hub_server::client::{Answer, ClientError};
-use serde_json::Value;
+use seawall_client::api::{CallFailure, ErrorCode};
+use seawall_client::{ClientError, HubError, RawResponse};
+use serde::Deserialize;
 
 use crate::output::plain;
 
-/// The hub, or a service behind it, said no.
+/// The hub or a service rejected the request.
 pub(crate) const REFUSED: u8 = 1;
-/// The command line, or a file that it names, is wrong.
+/// The command line, or a file that it names, is invalid.
 pub(crate) const USAGE: u8 = 2;
-/// There is no such thing.
+/// Not found.
 pub(crate) const NOT_FOUND: u8 = 3;
-/// The key is missing, unknown, or not for this.
+/// The key is missing, unknown or lacks the scope.
 pub(crate) const NOT_ALLOWED: u8 = 4;
-/// The hub can't be reached, or can't serve.
+/// The hub is unreachable or unavailable.
 pub(crate) const UNREACHABLE: u8 = 5;
-/// Work on dead letters has ended, and not all of it went well.
+/// A bulk operation ended without full success.
 pub(crate) const NOT_ALL: u8 = 6;
-/// Somebody has stopped looking at work that goes on: what a shell says of Ctrl-C.
+/// Ctrl-C, as shells report it; the operation continues.
 pub(crate) const LEFT: u8 = 130;
 
-/// The end of a command that did not go well.
+/// A failed command: its exit code and its lines on stderr.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandError {
     exit: u8,
     lines: Vec<String>,
 }
 
-/// Where to look for what is not there.
+/// The list to suggest when something is not found.
 const LISTS: [(&str, &str); 12] = [
     ("there is no such service", "services list"),
     ("there is no such rule", "rules list"),
@@ -46,128 +47,128 @@ const LISTS: [(&str, &str); 12] = [
     ("there is no such channel", "alerts channels list"),
 ];
 
-pub(crate) type Done = Result<(), Failure>;
+pub(crate) type CommandResult = Result<(), CommandError>;
 
-impl Failure {
+impl CommandError {
     pub(crate) fn new(exit: u8, what: impl Into<String>) -> Self {
-        Failure { exit, lines: vec![what.into()] }
+        CommandError { exit, lines: vec![what.into()] }
     }
 
     pub(crate) fn usage(what: impl Into<String>) -> Self {
-        Failure::new(USAGE, what)
+        CommandError::new(USAGE, what)
     }
 
-    /// Of work that talks to no hub.
+    /// The error of a command that does not connect to a hub.
     pub(crate) fn of(error: impl std::fmt::Display) -> Self {
-        Failure::new(REFUSED, error.to_string())
+        CommandError::new(REFUSED, error.to_string())
     }
 
-    /// Everything was said already.
+    /// An error whose output is already printed.
     pub(crate) fn silent(exit: u8) -> Self {
-        Failure { exit, lines: Vec::new() }
+        CommandError { exit, lines: Vec::new() }
     }
 
-    /// One more line.
+    /// Adds a line.
     pub(crate) fn and(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }
 
-    /// The hub speaks of its API, and people here of options.
+    /// Adds a line about options where the hub's message names an API field.
     pub(crate) fn in_options(self, said: &str, line: &str) -> Self {
         if self.lines.iter().any(|line| line.contains(said)) { self.and(line) } else { self }
     }
 
-    /// What is said at last.
+    /// Prints the error and returns the exit code.
     pub(crate) fn tell(self) -> ExitCode {
         let mut out = String::new();
         for (at, line) in self.lines.iter().enumerate() {
             let before = if at == 0 { "seawall: " } else { "  " };
             out.push_str(&format!("{before}{}\n", plain(line)));
         }
-        // Nobody is left to be told that it could not be told.
+        // If stderr is closed, there is no place left to report to.
         let _ = io::stderr().write_all(out.as_bytes());
         ExitCode::from(self.exit)
     }
 
-    /// Nobody answers.
-    pub(crate) fn no_hub(address: &str, error: &ClientError) -> Self {
+    /// The error of a request.
+    pub(crate) fn of_hub(address: &str, error: &ClientError, has_key: bool) -> Self {
         match error {
-            ClientError::Wrong(why) => Failure::usage(why),
-            error => Failure::new(UNREACHABLE, format!("no hub answers at {address}: {error}"))
-                .and("is it running? `seawall serve` starts one; `--url` or SEAWALL_URL says where it is"),
+            ClientError::Invalid(why) => CommandError::usage(why),
+            ClientError::Unreachable { reason, .. } => {
+                CommandError::new(UNREACHABLE, format!("can't reach the hub at {address}: {reason}")).and(
+                    "is it running? `seawall serve` starts one; set its address with `--url` or SEAWALL_URL",
+                )
+            }
+            ClientError::Rejected(error) => CommandError::rejected(error, has_key),
+            ClientError::NotAHub(response) => CommandError::no_envelope(address, response),
+            error => CommandError::new(UNREACHABLE, error.to_string())
+                .and("is the hub's version different from this program's?"),
         }
     }
 
-    /// The hub said no.
-    pub(crate) fn refused(address: &str, answer: &Answer, has_key: bool) -> Self {
-        let Answer { status, text, .. } = answer;
-        let Some(body) = serde_json::from_str::<Value>(text).ok().filter(|body| body["code"].is_string())
-        else {
-            return Failure::no_envelope(address, answer);
-        };
-        let word = |field: &str| body[field].as_str().unwrap_or_default();
-        // A service that is paused, or that a policy keeps calls away from, is no broken hub.
-        let decided_by = body["data"]["decidedBy"].as_str();
-        let of_service = decided_by.is_some() || word("code") == "paused";
+    /// The error for a rejected request.
+    fn rejected(error: &HubError, has_key: bool) -> Self {
+        let HubError { status, body, .. } = error;
+        // A paused service, or one whose policy rejects calls, does not mean that the hub is broken.
+        let decided_by = CallFailure::deserialize(&body.data).ok().and_then(|failure| failure.decided_by);
+        let of_service = decided_by.is_some() || body.code == ErrorCode::Paused;
         let exit = match status {
             401 | 403 => NOT_ALLOWED,
             404 => NOT_FOUND,
             500.. if !of_service => UNREACHABLE,
             _ => REFUSED,
         };
-        // Below stands what it speaks of.
-        let message = word("message").split("; `errors` says").next().unwrap_or_default();
-        let mut failure = Failure::new(exit, format!("{message} ({status} {})", word("code")));
-        for error in body["errors"].as_array().into_iter().flatten() {
-            let field = error["field"].as_str().filter(|field| !field.is_empty()).unwrap_or("it");
-            failure = failure.and(format!("{field}: {}", error["reason"].as_str().unwrap_or_default()));
+        // The lines below list the errors.
+        let message = body.message.split("; see `errors`").next().unwrap_or_default();
+        let mut failure = CommandError::new(exit, format!("{message} ({status} {})", body.code));
+        for error in &body.errors {
+            let field = if error.field.is_empty() { "request" } else { &error.field };
+            failure = failure.and(format!("{field}: {}", error.reason));
         }
-        if let Some(who) = decided_by {
-            failure = failure.and(format!("decided by: {who}"));
+        if let Some(policy) = decided_by {
+            failure = failure.and(format!("decided by: {policy}"));
         }
         match status {
-            401 if has_key => failure.and("the hub does not know the key that was sent, or it has expired"),
-            401 => failure.and("no key was sent: set SEAWALL_KEY, or name a file with `--key-file`"),
-            403 => failure.and("use another key, or have one made: `seawall keys make NAME --scope SCOPE`"),
+            401 if has_key => failure.and("the key is unknown or has expired"),
+            401 => failure.and("no key was sent: set SEAWALL_KEY, or pass a file with `--key-file`"),
+            403 => failure.and("use another key, or create one: `seawall keys make NAME --scope SCOPE`"),
             404 => match LISTS.iter().find(|(said, _)| *said == message) {
-                Some((_, list)) => failure.and(format!("`seawall {list}` shows what there is")),
-                None => {
-                    failure.and("the hub does not have this; is it of another version than this program?")
-                }
+                Some((_, list)) => failure.and(format!("`seawall {list}` lists the existing ones")),
+                None => failure
+                    .and("the hub does not support this; is its version different from this program's?"),
             },
-            412 => failure.and("somebody has changed it meanwhile: look at it again, then say its version"),
-            500.. if !of_service => {
-                failure.and(format!("the hub's log says more, under traceId={}", word("traceId")))
-            }
+            412 => failure.and("changed concurrently; read it again and pass its version"),
+            500.. if !of_service => failure.and(format!("see the hub's log for traceId={}", body.trace_id)),
             _ => failure,
         }
     }
 
-    /// Something answers, but not as a hub does.
-    fn no_envelope(address: &str, answer: &Answer) -> Self {
-        let Answer { status, location, .. } = answer;
+    /// The error for a response that is not from a hub.
+    fn no_envelope(address: &str, answer: &RawResponse) -> Self {
+        let RawResponse { status, location, .. } = answer;
         if matches!(status, 414 | 431) {
-            return Failure::usage(format!("what is asked for is longer than a hub reads ({status})"));
+            return CommandError::usage(format!("the request is too long ({status})"));
         }
-        let failure =
-            Failure::new(UNREACHABLE, format!("what answers at {address} is no hub: it says {status}"));
+        let failure = CommandError::new(
+            UNREACHABLE,
+            format!("the server at {address} is not a hub: it responds with {status}"),
+        );
         match location {
-            Some(location) => {
-                failure.and(format!("it sends us to {location}; if the hub is there, say so with `--url`"))
-            }
-            None => failure.and("is the address right? `--url` or SEAWALL_URL says where the hub is"),
+            Some(location) => failure
+                .and(format!("it redirects to {location}; if the hub is there, pass that with `--url`")),
+            None => failure.and("is the address right? Set it with `--url` or SEAWALL_URL"),
         }
     }
 }
 
-impl From<io::Error> for Failure {
-    /// Of writing to stdout.
+impl From<io::Error> for CommandError {
+    /// The error of writing to stdout.
     fn from(error: io::Error) -> Self {
-        // Whoever read it has seen enough.
+        // The reader closed the pipe, which is not an error.
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::silent(0);
+            return CommandError::silent(0);
         }
-        Failure::new(REFUSED, format!("can't write the output: {error}"))
+        CommandError::new(REFUSED, format!("can't write the output: {error}"))
     }
 }

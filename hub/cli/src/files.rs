@@ -1,4 +1,4 @@
-//! How many files the process may have open: every connection is one.
+//! The limit of open files: every connection is one.
 //!
 //! # Why not ask the system for the limit?
 //! Where a sandbox forbids the question, as the unit for systemd does, its wrapper has no way to say so. The text below `/proc`
@@ -7,8 +7,8 @@
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Raises the limit to what the system allows at most, and says how many it is now; nothing, if that is not known. Usually the
-/// limit is 1024, for the sake of programs that are older than this one by decades.
+/// Raises the limit to the maximum that the system allows, and returns it; `None` if it is unknown. Usually the limit is 1024,
+/// for the sake of programs that are older than this one by decades.
 #[cfg(target_os = "linux")]
 pub(crate) fn raise_limit() -> Option<u64> {
     let (now, most) = limits(&std::fs::read_to_string("/proc/self/limits").ok()?)?;
@@ -27,7 +27,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
     None
 }
 
-/// The limit and the highest that it can be, if it has one.
+/// The soft limit, and the hard limit if there is one.
 #[cfg(target_os = "linux")]
 fn limits(text: &str) -> Option<(u64, Option<u64>)> {
     let mut words = text.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace();

@@ -1,44 +1,44 @@
-//! How long what has ended is kept.
+//! Retention settings.
 
 use std::time::Duration;
 
 use clap::Args;
 use seawall_hub_server::retention::{KEPT_AT_LEAST, Retention};
 
-/// How long what has ended is kept: a duration of a day or more such as `7d`, or `forever`.
+/// Retention times: a duration of a day or more such as `7d`, or `forever`.
 #[derive(Args, Clone, Copy, Default)]
-pub(crate) struct Keep {
-    /// How long events stay whose deliveries are delivered: a duration such as `7d`, or `forever`. [default: 7d]
+pub(crate) struct RetentionArgs {
+    /// Retention of delivered events: a duration such as `7d`, or `forever`. [default: 7d]
     #[arg(long, env = "SEAWALL_KEEP_DELIVERED", value_name = "TIME", value_parser = kept)]
-    pub(crate) keep_delivered: Option<Kept>,
+    pub(crate) keep_delivered: Option<RetentionTime>,
 
-    /// How long dead letters stay that were discarded. [default: 30d]
+    /// Retention of deleted dead letters, until they are purged. [default: 30d]
     #[arg(long, env = "SEAWALL_KEEP_DISCARDED", value_name = "TIME", value_parser = kept)]
-    pub(crate) keep_discarded: Option<Kept>,
+    pub(crate) keep_discarded: Option<RetentionTime>,
 
-    /// How long it is known who has changed what. [default: 365d]
+    /// Retention of the audit log. [default: 365d]
     #[arg(long, env = "SEAWALL_KEEP_AUDIT", value_name = "TIME", value_parser = kept)]
-    pub(crate) keep_audit: Option<Kept>,
+    pub(crate) keep_audit: Option<RetentionTime>,
 }
 
-/// A time, or for ever.
+/// A retention time; `None` means forever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Kept(Option<Duration>);
+pub(crate) struct RetentionTime(Option<Duration>);
 
-impl Keep {
-    /// With what is said elsewhere behind it.
-    pub(crate) fn over(self, other: Keep) -> Keep {
-        Keep {
+impl RetentionArgs {
+    /// These settings, with `other` as the fallback.
+    pub(crate) fn over(self, other: RetentionArgs) -> RetentionArgs {
+        RetentionArgs {
             keep_delivered: self.keep_delivered.or(other.keep_delivered),
             keep_discarded: self.keep_discarded.or(other.keep_discarded),
             keep_audit: self.keep_audit.or(other.keep_audit),
         }
     }
 
-    /// With defaults for what is not said.
+    /// The retention, with defaults for what is not set.
     pub(crate) fn retention(self) -> Retention {
         let usual = Retention::default();
-        let said = |said: Option<Kept>, usual| said.map_or(usual, |Kept(time)| time);
+        let said = |said: Option<RetentionTime>, usual| said.map_or(usual, |RetentionTime(time)| time);
         Retention {
             delivered: said(self.keep_delivered, usual.delivered),
             discarded: said(self.keep_discarded, usual.discarded),
@@ -48,17 +48,16 @@ impl Keep {
 }
 
 /// `7d`, or `forever`.
-pub(crate) fn kept(text: &str) -> Result<Kept, String> {
+pub(crate) fn kept(text: &str) -> Result<RetentionTime, String> {
     if text == "forever" {
-        return Ok(Kept(None));
+        return Ok(RetentionTime(None));
     }
     let time = seawall::config::duration(text).map_err(|reason| format!("{reason}; or write `forever`"))?;
     if time < KEPT_AT_LEAST {
-        let reason =
-            "less than a day is too short: an event that is sent again is recognised by the one that is kept";
+        let reason = "must be at least one day: stored events are needed to recognise duplicates";
         return Err(reason.into());
     }
-    Ok(Kept(Some(time)))
+    Ok(RetentionTime(Some(time)))
 }
 
 #[cfg(test)]
@@ -68,10 +67,10 @@ mod tests {
     /// HUB-9: what is old goes unless somebody says otherwise, and never so soon that a repetition is taken for something new.
     #[test]
     fn hub_9_what_is_kept_is_kept_for_a_day_at_least() {
-        assert_eq!(Keep::default().retention(), Retention::default());
-        let keep = Keep { keep_audit: Some(kept("forever").unwrap()), ..Keep::default() };
+        assert_eq!(RetentionArgs::default().retention(), Retention::default());
+        let keep = RetentionArgs { keep_audit: Some(kept("forever").unwrap()), ..RetentionArgs::default() };
         assert_eq!(keep.retention(), Retention { audit: None, ..Retention::default() });
-        assert_eq!(kept("1d"), Ok(Kept(Some(KEPT_AT_LEAST))));
+        assert_eq!(kept("1d"), Ok(RetentionTime(Some(KEPT_AT_LEAST))));
         for wrong in ["23h", "0s", "7", "never", ""] {
             assert!(kept(wrong).is_err(), "{wrong}");
         }

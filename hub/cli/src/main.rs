@@ -22,15 +22,15 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::failure::Failure;
-use self::talk::Talk;
+use self::failure::CommandError;
+use self::talk::ConnectArgs;
 
-/// Keeps a system standing when what it depends on breaks.
+/// Delivers events and calls services reliably, also while they fail.
 #[derive(Parser)]
 #[command(name = "seawall", version, after_help = examples::TOP)]
 struct Cli {
     #[command(flatten)]
-    talk: Talk,
+    talk: ConnectArgs,
 
     #[command(subcommand)]
     command: Command,
@@ -38,21 +38,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the hub: takes events in, and delivers them.
+    /// Run the hub: accept events, deliver them and call services.
     Serve(serve::Serve),
-    /// Shows a hub at work: with sample services, traffic and a story, on this machine only, and nothing left behind.
+    /// Run a demo hub with sample services, traffic and a scripted outage. It listens on loopback only and removes its data at the end.
     Demo(demo::Demo),
-    /// Copies everything that the hub keeps, while it runs or not.
+    /// Back up the data of a hub, which may be running or stopped.
     Backup(backup::Backup),
-    /// Makes the data of a hub from a copy.
+    /// Restore the data of a hub from a backup.
     Restore(backup::Restore),
     #[command(flatten)]
-    Asking(command::Asking),
+    Asking(command::HubCommand),
     #[command(flatten)]
-    Alone(command::Alone),
+    Alone(command::LocalCommand),
 }
 
-/// Commands that talk to no hub, and which of the options for talking they understand all the same.
+/// Commands that do not connect to a hub, and the connection options that they accept nevertheless.
 const ALONE: [(&str, &[&str]); 6] = [
     ("serve", &[]),
     ("demo", &[]),
@@ -69,15 +69,15 @@ fn main() -> anyhow::Result<ExitCode> {
         (Err(failure), _) => Err(failure),
         (Ok(()), Command::Serve(serve)) => return serve.run(),
         (Ok(()), Command::Demo(demo)) => return demo.run(),
-        (Ok(()), Command::Backup(backup)) => backup.run().map_err(Failure::of),
-        (Ok(()), Command::Restore(restore)) => restore.run().map_err(Failure::of),
+        (Ok(()), Command::Backup(backup)) => backup.run().map_err(CommandError::of),
+        (Ok(()), Command::Restore(restore)) => restore.run().map_err(CommandError::of),
         (Ok(()), Command::Alone(command)) => command.run(&cli.talk),
         (Ok(()), Command::Asking(command)) => command.run(&cli.talk),
     };
-    Ok(done.map_or_else(Failure::tell, |()| ExitCode::SUCCESS))
+    Ok(done.map_or_else(CommandError::tell, |()| ExitCode::SUCCESS))
 }
 
-/// The whole command line. What is for talking to a hub is not shown in the help of what talks to none.
+/// The whole command line. Connection options are hidden in the help of commands that do not connect to a hub.
 fn command_line() -> clap::Command {
     let command = examples::add(Cli::command());
     let global: Vec<clap::Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
@@ -87,15 +87,15 @@ fn command_line() -> clap::Command {
     })
 }
 
-/// What would be ignored is refused.
-fn nothing_is_ignored(matches: &ArgMatches) -> Result<(), Failure> {
+/// Refuses connection options that the command would ignore.
+fn nothing_is_ignored(matches: &ArgMatches) -> Result<(), CommandError> {
     let Some((name, below)) = matches.subcommand() else { return Ok(()) };
     let Some((_, known)) = ALONE.iter().find(|(alone, _)| *alone == name) else { return Ok(()) };
     for id in ["url", "key_file", "key", "timeout", "json"].into_iter().filter(|id| !known.contains(id)) {
         if below.value_source(id) == Some(ValueSource::CommandLine) {
             let option = id.replace('_', "-");
-            return Err(Failure::usage(format!(
-                "`--{option}` is for commands that talk to a hub, and `{name}` talks to none"
+            return Err(CommandError::usage(format!(
+                "`--{option}` applies only to commands that connect to a hub; `{name}` does not"
             )));
         }
     }

@@ -1,38 +1,44 @@
-//! A file of settings that changes while the hub runs.
+//! Reloads the settings file while the hub runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use seawall_hub_server::Hub;
+use seawall_hub_server::Server;
 use seawall_hub_server::log::Log;
 use tracing::{error, info};
 
-use crate::settings::{Said, Settings, file};
+use crate::settings::{SettingOverrides, Settings, file};
 
-/// So often somebody looks whether the file has changed.
+/// The polling interval of the settings file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Follows a file.
+/// Watches the settings file.
 pub(crate) struct Reload {
     path: PathBuf,
-    said: Said,
+    said: SettingOverrides,
     holds: Settings,
-    file: Watched,
+    file: WatchedFile,
     log: Log,
-    /// Where people find the hub if nothing else is said.
+    /// The public URL if none is set.
     listens: String,
 }
 
 impl Reload {
-    /// Follows this file, over which `said` has the last word; `holds` is what came of both.
-    pub(crate) fn new(path: PathBuf, said: Said, holds: Settings, log: Log, listens: String) -> Self {
-        let file = Watched { seen: stamp(&path), coming: None };
+    /// Watches this file; `said` overrides it, and `holds` are the settings in effect.
+    pub(crate) fn new(
+        path: PathBuf,
+        said: SettingOverrides,
+        holds: Settings,
+        log: Log,
+        listens: String,
+    ) -> Self {
+        let file = WatchedFile { seen: stamp(&path), coming: None };
         Reload { path, said, holds, file, log, listens }
     }
 
-    /// Brings what changes to work, again and again: when the file is another one, or somebody sends SIGHUP.
-    pub(crate) async fn follow(mut self, hub: &Arc<Hub>, mut told: Hangup) {
+    /// Applies changes whenever the file changes or SIGHUP arrives.
+    pub(crate) async fn follow(mut self, hub: &Arc<Server>, mut told: HangupSignal) {
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => false,
@@ -44,7 +50,7 @@ impl Reload {
         }
     }
 
-    fn reload(&mut self, hub: &Arc<Hub>) {
+    fn reload(&mut self, hub: &Arc<Server>) {
         let path = self.path.display().to_string();
         let applied = file(Some(&self.path)).and_then(|file| {
             let next = self.said.over(&file);
@@ -56,18 +62,18 @@ impl Reload {
         let next = match applied {
             Ok(next) => next,
             Err(error) => {
-                let cause = format!("{error:#}; what held before holds still");
+                let cause = format!("{error:#}; the previous settings stay in effect");
                 error!(target: "seawall", path, cause, action = "ManualReview", "[Config][Reload] Failed!");
                 return;
             }
         };
         self.log.set_level(next.log_level);
-        hub.keep_for(next.retention);
+        hub.ops.keep_for(next.retention);
         if next.public_url != self.holds.public_url {
-            hub.set_public_url(next.public_url.as_deref().unwrap_or(&self.listens));
+            hub.alerts.set_public_url(next.public_url.as_deref().unwrap_or(&self.listens));
         }
         let (changed, restart) = (changed(&self.holds, &next), needs_restart(&self.holds, &next));
-        // What needs a restart holds as it was until then, and is told again at each change.
+        // Settings that need a restart keep their old values until then, and are reported at each change.
         self.holds = Settings {
             listen: self.holds.listen,
             data_dir: self.holds.data_dir.clone(),
@@ -84,31 +90,30 @@ impl Reload {
     }
 }
 
-/// There is no file to follow. SIGHUP would end the process in the middle of everything, and whoever sends it means something
-/// else.
-pub(crate) async fn nothing_to_follow(mut told: Hangup) {
+/// Ignores SIGHUP when there is no settings file. By default the signal would kill the process, which is not what its sender
+/// wants.
+pub(crate) async fn nothing_to_follow(mut told: HangupSignal) {
     loop {
         told.recv().await;
-        let cause = "SIGHUP came, and there is no file of settings to read again; name one with `--config`";
+        let cause = "received SIGHUP, but there is no settings file to reload; set one with `--config`";
         error!(target: "seawall", cause, action = "ManualReview", "[Config][Reload] Failed!");
     }
 }
 
-/// When a file was written, and how long it is.
+/// The modification time and the length of a file.
 type Stamp = (SystemTime, u64);
 
-/// A file that is looked at now and then.
-struct Watched {
-    /// As it was when it was read.
+/// The state of a polled file.
+struct WatchedFile {
+    /// The stamp when the file was last read.
     seen: Option<Stamp>,
-    /// As it was the last time, if that was another.
+    /// The stamp at the last poll, if it differs from `seen`.
     coming: Option<Stamp>,
 }
 
-impl Watched {
-    /// Whether it is to be read. Whoever writes it may have it away for a moment, or be in the middle of it: half of a file may
-    /// well be one that makes sense, and throw away what the other half wants kept. So it is read when it has stood still from one
-    /// look to the next, or when somebody asks.
+impl WatchedFile {
+    /// True if the file should be read. An editor may remove it for a moment or write it in parts, and half of a file can be
+    /// valid and drop settings of the other half. So it is read when it is unchanged between two polls, or when SIGHUP asks.
     fn is_new(&mut self, stamp: Option<Stamp>, asked: bool) -> bool {
         let stands = stamp.is_some() && stamp != self.seen && stamp == self.coming;
         if asked || stands {
@@ -120,7 +125,7 @@ impl Watched {
     }
 }
 
-/// What has changed, and holds from now on.
+/// The changed settings that take effect now.
 fn changed(before: &Settings, next: &Settings) -> Vec<&'static str> {
     let (old, new) = (before.retention, next.retention);
     named([
@@ -133,7 +138,7 @@ fn changed(before: &Settings, next: &Settings) -> Vec<&'static str> {
     ])
 }
 
-/// What has changed, and holds at the next start.
+/// The changed settings that take effect at the next start.
 fn needs_restart(before: &Settings, next: &Settings) -> Vec<&'static str> {
     named([
         ("listen", before.listen != next.listen),
@@ -156,17 +161,17 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.modified().ok()?, file.len()))
 }
 
-/// Where SIGHUP is told, if there is such a thing. From when this is there on, it ends nothing.
-pub(crate) struct Hangup(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
+/// Receives SIGHUP, where the platform has it. While this exists, the signal does not kill the process.
+pub(crate) struct HangupSignal(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
 
-pub(crate) fn hangup() -> Hangup {
-    Hangup(
+pub(crate) fn hangup() -> HangupSignal {
+    HangupSignal(
         #[cfg(unix)]
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
     )
 }
 
-impl Hangup {
+impl HangupSignal {
     async fn recv(&mut self) {
         #[cfg(unix)]
         if let Some(signal) = &mut self.0 {
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn hub_9_a_file_is_read_when_it_stands_still() {
         let at = |bytes| Some((SystemTime::UNIX_EPOCH, bytes));
-        let mut file = Watched { seen: at(10), coming: None };
+        let mut file = WatchedFile { seen: at(10), coming: None };
         let looks = [
             (at(10), false, false),
             // Emptied, half of it, all of it.

@@ -7,42 +7,43 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use seawall::Clock;
 use seawall::task::Shutdown;
+use seawall_hub_server::liveness::Watchdog;
 use seawall_hub_server::log::Log;
-use seawall_hub_server::pulse::Watchdog;
-use seawall_hub_server::{Hub, Options, http};
+use seawall_hub_server::{Server, StartOptions, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::files;
 use crate::output::say;
 use crate::reload::{Reload, hangup, nothing_to_follow};
-use crate::settings::{Said, Settings, file};
+use crate::settings::{SettingOverrides, Settings, file};
 use crate::stand::stand;
 
-/// Runs the hub.
+/// Run the hub.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// A file with settings, in TOML. What is said here or in the environment has the last word. It is read again when it
-    /// changes, and on SIGHUP.
+    /// Settings file in TOML. The command line and the environment take precedence. It is reloaded when it changes, and on
+    /// SIGHUP.
     #[arg(long, env = "SEAWALL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    said: Said,
+    said: SettingOverrides,
 
-    /// Only so that whoever tries it is told why not.
+    /// Accepted only to be refused with an explanation.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     admin_key: Option<String>,
 
-    /// Makes a new `secret.key` although the one that opens the secrets of services and sources is missing. They have to be
-    /// registered again.
+    /// Create a new `secret.key` although the one that decrypts the secrets of services and sources is missing. Their secrets
+    /// must be entered again.
     #[arg(long)]
     new_secret_key: bool,
 }
 
-/// The last lines have so long to get out; whoever reads them may be gone.
+/// The maximum wait for the last log lines; their reader may be gone.
 pub(crate) const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// The threads of the runtime have so long to come back.
@@ -51,19 +52,20 @@ const THREADS_MAX: Duration = Duration::from_secs(5);
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if self.admin_key.is_some() {
-            let word =
-                "there is no `--admin-key`: everybody on this machine can read what stands on a command line";
-            return Ok(Failure::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
+            let word = "`--admin-key` is not supported: every user of this machine can read command lines";
+            return Ok(CommandError::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
         }
         let settings = match file(self.config.as_deref()) {
             Ok(file) => self.said.over(&file),
-            Err(wrong) => return Ok(Failure::usage(format!("{wrong:#}")).tell()),
+            Err(wrong) => return Ok(CommandError::usage(format!("{wrong:#}")).tell()),
         };
-        let log = Log::install(settings.log_format, settings.log_level, std::io::stderr())?;
+        // One clock for all, because deadlines of two can't be compared.
+        let clock = Clock::system();
+        let log = Log::install(settings.log_format, settings.log_level, clock.clone(), std::io::stderr())?;
         seawall_hub_server::log_panics();
         let ended = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
             Ok(runtime) => {
-                let ended = runtime.block_on(self.serve(settings, log.clone()));
+                let ended = runtime.block_on(self.serve(settings, log.clone(), clock));
                 // A thread that does not come back must not hold up the end.
                 runtime.shutdown_timeout(THREADS_MAX);
                 ended
@@ -80,18 +82,17 @@ impl Serve {
         Ok(code)
     }
 
-    async fn serve(self, settings: Settings, log: Log) -> anyhow::Result<ExitCode> {
+    async fn serve(self, settings: Settings, log: Log, clock: Clock) -> anyhow::Result<ExitCode> {
         let data_dir = match &settings.data_dir {
             Some(folder) => folder.clone(),
-            None => default_data_dir().context(
-                "there is no home folder to keep data in; say where with `--data-dir` or SEAWALL_DATA_DIR",
-            )?,
+            None => default_data_dir()
+                .context("there is no home directory for the data; set `--data-dir` or SEAWALL_DATA_DIR")?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
         let (open_files, told) = (files::raise_limit(), hangup());
         info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
-        let options = Options {
+        let options = StartOptions {
             allow_egress,
             new_secret_key,
             otlp_endpoint: settings.otlp_endpoint.clone(),
@@ -100,28 +101,29 @@ impl Serve {
             write_timeout: Some(settings.write_timeout),
             metrics: settings.metrics,
             open_files,
+            clock,
         };
-        let hub = Arc::new(Hub::open(&data_dir, &options).await?);
-        hub.keep_for(settings.retention);
+        let hub = Arc::new(Server::open(&data_dir, &options).await?);
+        hub.ops.keep_for(settings.retention);
         let listener = TcpListener::bind(settings.listen)
             .await
             .with_context(|| format!("can't listen on {}", settings.listen))?;
         let address = listener.local_addr()?;
         let listens = format!("http://{address}");
-        hub.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
+        hub.alerts.set_public_url(settings.public_url.as_deref().unwrap_or(&listens));
         let mut fresh = None;
         match admin_key()? {
-            Some(key) => hub.set_admin_key(http::key_hash(&key)).await?,
-            None if hub.has_admin_key() => {}
+            Some(key) => hub.registry.set_admin_key(&hub.own_context(), http::key_hash(&key)).await?,
+            None if hub.registry.has_admin_key() => {}
             None => {
                 let key = http::fresh_key();
                 // Shown before it counts: a key that nobody has seen would lock everybody out.
                 say(&format!("admin key: {key}"))
                     .and_then(|()| {
-                        say("it is shown this once; SEAWALL_ADMIN_KEY sets another one at any start")
+                        say("it is shown only once; SEAWALL_ADMIN_KEY sets another one at any start")
                     })
-                    .context("the admin key can't be shown; give one as SEAWALL_ADMIN_KEY")?;
-                hub.set_admin_key(http::key_hash(&key)).await?;
+                    .context("can't print the admin key; set SEAWALL_ADMIN_KEY instead")?;
+                hub.registry.set_admin_key(&hub.own_context(), http::key_hash(&key)).await?;
                 fresh = Some(key);
             }
         }
@@ -134,10 +136,11 @@ impl Serve {
             }
         });
 
-        let (epoch, services, rules) = (hub.store().epoch(), hub.services().len(), hub.rules().len());
+        let (epoch, services, rules) =
+            (hub.store().epoch(), hub.registry.services().len(), hub.registry.rules().len());
         info!(
             target: "seawall", version, listen = %address, dataDir = folder, epoch, services, rules,
-            sources = hub.sources().len(), "[Hub][Start] Success."
+            sources = hub.registry.sources().len(), "[Hub][Start] Success."
         );
 
         let watchdog = watch(&hub, settings.watchdog, &log)?;
@@ -153,34 +156,33 @@ impl Serve {
     }
 }
 
-/// The admin key that somebody has chosen. What stands around it is not part of it: files end with a line break, and a header
+/// The admin key from the environment. White space around it is not part of it: files end with a line break, and a header
 /// can't.
 fn admin_key() -> anyhow::Result<Option<String>> {
     let Some(said) = std::env::var_os("SEAWALL_ADMIN_KEY") else { return Ok(None) };
     let key = said.to_str().map(str::trim).unwrap_or_default();
     if said.to_str().is_none() || !key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-        bail!("SEAWALL_ADMIN_KEY holds what no header can carry; take visible ASCII characters")
+        bail!("SEAWALL_ADMIN_KEY must consist of visible ASCII characters, so that it fits in a header")
     }
     if key.len() < 16 {
-        bail!("SEAWALL_ADMIN_KEY is shorter than 16 characters; a longer one can't be guessed")
+        bail!("SEAWALL_ADMIN_KEY must have at least 16 characters, so that it can't be guessed")
     }
     Ok(Some(key.to_owned()))
 }
 
-/// Ends the process if it stands still: whoever watches over it starts it again, and what it had in hand counts a crash.
-fn watch(hub: &Hub, limit: Duration, log: &Log) -> anyhow::Result<Watchdog> {
+/// Aborts the process if it is stuck: its supervisor restarts it, and its claimed deliveries count a crash.
+fn watch(hub: &Server, limit: Duration, log: &Log) -> anyhow::Result<Watchdog> {
     let log = log.clone();
     let end = move |still: Duration| {
-        let cause =
-            format!("a thread of the process has stood still for {} s; it ends itself", still.as_secs());
+        let cause = format!("a thread has been stuck for {} s; the process aborts", still.as_secs());
         error!(target: "seawall", cause, action = "ManualReview", "[Hub][Watchdog] Failed!");
         log.flush(FLUSH_MAX);
         std::process::abort();
     };
-    hub.pulse().watch(limit, end).context("can't start the watchdog")
+    hub.pulse().watch(limit, hub.clock().clone(), end).context("can't start the watchdog")
 }
 
-/// Where programs of this system keep their data.
+/// The platform's data directory for Seawall.
 fn default_data_dir() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = if cfg!(windows) {

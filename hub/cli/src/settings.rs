@@ -10,76 +10,76 @@ use anyhow::bail;
 use clap::Args;
 use seawall_hub_server::log::Format;
 use seawall_hub_server::retention::Retention;
-use seawall_hub_server::{MetricsAccess, WRITE_TIMEOUT_USUAL, is_range, pulse, responses};
+use seawall_hub_server::{MetricsAccess, WRITE_TIMEOUT_USUAL, is_range, liveness, responses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use tracing::Level;
 
-use crate::keep::{Keep, kept};
+use crate::keep::{RetentionArgs, kept};
 
-/// What somebody has said, wherever it was.
+/// Settings from one origin: the command line, the environment or a file.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Said {
-    /// Where it listens. It speaks plain HTTP: beyond this machine, put something that speaks TLS in front of it.
+pub(crate) struct SettingOverrides {
+    /// Address to listen on. The hub speaks plain HTTP: beyond this machine, put a TLS proxy in front of it.
     /// [default: 127.0.0.1:8480]
     #[arg(long, env = "SEAWALL_LISTEN")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Where it keeps everything. If it is not said: `seawall` in the folder for data of the system.
+    /// Data directory. [default: `seawall` in the platform's data directory]
     #[arg(long, env = "SEAWALL_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// Where people find the hub, like `https://seawall.example`: links in alerts begin so. If it is not said: where it listens.
+    /// Public URL of the hub, such as `https://seawall.example`, used for links in alerts. [default: the listen address]
     #[arg(long, env = "SEAWALL_PUBLIC_URL", value_name = "URL", value_parser = url)]
     pub(crate) public_url: Option<String>,
 
-    /// Private addresses that requests may go to, like `10.1.0.0/16`; may be given more than once.
+    /// Private address range that outgoing requests may reach, such as `10.1.0.0/16`; repeatable.
     #[arg(long, value_name = "CIDR")]
     pub(crate) allow_egress: Option<Vec<String>>,
 
-    /// Where traces go: a collector that speaks OTLP over HTTP, like `http://127.0.0.1:4318`.
+    /// Collector for traces over OTLP/HTTP, such as `http://127.0.0.1:4318`.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     pub(crate) otlp_endpoint: Option<String>,
 
-    /// How the log is written, to stderr: text for people, json for machines. [default: text]
+    /// Log format on stderr: text or json. [default: text]
     #[arg(long, env = "SEAWALL_LOG_FORMAT", value_name = "text|json", value_parser = format)]
     pub(crate) log_format: Option<Format>,
 
-    /// How much is logged: error for what needs a person, warn for what is retried too, info, or debug for every event.
+    /// Log level. error: needs attention; warn: also what is retried; info; debug: also every event.
     /// [default: info]
     #[arg(long, env = "SEAWALL_LOG_LEVEL", value_name = "error|warn|info|debug", value_parser = level)]
     pub(crate) log_level: Option<Level>,
 
-    /// How long a thread of the process may stand still before it ends itself, to be started again by whatever watches over it:
-    /// a duration such as `60s`, a second at least, or `0s` for never. [default: 60s]
+    /// Time for which a thread may be stuck before the process aborts, so that its supervisor restarts it: a duration such as
+    /// `60s`, at least one second, or `0s` to turn the watchdog off. [default: 60s]
     #[arg(long, env = "SEAWALL_WATCHDOG", value_name = "TIME", value_parser = watchdog)]
     pub(crate) watchdog: Option<Duration>,
 
-    /// How many bytes of responses may be in memory at once, because clients have not read them yet: `64MiB`, 32MiB at least.
-    /// When it is used up, large requests are refused with 503. [default: 256MiB]
+    /// Maximum memory for responses that clients have not read yet, such as `64MiB`; at least 32MiB. While it is used up, large
+    /// requests are rejected with 503. [default: 256MiB]
     #[arg(long, env = "SEAWALL_RESPONSE_MEMORY", value_name = "SIZE", value_parser = memory)]
     pub(crate) response_memory: Option<u64>,
 
-    /// For how long a client may take nothing of its response before it is cut off: a duration such as `30s`, a second at
-    /// least. [default: 30s]
+    /// Write timeout: a client that reads nothing of its response for this long is disconnected; at least one second.
+    /// [default: 30s]
     #[arg(long, env = "SEAWALL_WRITE_TIMEOUT", value_name = "TIME", value_parser = write_timeout)]
     pub(crate) write_timeout: Option<Duration>,
 
-    /// Who may read the metrics: whoever has a key that may read, or everybody who reaches the port. [default: key]
+    /// Access to metrics. key: a key with the scope `read`; open: everyone who can reach the port. [default: key]
     #[arg(long, env = "SEAWALL_METRICS", value_name = "key|open", value_parser = metrics)]
     pub(crate) metrics: Option<MetricsAccess>,
 
     #[command(flatten)]
-    pub(crate) keep: Keep,
+    pub(crate) keep: RetentionArgs,
 }
 
-/// What holds.
+/// The effective settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
-    /// Nothing, if the system says where.
+    /// The data directory; `None` means the platform's default.
     pub(crate) data_dir: Option<PathBuf>,
-    /// Nothing, if it is where it listens.
+    /// The public URL; `None` means the listen address.
     pub(crate) public_url: Option<String>,
     pub(crate) allow_egress: Vec<String>,
     pub(crate) otlp_endpoint: Option<String>,
@@ -92,9 +92,9 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
 }
 
-impl Said {
-    /// What holds, with what a file says behind it.
-    pub(crate) fn over(&self, file: &Said) -> Settings {
+impl SettingOverrides {
+    /// The effective settings: these overrides, then the file, then the defaults.
+    pub(crate) fn over(&self, file: &SettingOverrides) -> Settings {
         let usual = SocketAddr::from(([127, 0, 0, 1], 8480));
         Settings {
             listen: self.listen.or(file.listen).unwrap_or(usual),
@@ -107,7 +107,7 @@ impl Said {
                 .find_map(|said| said.otlp_endpoint.clone().filter(|endpoint| !endpoint.trim().is_empty())),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
             log_level: self.log_level.or(file.log_level).unwrap_or(Level::INFO),
-            watchdog: self.watchdog.or(file.watchdog).unwrap_or(pulse::USUAL),
+            watchdog: self.watchdog.or(file.watchdog).unwrap_or(liveness::USUAL),
             response_memory: self.response_memory.or(file.response_memory).unwrap_or(responses::BYTES_USUAL),
             write_timeout: self.write_timeout.or(file.write_timeout).unwrap_or(WRITE_TIMEOUT_USUAL),
             metrics: self.metrics.or(file.metrics).unwrap_or_default(),
@@ -116,9 +116,9 @@ impl Said {
     }
 }
 
-/// What a file says; nothing, if there is none.
-pub(crate) fn file(path: Option<&Path>) -> anyhow::Result<Said> {
-    let Some(path) = path else { return Ok(Said::default()) };
+/// Reads the settings file; no settings if there is no file.
+pub(crate) fn file(path: Option<&Path>) -> anyhow::Result<SettingOverrides> {
+    let Some(path) = path else { return Ok(SettingOverrides::default()) };
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -133,28 +133,28 @@ pub(crate) fn file(path: Option<&Path>) -> anyhow::Result<Said> {
     }
 }
 
-/// Something that is wrong in a file, and where.
+/// A problem in a settings file, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Problem {
+struct SettingError {
     line: usize,
     column: usize,
     reason: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.reason)
     }
 }
 
-/// Reads a file, and finds everything that is wrong with it.
-fn read(text: &str) -> Result<Said, Vec<Problem>> {
+/// Reads a settings file and reports every problem in it.
+fn read(text: &str) -> Result<SettingOverrides, Vec<SettingError>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader { text, problems: Vec::new() };
     for error in errors {
         reader.wrong(error.span().map_or(0, |span| span.start), error.message().to_owned());
     }
-    let mut said = Said::default();
+    let mut said = SettingOverrides::default();
     if reader.problems.is_empty() {
         reader.root(table.get_ref(), &mut said);
     }
@@ -164,13 +164,13 @@ fn read(text: &str) -> Result<Said, Vec<Problem>> {
 
 struct Reader<'t> {
     text: &'t str,
-    problems: Vec<Problem>,
+    problems: Vec<SettingError>,
 }
 
-type Value<'v> = Spanned<DeValue<'v>>;
+type TomlValue<'v> = Spanned<DeValue<'v>>;
 
 impl Reader<'_> {
-    fn root(&mut self, table: &DeTable<'_>, said: &mut Said) {
+    fn root(&mut self, table: &DeTable<'_>, said: &mut SettingOverrides) {
         for (key, value) in table {
             match &**key.get_ref() {
                 "listen" => said.listen = self.parsed(value, SocketAddr::from_str),
@@ -195,7 +195,7 @@ impl Reader<'_> {
                 }),
                 other => {
                     let reason = format!(
-                        "there is no `{other}`; there are listen, data_dir, public_url, allow_egress, otlp_endpoint, watchdog, \
+                        "unknown setting `{other}`. Known: listen, data_dir, public_url, allow_egress, otlp_endpoint, watchdog, \
                          response_memory, write_timeout, metrics, log.format, log.level, \
                          keep.delivered, keep.discarded, keep.audit"
                     );
@@ -205,32 +205,29 @@ impl Reader<'_> {
         }
     }
 
-    /// What `take` does not know it answers with what there is.
+    /// Reads a table. For an unknown key, `take` returns the known ones.
     fn group(
         &mut self,
-        value: &Value<'_>,
-        mut take: impl FnMut(&mut Self, &str, &Value<'_>) -> Result<(), &'static str>,
+        value: &TomlValue<'_>,
+        mut take: impl FnMut(&mut Self, &str, &TomlValue<'_>) -> Result<(), &'static str>,
     ) {
         let DeValue::Table(table) = value.get_ref() else {
-            return self.wrong(value.span().start, "a table is expected".into());
+            return self.wrong(value.span().start, "must be a table".into());
         };
         for (key, value) in table {
             if let Err(known) = take(self, key.get_ref(), value) {
-                self.wrong(
-                    key.span().start,
-                    format!("there is no `{}` here; there are {known}", key.get_ref()),
-                );
+                self.wrong(key.span().start, format!("unknown setting `{}`. Known: {known}", key.get_ref()));
             }
         }
     }
 
     fn parsed<T, E: fmt::Display>(
         &mut self,
-        value: &Value<'_>,
+        value: &TomlValue<'_>,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         let DeValue::String(text) = value.get_ref() else {
-            self.wrong(value.span().start, "a text is expected, in quotes".into());
+            self.wrong(value.span().start, "must be a string in quotes".into());
             return None;
         };
         parse(text).map_err(|reason| self.wrong(value.span().start, format!("`{text}`: {reason}"))).ok()
@@ -238,11 +235,11 @@ impl Reader<'_> {
 
     fn list(
         &mut self,
-        value: &Value<'_>,
+        value: &TomlValue<'_>,
         parse: impl Fn(&str) -> Result<String, String>,
     ) -> Option<Vec<String>> {
         let DeValue::Array(items) = value.get_ref() else {
-            self.wrong(value.span().start, "a list of texts is expected: [\"…\"]".into());
+            self.wrong(value.span().start, "must be a list of strings: [\"…\"]".into());
             return None;
         };
         Some(items.iter().filter_map(|item| self.parsed(item, &parse)).collect())
@@ -252,7 +249,7 @@ impl Reader<'_> {
         let before = &self.text[..at.min(self.text.len())];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
-        self.problems.push(Problem { line, column, reason });
+        self.problems.push(SettingError { line, column, reason });
     }
 }
 
@@ -269,7 +266,7 @@ fn url(text: &str) -> Result<String, &'static str> {
     if rest.is_some_and(fits) {
         Ok(text.to_owned())
     } else {
-        Err("it begins with http:// or https:// and has no query")
+        Err("must start with http:// or https:// and have no query")
     }
 }
 
@@ -281,7 +278,7 @@ fn format(text: &str) -> Result<Format, &'static str> {
     match text {
         "text" => Ok(Format::Text),
         "json" => Ok(Format::Json),
-        _ => Err("it is text or json"),
+        _ => Err("must be text or json"),
     }
 }
 
@@ -291,33 +288,33 @@ pub(crate) fn level(text: &str) -> Result<Level, &'static str> {
         "warn" => Ok(Level::WARN),
         "info" => Ok(Level::INFO),
         "debug" => Ok(Level::DEBUG),
-        _ => Err("it is error, warn, info or debug"),
+        _ => Err("must be error, warn, info or debug"),
     }
 }
 
-/// A shorter one would end a process that only has much to do.
+/// A shorter limit would abort a process that is only busy.
 const WATCHDOG_MIN: Duration = Duration::from_secs(1);
-/// A shorter one would cut off clients that are only slow.
+/// A shorter timeout would disconnect clients that are only slow.
 const WRITE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 fn watchdog(text: &str) -> Result<Duration, String> {
     let time = seawall::config::duration(text)?;
     if !time.is_zero() && time < WATCHDOG_MIN {
-        return Err("less than a second would end a process that only has much to do; `0s` is never".into());
+        return Err("must be at least one second, or `0s` to turn the watchdog off; a shorter limit would abort a busy process".into());
     }
     Ok(time)
 }
 
-/// A size such as `64MiB`: a number with its unit, which counts in 1024.
+/// Parses a size such as `64MiB`: a number with a binary unit.
 fn memory(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 2] = [("MiB", 1024 * 1024), ("GiB", 1024 * 1024 * 1024)];
     let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, bytes)));
     let Some((Ok(count), unit)) = unit.map(|(number, unit)| (number.trim().parse::<u64>(), unit)) else {
-        return Err("a size is expected, like `64MiB` or `1GiB`".into());
+        return Err("must be a size such as `64MiB` or `1GiB`".into());
     };
     let bytes = count.saturating_mul(*unit);
     if bytes < responses::BYTES_MIN {
-        return Err("less than 32MiB would not hold one large response and the next".into());
+        return Err("must be at least 32MiB, enough for one large response and the next".into());
     }
     Ok(bytes)
 }
@@ -325,7 +322,7 @@ fn memory(text: &str) -> Result<u64, String> {
 fn write_timeout(text: &str) -> Result<Duration, String> {
     let time = seawall::config::duration(text)?;
     if time < WRITE_TIMEOUT_MIN {
-        return Err("less than a second would cut off clients that are only slow".into());
+        return Err("must be at least one second; a shorter timeout would disconnect slow clients".into());
     }
     Ok(time)
 }
@@ -334,7 +331,7 @@ fn metrics(text: &str) -> Result<MetricsAccess, &'static str> {
     match text {
         "key" => Ok(MetricsAccess::Key),
         "open" => Ok(MetricsAccess::Open),
-        _ => Err("it is key or open"),
+        _ => Err("must be key or open"),
     }
 }
 
@@ -364,7 +361,7 @@ audit = "30d"
     #[test]
     fn hub_9_what_is_said_nearer_wins() {
         let in_file = read(WHOLE).map_err(|problems| format!("{problems:?}")).unwrap();
-        let settings = Said::default().over(&in_file);
+        let settings = SettingOverrides::default().over(&in_file);
         assert_eq!(settings.listen.port(), 9000);
         assert_eq!(settings.data_dir.as_deref(), Some(Path::new("/var/lib/seawall")));
         assert_eq!(settings.public_url.as_deref(), Some("https://seawall.example"));
@@ -376,17 +373,17 @@ audit = "30d"
         let day = Duration::from_secs(86_400);
         let kept = Retention { delivered: Some(day * 2), discarded: None, audit: Some(day * 30) };
         assert_eq!(settings.retention, kept);
-        let nearer = Said {
+        let nearer = SettingOverrides {
             log_level: Some(Level::DEBUG),
             allow_egress: Some(vec!["192.168.0.0/16".into()]),
-            ..Said::default()
+            ..SettingOverrides::default()
         };
         let settings = nearer.over(&in_file);
         assert_eq!((settings.log_level, settings.listen.port()), (Level::DEBUG, 9000));
         assert_eq!(settings.allow_egress, ["192.168.0.0/16"]);
-        let empty = Said { otlp_endpoint: Some(String::new()), ..Said::default() };
+        let empty = SettingOverrides { otlp_endpoint: Some(String::new()), ..SettingOverrides::default() };
         assert_eq!(empty.over(&in_file).otlp_endpoint, None);
-        let usual = Said::default().over(&Said::default());
+        let usual = SettingOverrides::default().over(&SettingOverrides::default());
         assert_eq!(
             (usual.listen.port(), usual.log_level, usual.watchdog, usual.retention),
             (8480, Level::INFO, Duration::from_secs(60), Retention::default())
@@ -409,7 +406,7 @@ audit = "30d"
         let places: Vec<(usize, usize)> =
             problems.iter().map(|problem| (problem.line, problem.column)).collect();
         assert_eq!(places, [(1, 10), (2, 1), (3, 31), (5, 9), (6, 1), (8, 15)], "{problems:?}");
-        assert!(problems[1].to_string().contains("there is no `port`"));
+        assert!(problems[1].to_string().contains("unknown setting `port`"));
         let Err(problems) = read("listen = \n") else { unreachable!("it is no TOML") };
         assert_eq!(problems[0].line, 1, "{problems:?}");
     }

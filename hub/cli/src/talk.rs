@@ -1,80 +1,78 @@
-//! Talking to a hub: where it is, who we are, and what it says.
+//! The connection to a hub: its URL, the key and its responses.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use seawall_hub_server::client::{Answer, Ask, Client, ClientError, Opened, Pieces};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use seawall::Retry;
+use seawall_client::{ApiCall, Client, ClientError, Reply};
+use serde::de::DeserializeOwned;
 
-use crate::failure::{Done, Failure, UNREACHABLE};
-use crate::output::{Out, note};
+use crate::failure::{CommandError, CommandResult, UNREACHABLE};
+use crate::output::{OutputWriter, note};
 
-const HEADING: &str = "The hub to talk to";
-/// So long an answer may take, unless somebody says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const HEADING: &str = "Connection";
+/// The number of attempts of a long-running command, which waits for a hub that restarts or has no room.
+const PATIENT_ATTEMPTS: u32 = 8;
 
 #[derive(Args)]
-pub(crate) struct Talk {
-    /// Where the hub is.
+pub(crate) struct ConnectArgs {
+    /// URL of the hub.
     #[arg(long, env = "SEAWALL_URL", global = true, help_heading = HEADING, default_value = "http://127.0.0.1:8480")]
     url: String,
 
-    /// A file that holds the key. Without it the key is SEAWALL_KEY, or else SEAWALL_ADMIN_KEY.
+    /// File with the API key. Without it, the key comes from SEAWALL_KEY, then SEAWALL_ADMIN_KEY.
     #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     key_file: Option<PathBuf>,
 
-    /// Only so that whoever tries it is told why not.
+    /// Accepted only to be refused with an explanation.
     #[arg(long, global = true, hide = true, num_args = 0..=1, default_missing_value = "")]
     key: Option<String>,
 
-    /// How long an answer may take, like `5s`; 30s unless said.
+    /// Time limit of a response, such as `5s` (default 30s).
     #[arg(long, value_name = "TIME", global = true, help_heading = HEADING, value_parser = time)]
     timeout: Option<Duration>,
 
-    /// Prints JSON, for programs: what stands in the answer's `data`.
+    /// Print JSON: the `data` of the response.
     #[arg(long, global = true, help_heading = HEADING)]
     json: bool,
 }
 
-/// Why something is changed.
+/// The reason for a change.
 #[derive(Args)]
-pub(crate) struct Why {
-    /// Why you do it: kept in the audit log.
+pub(crate) struct ReasonArg {
+    /// Reason, recorded in the audit log.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
 
-impl Why {
-    /// A question that says why it is asked.
-    pub(crate) fn of(&self, ask: Ask) -> Ask {
-        because(ask, self.reason.as_deref())
+impl ReasonArg {
+    /// Adds the reason to a request.
+    pub(crate) fn of<T>(&self, call: ApiCall<T>) -> ApiCall<T> {
+        match &self.reason {
+            Some(reason) => call.reason(reason),
+            None => call,
+        }
     }
-}
-
-pub(crate) fn because(ask: Ask, reason: Option<&str>) -> Ask {
-    ask.header("x-seawall-reason", reason)
 }
 
 fn time(text: &str) -> Result<Duration, String> {
     let time = seawall::config::duration(text)?;
-    if time.is_zero() { Err("it is more than zero".into()) } else { Ok(time) }
+    if time.is_zero() { Err("must be more than zero".into()) } else { Ok(time) }
 }
 
-impl Talk {
-    pub(crate) fn out(&self) -> Out {
-        Out::new(self.json)
+impl ConnectArgs {
+    pub(crate) fn out(&self) -> OutputWriter {
+        OutputWriter::new(self.json)
     }
 
     /// A session with the hub.
-    pub(crate) fn session(&self) -> Result<Session, Failure> {
+    pub(crate) fn session(&self) -> Result<Session, CommandError> {
         if self.key.is_some() {
-            return Err(Failure::usage(
-                "there is no `--key`: everybody on this machine can read what stands on a command line",
+            return Err(CommandError::usage(
+                "`--key` is not supported: every user of this machine can read command lines",
             )
-            .and("set SEAWALL_KEY, or name a file that holds the key with `--key-file`"));
+            .and("set SEAWALL_KEY, or pass a file with `--key-file`"));
         }
         let key = match &self.key_file {
             Some(file) => Some(key_of(file)?),
@@ -82,24 +80,32 @@ impl Talk {
                 std::env::var(name).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
             }),
         };
-        let client = Client::new(&self.url, key.as_deref(), self.timeout.unwrap_or(TIMEOUT))
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(Session { client, out: self.out(), timeout: self.timeout, has_key: key.is_some() })
+        let mut builder = Client::builder(&self.url);
+        if let Some(key) = &key {
+            builder = builder.key(key);
+        }
+        if let Some(timeout) = self.timeout {
+            builder = builder.timeout(timeout);
+        }
+        // One caller with one request at a time can't multiply an outage, so that its retries need no budget.
+        let builder = builder.attempts(PATIENT_ATTEMPTS).retry(Retry::no_budget);
+        let hub = builder.build().map_err(|error| CommandError::usage(error.to_string()))?;
+        Ok(Session { hub, out: self.out(), timeout: self.timeout, has_key: key.is_some() })
     }
 }
 
-fn key_of(file: &Path) -> Result<String, Failure> {
+fn key_of(file: &Path) -> Result<String, CommandError> {
     let name = file.display();
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("the key file `{name}` can't be read: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("can't read the key file `{name}`: {error}")))?;
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
-        return Err(Failure::usage(format!(
-            "the key file `{name}` holds no key: one line, nothing besides it"
+        return Err(CommandError::usage(format!(
+            "the key file `{name}` must hold one line with the key and nothing else"
         )));
     }
     if others_can_read(file) {
-        note(&format!("others on this machine can read the key in `{name}`; `chmod 600 {name}` helps"));
+        note(&format!("other users can read the key file `{name}`; run `chmod 600 {name}`"));
     }
     Ok(key.to_owned())
 }
@@ -115,83 +121,66 @@ fn others_can_read(_file: &Path) -> bool {
     false
 }
 
-/// Questions to one hub, and where the answers go.
+/// A connection to one hub, with the output for its responses.
 pub(crate) struct Session {
-    client: Client,
-    pub(crate) out: Out,
-    /// What was said on the command line.
+    pub(crate) hub: Client,
+    pub(crate) out: OutputWriter,
+    /// The time limit from the command line; `None` means the default.
     pub(crate) timeout: Option<Duration>,
     has_key: bool,
 }
 
-/// What a hub answered, when it went well.
-pub(crate) struct Data {
-    pub(crate) status: u16,
-    /// As it came: a number that no program here can hold is still the same number.
-    pub(crate) text: String,
-    pub(crate) value: Value,
-}
-
 impl Session {
-    pub(crate) async fn get(&self, path: impl Into<String>) -> Result<Data, Failure> {
-        self.ask(Ask::get(path)).await
+    /// Sends a request once and returns its response. There is no retry: a person at a terminal wants to know at once that no hub answers.
+    pub(crate) async fn send<T: DeserializeOwned>(&self, call: ApiCall<T>) -> Result<Reply<T>, CommandError> {
+        self.send_patiently(call.single_attempt()).await
     }
 
-    /// What the answer holds.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Data, Failure> {
-        let answer = self.answer(&self.client, &ask).await?;
-        self.data(&answer)
+    /// The same, and repeats what may be repeated until the hub is back.
+    pub(crate) async fn send_patiently<T: DeserializeOwned>(
+        &self,
+        call: ApiCall<T>,
+    ) -> Result<Reply<T>, CommandError> {
+        call.send().await.map_err(|error| self.failed(&error))
     }
 
-    /// The same, for an answer that may take longer.
-    pub(crate) async fn ask_within(&self, ask: &Ask, time: Duration) -> Result<Data, Failure> {
-        let answer = self.answer(&self.client.waiting(time), ask).await?;
-        self.data(&answer)
+    /// The error of a command whose request failed.
+    pub(crate) fn failed(&self, error: &ClientError) -> CommandError {
+        CommandError::of_hub(self.hub.url(), error, self.has_key)
     }
 
-    /// A body that may be larger than memory.
-    pub(crate) async fn open(&self, ask: &Ask) -> Result<Pieces, Failure> {
-        let opened = self.client.open(ask).await;
-        match opened.map_err(|error| Failure::no_hub(self.client.address(), &error))? {
-            Opened::Body(pieces) => Ok(pieces),
-            Opened::Refused(answer) => Err(Failure::refused(self.client.address(), &answer, self.has_key)),
+    /// The error for a response that ended too early.
+    pub(crate) fn broke_off(&self, error: &ClientError) -> CommandError {
+        let reason = match error {
+            ClientError::Unreachable { reason, .. } => reason.clone(),
+            error => error.to_string(),
+        };
+        CommandError::new(
+            UNREACHABLE,
+            format!("the response of {} was interrupted: {reason}", self.hub.url()),
+        )
+    }
+
+    /// Prints one object, for people or as JSON.
+    pub(crate) fn show<T>(&self, reply: &Reply<T>, first: &[&str]) -> CommandResult {
+        self.show_without(reply, first, &[])
+    }
+
+    /// The same; people do not see the fields in `without`.
+    pub(crate) fn show_without<T>(
+        &self,
+        reply: &Reply<T>,
+        first: &[&str],
+        without: &[&str],
+    ) -> CommandResult {
+        match self.out.json {
+            true => self.out.line(reply.text()),
+            false => self.out.describe(reply.text(), first, without),
         }
     }
 
-    /// It came, and not to its end.
-    pub(crate) fn broke_off(&self, error: &ClientError) -> Failure {
-        Failure::new(UNREACHABLE, format!("the answer of {} broke off: {error}", self.client.address()))
-    }
-
-    /// The answer itself, whatever it says.
-    pub(crate) async fn raw(&self, ask: &Ask) -> Result<Answer, Failure> {
-        self.answer(&self.client, ask).await
-    }
-
-    async fn answer(&self, client: &Client, ask: &Ask) -> Result<Answer, Failure> {
-        client.ask(ask).await.map_err(|error| Failure::no_hub(client.address(), &error))
-    }
-
-    /// What an answer holds, if it went well.
-    pub(crate) fn data(&self, answer: &Answer) -> Result<Data, Failure> {
-        let refused = || Failure::refused(self.client.address(), answer, self.has_key);
-        if !(200..300).contains(&answer.status) {
-            return Err(refused());
-        }
-        let mut envelope: HashMap<String, Box<RawValue>> =
-            serde_json::from_str(&answer.text).map_err(|_| refused())?;
-        let text = envelope.remove("data").ok_or_else(refused)?.get().to_owned();
-        let value = serde_json::from_str(&text).map_err(|_| refused())?;
-        Ok(Data { status: answer.status, text, value })
-    }
-
-    /// One thing, for people or for programs.
-    pub(crate) fn show(&self, data: &Data, first: &[&str]) -> Done {
-        if self.out.json { self.out.line(&data.text) } else { self.out.describe(&data.value, first) }
-    }
-
-    /// What was done: the data for programs, a sentence for people.
-    pub(crate) fn told(&self, data: &Data, sentence: impl FnOnce(&Value) -> String) -> Done {
-        if self.out.json { self.out.line(&data.text) } else { self.out.text(&sentence(&data.value)) }
+    /// Prints a result: a sentence for people, or the data as JSON.
+    pub(crate) fn told<T>(&self, reply: &Reply<T>, sentence: impl FnOnce(&T) -> String) -> CommandResult {
+        if self.out.json { self.out.line(reply.text()) } else { self.out.text(&sentence(reply)) }
     }
 }

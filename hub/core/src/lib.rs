@@ -4,8 +4,17 @@
 //! - [`port`]: what it needs from outside, as traits.
 //! - [`service`]: what it does, one file for each verb.
 //! - [`render`]: rules at work: which events they match, and the exact request that they make of one.
+//! - [`encode`]: percent-encoding and hexadecimal digits.
+//! - [`sync`]: locks that survive a panic.
+
+#![allow(
+    missing_docs,
+    reason = "nobody depends on this crate from outside: where a name says it all, there is no comment"
+)]
 
 pub mod domain;
+pub mod encode;
 pub mod port;
 pub mod render;
 pub mod service;
+pub mod sync;

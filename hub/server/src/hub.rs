@@ -1,157 +1,133 @@
 //! The hub, put together: the store, the client and the keyring of one folder.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use seawall::{Clock, Registry, Tick};
-use seawall_http::egress::{BadCidr, Cidr};
-use seawall_http::{Egress, HttpClient};
-use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
-use seawall_hub_core::port::store::Store;
-use seawall_hub_core::render::Naming;
-use seawall_hub_core::service::{self, Accepted, Again, Incoming, NotAccepted, Refused};
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::StoreError;
+use seawall_hub_core::render::WebhookNaming;
+use seawall_hub_core::service::{
+    self, AlertHandle, BridgeHandle, Context, DeadLetterHandle, GatewayHandle, Handles, HubRuntime,
+    OpsHandle, RegistryHandle,
+};
+use seawall_hub_core::sync::RwLock;
 use seawall_hub_store::Sqlite;
 use tokio::sync::Notify;
 
-use crate::demo::Demo;
+use crate::demo::DemoServices;
 use crate::history::History;
-use crate::numbers::Numbers;
-use crate::pulse::Pulse;
+use crate::http::RequestTelemetry;
+use crate::liveness::Liveness;
+use crate::metric_store::MetricStore;
 use crate::responses::{self, ResponseMemory};
 use crate::seal::Keyring;
-use crate::source::Replays;
+use crate::source::ReplayCache;
 use crate::source::verify::Verifier;
-use crate::spans::{Exporter, Open, Spans};
-use crate::transport::Http;
+use crate::spans::{Exporter, Spans};
+use crate::start::{MetricsAccess, StartError, StartOptions, WRITE_TIMEOUT_USUAL, client, keyring};
+use crate::transport::{HttpTransport, TracedTransport};
 
 /// A timeout that fires so much later than it was set to was missed by the hub itself, and charges no peer.
 const PAUSE_TOLERANCE: Duration = Duration::from_secs(2);
 
+/// The transport of the hub: HTTP, with a span for each attempt.
+pub(crate) type HubTransport = TracedTransport<HttpTransport>;
+
 /// The hub, put together: what it knows is kept in one folder.
 #[derive(Debug)]
-pub struct Hub {
-    inner: service::Hub<Sqlite, Http>,
+pub struct Server {
+    pub registry: RegistryHandle<Sqlite, HubTransport>,
+    pub bridge: BridgeHandle<Sqlite, HubTransport>,
+    pub gateway: GatewayHandle<Sqlite, HubTransport>,
+    pub dead_letters: DeadLetterHandle<Sqlite, HubTransport>,
+    pub alerts: AlertHandle<Sqlite, HubTransport>,
+    pub ops: OpsHandle<Sqlite, HubTransport>,
+    pub runtime: HubRuntime<Sqlite, HubTransport>,
+    store: Sqlite,
     folder: PathBuf,
-    transport: Http,
+    transport: HttpTransport,
     keyring: Keyring,
     spans: Spans,
     exporter: Option<Exporter>,
     history: History,
-    pulse: Arc<Pulse>,
-    demo: Option<Arc<Demo>>,
+    pulse: Arc<Liveness>,
+    request_telemetry: RequestTelemetry,
+    demo: Option<Arc<DemoServices>>,
     responses: ResponseMemory,
     write_timeout: Duration,
     metrics: MetricsAccess,
     open_files: Option<u64>,
+    clock: Clock,
+    metric_store: MetricStore,
     /// The text of the metrics, if it was made a moment ago and is a long one.
     metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
-    pub(crate) gates: RwLock<HashMap<Slug, Arc<Gate>>>,
+    pub(crate) gates: RwLock<HashMap<Slug, Arc<SourceVerifier>>>,
     /// Services that the egress rules forbade when they were last checked, and why.
     forbidden: RwLock<HashMap<Slug, String>>,
     /// Notified when the egress rules have changed.
     egress_changed: Notify,
 }
 
-/// Whoever registers a service waits so long at most for its name to be resolved.
+/// The longest time that registering a service waits for its host name to be resolved.
 const RESOLVED_WITHIN: Duration = Duration::from_millis(300);
 
 /// What checks the webhooks of a source.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct SourceVerifier {
     /// Of the source as it was then. A version alone may come again when a source was deleted.
     pub(crate) source: Source,
     pub(crate) verifier: Verifier,
-    pub(crate) naming: Naming,
-    pub(crate) replays: Arc<Replays>,
+    pub(crate) naming: WebhookNaming,
+    pub(crate) replays: Arc<ReplayCache>,
 }
 
-/// How a hub is opened.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Requests go to public addresses, and to these ranges of private ones.
-    pub allow_egress: Vec<String>,
-    /// Whether a new key is made although there are secrets that need the one that is missing.
-    pub new_secret_key: bool,
-    /// The collector that traces go to, such as `http://127.0.0.1:4318`.
-    pub otlp_endpoint: Option<String>,
-    /// The sample services, if it is the hub of a demo.
-    pub demo: Option<Arc<Demo>>,
-    /// How many bytes of responses may be in memory at once; the default is [`responses::BYTES_USUAL`].
-    pub response_memory: Option<u64>,
-    /// For how long a client may take nothing of its response; the default is [`WRITE_TIMEOUT_USUAL`].
-    pub write_timeout: Option<Duration>,
-    /// Who may read the metrics.
-    pub metrics: MetricsAccess,
-    /// How many files and connections the system lets the process have, if that is known.
-    pub open_files: Option<u64>,
-}
-
-/// Who may read the metrics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MetricsAccess {
-    /// Whoever has a key that may read.
-    #[default]
-    Key,
-    /// Everybody who reaches the port.
-    Open,
-}
-
-/// For how long a client may take nothing of its response, if nobody says otherwise.
-pub const WRITE_TIMEOUT_USUAL: Duration = Duration::from_secs(30);
-
-/// Why a hub could not be opened.
-#[derive(Debug)]
-pub struct CannotOpen(String);
-
-impl fmt::Display for CannotOpen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CannotOpen {}
-
-impl Hub {
+impl Server {
     /// Opens the hub in this folder.
-    pub async fn open(folder: &Path, options: &Options) -> Result<Self, CannotOpen> {
+    pub async fn open(folder: &Path, options: &StartOptions) -> Result<Self, StartError> {
         // Before anybody counts.
-        let _ = Numbers::of_process();
+        let metric_store = MetricStore::of_process().clone();
+        // One clock for all, because deadlines of two can't be compared.
+        let clock = &options.clock;
         let client = client(&options.allow_egress)?;
-        let store = Sqlite::open(folder).map_err(|error| CannotOpen(error.to_string()))?;
+        let store = Sqlite::open(folder, clock).map_err(|error| StartError(error.to_string()))?;
         let keyring = keyring(folder, &store, options.new_secret_key).await?;
-        let exporting =
-            options.otlp_endpoint.as_deref().map(Exporter::new).transpose().map_err(CannotOpen)?;
+        let exporting = options.otlp_endpoint.as_deref().map(|endpoint| Exporter::new(endpoint, clock));
+        let exporting = exporting.transpose().map_err(StartError)?;
         // It is there from the start, and not only when there was something to count.
-        metrics::counter!(service::numbers::SPANS, "outcome" => "sent").increment(0);
+        metrics::counter!(service::metric_names::SPANS, "outcome" => "sent").increment(0);
         let (spans, exporter) = exporting.unzip();
         let spans = spans.unwrap_or_default();
         let responses = ResponseMemory::new(options.response_memory.unwrap_or(responses::BYTES_USUAL));
-        let transport = Http::new(client, keyring.clone()).telling(spans.clone()).holding(responses.clone());
+        let transport = HttpTransport::new(client, keyring.clone()).holding(responses.clone());
         // The guards count, and do not log: what is worth a line is the delivery, and the hub knows its name.
-        // One clock for all, because deadlines of two can't be compared.
-        let clock = Clock::default();
         let registry =
             Registry::builder().clock(clock.clone()).metrics().pause_tolerance(PAUSE_TOLERANCE).build();
-        let inner = service::Hub::open(store, transport.clone(), registry, clock);
-        let mut inner = inner.await.map_err(|error| CannotOpen(error.to_string()))?;
-        if spans.are_wanted() {
-            inner.time_rules();
-        }
-        let history = History::new(Numbers::of_process(), inner.now());
+        let traced = TracedTransport::new(transport.clone(), spans.clone());
+        let observer = Arc::new(spans.clone());
+        let handles = Handles::open(store.clone(), traced, registry, clock.clone(), observer).await;
+        let Handles { registry, bridge, gateway, dead_letters, alerts, ops, runtime } =
+            handles.map_err(|error| StartError(error.to_string()))?;
+        let history = History::new(&metric_store, runtime.now());
         let (folder, pulse, gates) = (folder.to_owned(), Arc::default(), RwLock::default());
         let (demo, write_timeout) =
             (options.demo.clone(), options.write_timeout.unwrap_or(WRITE_TIMEOUT_USUAL));
         let forbidden = RwLock::default();
-        let hub = Hub {
-            inner,
+        let hub = Server {
+            registry,
+            bridge,
+            gateway,
+            dead_letters,
+            alerts,
+            ops,
+            runtime,
+            store,
             folder,
             transport,
             keyring,
@@ -159,23 +135,26 @@ impl Hub {
             exporter,
             history,
             pulse,
+            request_telemetry: RequestTelemetry::new(clock.clone()),
             demo,
             responses,
             write_timeout,
             metrics: options.metrics,
             open_files: options.open_files,
+            clock: clock.clone(),
+            metric_store,
             metrics_text: tokio::sync::Mutex::default(),
             gates,
             forbidden,
             egress_changed: Notify::new(),
         };
-        hub.finish_rotation_before().await.map_err(|error| CannotOpen(error.to_string()))?;
+        hub.finish_rotation_before().await.map_err(|error| StartError(error.to_string()))?;
         hub.take_over_the_end().await;
         Ok(hub)
     }
 
     /// From now on requests go to public addresses, and to these ranges of private ones. What is under way ends as it began.
-    pub fn allow_egress(&self, ranges: &[String]) -> Result<(), CannotOpen> {
+    pub fn allow_egress(&self, ranges: &[String]) -> Result<(), StartError> {
         self.transport.change_client(client(ranges)?);
         self.egress_changed.notify_one();
         Ok(())
@@ -185,7 +164,7 @@ impl Hub {
     /// waits for it.
     pub(crate) async fn keep_egress_checked(&self) {
         loop {
-            for service in self.services() {
+            for service in self.registry.services() {
                 self.check_egress(&service.name, &service.address).await;
             }
             self.egress_changed.notified().await;
@@ -196,11 +175,11 @@ impl Hub {
     /// be resolved later, so nothing is said of it.
     pub(crate) async fn check_egress(&self, name: &Slug, address: &str) {
         let forbidden = tokio::time::timeout(RESOLVED_WITHIN, self.transport.forbids(address)).await;
-        if self.service(name).is_none_or(|service| service.address != address) {
+        if self.registry.service(name).is_none_or(|service| service.address != address) {
             // It was changed or deleted meanwhile.
             return;
         }
-        let mut all = self.forbidden.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.forbidden.write();
         match forbidden.ok().flatten() {
             Some(why) => all.insert(name.clone(), why),
             None => all.remove(name),
@@ -209,19 +188,42 @@ impl Hub {
 
     /// What somebody should know who has registered this service.
     pub(crate) fn warnings_of(&self, name: &Slug) -> Vec<String> {
-        let all = self.forbidden.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.forbidden.read();
         all.get(name).cloned().into_iter().collect()
     }
 
     /// Whether the process gets on with its work.
     #[must_use]
-    pub fn pulse(&self) -> &Arc<Pulse> {
+    pub fn pulse(&self) -> &Arc<Liveness> {
         &self.pulse
     }
 
+    /// The log lines about requests.
+    pub(crate) fn request_telemetry(&self) -> &RequestTelemetry {
+        &self.request_telemetry
+    }
+
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
-    pub async fn broken(&self) -> seawall_hub_core::port::store::StoreError {
-        self.store().broken().await
+    pub async fn broken(&self) -> StoreError {
+        self.store.broken().await
+    }
+
+    /// The wall time.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.runtime.now()
+    }
+
+    /// The context of a change that the hub makes by itself now.
+    #[must_use]
+    pub fn own_context(&self) -> Context {
+        self.runtime.own_context()
+    }
+
+    /// Returns the store of the hub.
+    #[must_use]
+    pub fn store(&self) -> &Sqlite {
+        &self.store
     }
 
     /// What happened lately.
@@ -231,7 +233,7 @@ impl Hub {
 
     /// Looks at the counters again and again, so that there is something to show.
     pub(crate) async fn keep_history(&self) {
-        self.history.run(Numbers::of_process(), || self.now()).await;
+        self.history.run(&self.metric_store, || self.now()).await;
     }
 
     /// Sends spans to the collector, if there is one, again and again.
@@ -249,35 +251,6 @@ impl Hub {
         }
     }
 
-    /// Keeps an event, and takes in hand what it leads to.
-    pub async fn accept(&self, incoming: Incoming) -> Result<Accepted, NotAccepted> {
-        let span = self.spans.arrival(&incoming);
-        let accepted = self.inner.accept(incoming).await;
-        arrived(span, &accepted);
-        accepted
-    }
-
-    /// Keeps several events, each for itself.
-    pub async fn accept_all(&self, incoming: Vec<Incoming>) -> Vec<Result<Accepted, NotAccepted>> {
-        let spans: Vec<_> = incoming.iter().map(|event| self.spans.arrival(event)).collect();
-        let all = self.inner.accept_all(incoming).await;
-        spans.into_iter().zip(&all).for_each(|(span, accepted)| arrived(span, accepted));
-        all
-    }
-
-    /// Sends a dead letter again.
-    pub async fn replay(&self, replay: &Again) -> Result<DeliveryId, Refused> {
-        let dead = if self.spans.are_wanted() { self.store().delivery(replay.dead).await? } else { None };
-        let span = dead.and_then(|(dead, _)| self.spans.replay(dead.id, &dead.event, dead.trace));
-        let replayed = self.inner.replay(replay).await;
-        match (span, &replayed) {
-            (Some(span), Ok(delivery)) => span.replayed_as(*delivery),
-            (Some(span), Err(_)) => span.forget(),
-            (None, _) => {}
-        }
-        replayed
-    }
-
     pub(crate) fn spans(&self) -> &Spans {
         &self.spans
     }
@@ -287,12 +260,12 @@ impl Hub {
         &self.folder
     }
 
-    pub(crate) fn transport(&self) -> &Http {
+    pub(crate) fn transport(&self) -> &HttpTransport {
         &self.transport
     }
 
     /// The sample services, if it is the hub of a demo.
-    pub(crate) fn demo(&self) -> Option<&Arc<Demo>> {
+    pub(crate) fn demo(&self) -> Option<&Arc<DemoServices>> {
         self.demo.as_ref()
     }
 
@@ -316,6 +289,17 @@ impl Hub {
         &self.metrics_text
     }
 
+    /// The clock of the process.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The metrics of the process.
+    pub(crate) fn metric_store(&self) -> &MetricStore {
+        &self.metric_store
+    }
+
     /// For how long a client may take nothing of its response.
     pub(crate) fn write_timeout(&self) -> Duration {
         self.write_timeout
@@ -324,60 +308,4 @@ impl Hub {
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.keyring
     }
-}
-
-impl Deref for Hub {
-    type Target = service::Hub<Sqlite, Http>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.inner
-    }
-}
-
-/// An event that was there before has arrived already.
-fn arrived(span: Option<Open>, accepted: &Result<Accepted, NotAccepted>) {
-    match (span, accepted) {
-        (Some(span), Ok(accepted)) if !accepted.deduplicated => span.accepted(accepted),
-        (Some(span), _) => span.forget(),
-        (None, _) => {}
-    }
-}
-
-/// Whether this is a range of addresses, like `10.1.0.0/16`.
-pub fn is_range(text: &str) -> Result<(), String> {
-    range(text).map(drop)
-}
-
-fn range(text: &str) -> Result<Cidr, String> {
-    text.parse().map_err(|error: BadCidr| error.to_string())
-}
-
-/// A client that reaches public addresses, and these ranges of private ones.
-fn client(allowed: &[String]) -> Result<HttpClient, CannotOpen> {
-    let mut egress = Egress::default();
-    for text in allowed {
-        egress = egress.allow(range(text).map_err(CannotOpen)?);
-    }
-    HttpClient::builder().egress(egress).build().map_err(|error| CannotOpen(error.to_string()))
-}
-
-/// The keys of this folder. At the first start they are made; later they must not be missing, because a new one would open
-/// nothing of what is there, and every delivery to a service with a secret would be given up.
-async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, CannotOpen> {
-    let failed = |error: &dyn fmt::Display| CannotOpen(format!("can't use `secret.key`: {error}"));
-    if let Some(keyring) = Keyring::read(folder).map_err(|error| failed(&error))? {
-        return Ok(keyring);
-    }
-    let registered = store.registered().await.map_err(|error| failed(&error))?;
-    let needed = registered.services.iter().any(|service| service.auth.is_some())
-        || !registered.sources.is_empty()
-        || !registered.channels.is_empty();
-    if needed && !anew {
-        return Err(CannotOpen(format!(
-            "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \
-             start once with `--new-secret-key` and register the secrets of services, sources and channels again",
-            folder.display()
-        )));
-    }
-    Keyring::make(folder).map_err(|error| failed(&error))
 }

@@ -22,11 +22,12 @@ pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 
 /// The unit in which the budget is counted.
 const UNIT: usize = 1024;
-/// So much of a body whose length nobody knows is asked for at first; then as much as there is already.
+/// The memory that is first reserved for a body of unknown length; after that it doubles.
 const STEP: usize = 64 * 1024;
 /// What a service announces of its body is believed up to the largest body that is read at all.
 const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// So many requests for what may be large are worked on at once. What they take until their response is made is not counted.
+/// The number of requests with large responses that run at once. The memory that they use until their response is made is not
+/// counted.
 const READERS_MAX: usize = 4;
 
 /// The memory for responses. A handle: clones share everything.
@@ -38,7 +39,7 @@ pub(crate) struct ResponseMemory {
 }
 
 impl ResponseMemory {
-    /// So many bytes in all.
+    /// Creates a limit of this many bytes in total.
     pub(crate) fn new(bytes: u64) -> Self {
         let units = u32::try_from(bytes / UNIT as u64).unwrap_or(u32::MAX);
         let (free, readers) = (Semaphore::new(units as usize), Semaphore::new(READERS_MAX));
@@ -73,14 +74,14 @@ impl ResponseMemory {
     }
 
     /// Reads a whole body, counted while it comes.
-    pub(crate) async fn read(&self, mut body: BodyStream) -> Result<Bytes, NotRead> {
+    pub(crate) async fn read(&self, mut body: BodyStream) -> Result<Bytes, BodyReadError> {
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let mut held = self.try_take(announced.min(BODY_BYTES_MAX)).ok_or(NotRead::NoMemory)?;
+        let mut held = self.try_take(announced.min(BODY_BYTES_MAX)).ok_or(BodyReadError::NoMemory)?;
         let mut all = Vec::with_capacity(announced.min(BODY_BYTES_MAX));
-        while let Some(piece) = body.chunk().await.map_err(NotRead::Broken)? {
+        while let Some(piece) = body.chunk().await.map_err(BodyReadError::Broken)? {
             if all.len() + piece.len() > all.capacity() {
                 let more = piece.len().max(STEP).max(all.len());
-                held.add(self.try_take(more).ok_or(NotRead::NoMemory)?);
+                held.add(self.try_take(more).ok_or(BodyReadError::NoMemory)?);
                 all.reserve_exact(more);
             }
             all.extend_from_slice(&piece);
@@ -100,7 +101,7 @@ fn units(bytes: usize) -> u32 {
 }
 
 /// Why a body was not read to its end.
-pub(crate) enum NotRead {
+pub(crate) enum BodyReadError {
     /// There was no memory left for it.
     NoMemory,
     /// It did not come whole.
@@ -125,21 +126,21 @@ impl HeldBytes {
 
     /// The same bytes; what is held for them is given back when the last part of them is dropped.
     pub(crate) fn of(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Counted { bytes, _held: self })
+        Bytes::from_owner(CountedBytes { bytes, _held: self })
     }
 }
 
 /// Says of a response that its memory is counted already.
 #[derive(Clone)]
-pub(crate) struct IsCounted;
+pub(crate) struct CountedMark;
 
 /// Bytes with what is held for them.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _held: HeldBytes,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

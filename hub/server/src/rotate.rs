@@ -3,16 +3,16 @@
 use std::io;
 
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::{Owner, Registered, Store};
-use seawall_hub_core::service::Refused;
+use seawall_hub_core::port::store::{RegistrySnapshot, SecretOwner};
+use seawall_hub_core::service::{ChangeError, Context};
 use tracing::{error, info};
 
-use crate::hub::Hub;
+use crate::hub::Server;
 use crate::seal::key_of;
 
 /// What a rotation has done.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Rotated {
+pub(crate) struct RotationReport {
     /// The number of the key that seals now.
     pub(crate) key: u32,
     /// How many secrets were sealed anew.
@@ -22,11 +22,11 @@ pub(crate) struct Rotated {
 }
 
 /// Whose secret it is, as it is bound into what is sealed: a source and a service may have the same name.
-pub(crate) fn bound(owner: &Owner) -> String {
+pub(crate) fn bound(owner: &SecretOwner) -> String {
     match owner {
-        Owner::Service(name) => name.to_string(),
-        Owner::Source(name) => source(name),
-        Owner::Channel(name) => channel(name),
+        SecretOwner::Service(name) => name.to_string(),
+        SecretOwner::Source(name) => source(name),
+        SecretOwner::Channel(name) => channel(name),
     }
 }
 
@@ -40,25 +40,25 @@ pub(crate) fn channel(name: &Slug) -> String {
     format!("channel {name}")
 }
 
-impl Hub {
+impl Server {
     /// Seals all secrets with a new key, and drops the one before when nothing needs it. Wherever it dies, all can be opened,
     /// and the next start goes on.
-    pub(crate) async fn rotate_secrets(&self) -> Result<Rotated, Refused> {
+    pub(crate) async fn rotate_secrets(&self, cx: &Context) -> Result<RotationReport, ChangeError> {
         let _nobody_registers = self.keyring().changing().await;
-        self.note_rotation(&format!("key {}", self.keyring().newest() + 1)).await?;
+        self.registry.note_rotation(cx, &format!("key {}", self.keyring().newest() + 1)).await?;
         let keyring = self.keyring().clone();
         blocking(move || keyring.add_key()).await?;
-        self.seal_all().await
+        self.seal_all(cx).await
     }
 
     /// Goes on with a rotation that a process before has begun, and says which secrets can't be opened at all.
-    pub(crate) async fn finish_rotation_before(&self) -> Result<(), Refused> {
+    pub(crate) async fn finish_rotation_before(&self) -> Result<(), ChangeError> {
         let before = self.keyring().on_disk().map_err(|error| unwritten(&error))?;
         if before.len() > 1 {
             let _nobody_registers = self.keyring().changing().await;
-            self.seal_all().await?;
+            self.seal_all(&self.own_context()).await?;
         }
-        for (owner, sealed) in sealed(&self.store().registered().await?) {
+        for (owner, sealed) in sealed(&self.registry.stored().await?) {
             if self.keyring().unseal(&sealed, &bound(&owner)).is_none() {
                 let cause =
                     "`secret.key` does not open it; bring back the right one, or register the secret again";
@@ -68,46 +68,51 @@ impl Hub {
         Ok(())
     }
 
-    async fn seal_all(&self) -> Result<Rotated, Refused> {
+    async fn seal_all(&self, cx: &Context) -> Result<RotationReport, ChangeError> {
         let keyring = self.keyring().clone();
         let key = keyring.newest();
-        let resealed = self.reseal(|owner, sealed| keyring.reseal(sealed, &bound(owner))).await?;
+        let resealed =
+            self.registry.reseal(cx, |owner, sealed| keyring.reseal(sealed, &bound(owner))).await?;
         // What counts is what is kept.
-        let kept = sealed(&self.store().registered().await?);
+        let kept = sealed(&self.registry.stored().await?);
         let left = kept.into_iter().filter(|(_, sealed)| key_of(sealed) != Some(key));
         let unreadable: Vec<String> = left.map(|(owner, _)| named(&owner)).collect();
         if unreadable.is_empty() {
             blocking(move || keyring.drop_old_keys()).await?;
         }
         info!(target: "seawall", key, resealed, unreadable = unreadable.len(), "[Secrets][Rotate] Success.");
-        Ok(Rotated { key, resealed, unreadable })
+        Ok(RotationReport { key, resealed, unreadable })
     }
 }
 
-fn sealed(registered: &Registered) -> Vec<(Owner, seawall_hub_core::domain::service::Sealed)> {
+fn sealed(
+    registered: &RegistrySnapshot,
+) -> Vec<(SecretOwner, seawall_hub_core::domain::service::SealedSecret)> {
     let services = registered.services.iter().filter_map(|service| {
-        service.auth.clone().map(|sealed| (Owner::Service(service.name.clone()), sealed))
+        service.auth.clone().map(|sealed| (SecretOwner::Service(service.name.clone()), sealed))
     });
-    let sources =
-        registered.sources.iter().map(|source| (Owner::Source(source.name.clone()), source.proof.clone()));
+    let sources = registered
+        .sources
+        .iter()
+        .map(|source| (SecretOwner::Source(source.name.clone()), source.proof.clone()));
     let channels = registered
         .channels
         .iter()
-        .map(|channel| (Owner::Channel(channel.name.clone()), channel.settings.clone()));
+        .map(|channel| (SecretOwner::Channel(channel.name.clone()), channel.settings.clone()));
     services.chain(sources).chain(channels).collect()
 }
 
-fn named(owner: &Owner) -> String {
+fn named(owner: &SecretOwner) -> String {
     match owner {
-        Owner::Service(name) => format!("service {name}"),
-        Owner::Source(name) => format!("source {name}"),
-        Owner::Channel(name) => format!("channel {name}"),
+        SecretOwner::Service(name) => format!("service {name}"),
+        SecretOwner::Source(name) => format!("source {name}"),
+        SecretOwner::Channel(name) => format!("channel {name}"),
     }
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Refused> {
+) -> Result<T, ChangeError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| unwritten(&error)),
         Err(error) => Err(unwritten(&io::Error::other(error))),
@@ -115,9 +120,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The keys are as they were.
-fn unwritten(error: &io::Error) -> Refused {
+fn unwritten(error: &io::Error) -> ChangeError {
     use seawall_hub_core::port::store::StoreError;
-    Refused::Store(match error.kind() {
+    ChangeError::Store(match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full,
         _ => StoreError::Failed(format!("`secret.key` can't be written: {error}")),
     })

@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use seawall::{Breaker, Bulkhead, Clock, Guard, GuardBuilder, Registry, millis, secs};
 use seawall_http::{Egress, HttpClient};
-use seawall_hub_core::domain::delivery::{ATTEMPTS, DeliveryId, Reason, Schedule, State};
+use seawall_hub_core::domain::delivery::{ATTEMPTS, DeadLetterReason, DeliveryId, DeliveryState, Schedule};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Store;
-use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
+use seawall_hub_core::service::{
+    DeliveryDispatcher, EventAcceptor, EventData, IncomingEvent, RuleSet, wall_time,
+};
 use seawall_hub_server::seal::Keyring;
-use seawall_hub_server::transport::Http;
+use seawall_hub_server::transport::HttpTransport;
 use seawall_hub_store::Sqlite;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -81,8 +83,8 @@ impl Peer {
 struct Hub {
     folder: TempDir,
     store: Sqlite,
-    accept: Accept<Sqlite>,
-    deliver: Deliver<Sqlite, Http>,
+    accept: EventAcceptor<Sqlite>,
+    deliver: DeliveryDispatcher<Sqlite, HttpTransport>,
 }
 
 fn slug(name: &str) -> Slug {
@@ -116,11 +118,11 @@ fn billing(address: &str) -> Service {
 impl Hub {
     fn new(address: &str, egress: Egress) -> Self {
         let folder = TempDir::new().unwrap();
-        let store = Sqlite::open(folder.path()).unwrap();
+        let store = Sqlite::open(folder.path(), &Clock::system()).unwrap();
         let client = HttpClient::builder().egress(egress).build().unwrap();
-        let deliver = Deliver::new(
+        let deliver = DeliveryDispatcher::new(
             store.clone(),
-            Http::new(client, Keyring::make(folder.path()).unwrap()),
+            HttpTransport::new(client, Keyring::make(folder.path()).unwrap()),
             Registry::new(),
             Clock::system(),
         );
@@ -142,32 +144,32 @@ impl Hub {
             changed: Millis(0),
         };
         deliver.put_rules(std::slice::from_ref(&rule));
-        let (book, bad) = Rulebook::new(&[rule]);
+        let (book, bad) = RuleSet::new(&[rule]);
         assert!(bad.is_empty());
-        Hub { folder, accept: Accept::new(store.clone(), book), store, deliver }
+        Hub { folder, accept: EventAcceptor::new(store.clone(), book), store, deliver }
     }
 
     async fn send(&self, id: &str, data: Value) -> DeliveryId {
         let now = wall_time(&Clock::system());
         let kind = EventType::new("order.created").unwrap();
-        let incoming = Incoming {
+        let incoming = IncomingEvent {
             id: id.into(),
             kind,
             source: "shop".into(),
             time: None,
             subject: None,
             extensions: Vec::new(),
-            data: Data::from(&data),
+            data: EventData::from(&data),
             trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             key: None,
         };
         let accepted = self.accept.accept(incoming, now, |_| true).await.unwrap();
-        self.deliver.begin(accepted.begun);
+        self.deliver.begin(accepted.started);
         accepted.deliveries[0]
     }
 
     /// Delivers until this one is in this state.
-    async fn until(&self, id: DeliveryId, state: State) {
+    async fn until(&self, id: DeliveryId, state: DeliveryState) {
         let reached = async {
             while self.store.delivery(id).await.unwrap().unwrap().0.state != state {
                 tokio::time::sleep(millis(2)).await;
@@ -192,7 +194,7 @@ async fn hub_5_a_delivery_is_on_the_wire_as_its_rule_says() {
     let peer = Peer::start(&mut tasks, &[503]).await;
     let hub = Hub::new(&peer.address, loopback());
     let id = hub.send("evt-1", json!({"id": "A/7", "total": 120.5})).await;
-    hub.until(id, State::Delivered).await;
+    hub.until(id, DeliveryState::Delivered).await;
     let got = peer.got.lock().unwrap().clone();
     assert_eq!(got.len(), 2, "once more after the 503");
     for (try_number, request) in (1..).zip(&got) {
@@ -223,10 +225,13 @@ async fn hub_5_a_refusal_is_a_dead_letter_with_its_evidence() {
     let peer = Peer::start(&mut tasks, &[422]).await;
     let hub = Hub::new(&peer.address, loopback());
     let id = hub.send("evt-1", json!({"id": "A-7", "total": 1})).await;
-    hub.until(id, State::DeadLettered).await;
+    hub.until(id, DeliveryState::DeadLettered).await;
     let (kept, attempts) = hub.store.delivery(id).await.unwrap().unwrap();
     let answer = attempts[0].answer.as_ref().unwrap();
-    assert_eq!((kept.reason, answer.status, &*answer.body), (Some(Reason::Refused), 422, &b"hello"[..]));
+    assert_eq!(
+        (kept.reason, answer.status, &*answer.body),
+        (Some(DeadLetterReason::Refused), 422, &b"hello"[..])
+    );
 }
 
 /// PRM-10, SEC-3: what the egress rules forbid is never connected to, and is a dead letter that says why.
@@ -236,9 +241,9 @@ async fn prm_10_a_forbidden_target_is_never_connected_to() {
     let peer = Peer::start(&mut tasks, &[]).await;
     let hub = Hub::new(&peer.address, Egress::default());
     let id = hub.send("evt-1", json!({"id": "A-7", "total": 1})).await;
-    hub.until(id, State::DeadLettered).await;
+    hub.until(id, DeliveryState::DeadLettered).await;
     let (kept, attempts) = hub.store.delivery(id).await.unwrap().unwrap();
-    assert_eq!((kept.reason, peer.got.lock().unwrap().len()), (Some(Reason::Impossible), 0));
+    assert_eq!((kept.reason, peer.got.lock().unwrap().len()), (Some(DeadLetterReason::Impossible), 0));
     assert!(attempts[0].error.as_deref().unwrap().contains("loopback"), "{attempts:?}");
 }
 
@@ -263,7 +268,7 @@ async fn prm_9_a_peer_that_repeats_a_secret_does_not_tell_it() {
         service.auth = keyring.seal(auth.to_string().as_bytes(), "billing");
         hub.deliver.put_service(service, guard(), ATTEMPTS).unwrap();
         let id = hub.send("evt", json!({"id": "A", "total": 1})).await;
-        hub.until(id, State::DeadLettered).await;
+        hub.until(id, DeliveryState::DeadLettered).await;
         let attempts = hub.store.delivery(id).await.unwrap().unwrap().1;
         let body = String::from_utf8_lossy(&attempts[0].answer.as_ref().unwrap().body).into_owned();
         assert!(body.contains("PUT /api/invoices/A"), "the rest is there: {body}");

@@ -1,6 +1,11 @@
 //! Where the hub keeps everything: the port [`Store`](seawall_hub_core::port::store::Store) on SQLite.
 
+#![allow(
+    missing_docs,
+    reason = "nobody depends on this crate from outside: where a name says it all, there is no comment"
+)]
+
 pub mod sqlite;
 
-pub use sqlite::backup::{self, Copied};
+pub use sqlite::backup::{self, CopyReport};
 pub use sqlite::{OpenError, Sqlite};

@@ -1,4 +1,4 @@
-//! Every dependency has a reason, written in the table of `ARCHITECTURE.md`.
+//! Every dependency has a reason, written in the table of `docs/dev/dependencies.md`.
 //!
 //! A dependency is easy to add and hard to take away; having to write one sentence about it is the pause in
 //! between. The benchmarks are exempt: they depend on the peers in order to measure them.
@@ -27,7 +27,7 @@ fn problems(used: &BTreeSet<String>, page: &str) -> Vec<String> {
     let explained = explained(page);
     let missing = used.difference(&explained);
     missing
-        .map(|name| format!("ARCHITECTURE.md has no row ``| `{name}` | …`` with the reason for it"))
+        .map(|name| format!("docs/dev/dependencies.md has no row ``| `{name}` | …`` with the reason for it"))
         .collect()
 }
 
@@ -40,7 +40,7 @@ fn every_dependency_of_this_project_has_its_reason() {
     used.extend(
         dependencies.filter(|dependency| dependency.dir.is_none()).map(|dependency| dependency.name.clone()),
     );
-    expect_none(&problems(&used, &read("ARCHITECTURE.md")));
+    expect_none(&problems(&used, &read("docs/dev/dependencies.md")));
 }
 
 #[test]
@@ -51,5 +51,5 @@ fn a_dependency_without_a_reason_is_found() {
     assert_eq!(used, BTreeSet::from(["loom".to_owned(), "tokio".to_owned()]));
     let page = "| crate | why |\n|---|---|\n| `tokio` | timers |\n";
     let problems = problems(&used, page);
-    assert_eq!(problems, ["ARCHITECTURE.md has no row ``| `loom` | …`` with the reason for it"]);
+    assert_eq!(problems, ["docs/dev/dependencies.md has no row ``| `loom` | …`` with the reason for it"]);
 }

@@ -1,4 +1,4 @@
-//! Rules of direction D1 to D7: who may depend on whom, held against `cargo metadata`.
+//! Rules of direction D1 to D7, D10 and D11: who may depend on whom, held against `cargo metadata`.
 //!
 //! The rules are rows of one table and speak of folders, so they already hold for crates that are not written
 //! yet: a crate that does not exist has no dependencies. D8 is in `imports.rs` and D9 in `units.rs`, because
@@ -11,6 +11,9 @@ use crate::metadata::{Dependency, Kind, Krate, Workspace};
 
 const EVERYTHING: &[Set] = &[Set::Below("libs"), Set::Below("hub"), Set::Below("sim"), Set::Below("xtask")];
 const ENGINE: Set = Set::Is("libs/seawall");
+const API: Set = Set::Is("libs/seawall-api");
+const CLIENT: Set = Set::Is("libs/seawall-client");
+const HTTP: Set = Set::Is("libs/seawall-http");
 const DIST: Set = Set::Is("libs/seawall-dist");
 const MACROS: Set = Set::Is("libs/seawall-macros");
 const TESTKIT: Set = Set::Is("libs/seawall-testkit");
@@ -78,10 +81,10 @@ const RULES: &[Rule] = &[
         check: Check::NeverThrough(USED, &[Set::Adapters, Set::Clients, Set::Named("axum")]),
     },
     Rule {
-        name: "D5: `hub/core` does not know `hub/api`",
+        name: "D5: `hub/core` does not know `seawall-api`",
         who: &[Set::Is("hub/core")],
         but: &[],
-        check: Check::NeverThrough(USED, &[Set::Is("hub/api")]),
+        check: Check::NeverThrough(USED, &[API]),
     },
     Rule {
         name: "D6: only `hub/server` knows adapters",
@@ -100,6 +103,18 @@ const RULES: &[Rule] = &[
         who: EVERYTHING,
         but: &[Set::Below("sim")],
         check: Check::Never(USED, &[TESTKIT]),
+    },
+    Rule {
+        name: "D10: `seawall-api` uses no crate of ours",
+        who: &[API],
+        but: &[],
+        check: Check::OfOursOnly(ANY, &[]),
+    },
+    Rule {
+        name: "D11: `seawall-client` uses `seawall-api`, `seawall`, `seawall-http`",
+        who: &[CLIENT],
+        but: &[],
+        check: Check::OfOursOnly(USED, &[API, ENGINE, HTTP, TESTKIT]),
     },
 ];
 
@@ -138,9 +153,7 @@ impl Set {
             Self::Below(folder) => dir.is_some_and(|dir| dir.split('/').next() == Some(folder)),
             Self::Adapters => dir.is_some_and(|dir| {
                 dir.starts_with("libs/seawall-")
-                    && !DIST.holds(name, Some(dir))
-                    && !MACROS.holds(name, Some(dir))
-                    && !TESTKIT.holds(name, Some(dir))
+                    && !any_holds(&[API, CLIENT, DIST, MACROS, TESTKIT], name, Some(dir))
             }),
             Self::Clients => dir.is_none() && CLIENTS.iter().any(|(_, crates)| crates.contains(&name)),
             Self::Named(wanted) => dir.is_none() && name == *wanted,
@@ -304,13 +317,15 @@ mod tests {
                 "hub/core: libs/seawall+reqwest\nlibs/seawall: opt:reqwest",
             ],
         ),
-        ("D5", &["hub/core: hub/api", "hub/core: hub/model\nhub/model: hub/api"]),
+        ("D5", &["hub/core: libs/seawall-api", "hub/core: hub/model\nhub/model: libs/seawall-api"]),
         (
             "D6: only `hub/server`",
             &["hub/cli: libs/seawall-http", "hub/store: libs/seawall-sql", "sim: libs/seawall-nats"],
         ),
         ("D6: only `hub/cli`", &["hub/server: main", "libs/seawall: main", "sim: main"]),
         ("D7", &["libs/seawall: libs/seawall-testkit", "hub/cli: libs/seawall-testkit"]),
+        ("D10", &["libs/seawall-api: libs/seawall", "libs/seawall-api: dev:libs/seawall-http"]),
+        ("D11", &["libs/seawall-client: libs/seawall-dist", "libs/seawall-client: libs/seawall-sql"]),
     ];
 
     #[test]
@@ -327,11 +342,10 @@ mod tests {
 
     #[test]
     fn a_problem_names_the_rule_and_the_whole_way() {
-        let found = problems(&graph("hub/core: libs/seawall-dist\nlibs/seawall-dist: hub/api"));
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].ends_with("libs/seawall-dist depends on hub-api"), "{found:?}");
+        let found = problems(&graph("hub/core: libs/seawall-dist\nlibs/seawall-dist: libs/seawall-api"));
+        let whole = "hub/core depends on seawall-dist, which depends on seawall-api";
         assert!(
-            found[1].ends_with("hub/core depends on seawall-dist, which depends on hub-api"),
+            found.iter().any(|problem| problem.starts_with("D5") && problem.ends_with(whole)),
             "{found:?}"
         );
     }
@@ -345,11 +359,12 @@ mod tests {
             libs/seawall-http: libs/seawall hyper hyper-util dev:axum
             libs/seawall-macros: syn
             libs/seawall-testkit: libs/seawall tokio
-            hub/api: serde
+            libs/seawall-api: serde
+            libs/seawall-client: libs/seawall libs/seawall-api libs/seawall-http tokio
             hub/core: libs/seawall libs/seawall-dist
             hub/store: hub/core sqlx rusqlite
-            hub/server: hub/core hub/api hub/store libs/seawall-http libs/seawall-sql axum
-            hub/cli: hub/server sim main
+            hub/server: hub/core libs/seawall-api hub/store libs/seawall-http libs/seawall-sql axum
+            hub/cli: hub/server libs/seawall-client sim main
             sim: libs/seawall libs/seawall-testkit
             xtask: anyhow main";
         expect_none(&problems(&graph(house)));

@@ -16,8 +16,18 @@ const PURE_FOR_MACHINES: &[&str] =
     &["crate::stats", "crate::clock::Tick", "crate::fault", "super::config", "super::word"];
 
 /// What two parts of the project need is written once, low: plain types of `seawall-dist` are the domain's too. Bytes are a
-/// value like any other.
-const PURE_FOR_THE_DOMAIN: &[&str] = &["crate::domain", "bytes", "seawall_dist", "sha2", "super", "self"];
+/// value like any other, and so are the engine's faults and its back-off.
+const PURE_FOR_THE_DOMAIN: &[&str] = &[
+    "crate::domain",
+    "crate::words",
+    "bytes",
+    "seawall::backoff",
+    "seawall::fault",
+    "seawall_dist",
+    "sha2",
+    "super",
+    "self",
+];
 
 /// Words that mean a runtime, a lock, a clock or a wire format, wherever they come from.
 const IMPURE: &[&str] = &[

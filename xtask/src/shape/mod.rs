@@ -4,17 +4,26 @@
 //! over this project, and tests on made-up data which show that the rule can fail. A check that has never
 //! failed proves nothing.
 
+mod audit;
+mod cli_wire;
 mod dependencies;
 mod direction;
+mod docs;
+mod flow;
 mod footprint;
+mod globals;
 mod imports;
 mod log_lines;
 mod logs;
+mod names;
 mod packages;
 mod requirements;
 mod sizes;
 mod source;
+mod status;
+mod texts;
 mod units;
+mod wire;
 mod words;
 
 use std::fs;

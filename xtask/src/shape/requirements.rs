@@ -23,7 +23,7 @@ const CHAPTERS: &[(&str, u32)] = &[
     ("UI", 3),
     ("SIM", 2),
     ("OBS", 3),
-    ("API", 2),
+    ("API", 4),
     ("SEC", 4),
     ("PRM", 10),
 ];

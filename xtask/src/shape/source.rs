@@ -20,6 +20,22 @@ pub(super) fn code(text: &str) -> String {
     out
 }
 
+/// Every string literal and every doc comment of an item, with the number of its first line.
+pub(super) fn texts(text: &str) -> Vec<(usize, String)> {
+    let chars: Vec<char> = text.chars().collect();
+    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
+    while at < chars.len() {
+        let end = literal_or_comment(&chars, at).max(at + 1);
+        let piece: String = chars[at..end].iter().collect();
+        if piece.len() > 1 && (piece.starts_with("///") || !piece.starts_with(['/', '\''])) {
+            found.push((line, piece.clone()));
+        }
+        line += piece.matches('\n').count();
+        at = end;
+    }
+    found
+}
+
 /// Where the literal or comment that starts at `at` ends; `at` itself if there is none.
 fn literal_or_comment(chars: &[char], at: usize) -> usize {
     let rest = &chars[at..];

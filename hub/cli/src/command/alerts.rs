@@ -1,319 +1,358 @@
 //! `seawall alerts`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use seawall_hub_server::client::{Ask, path_part};
-use serde_json::{Map, Value};
+use seawall_client::api::{
+    Alert, AlertChannel, AlertQuery, AlertRule, AlertState, ChannelSettings, MuteInput, Name, Notification,
+    Reason, Severity,
+};
+use seawall_client::{ApiCall, RawJson};
 
-use super::resource::Resource;
-use crate::failure::{Done, Failure, REFUSED};
+use super::resource::{self, Resource};
+use crate::failure::{CommandError, CommandResult, REFUSED};
 use crate::input;
-use crate::lists::{List, Pages};
-use crate::output::Column;
-use crate::talk::{Session, Why, because};
+use crate::lists::Pages;
+use crate::output::{Column, cell};
+use crate::talk::{ReasonArg, Session};
 
-const ALERTS: &str = "/api/v1/ops/alerts";
-
-const COLUMNS: &[Column] = &[
-    ("ID", "id"),
-    ("STATE", "state"),
-    ("SEVERITY", "severity"),
-    ("RULE", "rule"),
-    ("SERVICE", "service"),
-    ("OPENED", "openedAt"),
-    ("RESOLVED", "resolvedAt"),
-    ("SEEN BY", "acknowledged.by"),
-    ("WHAT", "summary"),
+const COLUMNS: &[Column<Alert>] = &[
+    ("ID", |alert| cell(&alert.id)),
+    ("STATE", |alert| cell(&alert.state)),
+    ("SEVERITY", |alert| cell(&alert.severity)),
+    ("RULE", |alert| cell(&alert.rule)),
+    ("SERVICE", |alert| cell(&alert.service)),
+    ("OPENED", |alert| cell(&alert.opened_at)),
+    ("RESOLVED", |alert| cell(&alert.resolved_at)),
+    ("ACKNOWLEDGED BY", |alert| cell(alert.acknowledged.as_ref().map_or("", |by| &by.by))),
+    ("SUMMARY", |alert| cell(&alert.summary)),
 ];
-const NOTICES: &[Column] = &[
-    ("CHANNEL", "channel"),
-    ("ABOUT", "about"),
-    ("STATE", "state"),
-    ("TRIES", "tries"),
-    ("SENT", "sentAt"),
-    ("NEXT TRY", "nextTryAt"),
-    ("ERROR", "error"),
+const NOTIFICATIONS: &[Column<Notification>] = &[
+    ("CHANNEL", |notification| cell(&notification.channel)),
+    ("EVENT", |notification| cell(&notification.about)),
+    ("STATE", |notification| cell(&notification.state)),
+    ("ATTEMPTS", |notification| cell(&notification.tries)),
+    ("SENT", |notification| cell(&notification.sent_at)),
+    ("NEXT ATTEMPT", |notification| cell(&notification.next_try_at)),
+    ("ERROR", |notification| cell(&notification.error)),
 ];
 
-const RULES: Resource = Resource {
-    path: "/api/v1/ops/alertRules",
-    noun: "alert rule",
-    columns: &[
-        ("NAME", "name"),
-        ("KIND", "kind"),
-        ("ENABLED", "enabled"),
-        ("SEVERITY", "severity"),
-        ("FOR", "for"),
-        ("RESOLVE AFTER", "resolveAfter"),
-        ("CHANNELS", "channels"),
-        ("MUTED UNTIL", "muted.until"),
-    ],
-    first: &["name", "kind", "enabled", "severity", "for", "resolveAfter", "services", "channels", "muted"],
-};
+impl Resource for AlertRule {
+    const NOUN: &'static str = "alert rule";
 
-const CHANNELS: Resource = Resource {
-    path: "/api/v1/ops/alertChannels",
-    noun: "channel",
-    columns: &[("NAME", "name"), ("TYPE", "type"), ("URL", "url"), ("HOST", "host"), ("TO", "to")],
-    first: &["name", "type", "url", "host", "port", "tls", "from", "to"],
-};
+    const COLUMNS: &'static [Column<AlertRule>] = &[
+        ("NAME", |rule| cell(&rule.spec.name)),
+        ("KIND", |rule| cell(&rule.spec.kind)),
+        ("ENABLED", |rule| cell(&rule.spec.enabled)),
+        ("SEVERITY", |rule| cell(&rule.spec.severity)),
+        ("FOR", |rule| cell(&rule.spec.r#for)),
+        ("RESOLVE AFTER", |rule| cell(&rule.spec.resolve_after)),
+        ("CHANNELS", |rule| cell(&rule.spec.channels)),
+        ("MUTED UNTIL", |rule| cell(&rule.spec.muted.as_ref().and_then(|muted| muted.until.clone()))),
+    ];
 
-/// Which incidents.
+    const FIRST: &'static [&'static str] =
+        &["name", "kind", "enabled", "severity", "for", "resolveAfter", "services", "channels", "muted"];
+
+    fn name(&self) -> &Name {
+        &self.spec.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl Resource for AlertChannel {
+    const NOUN: &'static str = "channel";
+
+    const COLUMNS: &'static [Column<AlertChannel>] = &[
+        ("NAME", |channel| cell(&channel.name)),
+        ("TYPE", |channel| cell(channel.settings.as_ref().map_or("", ChannelSettings::r#type))),
+        ("URL", |channel| match &channel.settings {
+            Some(ChannelSettings::Webhook { url, .. }) => cell(url),
+            _ => cell(""),
+        }),
+        ("HOST", |channel| match &channel.settings {
+            Some(ChannelSettings::Email { host, .. }) => cell(host),
+            _ => cell(""),
+        }),
+        ("TO", |channel| match &channel.settings {
+            Some(ChannelSettings::Email { to, .. }) => cell(to),
+            _ => cell(""),
+        }),
+    ];
+
+    const FIRST: &'static [&'static str] = &["name", "type", "url", "host", "port", "tls", "from", "to"];
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// The state of an incident.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum State {
-    /// What is wrong now.
+pub(crate) enum IncidentStateArg {
+    /// Open incidents.
     Open,
-    /// What was.
+    /// Resolved incidents.
     Resolved,
 }
 
-/// How bad.
+/// The severity of an incident.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Severity {
-    /// Somebody should look today.
+pub(crate) enum SeverityArg {
+    /// Needs attention today.
     Warning,
-    /// Somebody should look now.
+    /// Needs attention now.
     Critical,
 }
 
 #[derive(Args)]
-pub(crate) struct Filter {
+pub(crate) struct IncidentFilterArgs {
+    /// Only incidents in this state.
     #[arg(long)]
-    state: Option<State>,
+    state: Option<IncidentStateArg>,
+    /// Only incidents of this severity.
     #[arg(long)]
-    severity: Option<Severity>,
-    /// About this service.
+    severity: Option<SeverityArg>,
+    /// Only incidents of this service.
     #[arg(long)]
     service: Option<String>,
-    /// By this rule.
+    /// Only incidents of this alert rule.
     #[arg(long)]
     rule: Option<String>,
 }
 
 #[derive(Args)]
-pub(crate) struct Quiet {
-    /// For how long, like `2h`.
+pub(crate) struct MuteArgs {
+    /// Duration, such as `2h`.
     #[arg(long = "for", value_name = "TIME", required_unless_present = "until")]
     lasts: Option<String>,
-    /// Until when, like `2026-11-15T14:00:00Z`.
+    /// End time, such as `2026-11-15T14:00:00Z`.
     #[arg(long, value_name = "TIME", conflicts_with = "lasts")]
     until: Option<String>,
-    /// Why: the next one on duty will ask.
+    /// Reason, visible to other operators and recorded in the audit log.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Incidents, the newest first.
+    /// List incidents, newest first.
     List {
         #[command(flatten)]
-        filter: Filter,
+        filter: IncidentFilterArgs,
         #[command(flatten)]
         pages: Pages,
     },
-    /// One incident, with who was told.
+    /// Show an incident with its notifications.
     Show { id: String },
-    /// Says that you have seen it.
+    /// Acknowledge an incident.
     Ack {
         id: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Nobody is told about it for a while.
+    /// Mute an incident for a while.
     Mute {
         id: String,
         #[command(flatten)]
-        mute: Quiet,
+        mute: MuteArgs,
     },
-    /// People are told about it again.
+    /// Unmute an incident.
     Unmute {
         id: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// What is bad, for how long, and who is told.
+    /// Manage alert rules.
     #[command(subcommand)]
     Rules(RuleVerb),
-    /// Where messages go.
+    /// Manage notification channels.
     #[command(subcommand)]
     Channels(ChannelVerb),
 }
 
 #[derive(Subcommand)]
 pub(crate) enum RuleVerb {
-    /// All rules.
+    /// List alert rules.
     List,
-    /// One rule.
+    /// Show an alert rule.
     Show { name: String },
-    /// Changes a rule, or makes one: what is not in the file is as it comes with the hub.
+    /// Create or replace an alert rule; fields that the file omits get their defaults.
     Put {
         name: String,
-        /// A JSON file, or `-` for stdin.
+        /// JSON file, or `-` for stdin.
         #[arg(value_name = "FILE")]
         file: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Puts a rule to work.
+    /// Enable an alert rule.
     Enable {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Takes a rule out of work; its incidents are resolved.
+    /// Disable an alert rule and resolve its incidents.
     Disable {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Nobody is told by it for a while.
+    /// Mute an alert rule for a while.
     Mute {
         name: String,
         #[command(flatten)]
-        mute: Quiet,
+        mute: MuteArgs,
     },
-    /// People are told by it again.
+    /// Unmute an alert rule.
     Unmute {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Deletes a rule; one that came with the hub is as it came.
+    /// Delete an alert rule; a built-in rule is reset to its defaults.
     Delete {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
 }
 
 #[derive(Subcommand)]
 pub(crate) enum ChannelVerb {
-    /// All channels.
+    /// List channels.
     List,
-    /// One channel, without what is secret.
+    /// Show a channel, without its secrets.
     Show { name: String },
-    /// Makes a channel, or changes one.
+    /// Create or replace a channel.
     Put {
         name: String,
-        /// A JSON file, or `-` for stdin.
+        /// JSON file, or `-` for stdin.
         #[arg(value_name = "FILE")]
         file: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Sends a sample, and says what came of it.
+    /// Send a test message and print the result.
     Test { name: String },
-    /// Deletes a channel.
+    /// Delete a channel.
     Delete {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
 }
 
-fn path(id: &str, verb: &str) -> String {
-    format!("{ALERTS}/{}{verb}", path_part(id))
+impl IncidentFilterArgs {
+    fn query(&self) -> AlertQuery {
+        AlertQuery {
+            state: self.state.map(|state| match state {
+                IncidentStateArg::Open => AlertState::Open,
+                IncidentStateArg::Resolved => AlertState::Resolved,
+            }),
+            severity: self.severity.map(|severity| match severity {
+                SeverityArg::Warning => Severity::Warning,
+                SeverityArg::Critical => Severity::Critical,
+            }),
+            service: self.service.as_deref().map(Into::into),
+            rule: self.rule.as_deref().map(Into::into),
+            ..AlertQuery::default()
+        }
+    }
+}
+
+impl MuteArgs {
+    fn input(&self) -> MuteInput {
+        MuteInput {
+            r#for: self.lasts.as_deref().map(Into::into),
+            until: self.until.as_deref().map(Into::into),
+            reason: self.reason.clone(),
+        }
+    }
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let alerts = session.hub.alerts();
         match self {
             Verb::List { filter, pages } => {
-                let state = filter.state.map(|state| match state {
-                    State::Open => "open",
-                    State::Resolved => "resolved",
-                });
-                let severity = filter.severity.map(|severity| match severity {
-                    Severity::Warning => "warning",
-                    Severity::Critical => "critical",
-                });
-                let query = [
-                    ("state", state),
-                    ("severity", severity),
-                    ("service", filter.service.as_deref()),
-                    ("rule", filter.rule.as_deref()),
-                ];
-                let list = List { path: ALERTS, query: &query, name: "alerts", columns: COLUMNS };
-                session.list(&list, &pages).await
+                session
+                    .list(COLUMNS, &pages, |page| alerts.list(&AlertQuery { page, ..filter.query() }))
+                    .await
             }
             Verb::Show { id } => show(session, &id).await,
             Verb::Ack { id, why } => {
-                let mut body = Map::new();
-                body.extend(why.reason.clone().map(|reason| ("reason".to_owned(), reason.into())));
-                let ask = Ask::post(path(&id, ":acknowledge")).json(Value::from(body).to_string());
-                told(session, why.of(ask), "is acknowledged").await
+                let reason = Reason { reason: why.reason.clone() };
+                changed(session, why.of(alerts.acknowledge(&id, &reason)), "acknowledged").await
             }
-            Verb::Mute { id, mute } => told(session, mute.of(path(&id, ":mute")), "is muted").await,
-            Verb::Unmute { id, why } => {
-                told(session, why.of(Ask::post(path(&id, ":unmute"))), "is not muted").await
+            Verb::Mute { id, mute } => {
+                let call = alerts.mute(&id, &mute.input()).reason(&mute.reason);
+                changed(session, call, "muted").await
             }
+            Verb::Unmute { id, why } => changed(session, why.of(alerts.unmute(&id)), "unmuted").await,
             Verb::Rules(verb) => verb.run(session).await,
             Verb::Channels(verb) => verb.run(session).await,
         }
     }
 }
 
-impl Quiet {
-    fn of(&self, path: String) -> Ask {
-        let mut body = Map::new();
-        body.insert("reason".into(), self.reason.clone().into());
-        body.extend(self.lasts.clone().map(|lasts| ("for".to_owned(), lasts.into())));
-        body.extend(self.until.clone().map(|until| ("until".to_owned(), until.into())));
-        because(Ask::post(path).json(Value::from(body).to_string()), Some(&self.reason))
-    }
-}
-
-async fn told(session: &Session, ask: Ask, done: &str) -> Done {
-    let data = session.ask(ask).await?;
-    session.told(&data, |data| {
-        let until =
-            data["muted"]["until"].as_str().map_or_else(String::new, |until| format!(" until {until}"));
-        format!("incident {} {done}{until}", data["id"].as_str().unwrap_or_default())
+async fn changed(session: &Session, call: ApiCall<Alert>, done: &str) -> CommandResult {
+    let reply = session.send(call).await?;
+    session.told(&reply, |alert| {
+        let until = alert.muted.as_ref().map_or_else(String::new, |muted| format!(" until {}", muted.until));
+        format!("incident {} {done}{until}", alert.id)
     })
 }
 
-async fn show(session: &Session, id: &str) -> Done {
-    let mut data = session.get(path(id, "")).await?;
+async fn show(session: &Session, id: &str) -> CommandResult {
+    let reply = session.send(session.hub.alerts().get(id)).await?;
+    let first = ["id", "state", "severity", "summary", "rule", "service", "openedAt", "link"];
+    session.show_without(&reply, &first, &["notifications"])?;
     if session.out.json {
-        return session.out.line(&data.text);
+        return Ok(());
     }
-    let notices =
-        data.value.as_object_mut().and_then(|fields| fields.remove("notifications")).unwrap_or_default();
-    session.out.describe(
-        &data.value,
-        &["id", "state", "severity", "summary", "rule", "service", "openedAt", "link"],
-    )?;
-    session.out.section("Who was told", NOTICES, notices.as_array().map_or(&[], Vec::as_slice))
+    session.out.section("Notifications", NOTIFICATIONS, &reply.notifications)
 }
 
 impl RuleVerb {
-    async fn run(self, session: &Session) -> Done {
+    async fn run(self, session: &Session) -> CommandResult {
+        let rules = session.hub.alert_rules();
         match self {
-            RuleVerb::List => RULES.list(session).await,
-            RuleVerb::Show { name } => RULES.show(session, &name).await,
+            RuleVerb::List => resource::list(session, rules.list()).await,
+            RuleVerb::Show { name } => resource::show(session, rules.get(&name)).await,
             RuleVerb::Put { name, file, why } => {
-                RULES.write(session, "PUT", &name, input::json_file(&file)?, &why).await
+                let call = rules.put(&name, RawJson(input::json_file(&file)?));
+                resource::write(session, why.of(call)).await
             }
             RuleVerb::Enable { name, why } => {
-                RULES.write(session, "PATCH", &name, r#"{"enabled":true}"#.into(), &why).await
+                let call = rules.patch(&name, RawJson(r#"{"enabled":true}"#.into()));
+                resource::write(session, why.of(call)).await
             }
             RuleVerb::Disable { name, why } => {
-                RULES.write(session, "PATCH", &name, r#"{"enabled":false}"#.into(), &why).await
+                let call = rules.patch(&name, RawJson(r#"{"enabled":false}"#.into()));
+                resource::write(session, why.of(call)).await
             }
             RuleVerb::Mute { name, mute } => {
-                let data = session.ask(mute.of(RULES.at(&name, ":mute"))).await?;
-                let until = |data: &Value| data["muted"]["until"].as_str().unwrap_or_default().to_owned();
-                session.told(&data, |data| format!("alert rule `{name}` is muted until {}", until(data)))
+                let reply = session.send(rules.mute(&name, &mute.input()).reason(&mute.reason)).await?;
+                session.told(&reply, |rule| {
+                    let until = rule.spec.muted.as_ref().and_then(|muted| muted.until.as_ref());
+                    format!("alert rule `{name}` muted until {}", until.map_or("", |until| until.as_str()))
+                })
             }
             RuleVerb::Unmute { name, why } => {
-                let data = session.ask(why.of(Ask::post(RULES.at(&name, ":unmute")))).await?;
-                session.told(&data, |_| format!("alert rule `{name}` is not muted"))
+                let reply = session.send(why.of(rules.unmute(&name))).await?;
+                session.told(&reply, |_| format!("alert rule `{name}` unmuted"))
             }
             RuleVerb::Delete { name, why } => {
-                let data = session.ask(why.of(Ask::delete(RULES.at(&name, "")))).await?;
-                session.told(&data, |data| {
-                    let word = if data["reset"] == true { "as it came" } else { "deleted" };
-                    format!("alert rule `{name}` is {word}")
+                let reply = session.send(why.of(rules.delete(&name))).await?;
+                session.told(&reply, |deleted| {
+                    let word = if deleted.reset { "reset to its defaults" } else { "deleted" };
+                    format!("alert rule `{name}` {word}")
                 })
             }
         }
@@ -321,28 +360,32 @@ impl RuleVerb {
 }
 
 impl ChannelVerb {
-    async fn run(self, session: &Session) -> Done {
+    async fn run(self, session: &Session) -> CommandResult {
+        let channels = session.hub.alert_channels();
         match self {
-            ChannelVerb::List => CHANNELS.list(session).await,
-            ChannelVerb::Show { name } => CHANNELS.show(session, &name).await,
+            ChannelVerb::List => resource::list(session, channels.list()).await,
+            ChannelVerb::Show { name } => resource::show(session, channels.get(&name)).await,
             ChannelVerb::Put { name, file, why } => {
-                CHANNELS.write(session, "PUT", &name, input::json_file(&file)?, &why).await
+                let call = channels.put(&name, RawJson(input::json_file(&file)?));
+                resource::write(session, why.of(call)).await
             }
             ChannelVerb::Test { name } => test(session, &name).await,
-            ChannelVerb::Delete { name, why } => CHANNELS.delete(session, &name, None, &why).await,
+            ChannelVerb::Delete { name, why } => {
+                resource::delete::<AlertChannel>(session, why.of(channels.delete(&name))).await
+            }
         }
     }
 }
 
-/// A sample that did not arrive is a failure, for scripts too.
-async fn test(session: &Session, name: &str) -> Done {
-    let data = session.ask(Ask::post(CHANNELS.at(name, ":test"))).await?;
-    let said = data.value["said"].as_str().unwrap_or_default();
-    if data.value["sent"] == true {
-        return session.told(&data, |_| format!("a sample went to channel `{name}`: {said}"));
+/// A test message that was not delivered is an error, so that scripts notice it.
+async fn test(session: &Session, name: &str) -> CommandResult {
+    let reply = session.send(session.hub.alert_channels().test(name)).await?;
+    let said = &reply.said;
+    if reply.sent {
+        return session.told(&reply, |_| format!("test message sent to channel `{name}`: {said}"));
     }
     if session.out.json {
-        session.out.line(&data.text)?;
+        session.out.line(reply.text())?;
     }
-    Err(Failure::new(REFUSED, format!("the sample did not get to channel `{name}`: {said}")))
+    Err(CommandError::new(REFUSED, format!("the test message to channel `{name}` failed: {said}")))
 }

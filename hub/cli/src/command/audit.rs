@@ -1,19 +1,20 @@
 //! `seawall audit`.
 
 use clap::Args;
+use seawall_client::api::AuditEntry;
 
-use crate::failure::Done;
-use crate::lists::{List, Pages};
-use crate::output::Column;
+use crate::failure::CommandResult;
+use crate::lists::Pages;
+use crate::output::{Column, cell};
 use crate::talk::Session;
 
-const COLUMNS: &[Column] = &[
-    ("AT", "at"),
-    ("WHO", "who"),
-    ("ACTION", "action"),
-    ("TARGET", "target"),
-    ("REASON", "reason"),
-    ("TRACE", "traceId"),
+const COLUMNS: &[Column<AuditEntry>] = &[
+    ("TIME", |entry| cell(&entry.at)),
+    ("KEY", |entry| cell(&entry.who)),
+    ("ACTION", |entry| cell(&entry.action)),
+    ("TARGET", |entry| cell(&entry.target)),
+    ("REASON", |entry| cell(&entry.reason)),
+    ("TRACE", |entry| cell(&entry.trace_id)),
 ];
 
 #[derive(Args)]
@@ -23,8 +24,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(super) async fn run(self, session: &Session) -> Done {
-        let list = List { path: "/api/v1/ops/audit", query: &[], name: "entries", columns: COLUMNS };
-        session.list(&list, &self.pages).await
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        session.list(COLUMNS, &self.pages, |page| session.hub.ops().audit(&page)).await
     }
 }

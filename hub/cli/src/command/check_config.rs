@@ -6,18 +6,18 @@ use clap::Args;
 use seawall::config::{Config, Loader, Problem};
 use serde_json::{Value, json};
 
-use crate::failure::{Done, Failure, REFUSED};
-use crate::output::{Out, note};
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::output::{OutputWriter, note};
 
 #[derive(Args)]
 pub(crate) struct CheckConfig {
-    /// YAML, TOML or JSON; each is laid over the one before.
+    /// Configuration files in YAML, TOML or JSON; later files override earlier ones.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 impl CheckConfig {
-    pub(super) fn run(self, out: &Out) -> Done {
+    pub(super) fn run(self, out: &OutputWriter) -> CommandResult {
         let loader = self.files.iter().fold(Config::loader(), Loader::file);
         match loader.load() {
             Ok(config) => well(out, &config),
@@ -30,20 +30,20 @@ impl CheckConfig {
                     out.text(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())?;
                 }
                 let word = if problems.len() == 1 { "problem" } else { "problems" };
-                Err(Failure::new(
+                Err(CommandError::new(
                     REFUSED,
-                    format!("{} {word}; no guard can be built of this", problems.len()),
+                    format!("{} {word}; no guard can be built from this configuration", problems.len()),
                 ))
             }
         }
     }
 }
 
-fn well(out: &Out, config: &Config) -> Done {
+fn well(out: &OutputWriter, config: &Config) -> CommandResult {
     let mut guards = Vec::new();
     for plan in config.plans() {
         // It was built once already, to see whether it can be.
-        let guard = plan.builder().build().map_err(|error| Failure::new(REFUSED, error.to_string()))?;
+        let guard = plan.builder().build().map_err(|error| CommandError::new(REFUSED, error.to_string()))?;
         guards.push((plan.name(), guard.explain()));
     }
     if out.json {

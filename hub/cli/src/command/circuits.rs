@@ -1,91 +1,97 @@
 //! `seawall circuits`.
 
 use clap::Subcommand;
-use seawall_hub_server::client::Ask;
-use serde_json::{Value, json};
+use seawall_client::ApiCall;
+use seawall_client::api::{CircuitChange, CircuitMove, Reason, RequiredReason, Service};
 
-use super::services::SERVICES;
-use crate::failure::Done;
-use crate::output::Column;
-use crate::talk::{Session, because};
+use crate::failure::CommandResult;
+use crate::output::{Column, cell};
+use crate::talk::Session;
 
-const COLUMNS: &[Column] = &[
-    ("SERVICE", "name"),
-    ("CIRCUIT", "circuit"),
-    ("PAUSED", "paused"),
-    ("WAITING", "waiting"),
-    ("WAITS FOR", "waitsBecause"),
+const COLUMNS: &[Column<Service>] = &[
+    ("SERVICE", |service| cell(&service.spec.name)),
+    ("CIRCUIT", |service| cell(&service.circuit)),
+    ("PAUSED", |service| cell(&service.spec.paused)),
+    ("WAITING", |service| cell(&service.waiting)),
+    ("WAITS FOR", |service| cell(&service.wait.waits_because)),
 ];
-const HISTORY: &[Column] = &[
-    ("AT", "at"),
-    ("STATE", "state"),
-    ("UNTIL", "until"),
-    ("FAILED PROBES", "failedProbes"),
-    ("REASON", "reason"),
+const HISTORY: &[Column<CircuitMove>] = &[
+    ("AT", |moved| cell(&moved.at)),
+    ("STATE", |moved| cell(&moved.state)),
+    ("UNTIL", |moved| cell(&moved.until)),
+    ("FAILED PROBES", |moved| cell(&moved.failed_probes)),
+    ("REASON", |moved| cell(&moved.reason)),
 ];
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// The circuits of all services.
+    /// List the circuits of all services.
     List,
-    /// A circuit, with what it went through.
+    /// Show a circuit and its history.
     Show { service: String },
-    /// Closes a circuit and forgets what it counted.
+    /// Close a circuit and clear its counts.
     Reset {
         service: String,
-        /// Why you do it: kept in the history and in the audit log.
+        /// Reason, recorded in the history and the audit log.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Lets nothing through until somebody says otherwise.
+    /// Force a circuit open: reject every call until it is reset.
     ForceOpen {
         service: String,
-        /// Why you do it: the next one on duty will ask.
+        /// Reason, visible to other operators and recorded in the audit log.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Lets everything through until somebody says otherwise.
+    /// Force a circuit closed: admit every call until it is reset.
     ForceClosed {
         service: String,
-        /// Why you do it: the next one on duty will ask.
+        /// Reason, visible to other operators and recorded in the audit log.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let circuits = session.hub.circuits();
         match self {
-            Verb::List => session.whole_list(SERVICES.path, COLUMNS).await,
+            Verb::List => session.whole_list(COLUMNS, session.hub.services().list()).await,
             Verb::Show { service } => show(session, &service).await,
-            Verb::Reset { service, reason } => act(session, &service, "reset", reason.as_deref()).await,
-            Verb::ForceOpen { service, reason } => act(session, &service, "forceOpen", Some(&reason)).await,
+            Verb::Reset { service, reason } => {
+                let call = circuits.reset(&service, &Reason { reason: reason.clone() });
+                let call = if let Some(reason) = reason { call.reason(reason) } else { call };
+                act(session, &service, call).await
+            }
+            Verb::ForceOpen { service, reason } => {
+                let call = circuits.force_open(&service, &RequiredReason { reason: reason.clone() });
+                act(session, &service, call.reason(reason)).await
+            }
             Verb::ForceClosed { service, reason } => {
-                act(session, &service, "forceClosed", Some(&reason)).await
+                let call = circuits.force_closed(&service, &RequiredReason { reason: reason.clone() });
+                act(session, &service, call.reason(reason)).await
             }
         }
     }
 }
 
-async fn show(session: &Session, service: &str) -> Done {
-    let mut data = session.get(SERVICES.at(service, "/circuit")).await?;
+async fn show(session: &Session, service: &str) -> CommandResult {
+    let reply = session.send(session.hub.circuits().get(service)).await?;
+    let first = ["state", "reason", "policy", "opened", "refused", "window"];
+    session.show_without(&reply, &first, &["history", "guard"])?;
     if session.out.json {
-        return session.out.line(&data.text);
+        return Ok(());
     }
-    let mut take = |name: &str| data.value.as_object_mut().and_then(|fields| fields.remove(name));
-    let (history, guard) = (take("history").unwrap_or_default(), take("guard"));
-    session.out.describe(&data.value, &["state", "reason", "policy", "opened", "refused", "window"])?;
-    if let Some(guard) = guard.as_ref().and_then(Value::as_str) {
+    if let Some(guard) = &reply.guard {
         session.out.text(&format!("\n{guard}"))?;
     }
-    session.out.section("History", HISTORY, history.as_array().map_or(&[], Vec::as_slice))
+    let history = reply.details.as_ref().map_or(&[][..], |details| &details.history);
+    session.out.section("History", HISTORY, history)
 }
 
-async fn act(session: &Session, service: &str, verb: &str, reason: Option<&str>) -> Done {
-    let body = reason.map_or(json!({}), |reason| json!({"reason": reason}));
-    let ask = Ask::post(SERVICES.at(service, &format!("/circuit:{verb}"))).json(body.to_string());
-    let data = session.ask(because(ask, reason)).await?;
-    session.told(&data, |data| {
-        format!("the circuit of `{service}` is {}", data["state"].as_str().unwrap_or("not there"))
+async fn act(session: &Session, service: &str, call: ApiCall<CircuitChange>) -> CommandResult {
+    let reply = session.send(call).await?;
+    session.told(&reply, |change| {
+        format!("circuit of `{service}`: {}", change.state.as_ref().map_or("none", |state| state.as_str()))
     })
 }

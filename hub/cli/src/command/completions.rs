@@ -3,17 +3,17 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::failure::Done;
-use crate::output::Out;
+use crate::failure::CommandResult;
+use crate::output::OutputWriter;
 
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// Of which shell.
+    /// Target shell.
     shell: Shell,
 }
 
 impl Completions {
-    pub(super) fn run(self, out: &Out) -> Done {
+    pub(super) fn run(self, out: &OutputWriter) -> CommandResult {
         let (mut command, mut script) = (crate::command_line(), Vec::new());
         clap_complete::generate(self.shell, &mut command, "seawall", &mut script);
         // There is a `--key` only to be refused with the reason, and shells would offer what is hidden: bash in the list of all

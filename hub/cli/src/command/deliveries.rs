@@ -3,33 +3,34 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use seawall_hub_server::client::path_part;
-use serde_json::Value;
+use seawall_client::Reply;
+use seawall_client::api::{
+    Attempt, Delivery, DeliveryQuery, DeliveryState, DeliveryStateFilter, DeliveryWithAttempts,
+};
 
-use crate::failure::{Done, Failure, REFUSED};
-use crate::lists::{List, Pages};
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::lists::Pages;
 use crate::output::{Column, cell, note};
-use crate::talk::{Data, Session};
+use crate::talk::Session;
 
-const DELIVERIES: &str = "/api/v1/bridge/deliveries";
-/// The states that a list can be asked for.
+/// The states that a list can be filtered by.
 const STATES: [&str; 7] = ["waiting", "pending", "held", "inFlight", "delivered", "deadLettered", "open"];
-/// Why a delivery is given up.
+/// The reasons for dead letters.
 pub(super) const REASONS: [&str; 7] =
     ["refused", "gone", "impossible", "attempts", "age", "deleted", "poison"];
-/// How often a delivery is looked at that somebody watches.
+/// The polling interval of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
 
-const COLUMNS: &[Column] = &[
-    ("ID", "id"),
-    ("STATE", "state"),
-    ("WAITS FOR", "waitsBecause"),
-    ("SERVICE", "service"),
-    ("RULE", "rule"),
-    ("EVENT", "event"),
-    ("FAILURES", "failures"),
-    ("DUE", "dueAt"),
-    ("ACCEPTED", "acceptedAt"),
+const COLUMNS: &[Column<Delivery>] = &[
+    ("ID", |delivery| cell(&delivery.id)),
+    ("STATE", |delivery| cell(&delivery.state)),
+    ("WAITS FOR", |delivery| cell(&delivery.wait.waits_because)),
+    ("SERVICE", |delivery| cell(&delivery.service)),
+    ("RULE", |delivery| cell(&delivery.rule)),
+    ("EVENT", |delivery| cell(&delivery.event)),
+    ("FAILURES", |delivery| cell(&delivery.failures)),
+    ("DUE", |delivery| cell(&delivery.due_at)),
+    ("ACCEPTED", |delivery| cell(&delivery.accepted_at)),
 ];
 
 const FIRST: &[&str] = &[
@@ -52,122 +53,114 @@ const FIRST: &[&str] = &[
     "counted",
 ];
 
-pub(super) const TRIES: &[Column] = &[
-    ("AT", "at"),
-    ("TOOK µs", "tookMicros"),
-    ("STATUS", "status"),
-    ("ERROR", "error"),
-    ("ANSWER", "answer"),
+pub(super) const ATTEMPTS: &[Column<Attempt>] = &[
+    ("AT", |attempt| cell(&attempt.at)),
+    ("TOOK µs", |attempt| cell(&attempt.took_micros)),
+    ("STATUS", |attempt| cell(&attempt.status)),
+    ("ERROR", |attempt| cell(&attempt.error)),
+    ("RESPONSE", |attempt| cell(&attempt.answer)),
 ];
 
-/// Which ones.
+/// A filter for deliveries.
 #[derive(Args)]
-pub(crate) struct Filter {
-    /// For this service.
+pub(crate) struct DeliveryFilterArgs {
+    /// Only deliveries to this service.
     #[arg(long)]
     service: Option<String>,
-    /// Because of this rule.
+    /// Only deliveries of this rule.
     #[arg(long)]
     rule: Option<String>,
-    /// Because of the event with this id.
+    /// Only deliveries of this event.
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Given up for this reason.
+    /// Only deliveries that were dead-lettered for this reason.
     #[arg(long, value_parser = REASONS)]
     reason: Option<String>,
 }
 
-impl Filter {
-    pub(super) fn query(&self) -> Vec<(&'static str, Option<&str>)> {
-        vec![
-            ("service", self.service.as_deref()),
-            ("rule", self.rule.as_deref()),
-            ("event", self.event.as_deref()),
-            ("reason", self.reason.as_deref()),
-        ]
+impl DeliveryFilterArgs {
+    fn query(&self) -> DeliveryQuery {
+        DeliveryQuery {
+            service: self.service.as_deref().map(Into::into),
+            rule: self.rule.as_deref().map(Into::into),
+            event: self.event.clone(),
+            reason: self.reason.as_deref().map(Into::into),
+            ..DeliveryQuery::default()
+        }
     }
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Deliveries, the newest first.
+    /// List deliveries, newest first.
     List {
         #[command(flatten)]
-        filter: Filter,
-        /// In this state. `pending` and `held` are kinds of `waiting`; `open` are all that have not ended.
+        filter: DeliveryFilterArgs,
+        /// Only deliveries in this state. `waiting` includes `pending` and `held`; `open` means in progress.
         #[arg(long, value_parser = STATES)]
         state: Option<String>,
         #[command(flatten)]
         pages: Pages,
     },
-    /// One delivery with its tries.
+    /// Show a delivery with its attempts.
     Show {
         id: String,
-        /// Goes on until it is delivered or given up; ends with 1 if it is given up.
+        /// Wait until it is delivered or dead-lettered; exit with 1 if it is dead-lettered.
         #[arg(long)]
         watch: bool,
     },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let deliveries = session.hub.deliveries();
         match self {
             Verb::List { filter, state, pages } => {
-                let mut query = filter.query();
-                query.push(("state", state.as_deref()));
-                let list = List { path: DELIVERIES, query: &query, name: "deliveries", columns: COLUMNS };
-                session.list(&list, &pages).await
+                let state = state.as_deref().map(DeliveryStateFilter::from);
+                let list =
+                    |page| deliveries.list(&DeliveryQuery { state: state.clone(), page, ..filter.query() });
+                session.list(COLUMNS, &pages, list).await
             }
-            Verb::Show { id, watch: false } => shown(session, session.get(path(&id)).await?),
+            Verb::Show { id, watch: false } => shown(session, &session.send(deliveries.get(&id)).await?),
             Verb::Show { id, watch: true } => match watch(session, &id).await? {
                 true => Ok(()),
-                false => Err(Failure::silent(REFUSED)),
+                false => Err(CommandError::silent(REFUSED)),
             },
         }
     }
 }
 
-fn path(id: &str) -> String {
-    format!("{DELIVERIES}/{}", path_part(id))
+/// Prints a delivery, then its attempts.
+fn shown(session: &Session, reply: &Reply<DeliveryWithAttempts>) -> CommandResult {
+    session.show_without(reply, FIRST, &["attempts"])?;
+    if session.out.json { Ok(()) } else { session.out.section("Attempts", ATTEMPTS, &reply.attempts) }
 }
 
-/// What it is, then its tries.
-fn shown(session: &Session, mut data: Data) -> Done {
-    if session.out.json {
-        return session.out.line(&data.text);
-    }
-    let tries = data.value["attempts"].take();
-    data.value.as_object_mut().and_then(|fields| fields.remove("attempts"));
-    session.out.describe(&data.value, FIRST)?;
-    session.out.section("Tries", TRIES, tries.as_array().map_or(&[], Vec::as_slice))
-}
-
-/// Says each change on stderr, and at the end what became of it, and whether it is delivered.
-pub(super) async fn watch(session: &Session, id: &str) -> Result<bool, Failure> {
+/// Prints each change on stderr and the result at the end. True if it was delivered.
+pub(super) async fn watch(session: &Session, id: &str) -> Result<bool, CommandError> {
     let mut before = String::new();
     loop {
-        let data = session.get(path(id)).await?;
-        let now = change(&data.value);
+        let reply = session.send(session.hub.deliveries().get(id)).await?;
+        let now = change(&reply.delivery);
         if now != before {
             note(&now);
             before = now;
         }
-        match data.value["state"].as_str() {
-            Some("delivered") => return shown(session, data).map(|()| true),
-            Some("deadLettered") => return shown(session, data).map(|()| false),
+        match reply.delivery.state {
+            DeliveryState::Delivered => return shown(session, &reply).map(|()| true),
+            DeliveryState::DeadLettered => return shown(session, &reply).map(|()| false),
             _ => tokio::time::sleep(LOOK).await,
         }
     }
 }
 
-fn change(delivery: &Value) -> String {
-    let word = |field: &str| cell(&delivery[field]);
-    let mut out = format!("{}, failures: {}", word("state"), word("failures"));
-    if !delivery["waitsFor"].is_null() {
-        out.push_str(&format!(", waits for: {}", word("waitsFor")));
+fn change(delivery: &Delivery) -> String {
+    let mut out = format!("{}, failures: {}", cell(&delivery.state), delivery.failures);
+    if let Some(what) = &delivery.wait.waits_for {
+        out.push_str(&format!(", waits for: {}", cell(what)));
     }
-    if !delivery["dueAt"].is_null() {
-        out.push_str(&format!(", due {}", word("dueAt")));
+    if let Some(due) = &delivery.due_at {
+        out.push_str(&format!(", due {}", cell(due)));
     }
     out
 }

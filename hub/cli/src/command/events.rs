@@ -1,59 +1,58 @@
 //! `seawall events`.
 
 use clap::Subcommand;
-use seawall_hub_server::client::path_part;
+use seawall_client::api::{Event, EventQuery};
 
-use crate::failure::Done;
-use crate::lists::{List, Pages};
-use crate::output::Column;
+use crate::failure::CommandResult;
+use crate::lists::Pages;
+use crate::output::{Column, cell};
 use crate::talk::Session;
 
-const EVENTS: &str = "/api/v1/bridge/events";
-
-const COLUMNS: &[Column] = &[
-    ("ID", "event.id"),
-    ("TYPE", "event.type"),
-    ("SOURCE", "event.source"),
-    ("ACCEPTED", "acceptedAt"),
-    ("RULES", "rulesConsidered"),
-    ("FILTERED", "rulesFiltered"),
+const COLUMNS: &[Column<Event>] = &[
+    ("ID", |event| cell(&event.event.id)),
+    ("TYPE", |event| cell(&event.event.r#type)),
+    ("SOURCE", |event| cell(&event.event.source)),
+    ("ACCEPTED", |event| cell(&event.accepted_at)),
+    ("RULES", |event| cell(&event.rules_considered)),
+    ("FILTERED", |event| cell(&event.rules_filtered)),
 ];
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Events, the newest first.
+    /// List events, newest first.
     List {
-        /// Of this type, or of those that `order.*` stands for.
+        /// Only events of this type; `order.*` matches several.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// From this source.
+        /// Only events from this source.
         #[arg(long)]
         source: Option<String>,
-        /// Only those that no rule was for.
+        /// Only events that no rule matched.
         #[arg(long)]
         unmatched: bool,
         #[command(flatten)]
         pages: Pages,
     },
-    /// One event.
+    /// Show an event.
     Show { id: String },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let events = session.hub.events();
         match self {
             Verb::List { kind, source, unmatched, pages } => {
-                let query = &[
-                    ("type", kind.as_deref()),
-                    ("source", source.as_deref()),
-                    ("unmatched", unmatched.then_some("true")),
-                ];
-                let list = List { path: EVENTS, query, name: "events", columns: COLUMNS };
-                session.list(&list, &pages).await
+                let (kind, unmatched) = (kind.map(Into::into), unmatched.then_some(true));
+                let list = |page| {
+                    let (r#type, source) = (kind.clone(), source.clone());
+                    events.list(&EventQuery { r#type, source, unmatched, page })
+                };
+                session.list(COLUMNS, &pages, list).await
             }
             Verb::Show { id } => {
-                let data = session.get(format!("{EVENTS}/{}", path_part(&id))).await?;
-                session.show(&data, &["acceptedAt", "rulesConsidered", "rulesFiltered", "unmatched", "event"])
+                let reply = session.send(events.get(&id)).await?;
+                let first = ["acceptedAt", "rulesConsidered", "rulesFiltered", "unmatched", "event"];
+                session.show(&reply, &first)
             }
         }
     }

@@ -1,58 +1,52 @@
-//! How far work on many dead letters is, until it has ended.
+//! Follows a bulk operation to its end.
 //!
-//! Whoever stops looking does not stop the work: it belongs to the hub.
+//! Ctrl-C stops only the display: the operation runs in the hub.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use seawall::{Clock, Tick};
-use seawall_hub_server::client::{Ask, path_part};
-use serde_json::Value;
+use seawall_client::Reply;
+use seawall_client::api::{BulkTask, Operation, OperationState};
 
-use crate::failure::{Done, Failure, LEFT, NOT_ALL};
-use crate::output::{Progress, cell, note};
-use crate::talk::{Data, Session};
+use crate::failure::{CommandError, CommandResult, LEFT, NOT_ALL};
+use crate::output::{ProgressBar, cell, note};
+use crate::talk::Session;
 
-const OPERATIONS: &str = "/api/v1/ops/operations";
-/// How often it is looked at.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(500);
-/// How fast it is, is said of so long.
+/// The window over which the rate is measured.
 const LATELY: Duration = Duration::from_secs(5);
-/// Where there is no bar, a line is written for each of so many parts of the work.
+/// Without a progress bar, one line is printed per tenth of the work.
 const PARTS: u64 = 10;
 
-pub(super) fn path(id: &str, verb: &str) -> String {
-    format!("{OPERATIONS}/{}{verb}", path_part(id))
-}
-
-/// What can be done about work that goes on.
+/// The commands that control a running operation.
 pub(super) fn hints(id: &str) -> String {
     ["watch", "pause", "cancel"].map(|verb| format!("seawall operations {verb} {id}")).join("\n")
 }
 
-/// Until it has ended, or somebody has seen enough. With `each`, every change is a line of JSON; else only the end is.
-pub(super) async fn follow(session: &Session, id: &str, each: bool) -> Done {
+/// Follows an operation until it ends or Ctrl-C. With `each`, every change is a line of JSON; otherwise only the end is.
+pub(super) async fn follow(session: &Session, id: &str, each: bool) -> CommandResult {
     let stop = tokio::signal::ctrl_c();
     tokio::pin!(stop);
-    let (mut shown, mut last) = (None, None::<Data>);
+    let (mut shown, mut last) = (None, None::<Reply<Operation>>);
     loop {
-        // A hub that is started again goes on with it, and is waited for.
-        let ask = Ask::get(path(id, "")).patient();
-        let data = tokio::select! {
+        // A hub that restarts continues the operation, so the request is retried meanwhile.
+        let reply = tokio::select! {
             _ = &mut stop => return Err(left(session, id, last.filter(|_| !each))),
-            data = session.ask(ask) => data?,
+            reply = session.send_patiently(session.hub.operations().get(id)) => reply?,
         };
-        let shown = shown.get_or_insert_with(|| Shown::new(&data.value));
-        let changed = last.as_ref().is_none_or(|last| last.text != data.text);
+        let shown = shown.get_or_insert_with(|| FollowDisplay::new(&reply));
+        let changed = last.as_ref().is_none_or(|last| last.text() != reply.text());
         if each && session.out.json && changed {
-            session.out.line(&data.text)?;
+            session.out.line(reply.text())?;
         }
-        shown.at(&data.value);
-        if matches!(data.value["state"].as_str(), Some("done" | "cancelled" | "stopped")) {
+        shown.at(&reply);
+        if matches!(reply.state, OperationState::Done | OperationState::Cancelled | OperationState::Stopped) {
             shown.bar.clear();
-            return ended(session, &data, each);
+            return ended(session, &reply, each);
         }
-        last = Some(data);
+        last = Some(reply);
         tokio::select! {
             _ = &mut stop => {
                 shown.bar.clear();
@@ -63,129 +57,136 @@ pub(super) async fn follow(session: &Session, id: &str, each: bool) -> Done {
     }
 }
 
-/// Somebody has seen enough.
-fn left(session: &Session, id: &str, last: Option<Data>) -> Failure {
+/// The error for Ctrl-C: the operation continues.
+fn left(session: &Session, id: &str, last: Option<Reply<Operation>>) -> CommandError {
     if let Some(last) = last.filter(|_| session.out.json) {
-        let _ = session.out.line(&last.text);
+        let _ = session.out.line(last.text());
     }
-    let failure = Failure::new(LEFT, format!("{id} goes on without you"));
-    hints(id).lines().fold(failure, Failure::and)
+    let failure = CommandError::new(LEFT, format!("{id} continues in the background"));
+    hints(id).lines().fold(failure, CommandError::and)
 }
 
-fn ended(session: &Session, data: &Data, said: bool) -> Done {
-    let operation = &data.value;
+fn ended(session: &Session, operation: &Reply<Operation>, said: bool) -> CommandResult {
     match (session.out.json, said) {
         (true, true) => {}
-        (true, false) => session.out.line(&data.text)?,
-        (false, _) => session.out.text(&format!(
-            "{} is {}: {}",
-            cell(&operation["id"]),
-            state(operation),
-            words(operation)
-        ))?,
+        (true, false) => session.out.line(operation.text())?,
+        (false, _) => session.out.text(&summary(operation))?,
     }
-    let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
-    let well = operation["state"] == "done" && count("failed") + count("skipped") == 0;
-    if well {
+    let progress = &operation.progress;
+    if operation.state == OperationState::Done && progress.failed + progress.skipped == 0 {
         return Ok(());
     }
-    let id = cell(&operation["id"]);
-    match operation["state"].as_str() {
-        Some("stopped") => {
-            note("what has begun goes on by itself, and nothing more begins; mend it, and replay again");
-            note(&format!("or go on without a canary: `seawall operations resume {id}`"));
+    match operation.state {
+        OperationState::Stopped => {
+            note("replays already started will finish, no more will start; fix the cause, then replay again");
+            note(&format!(
+                "or continue without a canary: `seawall operations resume {}`",
+                cell(&operation.id)
+            ));
         }
-        Some("cancelled") => note("what had begun goes on by itself; what had not is as it was"),
-        _ if count("failed") > 0 => {
-            note("what has failed again is open: `seawall dlq groups` shows what it has in common");
+        OperationState::Cancelled => {
+            note("replays already started will finish; the other dead letters are unchanged");
         }
-        _ => note("some are as they were: no request could be made of them, or somebody else was faster"),
+        _ if progress.failed > 0 => {
+            note("those that failed again are open: `seawall dlq groups` groups them by failure");
+        }
+        _ => note("some were skipped: they could not be rendered, or were changed concurrently"),
     }
-    Err(Failure::silent(NOT_ALL))
+    Err(CommandError::silent(NOT_ALL))
 }
 
-/// Where it stands, and why.
-pub(super) fn state(operation: &Value) -> String {
-    match operation["why"].as_str() {
-        Some(why) => format!("{} ({why})", cell(&operation["state"])),
-        None => cell(&operation["state"]),
+/// The state and the progress of an operation in a sentence.
+pub(super) fn summary(operation: &Operation) -> String {
+    format!("{} is {}: {}", cell(&operation.id), state(operation), words(operation))
+}
+
+/// The state of an operation, with its reason.
+fn state(operation: &Operation) -> String {
+    match &operation.why {
+        Some(why) => format!("{} ({why})", cell(&operation.state)),
+        None => cell(&operation.state),
     }
 }
 
-/// How far it is.
-pub(super) fn words(operation: &Value) -> String {
-    let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
-    let total = count("total");
-    let mut out = if operation["task"] == "replay" {
-        let (delivered, failed, under_way) = (count("delivered"), count("failed"), count("underWay"));
-        format!("{delivered} of {total} delivered, {failed} failed again, {under_way} under way")
+/// The progress of an operation.
+fn words(operation: &Operation) -> String {
+    let progress = &operation.progress;
+    let total = progress.total;
+    let mut out = if operation.task == BulkTask::Replay {
+        let (delivered, failed, under_way) = (progress.delivered, progress.failed, progress.under_way);
+        format!("{delivered} of {total} delivered, {failed} failed again, {under_way} in progress")
     } else {
-        format!("{} of {total} done", count("begun"))
+        format!("{} of {total} done", progress.begun)
     };
-    if count("skipped") > 0 {
-        out.push_str(&format!(", {} left as they were", count("skipped")));
+    if progress.skipped > 0 {
+        out.push_str(&format!(", {} skipped", progress.skipped));
     }
     out
 }
 
-/// The same behind a bar: a line of a terminal has 80 columns.
-fn brief(operation: &Value) -> String {
-    let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
-    if operation["task"] != "replay" {
-        return format!("{} done", count("begun"));
+/// A shorter form that fits behind a progress bar in 80 columns.
+fn brief(operation: &Operation) -> String {
+    let progress = &operation.progress;
+    if operation.task != BulkTask::Replay {
+        return format!("{} done", progress.begun);
     }
-    format!("{} delivered, {} failed, {} under way", count("delivered"), count("failed"), count("underWay"))
+    let (delivered, failed, under_way) = (progress.delivered, progress.failed, progress.under_way);
+    format!("{delivered} delivered, {failed} failed, {under_way} in progress")
 }
 
-/// How many have ended.
-fn so_far(operation: &Value) -> u64 {
-    let count = |name: &str| operation["progress"][name].as_u64().unwrap_or_default();
-    let done =
-        if operation["task"] == "replay" { count("delivered") + count("failed") } else { count("begun") };
-    done + count("skipped")
+/// The number of dead letters that are done.
+fn so_far(operation: &Operation) -> u64 {
+    let progress = &operation.progress;
+    let replays = operation.task == BulkTask::Replay;
+    let done = if replays { progress.delivered + progress.failed } else { progress.begun };
+    done + progress.skipped
 }
 
-/// What people are shown: a bar on a terminal, and a few lines anywhere else.
-struct Shown {
-    bar: Progress,
+/// The progress display: a bar on a terminal, a few lines elsewhere.
+struct FollowDisplay {
+    bar: ProgressBar,
     clock: Clock,
     lately: VecDeque<(Tick, u64)>,
     told: Option<(String, u64)>,
 }
 
-impl Shown {
-    fn new(operation: &Value) -> Self {
-        let total = operation["progress"]["total"].as_u64();
-        Shown { bar: Progress::new(total), clock: Clock::system(), lately: VecDeque::new(), told: None }
+impl FollowDisplay {
+    fn new(operation: &Operation) -> Self {
+        FollowDisplay {
+            bar: ProgressBar::new(Some(operation.progress.total)),
+            clock: Clock::system(),
+            lately: VecDeque::new(),
+            told: None,
+        }
     }
 
-    fn at(&mut self, operation: &Value) {
+    fn at(&mut self, operation: &Operation) {
         let (done, now) = (so_far(operation), self.clock.precise());
         let rate = pace(&mut self.lately, now, done);
         let mut words = if self.bar.is_shown() { brief(operation) } else { words(operation) };
-        if operation["state"] != "running" {
-            words.push_str(&format!("; it is {}", state(operation)));
-        } else if let Some(what) = operation["waitsFor"].as_str() {
-            words.push_str(&format!("; waits: {what}"));
+        if operation.state != OperationState::Running {
+            words.push_str(&format!("; state: {}", state(operation)));
+        } else if let Some(what) = &operation.waits_for {
+            words.push_str(&format!("; waiting: {what}"));
         } else if rate > 0 {
-            let unit = if self.bar.is_shown() { "/s" } else { " a second" };
+            let unit = if self.bar.is_shown() { "/s" } else { " per second" };
             words.push_str(&format!(", {rate}{unit}"));
         }
         if self.bar.is_shown() {
             return self.bar.at(done, &words);
         }
-        let total = operation["progress"]["total"].as_u64().unwrap_or_default().max(1);
-        let waits = operation["waitsFor"].as_str().unwrap_or_default();
+        let total = operation.progress.total.max(1);
+        let waits = operation.waits_for.as_deref().unwrap_or_default();
         let now = (format!("{} {waits}", state(operation)), done.min(total) * PARTS / total);
-        // The end is told by whoever knows how it went.
-        if self.told.as_ref() != Some(&now) && operation["endedAt"].is_null() {
+        // The caller prints the result at the end.
+        if self.told.as_ref() != Some(&now) && operation.ended_at.is_none() {
             note(&words);
             self.told = Some(now);
         }
     }
 }
 
-/// How many a second have ended lately.
+/// The recent number of completed dead letters per second.
 fn pace(lately: &mut VecDeque<(Tick, u64)>, now: Tick, done: u64) -> u64 {
     lately.push_back((now, done));
     while lately.len() > 2 && now.since(lately[0].0) > LATELY {
@@ -198,21 +199,30 @@ fn pace(lately: &mut VecDeque<(Tick, u64)>, now: Tick, done: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    /// HUB-10: how far it is stands in a line, for each kind of work.
+    /// HUB-10: progress fits in a line, for each kind of operation.
     #[test]
     fn hub_10_how_far_work_is_stands_in_a_line() {
-        let replay = json!({"task": "replay", "state": "stopped", "why": "the canary failed", "progress":
-            {"total": 9, "delivered": 3, "failed": 1, "underWay": 2, "skipped": 1, "begun": 6}});
-        assert_eq!(words(&replay), "3 of 9 delivered, 1 failed again, 2 under way, 1 left as they were");
-        assert_eq!(brief(&replay), "3 delivered, 1 failed, 2 under way");
-        assert_eq!((so_far(&replay), state(&replay)), (5, "stopped (the canary failed)".into()));
-        let park =
-            json!({"task": "park", "state": "done", "progress": {"total": 9, "begun": 9, "skipped": 0}});
+        let mut operation =
+            sample(r#"{"total": 9, "delivered": 3, "failed": 1, "underWay": 2, "skipped": 1, "begun": 6}"#);
+        operation.why = Some("the canary failed".into());
+        assert_eq!(words(&operation), "3 of 9 delivered, 1 failed again, 2 in progress, 1 skipped");
+        assert_eq!(brief(&operation), "3 delivered, 1 failed, 2 in progress");
+        assert_eq!((so_far(&operation), state(&operation)), (5, "stopped (the canary failed)".into()));
+        let mut park =
+            sample(r#"{"total": 9, "delivered": 0, "failed": 0, "underWay": 0, "skipped": 0, "begun": 9}"#);
+        (park.task, park.state) = (BulkTask::Park, OperationState::Done);
         assert_eq!((words(&park), so_far(&park), state(&park)), ("9 of 9 done".into(), 9, "done".into()));
+    }
+
+    fn sample(progress: &str) -> Operation {
+        let progress = progress.replacen('{', r#"{"tried": 0, "faltered": 0, "#, 1);
+        let text = format!(
+            r#"{{"id": "op_1", "task": "replay", "state": "stopped", "filter": {{}}, "percent": 0, "progress": {progress},
+                "who": "admin", "beganAt": "", "changedAt": ""}}"#
+        );
+        serde_json::from_str(&text).unwrap()
     }
 
     /// HUB-10: the pace is of lately, and not of the whole.

@@ -1,21 +1,22 @@
 //! `seawall health`.
 
-use crate::failure::Done;
-use crate::output::Column;
+use seawall_client::api::ServiceCircuit;
+
+use crate::failure::CommandResult;
+use crate::output::{Column, cell};
 use crate::talk::Session;
 
-const COLUMNS: &[Column] = &[("SERVICE", "service"), ("CIRCUIT", "circuit")];
+const COLUMNS: &[Column<ServiceCircuit>] =
+    &[("SERVICE", |one| cell(&one.service)), ("CIRCUIT", |one| cell(&one.circuit))];
 
-/// Whether the hub is there and takes work, and which circuits are not closed. No key is needed.
-pub(super) async fn run(session: &Session) -> Done {
-    session.get("/actuator/health/readiness").await?;
-    let mut data = session.get("/actuator/health").await?;
+/// Shows whether the hub is ready, and which circuits are not closed. No key is required.
+pub(super) async fn run(session: &Session) -> CommandResult {
+    session.send(session.hub.ops().readiness()).await?;
+    let health = session.send(session.hub.ops().health()).await?;
     if session.out.json {
-        return session.out.line(&data.text);
+        return session.out.line(health.text());
     }
-    let open = data.value["circuitsNotClosed"].take();
-    let open = open.as_array().map_or(&[][..], Vec::as_slice);
-    let state = data.value["state"].as_str().unwrap_or_default();
-    session.out.text(&format!("the hub is {state}, and circuits that are not closed: {}", open.len()))?;
+    let open = &health.circuits_not_closed;
+    session.out.text(&format!("hub {}; circuits not closed: {}", health.state, open.len()))?;
     session.out.section("Circuits", COLUMNS, open)
 }

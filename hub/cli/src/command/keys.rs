@@ -1,145 +1,133 @@
 //! `seawall keys`.
 
 use clap::{Subcommand, ValueEnum};
-use seawall_hub_server::client::{Ask, path_part};
-use serde_json::{Map, Value};
+use seawall_client::Reply;
+use seawall_client::api::{CreatedKey, Key, KeySpec, RotateInput, Scope};
 
-use crate::failure::{Done, Failure, REFUSED};
-use crate::output::{Column, note};
-use crate::talk::{Data, Session, Why};
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::output::{Column, cell, note};
+use crate::talk::{ReasonArg, Session};
 
-const KEYS: &str = "/api/v1/registry/keys";
-
-const COLUMNS: &[Column] = &[
-    ("NAME", "name"),
-    ("SCOPES", "scopes"),
-    ("SERVICES", "services"),
-    ("SOURCES", "sources"),
-    ("MADE", "madeAt"),
-    ("EXPIRES", "expiresAt"),
-    ("REVOKED", "revokedAt"),
-    ("FORMER UNTIL", "formerUntil"),
+const COLUMNS: &[Column<Key>] = &[
+    ("NAME", |key| cell(&key.name)),
+    ("SCOPES", |key| cell(&key.scopes)),
+    ("SERVICES", |key| cell(&key.services)),
+    ("SOURCES", |key| cell(&key.sources)),
+    ("CREATED", |key| cell(&key.made_at)),
+    ("EXPIRES", |key| cell(&key.expires_at)),
+    ("REVOKED", |key| cell(&key.revoked_at)),
+    ("PREVIOUS UNTIL", |key| cell(&key.former_until)),
 ];
 
-/// What a key may do.
+/// The scope of a key.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Scope {
+pub(crate) enum ScopeArg {
     /// Send events.
     Ingest,
     /// Call services.
     Call,
-    /// Look at everything but keys and the audit log.
+    /// Read everything except keys and the audit log.
     Read,
-    /// Pause, replay, move circuits.
+    /// Pause services, replay dead letters, control circuits.
     Operate,
-    /// Everything.
+    /// Do everything.
     Admin,
 }
 
-impl Scope {
-    fn word(self) -> &'static str {
-        match self {
-            Scope::Ingest => "ingest",
-            Scope::Call => "call",
-            Scope::Read => "read",
-            Scope::Operate => "operate",
-            Scope::Admin => "admin",
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Self {
+        match scope {
+            ScopeArg::Ingest => Scope::Ingest,
+            ScopeArg::Call => Scope::Call,
+            ScopeArg::Read => Scope::Read,
+            ScopeArg::Operate => Scope::Operate,
+            ScopeArg::Admin => Scope::Admin,
         }
     }
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// All keys, without what is secret.
+    /// List keys, without their secrets.
     List,
-    /// Makes a key. It is printed this once, and nothing besides it: `> FILE` makes a key file.
+    /// Create a key. It is printed only once, alone on stdout: `> FILE` makes a key file.
     Make {
         name: String,
-        /// What it may do; may be given more than once.
+        /// Scope of the key; repeatable.
         #[arg(long, required = true)]
-        scope: Vec<Scope>,
-        /// Only for this service; may be given more than once.
+        scope: Vec<ScopeArg>,
+        /// Restrict the key to this service; repeatable.
         #[arg(long)]
         service: Vec<String>,
-        /// Only for events from this source; may be given more than once.
+        /// Restrict the key to events from this source; repeatable.
         #[arg(long)]
         source: Vec<String>,
-        /// For how long it is good, like `90d`.
+        /// Validity period, such as `90d` (default unlimited).
         #[arg(long, value_name = "TIME")]
         expires_in: Option<String>,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Another key under the same name. It is printed this once.
+    /// Replace a key with a new one of the same name. It is printed only once.
     Rotate {
         name: String,
-        /// For how long the one before is still good, like `10m`; 1h unless said.
+        /// Time for which the previous key stays valid, such as `10m` (default 1h).
         #[arg(long, value_name = "TIME")]
         grace: Option<String>,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Takes a key back, at once.
+    /// Revoke a key immediately.
     Revoke {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let keys = session.hub.keys();
         match self {
-            Verb::List => session.whole_list(KEYS, COLUMNS).await,
+            Verb::List => session.whole_list(COLUMNS, keys.list()).await,
             Verb::Make { name, scope, service, source, expires_in, why } => {
-                let scopes: Vec<&str> = scope.into_iter().map(Scope::word).collect();
-                let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty()).map(Value::from);
-                let body = object([
-                    ("name", Some(name.into())),
-                    ("scopes", Some(scopes.into())),
-                    ("services", some(service)),
-                    ("sources", some(source)),
-                    ("expiresIn", expires_in.map(Value::from)),
-                ]);
-                let data = session.ask(why.of(Ask::post(KEYS).json(body))).await?;
-                secret(session, &data)
+                let spec = KeySpec {
+                    name: name.into(),
+                    scopes: scope.into_iter().map(Scope::from).collect(),
+                    services: Some(service.into_iter().map(Into::into).collect::<Vec<_>>())
+                        .filter(|services| !services.is_empty()),
+                    sources: Some(source).filter(|sources| !sources.is_empty()),
+                    expires_in: expires_in.map(Into::into),
+                };
+                secret(session, &session.send(why.of(keys.create(&spec))).await?)
             }
             Verb::Rotate { name, grace, why } => {
-                let ask = Ask::post(format!("{KEYS}/{}:rotate", path_part(&name)));
-                let data = session.ask(why.of(ask.json(object([("grace", grace.map(Value::from))])))).await?;
-                secret(session, &data)
+                let input = RotateInput { grace: grace.map(Into::into) };
+                secret(session, &session.send(why.of(keys.rotate(&name, &input))).await?)
             }
             Verb::Revoke { name, why } => {
-                let ask = Ask::delete(format!("{KEYS}/{}", path_part(&name)));
-                let data = session.ask(why.of(ask)).await?;
-                session.told(&data, |_| format!("key `{name}` is revoked"))
+                let reply = session.send(why.of(keys.revoke(&name))).await?;
+                session.told(&reply, |_| format!("key `{name}` revoked"))
             }
         }
     }
 }
 
-/// What is not said is left out.
-fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> String {
-    let said = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::from(said.collect::<Map<_, _>>()).to_string()
-}
-
-/// A key goes to stdout alone, so that it can go into a file.
-fn secret(session: &Session, data: &Data) -> Done {
-    let name = data.value["name"].as_str().unwrap_or_default();
+/// Prints a key alone on stdout, so that it can be redirected to a file.
+fn secret(session: &Session, created: &Reply<CreatedKey>) -> CommandResult {
+    let name = created.about.name.as_str();
     if session.out.json {
-        return session.out.line(&data.text).map_err(|_| lost(name));
+        return session.out.line(created.text()).map_err(|_| lost(name));
     }
-    note(&format!("the key of `{name}`; it is shown this once, and the hub keeps only its hash"));
-    if let Some(until) = data.value["formerUntil"].as_str() {
-        note(&format!("the one before is good until {until}"));
+    note(&format!("key `{name}`: copy it now, it is shown only once; the hub stores only its hash"));
+    if let Some(until) = &created.about.former_until {
+        note(&format!("the previous key is valid until {until}"));
     }
-    let written = session.out.text(data.value["key"].as_str().unwrap_or_default());
-    written.map_err(|_| lost(name))
+    session.out.text(&created.key).map_err(|_| lost(name))
 }
 
-/// Nobody has seen the key, also if whoever should have read it is only gone: that is no good end.
-fn lost(name: &str) -> Failure {
-    Failure::new(REFUSED, format!("the key of `{name}` could not be written, and nobody has it"))
-        .and(format!("`seawall keys rotate {name} --grace 0s` makes another one in its place"))
+/// The key was not printed, perhaps because the reader is gone: the command must not succeed.
+fn lost(name: &str) -> CommandError {
+    CommandError::new(REFUSED, format!("the key `{name}` could not be printed and is lost"))
+        .and(format!("`seawall keys rotate {name} --grace 0s` replaces it"))
 }

@@ -21,94 +21,94 @@ mod sources;
 
 use clap::Subcommand;
 
-use crate::failure::{Done, Failure, REFUSED};
-use crate::talk::Talk;
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::talk::ConnectArgs;
 
-/// What is asked of a running hub.
+/// Commands that connect to a running hub.
 #[derive(Subcommand)]
-pub(crate) enum Asking {
-    /// Calls a service through its guard.
+pub(crate) enum HubCommand {
+    /// Call a service through its resilience policies.
     Call(call::Call),
-    /// Sends an event, or a file of them.
+    /// Send an event, or a file of events.
     Send(send::Send),
-    /// Whom the hub calls.
+    /// Manage services.
     #[command(subcommand)]
     Services(services::Verb),
-    /// Which events become which requests.
+    /// Manage rules, which turn events into requests.
     #[command(subcommand)]
     Rules(rules::Verb),
-    /// Who sends webhooks to the hub.
+    /// Manage webhook sources.
     #[command(subcommand)]
     Sources(sources::Verb),
-    /// What happened.
+    /// Inspect events.
     #[command(subcommand)]
     Events(events::Verb),
-    /// What becomes of events, one service at a time.
+    /// Inspect deliveries.
     #[command(subcommand)]
     Deliveries(deliveries::Verb),
-    /// Dead letters: deliveries that were given up.
+    /// Inspect, replay and delete dead letters.
     #[command(subcommand)]
     Dlq(dlq::Verb),
-    /// Work on many dead letters: how far it is, and its brake.
+    /// Monitor and control bulk operations on dead letters.
     #[command(subcommand)]
     Operations(operations::Verb),
-    /// The circuits of services.
+    /// Inspect and control circuit breakers.
     #[command(subcommand)]
     Circuits(circuits::Verb),
-    /// What is wrong, and who is told.
+    /// Manage alerts.
     #[command(subcommand)]
     Alerts(alerts::Verb),
-    /// Keys to the API.
+    /// Manage API keys.
     #[command(subcommand)]
     Keys(keys::Verb),
-    /// Who has changed what, the newest first.
+    /// Show the audit log, newest first.
     Audit(audit::Audit),
-    /// How the hub is.
+    /// Show health.
     Health,
 }
 
-/// What needs no hub.
+/// Commands that need no hub.
 #[derive(Subcommand)]
-pub(crate) enum Alone {
-    /// Reads configurations of guards, and says everything that is wrong with them.
+pub(crate) enum LocalCommand {
+    /// Validate guard configuration files and report every problem.
     CheckConfig(check_config::CheckConfig),
-    /// Prints what makes a shell complete this command line.
+    /// Generate shell completions.
     Completions(completions::Completions),
 }
 
-impl Asking {
-    pub(crate) fn run(self, talk: &Talk) -> Done {
+impl HubCommand {
+    pub(crate) fn run(self, talk: &ConnectArgs) -> CommandResult {
         let session = talk.session()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(REFUSED, format!("can't start: {error}")))?;
+            .map_err(|error| CommandError::new(REFUSED, format!("can't start: {error}")))?;
         runtime.block_on(async {
             match self {
-                Asking::Call(call) => call.run(&session).await,
-                Asking::Send(send) => send.run(&session).await,
-                Asking::Services(verb) => verb.run(&session).await,
-                Asking::Rules(verb) => verb.run(&session).await,
-                Asking::Sources(verb) => verb.run(&session).await,
-                Asking::Events(verb) => verb.run(&session).await,
-                Asking::Deliveries(verb) => verb.run(&session).await,
-                Asking::Dlq(verb) => verb.run(&session).await,
-                Asking::Operations(verb) => verb.run(&session).await,
-                Asking::Circuits(verb) => verb.run(&session).await,
-                Asking::Alerts(verb) => verb.run(&session).await,
-                Asking::Keys(verb) => verb.run(&session).await,
-                Asking::Audit(audit) => audit.run(&session).await,
-                Asking::Health => health::run(&session).await,
+                HubCommand::Call(call) => call.run(&session).await,
+                HubCommand::Send(send) => send.run(&session).await,
+                HubCommand::Services(verb) => verb.run(&session).await,
+                HubCommand::Rules(verb) => verb.run(&session).await,
+                HubCommand::Sources(verb) => verb.run(&session).await,
+                HubCommand::Events(verb) => verb.run(&session).await,
+                HubCommand::Deliveries(verb) => verb.run(&session).await,
+                HubCommand::Dlq(verb) => verb.run(&session).await,
+                HubCommand::Operations(verb) => verb.run(&session).await,
+                HubCommand::Circuits(verb) => verb.run(&session).await,
+                HubCommand::Alerts(verb) => verb.run(&session).await,
+                HubCommand::Keys(verb) => verb.run(&session).await,
+                HubCommand::Audit(audit) => audit.run(&session).await,
+                HubCommand::Health => health::run(&session).await,
             }
         })
     }
 }
 
-impl Alone {
-    pub(crate) fn run(self, talk: &Talk) -> Done {
+impl LocalCommand {
+    pub(crate) fn run(self, talk: &ConnectArgs) -> CommandResult {
         match self {
-            Alone::CheckConfig(check) => check.run(&talk.out()),
-            Alone::Completions(completions) => completions.run(&talk.out()),
+            LocalCommand::CheckConfig(check) => check.run(&talk.out()),
+            LocalCommand::Completions(completions) => completions.run(&talk.out()),
         }
     }
 }

@@ -1,26 +1,27 @@
-//! `seawall operations`: work on many dead letters.
+//! `seawall operations`: bulk operations on dead letters.
 
 use clap::{Args, Subcommand};
-use seawall_hub_server::client::Ask;
+use seawall_client::ApiCall;
+use seawall_client::api::{Operation, ReasonInput};
 
-use super::follow::{follow, path, state, words};
-use crate::failure::Done;
-use crate::lists::{List, Pages};
+use super::follow::{follow, summary};
+use crate::failure::CommandResult;
+use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{Session, Why};
+use crate::talk::{ReasonArg, Session};
 
-const COLUMNS: &[Column] = &[
-    ("ID", "id"),
-    ("TASK", "task"),
-    ("STATE", "state"),
-    ("%", "percent"),
-    ("TOTAL", "progress.total"),
-    ("DELIVERED", "progress.delivered"),
-    ("FAILED", "progress.failed"),
-    ("UNDER WAY", "progress.underWay"),
-    ("BEGAN", "beganAt"),
-    ("WHO", "who"),
-    ("REASON", "reason"),
+const COLUMNS: &[Column<Operation>] = &[
+    ("ID", |operation| cell(&operation.id)),
+    ("TASK", |operation| cell(&operation.task)),
+    ("STATE", |operation| cell(&operation.state)),
+    ("%", |operation| cell(&operation.percent)),
+    ("TOTAL", |operation| cell(&operation.progress.total)),
+    ("DELIVERED", |operation| cell(&operation.progress.delivered)),
+    ("FAILED", |operation| cell(&operation.progress.failed)),
+    ("IN PROGRESS", |operation| cell(&operation.progress.under_way)),
+    ("STARTED", |operation| cell(&operation.began_at)),
+    ("STARTED BY", |operation| cell(&operation.who)),
+    ("REASON", |operation| cell(&operation.reason)),
 ];
 
 const FIRST: &[&str] = &[
@@ -40,52 +41,52 @@ const FIRST: &[&str] = &[
 ];
 
 #[derive(Args)]
-pub(crate) struct Steered {
+pub(crate) struct OperationArg {
     id: String,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArg,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// All of it, the newest first.
+    /// List bulk operations, newest first.
     List {
         #[command(flatten)]
         pages: Pages,
     },
-    /// One: what it does, how far it is, and what it waits for.
+    /// Show an operation: its task, its progress and what it waits for.
     Show { id: String },
-    /// Goes on until it has ended; ends with 6 if not all of it went well. With `--json` each change is a line.
+    /// Follow an operation to its end; exit with 6 if it did not succeed in full. With `--json`, print a line per change.
     Watch { id: String },
-    /// Nothing more begins. What has begun goes on by itself.
-    Pause(Steered),
-    /// It goes on. What a canary has stopped goes on without one.
-    Resume(Steered),
-    /// It ends. What has begun goes on by itself.
-    Cancel(Steered),
+    /// Pause an operation. Replays already started will finish.
+    Pause(OperationArg),
+    /// Resume an operation. One that its canary stopped continues without a canary.
+    Resume(OperationArg),
+    /// Cancel an operation. Replays already started will finish.
+    Cancel(OperationArg),
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let (operations, none) = (session.hub.operations(), ReasonInput::default());
         match self {
-            Verb::List { pages } => {
-                let list =
-                    List { path: "/api/v1/ops/operations", query: &[], name: "operations", columns: COLUMNS };
-                session.list(&list, &pages).await
-            }
-            Verb::Show { id } => session.show(&session.get(path(&id, "")).await?, FIRST),
+            Verb::List { pages } => session.list(COLUMNS, &pages, |page| operations.list(&page)).await,
+            Verb::Show { id } => session.show(&session.send(operations.get(&id)).await?, FIRST),
             Verb::Watch { id } => follow(session, &id, true).await,
-            Verb::Pause(steered) => steered.done(session, "pause").await,
-            Verb::Resume(steered) => steered.done(session, "resume").await,
-            Verb::Cancel(steered) => steered.done(session, "cancel").await,
+            Verb::Pause(OperationArg { id, why }) => {
+                changed(session, why.of(operations.pause(&id, &none))).await
+            }
+            Verb::Resume(OperationArg { id, why }) => {
+                changed(session, why.of(operations.resume(&id, &none))).await
+            }
+            Verb::Cancel(OperationArg { id, why }) => {
+                changed(session, why.of(operations.cancel(&id, &none))).await
+            }
         }
     }
 }
 
-impl Steered {
-    async fn done(&self, session: &Session, verb: &str) -> Done {
-        let ask = Ask::post(path(&self.id, &format!(":{verb}"))).json("{}");
-        let data = session.ask(self.why.of(ask)).await?;
-        session.told(&data, |data| format!("{} is {}: {}", cell(&data["id"]), state(data), words(data)))
-    }
+async fn changed(session: &Session, call: ApiCall<Operation>) -> CommandResult {
+    let reply = session.send(call).await?;
+    session.told(&reply, summary)
 }

@@ -1,28 +1,31 @@
 //! `seawall rules`.
 
 use clap::{Args, Subcommand};
-use seawall_hub_server::client::Ask;
-use serde_json::{Value, json};
+use seawall_client::RawJson;
+use seawall_client::api::{
+    BacktestInput, BacktestSample, EvaluateInput, Evaluation, Name, Reason, Request, Rule,
+};
 
-use super::resource::{Act, Pending, Put, Resource};
-use crate::failure::{Done, Failure, REFUSED};
+use super::resource::{self, PendingArg, PutArgs, Resource};
+use crate::failure::{CommandError, CommandResult, REFUSED};
 use crate::input;
 use crate::output::{Column, cell};
-use crate::talk::{Session, Why};
+use crate::talk::{ReasonArg, Session};
 
-const RULES: Resource = Resource {
-    path: "/api/v1/registry/rules",
-    noun: "rule",
-    columns: &[
-        ("NAME", "name"),
-        ("EVENT TYPE", "eventType"),
-        ("SERVICE", "service"),
-        ("METHOD", "method"),
-        ("PATH", "path"),
-        ("ENABLED", "enabled"),
-        ("VERSION", "version"),
-    ],
-    first: &[
+impl Resource for Rule {
+    const NOUN: &'static str = "rule";
+
+    const COLUMNS: &'static [Column<Rule>] = &[
+        ("NAME", |rule| cell(&rule.spec.name)),
+        ("EVENT TYPE", |rule| cell(&rule.spec.event_type)),
+        ("SERVICE", |rule| cell(&rule.spec.service)),
+        ("METHOD", |rule| cell(&rule.spec.method)),
+        ("PATH", |rule| cell(&rule.spec.path)),
+        ("ENABLED", |rule| cell(&rule.spec.enabled)),
+        ("VERSION", |rule| cell(&rule.version)),
+    ];
+
+    const FIRST: &'static [&'static str] = &[
         "name",
         "eventType",
         "filter",
@@ -33,67 +36,83 @@ const RULES: Resource = Resource {
         "note",
         "version",
         "changedAt",
-    ],
-};
+    ];
 
-const VERSIONS: &[Column] = &[
-    ("VERSION", "version"),
-    ("CHANGED", "changedAt"),
-    ("EVENT TYPE", "eventType"),
-    ("SERVICE", "service"),
-    ("METHOD", "method"),
-    ("PATH", "path"),
-    ("ENABLED", "enabled"),
-    ("NOTE", "note"),
+    fn name(&self) -> &Name {
+        &self.spec.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+const VERSIONS: &[Column<Rule>] = &[
+    ("VERSION", |rule| cell(&rule.version)),
+    ("CHANGED", |rule| cell(&rule.changed_at)),
+    ("EVENT TYPE", |rule| cell(&rule.spec.event_type)),
+    ("SERVICE", |rule| cell(&rule.spec.service)),
+    ("METHOD", |rule| cell(&rule.spec.method)),
+    ("PATH", |rule| cell(&rule.spec.path)),
+    ("ENABLED", |rule| cell(&rule.spec.enabled)),
+    ("NOTE", |rule| cell(&rule.note)),
+];
+
+const SAMPLES: &[Column<BacktestSample>] = &[
+    ("EVENT", |sample| cell(sample.event.as_str())),
+    ("OUTCOME", |sample| cell(sample.evaluation.outcome())),
+    ("METHOD", |sample| cell(sample.evaluation.request().map_or("", |request| &request.method))),
+    ("PATH", |sample| cell(sample.evaluation.request().map_or("", |request| &request.path))),
+    ("REASON", |sample| cell(sample.evaluation.reason().unwrap_or_default())),
 ];
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// All rules.
+    /// List rules.
     List,
-    /// One rule.
+    /// Show a rule.
     Show { name: String },
-    /// Registers a rule, or changes one.
-    Put(Put),
-    /// Deletes a rule.
+    /// Create or update a rule.
+    Put(PutArgs),
+    /// Delete a rule.
     Delete {
         name: String,
-        /// What becomes of deliveries that still wait because of it.
+        /// What to do with its pending deliveries (default refuse).
         #[arg(long)]
-        pending: Option<Pending>,
+        pending: Option<PendingArg>,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Puts a rule to work.
+    /// Enable a rule and release its held deliveries.
     Enable {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Holds what a rule matches.
+    /// Disable a rule; matching events are held.
     Disable {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Every version of a rule.
+    /// List the versions of a rule.
     Versions { name: String },
-    /// Goes back to a version before.
+    /// Restore an earlier version of a rule.
     Rollback {
         name: String,
         version: u64,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// The exact request that a rule makes of an event. Nothing is sent.
+    /// Show the exact request that a rule renders for an event, without sending it.
     Evaluate(Evaluate),
-    /// What a rule makes of the events that came lately. Nothing is sent.
+    /// Apply a rule to recent events, without sending anything.
     Backtest {
         name: String,
-        /// So many events, the newest first.
+        /// Maximum number of events, newest first.
         #[arg(long, value_name = "N")]
-        max: Option<u64>,
-        /// Another rule in its place: a JSON file, or `-` for stdin.
+        max: Option<u32>,
+        /// Rule to test in its place: a JSON file, or `-` for stdin.
         #[arg(long, value_name = "FILE")]
         rule_file: Option<String>,
     },
@@ -101,40 +120,43 @@ pub(crate) enum Verb {
 
 #[derive(Args)]
 pub(crate) struct Evaluate {
-    /// A rule of the hub.
+    /// Name of a stored rule.
     #[arg(long, value_name = "NAME", required_unless_present = "rule_file", conflicts_with = "rule_file")]
     rule: Option<String>,
-    /// A rule in a JSON file, or `-` for stdin.
+    /// Rule in a JSON file, or `-` for stdin.
     #[arg(long, value_name = "FILE")]
     rule_file: Option<String>,
-    /// An event of the hub.
+    /// ID of a stored event.
     #[arg(long, value_name = "ID", required_unless_present = "event_file", conflicts_with = "event_file")]
     event: Option<String>,
-    /// An event in a JSON file, or `-` for stdin.
+    /// Event in a JSON file, or `-` for stdin.
     #[arg(long, value_name = "FILE")]
     event_file: Option<String>,
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
-        let act = |verb, body, done, why| Act { verb, body, done, why };
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let rules = session.hub.rules();
         match self {
-            Verb::List => RULES.list(session).await,
-            Verb::Show { name } => RULES.show(session, &name).await,
-            Verb::Put(put) => RULES.put(session, &put).await,
-            Verb::Delete { name, pending, why } => RULES.delete(session, &name, pending, &why).await,
+            Verb::List => resource::list(session, rules.list()).await,
+            Verb::Show { name } => resource::show(session, rules.get(&name)).await,
+            Verb::Put(put) => resource::put(session, &put, |file| rules.create(file)).await,
+            Verb::Delete { name, pending, why } => {
+                let pending = pending.map(Into::into).unwrap_or_default();
+                resource::delete::<Rule>(session, why.of(rules.delete(&name, pending))).await
+            }
             Verb::Enable { name, why } => {
-                RULES.act(session, &name, act("enable", None, "enabled", &why)).await
+                resource::act(session, why.of(rules.enable(&name)), "enabled").await
             }
             Verb::Disable { name, why } => {
-                let body = why.reason.as_ref().map(|reason| json!({"reason": reason}));
-                RULES.act(session, &name, act("disable", body, "disabled", &why)).await
+                let note = Reason { reason: why.reason.clone() };
+                resource::act(session, why.of(rules.disable(&name, &note)), "disabled").await
             }
-            Verb::Versions { name } => session.whole_list(&RULES.at(&name, "/versions"), VERSIONS).await,
+            Verb::Versions { name } => session.whole_list(VERSIONS, rules.versions(&name)).await,
             Verb::Rollback { name, version, why } => {
-                let (body, done) = (json!({"version": version}), format!("as it was in version {version}"));
-                let done = RULES.act(session, &name, act("rollback", Some(body), &done, &why)).await;
-                let hint = format!("here that is `seawall rules versions {name}`");
+                let done = format!("restored to version {version}");
+                let done = resource::act(session, why.of(rules.rollback(&name, version)), &done).await;
+                let hint = format!("use `seawall rules versions {name}`");
                 done.map_err(|failure| failure.in_options("`…/versions`", &hint))
             }
             Verb::Evaluate(evaluate) => evaluate.run(session).await,
@@ -146,72 +168,72 @@ impl Verb {
 }
 
 impl Evaluate {
-    async fn run(self, session: &Session) -> Done {
-        let kept = |name: Option<String>| Value::from(name).to_string();
-        let rule = match &self.rule_file {
-            Some(file) => format!(r#""rule":{}"#, input::json_file(file)?),
-            None => format!(r#""ruleName":{}"#, kept(self.rule)),
+    async fn run(self, session: &Session) -> CommandResult {
+        // A file is sent as it is, with what this version does not know.
+        let named = EvaluateInput {
+            rule_name: self.rule.map(Into::into),
+            event_id: self.event.map(Into::into),
+            ..EvaluateInput::default()
         };
-        let event = match &self.event_file {
-            Some(file) => format!(r#""event":{}"#, input::json_file(file)?),
-            None => format!(r#""eventId":{}"#, kept(self.event)),
-        };
-        let ask = Ask::post(format!("{}:evaluate", RULES.path)).json(format!("{{{rule},{event}}}"));
-        let data = session.ask(ask).await?;
-        session.told(&data, told)?;
-        if data.value["outcome"] == "unrenderable" { Err(Failure::silent(REFUSED)) } else { Ok(()) }
-    }
-}
-
-/// What a rule makes of an event.
-fn told(data: &Value) -> String {
-    match data["outcome"].as_str().unwrap_or_default() {
-        "request" => request(&data["request"]),
-        "filtered" => format!("nothing: its filter does not take it ({})", cell(&data["reason"])),
-        "otherType" => "nothing: it is for events of another type".into(),
-        "unrenderable" => {
-            format!(
-                "no request can be made: {}: {}",
-                cell(&data["field"]),
-                data["reason"].as_str().unwrap_or_default()
-            )
+        let files = [("rule", &self.rule_file), ("event", &self.event_file)];
+        let body = with_files(&named, &files)?;
+        let reply = session.send(session.hub.rules().evaluate(body)).await?;
+        session.told(&reply, result)?;
+        match *reply {
+            Evaluation::Unrenderable { .. } => Err(CommandError::silent(REFUSED)),
+            _ => Ok(()),
         }
-        other => other.to_owned(),
     }
 }
 
-/// A request as it is on the wire.
-pub(super) fn request(request: &Value) -> String {
-    let url = request["url"].as_str().or(request["path"].as_str()).unwrap_or_default();
-    let mut out = format!("{} {url}\n", request["method"].as_str().unwrap_or_default());
-    for (name, value) in request["headers"].as_object().into_iter().flatten() {
-        out.push_str(&format!("{name}: {}\n", value.as_str().unwrap_or_default()));
+/// A JSON object, with the content of files as further fields.
+fn with_files(
+    object: &impl serde::Serialize,
+    files: &[(&str, &Option<String>)],
+) -> Result<RawJson, CommandError> {
+    let mut text = serde_json::to_string(object).map_err(CommandError::of)?;
+    for (name, file) in files {
+        let Some(file) = file else { continue };
+        let comma = if text == "{}" { "" } else { "," };
+        text.truncate(text.len() - 1);
+        text.push_str(&format!("{comma}\"{name}\":{}}}", input::json_file(file)?));
     }
-    if let Some(body) = request["bodyText"].as_str() {
+    Ok(RawJson(text))
+}
+
+/// The result of a rule for one event.
+fn result(evaluation: &Evaluation) -> String {
+    match evaluation {
+        Evaluation::Request { request, .. } => request_text(request),
+        Evaluation::Filtered { reason } => format!("no request: filtered out ({})", cell(reason)),
+        Evaluation::OtherType => "no request: the rule is for another event type".into(),
+        Evaluation::Unrenderable { field, reason } => {
+            format!("can't render the request: {}: {reason}", cell(field))
+        }
+        other => other.outcome().to_owned(),
+    }
+}
+
+/// A request as sent on the wire.
+pub(super) fn request_text(request: &Request) -> String {
+    let mut out = format!("{} {}\n", request.method, request.url.as_ref().unwrap_or(&request.path));
+    for (name, value) in &request.headers {
+        out.push_str(&format!("{name}: {value}\n"));
+    }
+    if let Some(body) = &request.body_text {
         out.push_str(&format!("\n{body}\n"));
     }
     out
 }
 
-async fn backtest(session: &Session, name: &str, max: Option<u64>, rule_file: Option<&str>) -> Done {
-    let mut body: Vec<String> = max.map(|max| format!(r#""max":{max}"#)).into_iter().collect();
-    if let Some(file) = rule_file {
-        body.push(format!(r#""rule":{}"#, input::json_file(file)?));
-    }
-    let ask = Ask::post(RULES.at(name, ":backtest")).json(format!("{{{}}}", body.join(",")));
-    let mut data = session.ask(ask).await?;
-    if session.out.json {
-        return session.out.line(&data.text);
-    }
-    let samples = data.value["samples"].take();
-    data.value.as_object_mut().and_then(|counts| counts.remove("samples"));
-    session.out.describe(&data.value, &["events", "requests", "filtered", "otherType", "unrenderable"])?;
-    let columns = &[
-        ("EVENT", "event"),
-        ("OUTCOME", "outcome"),
-        ("METHOD", "request.method"),
-        ("PATH", "request.path"),
-        ("WHY", "reason"),
-    ];
-    session.out.section("Samples", columns, samples.as_array().map_or(&[], Vec::as_slice))
+async fn backtest(session: &Session, name: &str, max: Option<u32>, rule_file: Option<&str>) -> CommandResult {
+    let input = BacktestInput { max, rule: None };
+    let body = with_files(&input, &[("rule", &rule_file.map(ToOwned::to_owned))])?;
+    let reply = session.send(session.hub.rules().backtest(name, body)).await?;
+    session.show_without(
+        &reply,
+        &["events", "requests", "filtered", "otherType", "unrenderable"],
+        &["samples"],
+    )?;
+    if session.out.json { Ok(()) } else { session.out.section("Samples", SAMPLES, &reply.samples) }
 }

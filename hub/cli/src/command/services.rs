@@ -1,27 +1,28 @@
 //! `seawall services`.
 
 use clap::Subcommand;
-use seawall_hub_server::client::Ask;
-use serde_json::json;
+use seawall_client::api::{Auth, Name, Service, TestRequest};
 
-use super::resource::{Act, Pending, Put, Resource};
-use crate::failure::{Done, Failure, REFUSED};
-use crate::talk::{Session, Why};
+use super::resource::{self, PendingArg, PutArgs, Resource};
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::output::{Column, cell};
+use crate::talk::{ReasonArg, Session};
 
-pub(super) const SERVICES: Resource = Resource {
-    path: "/api/v1/registry/services",
-    noun: "service",
-    columns: &[
-        ("NAME", "name"),
-        ("ADDRESS", "address"),
-        ("CIRCUIT", "circuit"),
-        ("PAUSED", "paused"),
-        ("WAITING", "waiting"),
-        ("IN FLIGHT", "inFlight"),
-        ("AUTH", "auth.type"),
-        ("VERSION", "version"),
-    ],
-    first: &[
+impl Resource for Service {
+    const NOUN: &'static str = "service";
+
+    const COLUMNS: &'static [Column<Service>] = &[
+        ("NAME", |service| cell(&service.spec.name)),
+        ("ADDRESS", |service| cell(&service.spec.address)),
+        ("CIRCUIT", |service| cell(&service.circuit)),
+        ("PAUSED", |service| cell(&service.spec.paused)),
+        ("WAITING", |service| cell(&service.waiting)),
+        ("IN PROGRESS", |service| cell(&service.in_flight)),
+        ("AUTH", |service| cell(service.spec.auth.as_ref().map_or("", Auth::r#type))),
+        ("VERSION", |service| cell(&service.version)),
+    ];
+
+    const FIRST: &'static [&'static str] = &[
         "name",
         "address",
         "circuit",
@@ -31,72 +32,92 @@ pub(super) const SERVICES: Resource = Resource {
         "inFlight",
         "version",
         "changedAt",
-    ],
-};
+    ];
+
+    fn name(&self) -> &Name {
+        &self.spec.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// All services.
+    /// List services.
     List,
-    /// One service.
+    /// Show a service.
     Show { name: String },
-    /// Registers a service, or changes one.
-    Put(Put),
-    /// Deletes a service.
+    /// Create or update a service.
+    Put(PutArgs),
+    /// Delete a service.
     Delete {
         name: String,
-        /// What becomes of deliveries that still wait for it.
+        /// What to do with its pending deliveries (default refuse).
         #[arg(long)]
-        pending: Option<Pending>,
+        pending: Option<PendingArg>,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Holds its deliveries.
+    /// Pause its deliveries.
     Pause {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Lets its deliveries go on.
+    /// Resume its deliveries.
     Resume {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Sends one request through its guard, to see whether it answers.
+    /// Send a test request through its resilience policies.
     Test {
         name: String,
-        /// Below its address.
+        /// Path below the address of the service.
         #[arg(long, default_value = "/")]
         path: String,
+        /// HTTP method.
         #[arg(long, default_value = "GET")]
         method: String,
     },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
-        let act = |verb, done, why| Act { verb, body: None, done, why };
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let services = session.hub.services();
         match self {
-            Verb::List => SERVICES.list(session).await,
-            Verb::Show { name } => SERVICES.show(session, &name).await,
-            Verb::Put(put) => SERVICES.put(session, &put).await,
-            Verb::Delete { name, pending, why } => SERVICES.delete(session, &name, pending, &why).await,
-            Verb::Pause { name, why } => SERVICES.act(session, &name, act("pause", "paused", &why)).await,
-            Verb::Resume { name, why } => {
-                SERVICES.act(session, &name, act("resume", "at work again", &why)).await
+            Verb::List => resource::list(session, services.list()).await,
+            Verb::Show { name } => resource::show(session, services.get(&name)).await,
+            Verb::Put(put) => resource::put(session, &put, |file| services.create(file)).await,
+            Verb::Delete { name, pending, why } => {
+                let pending = pending.map(Into::into).unwrap_or_default();
+                resource::delete::<Service>(session, why.of(services.delete(&name, pending))).await
             }
-            Verb::Test { name, path, method } => test(session, &name, &path, &method).await,
+            Verb::Pause { name, why } => {
+                resource::act(session, why.of(services.pause(&name)), "paused").await
+            }
+            Verb::Resume { name, why } => {
+                resource::act(session, why.of(services.resume(&name)), "resumed").await
+            }
+            Verb::Test { name, path, method } => {
+                let request = TestRequest { method, path: path.into(), ..TestRequest::default() };
+                test(session, &name, &request).await
+            }
         }
     }
 }
 
-async fn test(session: &Session, name: &str, path: &str, method: &str) -> Done {
-    let ask = Ask::post(SERVICES.at(name, ":test")).json(json!({"path": path, "method": method}).to_string());
-    let data = session.ask(ask).await?;
+async fn test(session: &Session, name: &str, request: &TestRequest) -> CommandResult {
+    let reply = session.send(session.hub.services().test(name, request)).await?;
     session.show(
-        &data,
+        &reply,
         &["reached", "good", "httpStatus", "fault", "error", "decidedBy", "latencyMs", "circuit"],
     )?;
-    if data.value["good"] == true { Ok(()) } else { Err(Failure::silent(REFUSED)) }
+    if reply.good == Some(true) { Ok(()) } else { Err(CommandError::silent(REFUSED)) }
 }

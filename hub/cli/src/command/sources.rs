@@ -1,48 +1,63 @@
 //! `seawall sources`.
 
 use clap::Subcommand;
+use seawall_client::api::{Name, Source, Verify};
 
-use super::resource::{Put, Resource};
-use crate::failure::Done;
-use crate::talk::{Session, Why};
+use super::resource::{self, PutArgs, Resource};
+use crate::failure::CommandResult;
+use crate::output::{Column, cell};
+use crate::talk::{ReasonArg, Session};
 
-const SOURCES: Resource = Resource {
-    path: "/api/v1/registry/sources",
-    noun: "source",
-    columns: &[
-        ("NAME", "name"),
-        ("PATH", "path"),
-        ("VERIFY", "verify.type"),
-        ("EVENT TYPE", "eventType"),
-        ("ENABLED", "enabled"),
-        ("VERSION", "version"),
-    ],
-    first: &["name", "path", "enabled", "eventType", "eventId", "version", "changedAt"],
-};
+impl Resource for Source {
+    const NOUN: &'static str = "source";
+
+    const COLUMNS: &'static [Column<Source>] = &[
+        ("NAME", |source| cell(&source.spec.name)),
+        ("PATH", |source| cell(&source.path)),
+        ("VERIFY", |source| cell(source.spec.verify.as_ref().map_or("", Verify::r#type))),
+        ("EVENT TYPE", |source| cell(&source.spec.event_type)),
+        ("ENABLED", |source| cell(&source.spec.enabled)),
+        ("VERSION", |source| cell(&source.version)),
+    ];
+
+    const FIRST: &'static [&'static str] =
+        &["name", "path", "enabled", "eventType", "eventId", "version", "changedAt"];
+
+    fn name(&self) -> &Name {
+        &self.spec.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// All sources.
+    /// List sources.
     List,
-    /// One source.
+    /// Show a source.
     Show { name: String },
-    /// Registers a source, or changes one.
-    Put(Put),
-    /// Deletes a source.
+    /// Create or update a source.
+    Put(PutArgs),
+    /// Delete a source.
     Delete {
         name: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let sources = session.hub.sources();
         match self {
-            Verb::List => SOURCES.list(session).await,
-            Verb::Show { name } => SOURCES.show(session, &name).await,
-            Verb::Put(put) => SOURCES.put(session, &put).await,
-            Verb::Delete { name, why } => SOURCES.delete(session, &name, None, &why).await,
+            Verb::List => resource::list(session, sources.list()).await,
+            Verb::Show { name } => resource::show(session, sources.get(&name)).await,
+            Verb::Put(put) => resource::put(session, &put, |file| sources.create(file)).await,
+            Verb::Delete { name, why } => {
+                resource::delete::<Source>(session, why.of(sources.delete(&name))).await
+            }
         }
     }
 }

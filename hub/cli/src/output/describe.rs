@@ -1,15 +1,18 @@
-//! One thing, field by field.
+//! One object, field by field.
 
 use serde_json::{Map, Value};
 
 use super::text::inline;
 
-/// The fields of an object, those named in `first` before the others.
-pub(super) fn lines(value: &Value, first: &[&str]) -> Vec<String> {
+/// The fields of a JSON object, those named in `first` before the others, and without those named in `without`.
+pub(super) fn lines(json: &str, first: &[&str], without: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
-    match value {
-        Value::Object(map) => fields(map, first, 0, &mut lines),
-        other => lines.push(inline(other)),
+    match serde_json::from_str(json).unwrap_or_default() {
+        Value::Object(mut map) => {
+            without.iter().for_each(|name| drop(map.remove(*name)));
+            fields(&map, first, 0, &mut lines);
+        }
+        other => lines.push(inline(&other)),
     }
     lines
 }
@@ -47,7 +50,7 @@ mod tests {
     fn hub_10_a_thing_is_shown_field_by_field() {
         let thing = json!({
             "version": 3, "name": "billing", "headers": {}, "auth": null, "policy": {"retry": {"max": 3}, "x": [1, 2]},
-            "moves": [{"at": "now"}],
+            "moves": [{"at": "now"}], "hidden": 1,
         });
         let expected = [
             "name     billing",
@@ -61,6 +64,6 @@ mod tests {
             "  x      1, 2",
             "version  3",
         ];
-        assert_eq!(lines(&thing, &["name"]), expected);
+        assert_eq!(lines(&thing.to_string(), &["name"], &["hidden"]), expected);
     }
 }

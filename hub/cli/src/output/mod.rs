@@ -1,4 +1,4 @@
-//! What is printed: JSON for programs, tables and plain text for people.
+//! Output: JSON for programs, tables and plain text for people.
 
 mod describe;
 mod progress;
@@ -7,59 +7,57 @@ mod text;
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::Value;
-
-pub(crate) use self::progress::Progress;
+pub(crate) use self::progress::ProgressBar;
 pub(crate) use self::table::{Column, Table};
 pub(crate) use self::text::{cell, plain};
-use crate::failure::Done;
+use crate::failure::CommandResult;
 
-/// Where answers go.
+/// The output on stdout.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Out {
+pub(crate) struct OutputWriter {
     pub(crate) json: bool,
     terminal: bool,
     colours: bool,
 }
 
-impl Out {
+impl OutputWriter {
     pub(crate) fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Out { json, terminal, colours: terminal && !asked_not_to && !dumb }
+        OutputWriter { json, terminal, colours: terminal && !asked_not_to && !dumb }
     }
 
     /// One line, exactly.
-    pub(crate) fn line(&self, line: &str) -> Done {
+    pub(crate) fn line(&self, line: &str) -> CommandResult {
         let mut stdout = io::stdout().lock();
         stdout.write_all(line.as_bytes())?;
         stdout.write_all(b"\n")?;
         Ok(stdout.flush()?)
     }
 
-    /// Lines for people. What came from outside can't give orders to their terminal.
-    pub(crate) fn text(&self, text: &str) -> Done {
+    /// Lines for people, without control characters from outside.
+    pub(crate) fn text(&self, text: &str) -> CommandResult {
         text.lines().try_for_each(|line| self.line(&plain(line)))
     }
 
-    /// Bytes that somebody asked for: exact for a file or a program, harmless for a terminal.
-    pub(crate) fn content(&self, text: &str) -> Done {
+    /// Requested content: exact for a file or a program, without control characters for a terminal.
+    pub(crate) fn content(&self, text: &str) -> CommandResult {
         if self.terminal { self.text(text) } else { self.line(text) }
     }
 
-    /// Whether somebody looks at it as it comes.
+    /// True if stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// An object for people, these fields first.
-    pub(crate) fn describe(&self, value: &Value, first: &[&str]) -> Done {
-        describe::lines(value, first).iter().try_for_each(|line| self.line(line))
+    /// Prints a JSON object for people: the fields of `first` first, those of `without` not at all.
+    pub(crate) fn describe(&self, json: &str, first: &[&str], without: &[&str]) -> CommandResult {
+        describe::lines(json, first, without).iter().try_for_each(|line| self.line(line))
     }
 
-    /// A heading over some rows, and the rows.
-    pub(crate) fn section(&self, title: &str, columns: &[Column], rows: &[Value]) -> Done {
+    /// Prints a heading and a table.
+    pub(crate) fn section<T>(&self, title: &str, columns: &[Column<T>], rows: &[T]) -> CommandResult {
         if rows.is_empty() {
             return Ok(());
         }
@@ -73,15 +71,15 @@ impl Out {
     }
 }
 
-/// A line on stdout of what runs without being asked. Whoever reads it may be gone.
+/// Prints a line of a long-running command on stdout. The reader may be gone.
 pub(crate) fn say(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "seawall: {line}")?;
     stdout.flush()
 }
 
-/// A word beside the answer, so on stderr.
+/// Prints a note on stderr, beside the result.
 pub(crate) fn note(text: &str) {
-    // Whoever closed stderr does not want to know.
+    // A closed stderr is not an error.
     let _ = writeln!(io::stderr(), "seawall: {}", plain(text));
 }

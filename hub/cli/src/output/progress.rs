@@ -1,27 +1,27 @@
-//! How far long work is: a bar on a terminal, and nothing anywhere else.
+//! A progress bar on a terminal; nothing elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 
 const WIDTH: u64 = 24;
 
 /// A bar on stderr.
-pub(crate) struct Progress {
+pub(crate) struct ProgressBar {
     shown: bool,
-    /// How many there are, bytes or others, if somebody knows.
+    /// The total number of units; `None` if unknown.
     total: Option<u64>,
 }
 
-impl Progress {
+impl ProgressBar {
     pub(crate) fn new(total: Option<u64>) -> Self {
-        Progress { shown: io::stderr().is_terminal(), total }
+        ProgressBar { shown: io::stderr().is_terminal(), total }
     }
 
-    /// Whether anybody sees it.
+    /// True if stderr is a terminal.
     pub(crate) fn is_shown(&self) -> bool {
         self.shown
     }
 
-    /// So many are done; `words` stand behind the bar.
+    /// Draws the bar, with `words` behind it.
     pub(crate) fn at(&self, done: u64, words: &str) {
         if self.shown {
             // What does not fit into the line is cut: two lines would stay where they are.
@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// Makes room for a line, or for the end.
+    /// Clears the bar's line.
     pub(crate) fn clear(&self) {
         if self.shown {
             let _ = write!(io::stderr(), "\r\u{1b}[K");

@@ -1,36 +1,33 @@
-//! Columns that stand below each other.
+//! Tables with aligned columns.
 
-use serde_json::Value;
+use super::OutputWriter;
+use crate::failure::CommandResult;
 
-use super::Out;
-use super::text::{at, cell};
-use crate::failure::Done;
+/// A title, and the cell of an item.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
-/// A title, and where the value stands in an item: `event.id`.
-pub(crate) type Column = (&'static str, &'static str);
-
-/// Rows as they come, page by page. A later page may be wider than the first, and is not waited for.
-pub(crate) struct Table<'a> {
-    columns: &'a [Column],
+/// A table that prints rows page by page. A later page may be wider than the first.
+pub(crate) struct Table<'a, T> {
+    columns: &'a [Column<T>],
     widths: Vec<usize>,
     begun: bool,
 }
 
-impl<'a> Table<'a> {
-    pub(crate) fn new(columns: &'a [Column]) -> Self {
+impl<'a, T> Table<'a, T> {
+    pub(crate) fn new(columns: &'a [Column<T>]) -> Self {
         let widths = columns.iter().map(|(title, _)| title.chars().count()).collect();
         Table { columns, widths, begun: false }
     }
 
-    pub(crate) fn rows(&mut self, out: &Out, items: &[Value]) -> Done {
+    pub(crate) fn rows(&mut self, out: &OutputWriter, items: &[T]) -> CommandResult {
         if items.is_empty() {
             return Ok(());
         }
         self.lines(items, out.colours).iter().try_for_each(|line| out.line(line))
     }
 
-    fn lines(&mut self, items: &[Value], colours: bool) -> Vec<String> {
-        let row = |item| self.columns.iter().map(|(_, path)| cell(at(item, path))).collect::<Vec<_>>();
+    fn lines(&mut self, items: &[T], colours: bool) -> Vec<String> {
+        let row = |item| self.columns.iter().map(|(_, cell)| cell(item)).collect::<Vec<_>>();
         let rows: Vec<Vec<String>> = items.iter().map(row).collect();
         for row in &rows {
             for (width, cell) in self.widths.iter_mut().zip(row) {
@@ -62,7 +59,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Green is well, yellow waits, red needs somebody.
+/// Green for success, yellow for waiting, red for what needs attention.
 fn colour(word: &str) -> Option<u8> {
     match word {
         "delivered" | "closed" | "request" => Some(32),
@@ -78,16 +75,21 @@ fn paint(text: &str, code: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use super::super::text::cell;
     use super::*;
 
-    const COLUMNS: &[Column] = &[("NAME", "name"), ("CIRCUIT", "circuit"), ("LAST", "a.b")];
+    struct Item(&'static str, Option<&'static str>, Option<u64>);
+
+    const COLUMNS: &[Column<Item>] = &[
+        ("NAME", |item| cell(item.0)),
+        ("CIRCUIT", |item| cell(&item.1.map(str::to_owned))),
+        ("LAST", |item| cell(&item.2)),
+    ];
 
     /// HUB-10: columns stand below each other, with colours and without, over several pages.
     #[test]
     fn hub_10_columns_stand_below_each_other() {
-        let items = [json!({"name": "bill", "circuit": "open", "a": {"b": 1}}), json!({"name": "größer"})];
+        let items = [Item("bill", Some("open"), Some(1)), Item("größer", None, None)];
         let mut table = Table::new(COLUMNS);
         let plain = ["NAME    CIRCUIT  LAST", "bill    open     1", "größer  -        -"];
         assert_eq!(table.lines(&items, false), plain);

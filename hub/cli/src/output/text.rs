@@ -1,11 +1,11 @@
-//! Values as people read them.
+//! Values as text for people.
 
 use serde_json::Value;
 
-/// A text with spaces in it is cut here. What has none may be an id that somebody copies, and stays whole.
+/// The maximum length of a text with spaces. A text without spaces may be an id to copy and stays whole.
 const TEXT_MAX: usize = 60;
 
-/// A text without what a terminal would obey. Names, errors and answers of others are in it.
+/// Escapes control characters, which names, errors and responses from outside may hold.
 pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| match c {
         '\t' => " ".to_owned(),
@@ -40,24 +40,105 @@ pub(crate) fn inline(value: &Value) -> String {
     }
 }
 
-/// A value in a table.
-pub(crate) fn cell(value: &Value) -> String {
-    let text = inline(value);
+/// A value that fits into a line.
+pub(crate) trait CellText {
+    fn text(&self) -> String;
+}
+
+/// A value in a table or a sentence.
+pub(crate) fn cell(value: &(impl CellText + ?Sized)) -> String {
+    let text = value.text();
     if text.chars().count() <= TEXT_MAX || !text.contains(' ') {
         return text;
     }
     text.chars().take(TEXT_MAX - 1).chain(['…']).collect()
 }
 
-/// What stands at `a.b` in a value.
-pub(crate) fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
-    path.split('.').fold(value, |value, part| &value[part])
+impl CellText for str {
+    fn text(&self) -> String {
+        if self.is_empty() { "-".into() } else { plain(self) }
+    }
 }
+
+impl CellText for String {
+    fn text(&self) -> String {
+        self.as_str().text()
+    }
+}
+
+impl CellText for bool {
+    fn text(&self) -> String {
+        if *self { "yes".into() } else { "no".into() }
+    }
+}
+
+impl<T: CellText> CellText for Option<T> {
+    fn text(&self) -> String {
+        self.as_ref().map_or_else(|| "-".into(), CellText::text)
+    }
+}
+
+impl<T: CellText> CellText for Vec<T> {
+    fn text(&self) -> String {
+        if self.is_empty() {
+            "-".into()
+        } else {
+            self.iter().map(CellText::text).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl CellText for $number {
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+/// Words and texts of the API.
+macro_rules! texts {
+    ($($text:ident),* $(,)?) => {$(
+        impl CellText for seawall_client::api::$text {
+            fn text(&self) -> String {
+                self.as_str().text()
+            }
+        }
+    )*};
+}
+
+numbers!(u8, u16, u32, u64);
+texts!(
+    AlertState,
+    BaseUrl,
+    BulkTask,
+    CircuitState,
+    ConditionKind,
+    DeadLetterReason,
+    DeliveryId,
+    DeliveryState,
+    DurationText,
+    EventPattern,
+    EventType,
+    Fingerprint,
+    GroupState,
+    LetterState,
+    Name,
+    NotificationKind,
+    NotificationState,
+    OperationId,
+    OperationState,
+    Scope,
+    Severity,
+    Template,
+    Timestamp,
+    WaitReason,
+);
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// HUB-10: what others have written can't give orders to a terminal.
@@ -73,10 +154,9 @@ mod tests {
     #[test]
     fn hub_10_what_may_be_copied_stays_whole() {
         let id = "x".repeat(200);
-        assert_eq!(cell(&json!(id)), id);
-        assert_eq!(cell(&json!("word ".repeat(50))).chars().count(), TEXT_MAX);
-        assert_eq!(cell(&json!([1, "a", null])), "1, a, -");
-        assert_eq!(cell(&json!({"a": [true]})), r#"{"a":[true]}"#);
-        assert_eq!(cell(at(&json!({"a": {"b": 1}}), "a.c")), "-");
+        assert_eq!(cell(&id), id);
+        assert_eq!(cell(&"word ".repeat(50)).chars().count(), TEXT_MAX);
+        assert_eq!(cell(&vec![Some("1".to_owned()), None]), "1, -");
+        assert_eq!((cell(""), cell(&true), cell(&None::<u64>)), ("-".into(), "yes".into(), "-".into()));
     }
 }

@@ -119,18 +119,18 @@ fn data(folder: &Path) -> BTreeSet<String> {
 #[test]
 fn hub_11_the_story_tells_itself() {
     let demo = Demo::start(&["--pace", "5", "--rate", "40"]);
-    within(LONG, "the story comes to its end", || demo.line("the story rests here").is_some());
+    within(LONG, "the story comes to its end", || demo.line("the story pauses here").is_some());
     let told: Vec<Value> = demo.get("/demo/story").as_array().unwrap().clone();
     let words = [
         "warehouse is down",
         "the circuit of warehouse is open",
         "warehouse is back",
         "the circuit of warehouse is closed",
-        "all that waited for warehouse is delivered",
+        "all waiting deliveries of warehouse are delivered",
         "dead letters in 3 groups",
         "a new release that knows the tier platinum",
         "the replay is done",
-        "the story rests here",
+        "the story pauses here",
     ];
     assert_eq!(told.len(), words.len(), "{told:?}");
     for (told, words) in told.iter().zip(words) {
@@ -239,10 +239,10 @@ fn hub_11_a_hub_that_is_no_demo_has_no_such_routes() {
 #[test]
 fn hub_11_a_demo_that_makes_no_sense_is_refused() {
     for (args, word) in [
-        (["--listen", "0.0.0.0:0"], "on this machine only"),
+        (["--listen", "0.0.0.0:0"], "must be a loopback address"),
         (["--rate", "0"], "1..=200"),
         (["--pace", "21"], "1..=20"),
-        (["--url", "http://x"], "`--url` is for commands that talk to a hub"),
+        (["--url", "http://x"], "`--url` applies only to commands that connect to a hub"),
     ] {
         let ran = Command::new(SEAWALL).arg("demo").args(args).output().unwrap();
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();

@@ -4,6 +4,7 @@ mod alerts;
 mod api;
 mod browser;
 mod cli;
+mod client;
 mod demo;
 mod documents;
 mod egress;

@@ -32,7 +32,7 @@ pub(crate) struct Got {
 }
 
 impl Got {
-    /// `POST /path`.
+    /// Returns method and path, like `POST /path`.
     pub(crate) fn line(&self) -> &str {
         self.head.lines().next().unwrap().strip_suffix(" HTTP/1.1").unwrap()
     }

@@ -68,7 +68,7 @@ fn sec_1_the_login_is_throttled() {
     let refused = wrong(10);
     assert_eq!(refused.status, 429, "{}", refused.text);
     let wait: u32 = header(&refused.head, "retry-after").unwrap().parse().unwrap();
-    assert!((1..=61).contains(&wait) && refused.text.contains("Too many wrong keys"), "{}", refused.text);
+    assert!((1..=61).contains(&wait) && refused.text.contains("Too many unknown keys"), "{}", refused.text);
     assert_eq!(hub.call("POST", "/login", &[FORM], &format!("key={KEY}")).status, 429);
     // Programs do not log in.
     assert_eq!(hub.ask("GET", SERVICES, KEY, "").0, 200);

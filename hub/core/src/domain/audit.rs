@@ -2,18 +2,18 @@
 
 use super::time::Millis;
 
-/// A change, as it is remembered. It is written in the same unit as the change itself.
+/// An entry of the audit log. It is written in the same unit as the change itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditEntry {
-    /// When.
+    /// When the change was made.
     pub at: Millis,
-    /// The name of the key, or `hub` for what it did by itself.
+    /// The name of the key, or `hub` for a change that the hub made by itself.
     pub who: String,
-    /// `service.put`, `deadLetter.replay`, …
+    /// The action, like `service.put` or `deadLetter.replay`.
     pub action: String,
-    /// Of what.
+    /// The name or id of the changed thing.
     pub target: String,
-    /// Why, as whoever did it says.
+    /// The reason that the author gave.
     pub reason: Option<String>,
     /// The trace of the request.
     pub trace: Option<String>,

@@ -5,28 +5,27 @@ use bytes::Bytes;
 use super::event_type::EventType;
 use super::time::Millis;
 
-/// An event that the hub accepts.
+/// An accepted event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Who sent it calls it so; the same id is the same event.
+    /// The id that the sender gave it. The same id from the same source is the same event.
     pub id: String,
-    /// Its kind.
     pub kind: EventType,
-    /// Where it comes from.
+    /// The source that sent it.
     pub source: String,
-    /// As it came: JSON.
+    /// The payload as it was received: JSON.
     pub payload: Bytes,
-    /// Of what was sent: the same id with another one is a mistake.
+    /// The hash of the content. The same id with another hash is an error of the sender.
     pub fingerprint: [u8; 32],
-    /// When it was accepted.
+    /// When the event was accepted.
     pub accepted: Millis,
-    /// The trace that it belongs to, if it said so.
+    /// The `traceparent` of the event, if it has one.
     pub trace: Option<String>,
-    /// How many rules are for its kind.
+    /// The number of rules that matched its type.
     pub considered: u32,
-    /// And how many of them had a filter that did not take it.
+    /// The number of these rules whose filter rejected it.
     pub filtered: u32,
 }
 
-/// The longest id.
+/// The maximum length of an event id.
 pub const EVENT_ID_MAX: usize = 200;

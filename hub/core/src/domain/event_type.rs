@@ -2,21 +2,20 @@
 
 use std::fmt;
 
-/// The kind of an event, like `order.created`.
+/// The type of an event, like `order.created`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventType(Box<str>);
 
-/// The longest kind.
+/// The maximum length of an event type.
 pub const EVENT_TYPE_MAX: usize = 255;
 
 impl EventType {
-    /// Checks a kind: words with dots between them.
-    pub fn new(text: &str) -> Result<Self, BadEventType> {
+    /// Checks an event type: words with dots between them.
+    pub fn new(text: &str) -> Result<Self, EventTypeError> {
         check(text)?;
         Ok(EventType(text.into()))
     }
 
-    /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -29,20 +28,20 @@ impl fmt::Display for EventType {
     }
 }
 
-/// Which kinds a rule is for.
+/// The event types that a rule applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// This one: `order.created`.
+    /// Exactly one type, like `order.created`.
     Exactly(EventType),
-    /// Everything below: `order.*` is `order.created` and `order.item.added`, and not `order`.
+    /// All types below one: `order.*` matches `order.created` and `order.item.added`, but not `order`.
     Below(EventType),
-    /// Everything: `*`.
+    /// All types, written `*`.
     Everything,
 }
 
 impl Pattern {
-    /// Reads a pattern. A star stands alone or after the last dot.
-    pub fn new(text: &str) -> Result<Self, BadEventType> {
+    /// Parses a pattern. A star stands alone or after the last dot.
+    pub fn new(text: &str) -> Result<Self, EventTypeError> {
         if text == "*" {
             return Ok(Pattern::Everything);
         }
@@ -52,7 +51,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it is for this kind.
+    /// Whether the pattern matches this type.
     #[must_use]
     pub fn matches(&self, kind: &str) -> bool {
         match self {
@@ -75,37 +74,37 @@ impl fmt::Display for Pattern {
     }
 }
 
-fn check(text: &str) -> Result<(), BadEventType> {
+fn check(text: &str) -> Result<(), EventTypeError> {
     let reason = if text.is_empty() {
-        "it is empty"
+        "must not be empty"
     } else if text.len() > EVENT_TYPE_MAX {
-        "it is longer than 255 characters"
+        "must have at most 255 characters"
     } else if text.contains('*') {
-        "a star stands alone, or in a pattern after the last dot, as in `order.*`"
+        "a star must stand alone, or in a pattern after the last dot, as in `order.*`"
     } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        "it may hold visible ASCII characters only"
+        "must consist of visible ASCII characters"
     } else if text.split('.').any(str::is_empty) {
-        "a dot stands between two words"
+        "a dot must be between two words"
     } else {
         return Ok(());
     };
-    Err(BadEventType { text: text.chars().take(EVENT_TYPE_MAX).collect(), reason })
+    Err(EventTypeError { text: text.chars().take(EVENT_TYPE_MAX).collect(), reason })
 }
 
-/// A kind or a pattern that can't be one.
+/// A text that is no event type or no pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadEventType {
+pub struct EventTypeError {
     text: String,
     reason: &'static str,
 }
 
-impl fmt::Display for BadEventType {
+impl fmt::Display for EventTypeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` can't be an event type: {}", self.text.escape_debug(), self.reason)
+        write!(f, "`{}` is not a valid event type: {}", self.text.escape_debug(), self.reason)
     }
 }
 
-impl std::error::Error for BadEventType {}
+impl std::error::Error for EventTypeError {}
 
 #[cfg(test)]
 mod tests {

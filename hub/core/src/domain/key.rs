@@ -5,31 +5,30 @@ use std::fmt;
 use super::slug::Slug;
 use super::time::Millis;
 
-/// A key to the API, as it is kept: never the key itself.
+/// An API key as it is stored, without the key itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Key {
-    /// Its name, unique.
+    /// The unique name of the key.
     pub name: Slug,
-    /// Of the key: 256 bits that were drawn by chance, so a fast hash says nothing about it.
+    /// The hash of the key. A key has 256 random bits, so a fast hash does not reveal it.
     pub hash: [u8; 32],
-    /// The one before, while it is being changed, and until when it is good.
+    /// The hash of the previous key and until when it is valid, while the key is being rotated.
     pub former: Option<([u8; 32], Millis)>,
-    /// What it may do.
     pub scopes: Scopes,
-    /// With which services; with all, if it is none.
+    /// The services that it may be used for; `None` means all.
     pub services: Option<Vec<Slug>>,
-    /// From which sources it may send events; from all, if it is none.
+    /// The sources that it may send events for; `None` means all.
     pub sources: Option<Vec<String>>,
-    /// Since when.
+    /// When the key was created.
     pub made: Millis,
-    /// It is good until then.
+    /// When the key expires; `None` means never.
     pub expires: Option<Millis>,
-    /// It was taken back then.
+    /// When the key was revoked; `None` if it was not.
     pub revoked: Option<Millis>,
 }
 
 impl Key {
-    /// Whether this hash opens the door at this time.
+    /// Whether this hash is valid at this time.
     #[must_use]
     pub fn opens(&self, hash: &[u8; 32], now: Millis) -> bool {
         let good = self.revoked.is_none() && self.expires.is_none_or(|expires| now < expires);
@@ -37,70 +36,49 @@ impl Key {
         good && (self.hash == *hash || former)
     }
 
-    /// Whether it is for this service.
+    /// Whether the key may be used for this service.
     #[must_use]
     pub fn sees(&self, service: &Slug) -> bool {
         self.services.as_ref().is_none_or(|services| services.contains(service))
     }
 
-    /// Whether events from this source may come with it.
+    /// Whether the key may send events for this source.
     #[must_use]
     pub fn may_send_from(&self, source: &str) -> bool {
         self.sources.as_ref().is_none_or(|sources| sources.iter().any(|known| known == source))
     }
 }
 
-/// Something that a key may do.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Scope {
-    /// Send events.
-    Ingest,
-    /// Call services through the gateway.
-    Call,
-    /// Look at everything.
-    Read,
-    /// Look, and do what is done on duty: pause, replay, move circuits.
-    Operate,
-    /// Everything, the registry and keys too.
-    Admin,
-}
-
-impl Scope {
-    /// All of them.
-    pub const ALL: [Scope; 5] = [Scope::Ingest, Scope::Call, Scope::Read, Scope::Operate, Scope::Admin];
-
-    /// In one word that does not change.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Scope::Ingest => "ingest",
-            Scope::Call => "call",
-            Scope::Read => "read",
-            Scope::Operate => "operate",
-            Scope::Admin => "admin",
-        }
-    }
-
-    /// The other way round.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.word() == word)
+crate::words! {
+    /// A permission of an API key.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Scope {
+        /// Permission to send events.
+        Ingest = "ingest",
+        /// Permission to call services through the gateway.
+        Call = "call",
+        /// Permission to read everything.
+        Read = "read",
+        /// Permission to read, pause, replay and change circuits.
+        Operate = "operate",
+        /// Permission for everything, including the registry and keys.
+        Admin = "admin",
     }
 }
 
-/// Several scopes.
+/// A set of permissions.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Whether it allows this. Who administers may do everything, who operates may look.
+    /// Whether the set includes this permission. `Admin` includes all, `Operate` includes `Read`.
     #[must_use]
     pub fn allow(self, scope: Scope) -> bool {
         let has = |scope: Scope| self.0 & (1 << scope as u8) != 0;
         has(scope) || has(Scope::Admin) || (scope == Scope::Read && has(Scope::Operate))
     }
 
-    /// Those that were named.
+    /// Lists the permissions as they were given.
     pub fn named(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.0 & (1 << *scope as u8) != 0)
     }

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use super::time::Millis;
 
-/// How long what has ended is kept. What has not ended, and dead letters that nobody has discarded, stay for as long as it takes.
+/// How long completed things are stored. Pending deliveries and dead letters that nobody deleted stay without limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
-    /// An event whose deliveries are delivered, from the last of them on; for ever, if nothing.
+    /// The time for delivered events, counted from the last delivery; `None` means forever.
     pub delivered: Option<Duration>,
-    /// A dead letter that was discarded, from then on.
+    /// The time for deleted dead letters, counted from the deletion; `None` means forever.
     pub discarded: Option<Duration>,
-    /// Who has changed what.
+    /// The time for entries of the audit log; `None` means forever.
     pub audit: Option<Duration>,
 }
 
-/// An event's row is what its repetition is recognised by, so it stays for at least as long as anybody may repeat it.
+/// The shortest time that an event is stored. Its row recognises a repeated event, so it stays for as long as a sender may repeat
+/// it.
 pub const KEPT_AT_LEAST: Duration = seawall_dist::idempotency::KEPT;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -27,21 +28,21 @@ impl Default for Retention {
     }
 }
 
-/// The same as points in time: what is from before may go.
+/// The retention as points in time: anything older can be pruned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// What is dated later was dated by a clock that was wrong.
+    /// The current time. A row with a later time was dated by a wrong clock.
     pub now: Millis,
-    /// Of what was delivered.
+    /// The limit for delivered events.
     pub delivered: Millis,
-    /// Of dead letters that were discarded.
+    /// The limit for deleted dead letters.
     pub discarded: Millis,
-    /// Of who has changed what.
+    /// The limit for entries of the audit log.
     pub audit: Millis,
 }
 
 impl Retention {
-    /// What may go now.
+    /// Computes the limits at a time.
     #[must_use]
     pub fn limits(&self, now: Millis) -> Limits {
         let before = |kept: Option<Duration>| {

@@ -5,44 +5,42 @@ use super::event_type::Pattern;
 use super::slug::Slug;
 use super::time::Millis;
 
-/// A rule: events of a kind go to a service, as this request.
+/// A rule: it turns events of a type into requests to a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// Its name.
     pub name: Slug,
-    /// From 1, one more with each change.
+    /// The version, counted from 1.
     pub version: u64,
-    /// Which events.
+    /// The event types that it matches.
     pub events: Pattern,
-    /// A condition on them, if there is one.
+    /// The condition on the event; `None` matches all.
     pub filter: Option<String>,
-    /// To whom.
+    /// The service that receives the requests.
     pub service: Slug,
-    /// `POST`, `PUT`, …
+    /// The HTTP method, like `POST`.
     pub method: String,
-    /// Below the address of the service.
+    /// The path below the address of the service, a template.
     pub path: String,
-    /// Names and values.
+    /// The names and value templates of headers.
     pub headers: Vec<(String, String)>,
-    /// The body's template as JSON, if it is not the event as it came.
+    /// The template of the body as JSON; `None` sends the payload of the event.
     pub body: Option<String>,
-    /// How often and how long it is tried.
     pub schedule: Schedule,
-    /// Whether what belongs together is delivered one after the other.
-    pub ordering: Option<Ordering>,
-    /// Whether it is at work. If not, what it matches is held.
+    /// The ordering of deliveries; `None` means no order.
+    pub ordering: Option<OrderingRule>,
+    /// Whether the rule is enabled. Events that match a disabled rule are held.
     pub enabled: bool,
-    /// Why it is not, if the hub itself has said so.
+    /// The reason why the hub itself disabled it.
     pub note: Option<String>,
-    /// When it was last changed.
+    /// When the rule was last changed.
     pub changed: Millis,
 }
 
-/// Deliveries with the same key go out one after the other, in the order of their events.
+/// The ordering of a rule: deliveries with the same key are sent one after the other, in the order of their events.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ordering {
-    /// What belongs together: `{{ data.customer }}`.
+pub struct OrderingRule {
+    /// The template of the ordering key, like `{{ data.customer }}`.
     pub key: String,
-    /// After a dead letter: whether those behind it wait until somebody has dealt with it.
+    /// Whether later deliveries wait behind a dead letter until it is handled.
     pub hold: bool,
 }

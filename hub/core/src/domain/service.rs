@@ -3,32 +3,31 @@
 use super::slug::Slug;
 use super::time::Millis;
 
-/// A peer that the hub calls, as it is registered.
+/// A registered service that the hub calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Service {
-    /// Its name.
     pub name: Slug,
-    /// From 1, one more with each change.
+    /// The version, counted from 1.
     pub version: u64,
-    /// Where it is: `https://billing.example/api`.
+    /// The base URL, like `https://billing.example/api`.
     pub address: String,
-    /// Headers that every request to it carries.
+    /// The headers of every request to it.
     pub headers: Vec<(String, String)>,
-    /// How the hub shows who it is, sealed.
-    pub auth: Option<Sealed>,
+    /// The encrypted authentication; `None` means none.
+    pub auth: Option<SealedSecret>,
     /// The policy of its guard, as JSON.
     pub policy: String,
-    /// Whether its deliveries are held.
+    /// Whether its deliveries are paused.
     pub paused: bool,
-    /// When it was last changed.
+    /// When the service was last changed.
     pub changed: Millis,
 }
 
-/// Something that only whoever has the key can read. Shows nothing of itself.
+/// An encrypted secret. Its `Debug` output shows nothing.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(pub Vec<u8>);
+pub struct SealedSecret(pub Vec<u8>);
 
-impl std::fmt::Debug for Sealed {
+impl std::fmt::Debug for SealedSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealed")
     }

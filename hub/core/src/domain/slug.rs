@@ -4,41 +4,40 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a service, a source, a rule: small letters, digits and hyphens, so that it can stand in a path, a metric and
-/// a file name without being escaped.
+/// The name of a service, a source or a rule: lower-case letters, digits and hyphens, so that it needs no escaping in a path, a
+/// metric or a file name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slug(Arc<str>);
 
-/// The longest name.
+/// The maximum length of a name.
 pub const SLUG_MAX: usize = 63;
 
 impl Slug {
     /// Checks a name.
-    pub fn new(name: &str) -> Result<Self, BadSlug> {
-        let wrong = |reason| Err(BadSlug { name: name.chars().take(SLUG_MAX + 1).collect(), reason });
+    pub fn new(name: &str) -> Result<Self, SlugError> {
+        let wrong = |reason| Err(SlugError { name: name.chars().take(SLUG_MAX + 1).collect(), reason });
         if name.is_empty() {
-            return wrong("it is empty");
+            return wrong("must not be empty");
         }
         if name.len() > SLUG_MAX {
-            return wrong("it is longer than 63 characters");
+            return wrong("must have at most 63 characters");
         }
         if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-            return wrong("it may hold small letters, digits and hyphens only");
+            return wrong("must consist of lower-case letters, digits and hyphens");
         }
         if name.starts_with('-') || name.ends_with('-') {
-            return wrong("it may not begin or end with a hyphen");
+            return wrong("must not start or end with a hyphen");
         }
         Ok(Slug(name.into()))
     }
 
-    /// As text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// So that a map of names can be asked with a text. A slug is equal and hashed as its text is.
+/// A map of slugs can be searched with a `&str`: a slug equals and hashes like its text.
 impl Borrow<str> for Slug {
     fn borrow(&self) -> &str {
         &self.0
@@ -51,20 +50,20 @@ impl fmt::Display for Slug {
     }
 }
 
-/// A name that can't be one.
+/// A text that is no slug.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadSlug {
+pub struct SlugError {
     name: String,
     reason: &'static str,
 }
 
-impl fmt::Display for BadSlug {
+impl fmt::Display for SlugError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` can't be a name: {}", self.name.escape_debug(), self.reason)
+        write!(f, "`{}` is not a valid name: {}", self.name.escape_debug(), self.reason)
     }
 }
 
-impl std::error::Error for BadSlug {}
+impl std::error::Error for SlugError {}
 
 #[cfg(test)]
 mod tests {
@@ -79,12 +78,12 @@ mod tests {
         for (bad, why) in [
             ("", "empty"),
             (&*"x".repeat(64), "63"),
-            ("Billing", "small letters"),
-            ("a/b", "small letters"),
-            ("a\n", "small letters"),
+            ("Billing", "lower-case letters"),
+            ("a/b", "lower-case letters"),
+            ("a\n", "lower-case letters"),
             ("-a", "hyphen"),
             ("a-", "hyphen"),
-            ("ä", "small letters"),
+            ("ä", "lower-case letters"),
         ] {
             let error = Slug::new(bad).unwrap_err().to_string();
             assert!(error.contains(why), "{bad:?}: {error}");

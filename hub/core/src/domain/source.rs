@@ -1,24 +1,23 @@
 //! Where webhooks come from.
 
-use super::service::Sealed;
+use super::service::SealedSecret;
 use super::slug::Slug;
 use super::time::Millis;
 
-/// Somebody who sends webhooks to `/in/{name}`.
+/// A registered sender of webhooks to `/in/{name}`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Its name.
     pub name: Slug,
-    /// From 1, one more with each change.
+    /// The version, counted from 1.
     pub version: u64,
-    /// How it shows who it is, with the secrets: sealed. There is no source without.
-    pub proof: Sealed,
-    /// The kind of its events: a text that may hold expressions over `data` and `headers`.
+    /// The encrypted verification settings with their secrets. Every source has them.
+    pub proof: SealedSecret,
+    /// The template of the event type, over `data` and `headers`.
     pub event_type: String,
-    /// The id of an event, in the same way; none for the id of the message itself, or a hash of what was sent.
+    /// The template of the event id; `None` takes the id of the message, or a hash of its content.
     pub event_id: Option<String>,
-    /// Whether what comes is taken.
+    /// Whether requests are accepted.
     pub enabled: bool,
-    /// When it was last changed.
+    /// When the source was last changed.
     pub changed: Millis,
 }

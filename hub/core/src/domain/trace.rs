@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-/// The id of a trace, what all that follows from one request has in common; with it, whether whoever began it wants it told.
+/// The bit of the flags that asks for the trace to be sampled; the others mean nothing yet.
+const SAMPLED: u8 = 1;
+
+/// The id of a trace and whether its originator wants it sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId {
     id: u128,
@@ -10,21 +13,78 @@ pub struct TraceId {
 }
 
 impl TraceId {
-    /// Of a `traceparent` in the form of W3C: `00-<32 digits>-…`.
+    /// Reads the trace of a W3C `traceparent`.
     #[must_use]
     pub fn of(traceparent: &str) -> Option<Self> {
-        let digits = traceparent.get(3..35)?;
-        let is_one = traceparent.as_bytes()[2] == b'-' && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let id = u128::from_str_radix(digits, 16).ok().filter(|id| is_one && *id != 0)?;
-        // The last bit of the flags; the others mean nothing yet.
-        let flags = traceparent.get(53..55).and_then(|flags| u8::from_str_radix(flags, 16).ok());
-        Some(TraceId { id, sampled: flags.is_some_and(|flags| flags & 1 == 1) })
+        TraceParent::parse(traceparent).map(|parent| parent.trace)
     }
 
-    /// Whether its spans are told to a collector. If not, it is passed on all the same.
+    /// Creates the id of a trace that begins here. Its spans are exported.
+    #[must_use]
+    pub fn fresh(id: u128) -> Self {
+        TraceId { id, sampled: true }
+    }
+
+    /// Returns a W3C `traceparent` for what begins in this trace.
+    #[must_use]
+    pub fn traceparent(self) -> String {
+        format!("00-{self}-{:016x}-01", self.id & u128::from(u64::MAX))
+    }
+
+    /// Whether its spans are exported. If not, the trace is passed on all the same.
     #[must_use]
     pub fn is_sampled(self) -> bool {
         self.sampled
+    }
+}
+
+/// A W3C `traceparent`: a span within a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceParent {
+    pub trace: TraceId,
+    /// The id of the span, which is not zero.
+    pub span: u64,
+    /// The flags as they came, of which only the last bit has a meaning.
+    pub flags: u8,
+}
+
+impl TraceParent {
+    /// The span of an attempt in the trace of its event.
+    #[must_use]
+    pub fn within(trace: TraceId, span: u64) -> Self {
+        TraceParent { trace, span, flags: u8::from(trace.sampled) }
+    }
+
+    /// Parses `00-<32 digits>-<16 digits>-<2 digits>` with small digits, neither id all zeros.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let dashes = [2, 35, 52];
+        let is_well_formed = text.len() == 55
+            && text.starts_with("00-")
+            && text
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| if dashes.contains(&at) { byte == b'-' } else { is_digit(&byte) });
+        if !is_well_formed {
+            return None;
+        }
+        let id = u128::from_str_radix(&text[3..35], 16).ok().filter(|id| *id != 0)?;
+        let span = u64::from_str_radix(&text[36..52], 16).ok().filter(|span| *span != 0)?;
+        let flags = u8::from_str_radix(&text[53..], 16).ok()?;
+        Some(TraceParent { trace: TraceId { id, sampled: flags & SAMPLED != 0 }, span, flags })
+    }
+
+    /// Whether its spans are exported.
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
+        self.trace.sampled
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{}-{:016x}-{:02x}", self.trace, self.span, self.flags)
     }
 }
 
@@ -44,27 +104,41 @@ impl fmt::Debug for TraceId {
 mod tests {
     use super::*;
 
-    /// OBS-1: the trace id of an event is read from its trace; what is none is none.
+    const TEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    /// OBS-1, OBS-3: a place in a trace is read and written as W3C has it.
     #[test]
-    fn obs_1_a_trace_id_is_read_from_the_trace() {
-        let id = TraceId::of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
-        assert_eq!(id.to_string(), "0af7651916cd43dd8448eb211c80319c");
-        let zeros = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
-        for wrong in
-            ["", "00-0af7", &zeros, "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-ä"]
-        {
-            assert_eq!(TraceId::of(wrong), None, "{wrong}");
+    fn obs_1_a_place_in_a_trace_is_read_and_written() {
+        let parent = TraceParent::parse(TEXT).unwrap();
+        assert_eq!(parent.to_string(), TEXT);
+        assert_eq!(TraceId::of(TEXT).unwrap().to_string(), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(
+            TraceParent::within(parent.trace, 7).to_string(),
+            format!("{}0000000000000007-01", &TEXT[..36])
+        );
+    }
+
+    /// OBS-1: what is no trace is none.
+    #[test]
+    fn obs_1_a_malformed_trace_is_none() {
+        let zeros =
+            |from: usize, to: usize| format!("{}{}{}", &TEXT[..from], "0".repeat(to - from), &TEXT[to..]);
+        let (trace, span) = (zeros(3, 35), zeros(36, 52));
+        let (upper, longer, dash) = (TEXT.replace('a', "A"), format!("{TEXT}-"), TEXT.replacen('-', "+", 1));
+        let (version, letter, sign) =
+            (TEXT.replace("00-0", "01-0"), TEXT.replace("-01", "-ä"), TEXT.replace("0af", "+af"));
+        for wrong in ["", "00-0af7", &trace, &span, &upper, &longer, &dash, &version, &letter, &sign] {
+            assert_eq!(TraceParent::parse(wrong), None, "{wrong}");
         }
     }
 
-    /// OBS-3: whether a trace is told is the last bit of its flags; flags that are none say no.
+    /// OBS-3: the last bit of the flags says whether a trace is sampled, and all flags are passed on.
     #[test]
-    fn obs_3_a_trace_says_whether_it_is_told() {
-        for (flags, sampled) in
-            [("00", false), ("01", true), ("02", false), ("03", true), ("ff", true), ("", false)]
-        {
-            let trace = TraceId::of(&format!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flags}"));
-            assert_eq!(trace.unwrap().is_sampled(), sampled, "{flags}");
+    fn obs_3_a_trace_says_whether_it_is_sampled() {
+        for (flags, sampled) in [("00", false), ("01", true), ("02", false), ("03", true), ("ff", true)] {
+            let text = TEXT.replace("-01", &format!("-{flags}"));
+            let parent = TraceParent::parse(&text).unwrap();
+            assert_eq!((parent.is_sampled(), parent.to_string()), (sampled, text));
         }
     }
 }

@@ -3,38 +3,38 @@
 use crate::domain::alert::{Incident, Severity};
 use crate::domain::slug::Slug;
 
-/// Which incidents.
+/// A filter for incidents. Every field narrows it down; `None` matches all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IncidentFilter {
-    /// Only those that are open, or only those that are not.
+    /// `true` matches open incidents, `false` resolved ones.
     pub open: Option<bool>,
-    /// As bad as this.
+    /// The severity of the incident.
     pub severity: Option<Severity>,
-    /// Of this service.
+    /// The service that the incident is about.
     pub service: Option<Slug>,
-    /// By this rule.
+    /// The alert rule that opened the incident.
     pub rule: Option<Slug>,
-    /// Of these services and nothing else: for those who may not see others.
+    /// The services that the caller may see; incidents of the hub itself are not among them.
     pub only: Option<Vec<Slug>>,
 }
 
-/// How the store is. Counts are since the start of the process.
+/// The health of the store. Counts are since the start of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Health {
-    /// The last unit found no room on the disk.
+pub struct StoreHealth {
+    /// True if the last unit found no room on the disk.
     pub full: bool,
-    /// So many found none: small ones may find room where larger ones do not.
+    /// The number of units that found no room. Small ones may find room where larger ones do not.
     pub no_room: u64,
-    /// So many units were refused, because too much was waiting.
+    /// The number of units that were refused because a queue was full.
     pub refused: u64,
-    /// So many failed for another reason than room.
+    /// The number of units that failed for another reason than room.
     pub failed: u64,
-    /// So much room is left, if anybody knows.
+    /// The free space on the disk in bytes; `None` if it is unknown.
     pub free_bytes: Option<u64>,
 }
 
 impl IncidentFilter {
-    /// Whether an incident is one of these.
+    /// Whether an incident passes the filter.
     #[must_use]
     pub fn takes(&self, incident: &Incident) -> bool {
         let of = incident.service.as_ref();

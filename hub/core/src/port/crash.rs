@@ -1,28 +1,28 @@
-//! What the store keeps for the start after a crash. The rules are in [`poison`](crate::domain::poison).
+//! What the store keeps for the start after a crash. The rules are in [`poison`](crate::domain::delivery::suspects).
 
 use std::fmt;
 
 use crate::domain::delivery::DeliveryId;
-use crate::domain::poison::Step;
+use crate::domain::delivery::suspects::HandlingStep;
 
-/// Marks of what the process is doing with suspects. They outlive the process, but not a power cut, and cost no wait for the disk.
-/// The rules are in [`poison`](crate::domain::poison).
+/// Marks on disk of the steps that the process takes with crash suspects. They outlive the process, but not a power cut, and cost
+/// no wait for the disk. The rules are in [`poison`](crate::domain::delivery::suspects).
 pub trait StepMarks: Send + Sync + fmt::Debug {
-    /// The process begins a step of this delivery.
-    fn began(&self, delivery: DeliveryId, step: Step);
-    /// The step has ended.
+    /// Records that the process begins a step of this delivery.
+    fn began(&self, delivery: DeliveryId, step: HandlingStep);
+    /// Records that the step has ended.
     fn ended(&self, delivery: DeliveryId);
-    /// The process has it in hand no longer.
+    /// Removes the mark, because the process no longer has the delivery.
     fn forget(&self, delivery: DeliveryId);
 }
 
-/// What is known against a delivery.
+/// The crashes that a delivery is suspected of.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Evidence {
-    /// The number of crashes in a row that speak against it.
+pub struct CrashHistory {
+    /// The number of crashes in a row.
     pub crashes: u32,
-    /// The starts that ended so, counted as the store counts them, with commas in between.
+    /// The process epochs that ended in these crashes, separated by commas.
     pub starts: String,
-    /// The step in which they happened.
-    pub step: Step,
+    /// The step in which the crashes happened.
+    pub step: HandlingStep,
 }

@@ -2,9 +2,10 @@
 
 mod alerts;
 mod crash;
-mod desk;
+mod dead_letters;
+mod error;
 pub mod notify;
+mod operations;
 pub mod store;
 pub mod transport;
 mod unit;
-mod work;

@@ -2,29 +2,30 @@
 
 use std::future::Future;
 
-use crate::domain::alert::{Channel, Incident, Turn};
+use crate::domain::alert::{Channel, Incident, NoticeKind};
 use crate::domain::time::Millis;
 
 /// A message about an incident.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Message {
-    /// Its name: the same whenever it is sent again.
+    /// The id of the message, the same for every attempt to send it.
     pub id: String,
-    /// What it is about.
-    pub turn: Turn,
-    /// The incident, as it is now.
+    /// What the message reports.
+    pub turn: NoticeKind,
+    /// The current state of the incident.
     pub incident: Incident,
-    /// Where people see more of it.
+    /// The URL of the incident in the dashboard.
     pub link: String,
-    /// Whether nothing has happened, and somebody wants to see whether messages arrive.
+    /// Whether this is a test message without a real incident.
     pub test: bool,
-    /// When it is sent.
+    /// When the message is sent.
     pub at: Millis,
 }
 
-/// How a message gets to people: one try, and nothing else. Who is told when is decided elsewhere. A handle.
+/// The port that sends one message to a channel, once. Who is notified and when is decided elsewhere. Implementations are
+/// handles.
 pub trait Notifier: Clone + Send + Sync + 'static {
-    /// Tells it there. What the other side said, or why it did not go well, without secrets.
+    /// Sends the message. Returns the answer of the channel or the reason of the failure, both without secrets.
     fn tell(
         &self,
         channel: &Channel,

@@ -1,11 +1,10 @@
-//! Where everything is kept.
+//! The port to the database.
 //!
 //! # Units of work
-//! Whoever changes something puts together a [`Unit`]: a list of changes that become true together or not at all. Services
+//! Whoever changes something puts together a [`UnitOfWork`]: a list of changes that become true together or not at all. Services
 //! make units, the store commits them, and never begins one by itself. Units that wait at the same time share one commit,
 //! and so one wait for the disk; each still succeeds or fails alone.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use seawall_dist::deadletter::Attempt;
 use crate::domain::alert::{AlertRule, Channel, Incident};
 use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
-use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
+use crate::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Progress};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
 use crate::domain::retention::Limits;
@@ -26,367 +25,307 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 
-pub use super::alerts::{Health, IncidentFilter};
-pub use super::crash::{Evidence, StepMarks};
-pub use super::desk::{Behind, Dead, Desk, Found, Letters, WholeLetter};
-pub use super::unit::{
-    Birth, Change, Committed, Following, NewDelivery, Once, Owner, Prune, Reseal, Settlement, Unit, Whose,
+pub use super::alerts::{IncidentFilter, StoreHealth};
+pub use super::crash::{CrashHistory, StepMarks};
+pub use super::dead_letters::{
+    DeadLetter, DeadLetterBatch, DeadLetterDetails, DeadLetterPage, DeadLetterReads, MatchCount,
 };
-pub use super::work::{Doing, Move, Note, Replay, Steer, Tray, WorkStep};
+pub use super::error::StoreError;
+pub use super::operations::{
+    Annotation, BulkItem, LetterAction, LetterMove, OperationStep, OperationTransition, ReplayChange,
+};
+pub use super::unit::{
+    Change, CircuitCause, CommitResult, DeliverySelector, IdempotencyRecord, InitialState, NewDelivery,
+    PruneTarget, SecretOwner, SecretRotation, Settlement, UnitOfWork,
+};
 
-/// A delivery as it is kept.
+/// A delivery as a row of the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kept {
-    /// Its name.
+pub struct StoredDelivery {
     pub id: DeliveryId,
-    /// The event that it is about.
+    /// The id of its event.
     pub event: String,
-    /// Where that comes from.
+    /// The source of its event.
     pub source: String,
-    /// When that was accepted.
+    /// When the event was accepted.
     pub event_accepted: Millis,
-    /// The trace that it belongs to, if it said so.
+    /// The trace that the event belongs to; `None` if it named none.
     pub trace: Option<TraceId>,
-    /// The rule and its version.
+    /// The name and the version of the rule.
     pub rule: (Slug, u64),
-    /// To whom.
+    /// The service that receives the request.
     pub service: Slug,
-    /// Where it stands.
-    pub state: State,
-    /// Why it was given up, if it was.
-    pub reason: Option<Reason>,
-    /// When it is due, if it waits.
+    pub state: DeliveryState,
+    /// The reason, if it is a dead letter.
+    pub reason: Option<DeadLetterReason>,
+    /// When the next attempt is due, if the delivery waits.
     pub due: Millis,
-    /// What it has cost so far.
+    /// The failures so far.
     pub progress: Progress,
-    /// Those with the same key go out one after the other.
+    /// The ordering key: deliveries with the same key are sent one after the other.
     pub order: Option<String>,
-    /// True if it was in hand at a crash, and no outcome has acquitted it since.
-    pub suspected: bool,
-    /// True if a crash speaks against it: it is worked at alone.
-    pub accused: bool,
-    /// The dead letter that it replays, if it does.
+    /// True if it was claimed at a crash, and no outcome has cleared it since.
+    pub is_suspect: bool,
+    /// True if a crash is counted against it: it is handled on probation.
+    pub on_probation: bool,
+    /// The dead letter that it replays; `None` if it is no replay.
     pub replay_of: Option<DeliveryId>,
-    /// The request as it was rendered. Not in lists.
+    /// The rendered request, encoded. Empty in lists.
     pub request: Vec<u8>,
-    /// The event, if the request says that its body is that.
+    /// The payload of the event, if the request uses it as its body.
     pub payload: Bytes,
 }
 
-impl Kept {
-    /// Whether it comes behind fresh ones: it was tried before, or somebody replays it.
+impl StoredDelivery {
+    /// Whether it queues behind fresh deliveries: it was attempted before, or it is a replay.
     #[must_use]
-    pub fn is_again(&self) -> bool {
+    pub fn is_retry(&self) -> bool {
         self.progress.failures > 0 || self.replay_of.is_some()
     }
 }
 
-/// A page of something, the newest first.
+/// A page of a list, the newest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// Where the next one begins, if there may be one.
+    /// The position of the next page; `None` if this is the last.
     pub next: Option<u64>,
 }
 
-/// Which page.
+/// The position and the size of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PageAt {
-    /// What a page before said is next; the newest, if nothing.
+pub struct PageRequest {
+    /// The `next` of the page before; `None` means the first page.
     pub from: Option<u64>,
-    /// So many at most.
+    /// The maximum number of items.
     pub size: usize,
 }
 
-/// Which events.
+/// A filter for events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventFilter {
-    /// Of this kind, or of a kind that begins so if it ends with `.*`.
+    /// The event type, or a pattern that ends with `.*`.
     pub kind: Option<crate::domain::event_type::Pattern>,
-    /// From one of these; from anywhere, if it is none.
+    /// The sources; `None` matches all.
     pub sources: Option<Vec<String>>,
-    /// That no rule was for.
+    /// True matches only events that no rule matched.
     pub unmatched: bool,
 }
 
-/// Which deliveries.
+/// A filter for deliveries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryFilter {
-    /// Of events from one of these sources; from anywhere, if it is none.
+    /// The sources of the events; `None` matches all.
     pub sources: Option<Vec<String>>,
-    /// To this service.
+    /// The service that receives the request.
     pub service: Option<Slug>,
-    /// Of this rule.
+    /// The rule that made the delivery.
     pub rule: Option<Slug>,
-    /// About this event.
+    /// The id of the event.
     pub event: Option<String>,
-    /// In one of these states; in any, if there are none.
-    pub states: Vec<State>,
-    /// Given up for this reason.
-    pub reason: Option<Reason>,
+    /// The states; an empty list matches all.
+    pub states: Vec<DeliveryState>,
+    /// The reason of a dead letter.
+    pub reason: Option<DeadLetterReason>,
 }
 
-/// How urgent a unit is. Each has a queue of its own: one that is full answers "busy", and does not hold up the others.
+/// The priority of a unit. Each has its own queue: a full queue refuses with "busy" and does not delay the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Urgency {
-    /// Events that come in.
+pub enum WritePriority {
+    /// New events from outside.
     Ingest,
-    /// What came of tries.
+    /// Outcomes of attempts.
     Outcomes,
-    /// What people change.
+    /// Changes made by people.
     Admin,
-    /// What is old goes, when nobody waits.
+    /// Pruning of old rows, when nothing else waits.
     Retention,
 }
 
-/// Why a unit was not committed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StoreError {
-    /// Another version is there than the one that was expected; nothing is there, if it is none.
-    Stale {
-        /// What is there.
-        found: Option<u64>,
-    },
-    /// There is an event of this id already, with this fingerprint.
-    EventExists {
-        /// Of what was sent then.
-        fingerprint: [u8; 32],
-        /// What it led to.
-        deliveries: Vec<DeliveryId>,
-    },
-    /// The unit has happened before, under its key.
-    Happened {
-        /// Of what was sent then.
-        fingerprint: [u8; 32],
-        /// What whoever repeats it is to be told.
-        note: String,
-        /// The deliveries that began then.
-        deliveries: Vec<DeliveryId>,
-    },
-    /// Somebody else has the delivery now, or it has ended.
-    NotOurs(DeliveryId),
-    /// It is no dead letter, or not any more.
-    NotDead(DeliveryId),
-    /// The dead letter has been replayed as this, which stands there.
-    Replayed(DeliveryId, State),
-    /// The dead letter, or the work on many, stands somewhere else, where this can't be done; it says where.
-    Elsewhere(&'static str),
-    /// Too much waits already.
-    Busy,
-    /// There is no room on the disk; nothing was changed.
-    Full,
-    /// Part of what was stored can't be read any more. Nothing but outcomes is written from now on.
-    Damaged(String),
-    /// It is not known whether it was committed, and nothing will be from now on: the process has to end and look.
-    Fatal(String),
-    /// Anything else; nothing was changed.
-    Failed(String),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Stale { found: Some(found) } => {
-                write!(f, "it has been changed: version {found} is there")
-            }
-            StoreError::Stale { found: None } => f.write_str("it is not there"),
-            StoreError::EventExists { .. } => f.write_str("there is an event of this id already"),
-            StoreError::Happened { .. } => f.write_str("it has happened before under this key"),
-            StoreError::NotOurs(id) => write!(f, "{id} is in other hands, or has ended"),
-            StoreError::NotDead(id) => write!(f, "{id} is no dead letter"),
-            StoreError::Replayed(id, _) => write!(f, "it has been replayed as {id}"),
-            StoreError::Elsewhere(word) => write!(f, "it is {word}"),
-            StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
-            StoreError::Full => f.write_str("there is no room on the disk"),
-            StoreError::Damaged(reason) => {
-                write!(
-                    f,
-                    "the database is damaged ({reason}); nothing more is accepted; stop the hub and restore a backup"
-                )
-            }
-            StoreError::Fatal(reason) => write!(f, "the store can't be trusted any more: {reason}"),
-            StoreError::Failed(reason) => write!(f, "the store failed: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
-/// What is kept of the registry, all of it.
+/// All registered things.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Registered {
-    /// All services.
+pub struct RegistrySnapshot {
     pub services: Vec<Service>,
-    /// All rules, as they are today.
+    /// The current version of all rules.
     pub rules: Vec<Rule>,
-    /// All sources.
     pub sources: Vec<Source>,
-    /// All circuits that have ever moved.
+    /// All circuits that ever changed.
     pub circuits: Vec<Circuit>,
-    /// All keys to the API.
+    /// All API keys.
     pub keys: Vec<Key>,
-    /// Those rules of alerts that somebody has written or changed.
+    /// The alert rules that were created or changed; built-in ones are not stored.
     pub alert_rules: Vec<AlertRule>,
     /// All channels of alerts.
     pub channels: Vec<Channel>,
 }
 
-/// Where everything is kept.
-pub trait Store: Desk + Send + Sync + 'static {
+/// The port to the database.
+pub trait Store: DeadLetterReads + Send + Sync + 'static {
     /// Commits a unit, together with others that wait.
     fn commit(
         &self,
-        urgency: Urgency,
-        unit: Unit,
-    ) -> impl Future<Output = Result<Committed, StoreError>> + Send;
+        urgency: WritePriority,
+        unit: UnitOfWork,
+    ) -> impl Future<Output = Result<CommitResult, StoreError>> + Send;
 
-    /// Commits several units, each for itself, in as few commits as can be. The answers are in the same order.
+    /// Commits several units, each for itself, in as few commits as possible. The results are in the same order.
     fn commit_all(
         &self,
-        urgency: Urgency,
-        units: Vec<Unit>,
-    ) -> impl Future<Output = Vec<Result<Committed, StoreError>>> + Send;
+        urgency: WritePriority,
+        units: Vec<UnitOfWork>,
+    ) -> impl Future<Output = Vec<Result<CommitResult, StoreError>>> + Send;
 
-    /// What is registered.
-    fn registered(&self) -> impl Future<Output = Result<Registered, StoreError>> + Send;
+    /// Returns all registered things.
+    fn registered(&self) -> impl Future<Output = Result<RegistrySnapshot, StoreError>> + Send;
 
-    /// Every version of a rule, the newest first.
+    /// Finds the record of an idempotency key, if it is still there.
+    fn claimed(
+        &self,
+        scope: &'static str,
+        key: &str,
+    ) -> impl Future<Output = Result<Option<IdempotencyRecord>, StoreError>> + Send;
+
+    /// Lists all versions of a rule, the newest first.
     fn rule_versions(&self, name: &Slug) -> impl Future<Output = Result<Vec<Rule>, StoreError>> + Send;
 
-    /// What a circuit went through, the newest first, up to so many.
+    /// Lists the changes of a circuit, the newest first, up to a limit.
     fn circuit_history(
         &self,
         service: &Slug,
         most: usize,
     ) -> impl Future<Output = Result<Vec<Circuit>, StoreError>> + Send;
 
-    /// An event. Ids are unique for a source; without one, the newest of this id.
+    /// Returns an event. Ids are unique per source; without a source, the newest event with this id.
     fn event(
         &self,
         id: &str,
         source: Option<&str>,
     ) -> impl Future<Output = Result<Option<Event>, StoreError>> + Send;
 
-    /// Events.
+    /// Lists events, the newest first.
     fn events(
         &self,
         filter: EventFilter,
-        page: PageAt,
+        page: PageRequest,
     ) -> impl Future<Output = Result<Page<Event>, StoreError>> + Send;
 
-    /// A delivery with the tries that were made.
+    /// Returns a delivery with its recorded attempts.
     fn delivery(
         &self,
         id: DeliveryId,
-    ) -> impl Future<Output = Result<Option<(Kept, Vec<Attempt>)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<(StoredDelivery, Vec<Attempt>)>, StoreError>> + Send;
 
-    /// Deliveries, without their requests.
+    /// Lists deliveries, without their requests.
     fn deliveries(
         &self,
         filter: DeliveryFilter,
-        page: PageAt,
-    ) -> impl Future<Output = Result<Page<Kept>, StoreError>> + Send;
+        page: PageRequest,
+    ) -> impl Future<Output = Result<Page<StoredDelivery>, StoreError>> + Send;
 
-    /// Who has changed what.
-    fn audit(&self, page: PageAt) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
+    /// Lists the entries of the audit log.
+    fn audit(&self, page: PageRequest) -> impl Future<Output = Result<Page<AuditEntry>, StoreError>> + Send;
 
-    /// Incidents that are open, or of which somebody has still to be told.
+    /// Lists the incidents that are open or have notices to send.
     fn live_incidents(&self) -> impl Future<Output = Result<Vec<Incident>, StoreError>> + Send;
 
-    /// An incident.
+    /// Returns the incident with this id.
     fn incident(&self, id: &str) -> impl Future<Output = Result<Option<Incident>, StoreError>> + Send;
 
-    /// Incidents.
+    /// Lists incidents, the newest first.
     fn incidents(
         &self,
         filter: IncidentFilter,
-        page: PageAt,
+        page: PageRequest,
     ) -> impl Future<Output = Result<Page<Incident>, StoreError>> + Send;
 
-    /// How many dead letters each service has got since then. Counts no further than `most` of all.
+    /// Counts the dead letters of each service since a time, at most `most` in total.
     fn dead_since(
         &self,
         since: Millis,
         most: u32,
     ) -> impl Future<Output = Result<Vec<(Slug, u32)>, StoreError>> + Send;
 
-    /// How the store is, without asking the disk for anything but its room.
-    fn health(&self) -> Health;
+    /// Returns the health of the store. It reads nothing from the disk but its free space.
+    fn health(&self) -> StoreHealth;
 
-    /// How many deliveries to a service have not ended, or wait for a rule. Counts no further than `most`.
-    fn pending(&self, whose: Whose, most: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
+    /// Counts the deliveries to a service that have not ended or wait for a rule, at most up to `most`.
+    fn pending(
+        &self,
+        whose: DeliverySelector,
+        most: u32,
+    ) -> impl Future<Output = Result<u32, StoreError>> + Send;
 
-    /// How much there is of these services. Counts no further than `most` of anything, so that it never takes long.
-    fn census(
+    /// Counts the backlog of these services, at most up to `most` of each kind, so that it never takes long.
+    fn backlog_counts(
         &self,
         services: Vec<Slug>,
         most: u32,
-    ) -> impl Future<Output = Result<Census, StoreError>> + Send;
+    ) -> impl Future<Output = Result<BacklogCounts, StoreError>> + Send;
 
-    /// Takes deliveries that are due, the longest due first: of each service up to so many. They are this process's from now
-    /// on. What a process that is gone had in hand is due at once.
+    /// Claims due deliveries for this process, the longest due first, up to a limit for each service. Deliveries that another
+    /// process had claimed before it ended are due at once.
     fn take_due(
         &self,
         now: Millis,
-        room: Vec<Room>,
-    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+        room: Vec<LaneCapacity>,
+    ) -> impl Future<Output = Result<Vec<StoredDelivery>, StoreError>> + Send;
 
-    /// Where the steps of suspects are marked.
+    /// Returns the marks for the steps of crash suspects.
     fn step_marks(&self) -> Arc<dyn StepMarks>;
 
-    /// Those against whom the last crash was the proof, with what is known against them.
-    fn convicts(&self) -> impl Future<Output = Result<Vec<(Kept, Evidence)>, StoreError>> + Send;
+    /// Lists the deliveries that the last crash proved guilty, with their crashes.
+    fn quarantine_candidates(
+        &self,
+    ) -> impl Future<Output = Result<Vec<(StoredDelivery, CrashHistory)>, StoreError>> + Send;
 
-    /// When the next delivery of each service is due, for those that have one.
-    fn next_due(&self) -> impl Future<Output = Result<Vec<Due>, StoreError>> + Send;
+    /// Returns when the next delivery of each service is due, for services that have one.
+    fn next_due(&self) -> impl Future<Output = Result<Vec<DueTimes>, StoreError>> + Send;
 
-    /// Events that may go, the oldest first. Looks at a bounded number of them, from behind this one on.
+    /// Returns events whose retention is over, the oldest first. It looks at a bounded number of them, behind a position.
     fn old_events(
         &self,
         limits: Limits,
         behind: u64,
-    ) -> impl Future<Output = Result<OldEvents, StoreError>> + Send;
+    ) -> impl Future<Output = Result<PrunableEvents, StoreError>> + Send;
 }
 
-/// Events that may go.
+/// Events whose retention is over.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct OldEvents {
-    /// Their numbers, and how many bytes each is.
+pub struct PrunableEvents {
+    /// The row number and the size in bytes of each event.
     pub found: Vec<(u64, u64)>,
-    /// Where to look on, if there may be more.
+    /// The position to continue from; `None` if there are no more.
     pub next: Option<u64>,
 }
 
-/// How much there is.
+/// The number of waiting deliveries and of open dead letters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Census {
-    /// How many deliveries of each service wait in the store: for their time, their turn or their rule.
+pub struct BacklogCounts {
+    /// The waiting deliveries of each service: for their time, their order or their rule.
     pub waiting: Vec<(Slug, u32)>,
-    /// How many dead letters of each service are open.
+    /// The open dead letters of each service.
     pub dead_letters: Vec<(Slug, u64)>,
 }
 
 /// When the next deliveries of a service are due.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Due {
-    /// Of which service.
+pub struct DueTimes {
     pub service: Slug,
-    /// The next one that was never tried.
+    /// When the next delivery is due that was never attempted.
     pub fresh: Option<Millis>,
-    /// The next one that was.
-    pub again: Option<Millis>,
+    /// When the next retry or replay is due.
+    pub retries: Option<Millis>,
 }
 
-/// Room for deliveries of a service.
+/// The number of deliveries that a lane has room for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Room {
-    /// Of which service.
+pub struct LaneCapacity {
     pub service: Slug,
-    /// For how many that were never tried.
+    /// The room for deliveries that were never attempted.
     pub fresh: usize,
-    /// For how many that were.
-    pub again: usize,
-    /// Its circuit closed then: what has stalled before that is due, whatever its time.
-    pub forward: Option<Millis>,
+    /// The room for retries and replays.
+    pub retries: usize,
+    /// When the circuit closed: deliveries that waited for recovery since before then are due at once.
+    pub resume_before: Option<Millis>,
 }

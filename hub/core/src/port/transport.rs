@@ -1,4 +1,4 @@
-//! How a request gets to a peer.
+//! The port that sends requests to services.
 
 use std::future::Future;
 
@@ -10,89 +10,88 @@ use crate::domain::delivery::DeliveryId;
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
-use crate::render::Request;
+use crate::render::RenderedRequest;
 
-/// What a peer answered.
+/// The response of a service to a delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
-    /// The status.
-    pub status: u16,
-    /// How the answer is judged: nothing, if it is a good one.
+pub struct PeerResponse {
+    /// The number that the protocol of the service answers with, like the HTTP status; `None` if the protocol has none.
+    pub code: Option<u16>,
+    /// The fault of the response; `None` means success.
     pub fault: Option<Fault>,
-    /// Those headers that may be kept.
-    pub headers: Vec<(String, String)>,
-    /// The beginning of its body.
+    /// The names and values that came with the body and may be stored, like HTTP headers.
+    pub attributes: Vec<(String, String)>,
+    /// The beginning of the body.
     pub body: Vec<u8>,
-    /// What was sent, without credentials, if the answer is not a good one.
+    /// The request as it was sent, without credentials; `None` after a success.
     pub sent: Option<SentRequest>,
 }
 
-/// What a peer answered, all of it: for whoever waits for it.
+/// The whole response of a service, for a caller who waits for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Whole {
-    /// The status.
+pub struct FullResponse {
+    /// The status of the response.
     pub status: u16,
-    /// How the answer is judged: nothing, if it is a good one.
+    /// The fault of the response; `None` means success.
     pub fault: Option<Fault>,
-    /// Names in small letters and values, but for those about the connection.
+    /// The headers without those of the connection, with names in lower case.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Its body.
     pub body: Bytes,
 }
 
-/// Why there was no answer.
+/// The reason why there is no response.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NoAnswer {
-    /// How that is judged.
+pub struct SendError {
+    /// The class of the failure.
     pub fault: Fault,
-    /// In words, without secrets.
+    /// The error message, without secrets.
     pub error: String,
-    /// Whether it can never be sent: forbidden, or no request at all.
+    /// Whether the request can never be sent: the target is forbidden or the request is invalid.
     pub impossible: bool,
-    /// Whether there was an answer, and it is larger than anybody wants to hold.
+    /// Whether there was a response that exceeds the size limit.
     pub too_large: bool,
-    /// Whether there was an answer, and the hub had no memory left to hold it.
+    /// Whether there was a response and the hub had no memory left for it.
     pub no_memory: bool,
-    /// What was sent, without credentials.
+    /// The request as it was sent, without credentials.
     pub sent: Option<SentRequest>,
 }
 
-/// What a peer is told of a delivery, so that it can tell a repetition and a replay.
+/// What the headers of a request say about its delivery, so that the receiver can recognise retries and replays.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter<'a> {
-    /// The delivery: the same for all its tries.
+pub struct DeliveryHeaders<'a> {
+    /// The id of the delivery, the same for all its attempts.
     pub delivery: DeliveryId,
-    /// The event that it is about.
+    /// The id of the event.
     pub event: &'a str,
-    /// When that was accepted.
+    /// When the event was accepted.
     pub event_accepted: Millis,
-    /// The sends of this delivery, counted from 1.
+    /// The number of the attempt, counted from 1.
     pub number: u32,
-    /// The dead letter that it replays, if it does.
+    /// The dead letter that it replays; `None` if it is no replay.
     pub replay_of: Option<DeliveryId>,
     /// The trace that the event belongs to.
     pub trace: Option<TraceId>,
 }
 
-/// How a request gets to a peer: one send, and nothing else. Who may send when is decided elsewhere.
+/// The port that sends a request to a service, once. Whether and when to send is decided elsewhere.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends a request once. `letter` is what it is about, unless it is about nothing but a test; `attempt` is what the guard
-    /// says of this send.
+    /// Sends a request once. `headers` describe its delivery and is `None` for a test; `attempt` is what the guard says about
+    /// this attempt.
     fn send(
         &self,
         service: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
+        request: &RenderedRequest,
+        headers: Option<DeliveryHeaders<'_>>,
         attempt: Attempt,
-    ) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
+    ) -> impl Future<Output = Result<PeerResponse, SendError>> + Send;
 
-    /// As [`send`](Transport::send), about nothing but itself, for whoever waits for the whole answer. `trace` is the
-    /// `traceparent` that it is below.
+    /// Sends a request like [`send`](Transport::send), without a delivery, and returns the whole response. `trace` is the parent
+    /// `traceparent`.
     fn call(
         &self,
         service: &Service,
-        request: &Request,
+        request: &RenderedRequest,
         trace: Option<&str>,
         attempt: Attempt,
-    ) -> impl Future<Output = Result<Whole, NoAnswer>> + Send;
+    ) -> impl Future<Output = Result<FullResponse, SendError>> + Send;
 }

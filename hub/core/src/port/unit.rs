@@ -7,302 +7,289 @@ use seawall_dist::deadletter::Attempt;
 use crate::domain::alert::{AlertRule, Channel, Incident};
 use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
-use crate::domain::delivery::{DeliveryId, Progress, Reason, State};
+use crate::domain::dead_letter::FailureSummary;
+use crate::domain::delivery::{DeadLetterReason, Decision, DeliveryId, DeliveryState};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
 use crate::domain::operation::{Operation, OperationId};
 use crate::domain::retention::Limits;
 use crate::domain::rule::Rule;
-use crate::domain::service::{Sealed, Service};
+use crate::domain::service::{SealedSecret, Service};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 
-use super::store::{Kept, Move, Note, Replay, Steer, WorkStep};
+use super::store::{
+    Annotation, LetterMove, OperationStep, OperationTransition, ReplayChange, StoredDelivery,
+};
 
-/// Changes that become true together or not at all.
+/// Changes that a store applies together or not at all.
 #[derive(Clone, Debug, Default)]
-pub struct Unit {
-    /// In this order.
+pub struct UnitOfWork {
+    /// The changes in the order in which they are applied.
     pub changes: Vec<Change>,
 }
 
-impl Unit {
-    /// One change alone.
+impl UnitOfWork {
+    /// Creates a unit with a single change.
     #[must_use]
     pub fn of(change: Change) -> Self {
-        Unit { changes: vec![change] }
+        UnitOfWork { changes: vec![change] }
     }
 }
 
-/// One change.
+/// One change of a unit.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A new service, or a new version of one: its version must be one more than what is there.
+    /// Creates or replaces a service. Its version must be one more than the stored one.
     PutService(Service),
-    /// A service goes, if this is its version.
+    /// Deletes a service, if this is its version.
     DeleteService(Slug, u64),
-    /// A new rule, or a new version of one. Versions before it stay readable.
+    /// Creates or replaces a rule. Earlier versions stay readable.
     PutRule(Rule),
-    /// A rule goes, if this is its version.
+    /// Deletes a rule, if this is its version.
     DeleteRule(Slug, u64),
-    /// A new source of webhooks, or a new version of one.
+    /// Creates or replaces a source of webhooks.
     PutSource(Source),
-    /// A source goes, if this is its version.
+    /// Deletes a source, if this is its version.
     DeleteSource(Slug, u64),
-    /// A rule of alerts, new or changed.
+    /// Creates or replaces an alert rule.
     PutAlertRule(AlertRule),
-    /// A rule of alerts goes, or is again as it came, if this is its version.
+    /// Deletes an alert rule or resets a built-in one, if this is its version.
     DeleteAlertRule(Slug, u64),
-    /// A channel of alerts, new or changed.
+    /// Creates or replaces a channel of alerts.
     PutChannel(Channel),
-    /// A channel of alerts goes, if this is its version.
+    /// Deletes a channel of alerts, if this is its version.
     DeleteChannel(Slug, u64),
-    /// An incident, new or changed.
+    /// Creates or updates an incident.
     PutIncident(Box<Incident>),
-    /// A circuit has moved.
-    PutCircuit(Circuit),
-    /// A key to the API, new or changed.
+    /// Stores the new state of a circuit.
+    PutCircuit {
+        /// The circuit in its new state.
+        circuit: Circuit,
+        cause: CircuitCause,
+    },
+    /// Creates or updates an API key.
     PutKey(Key),
-    /// Who has changed what.
+    /// Adds an entry to the audit log.
     Audit(AuditEntry),
-    /// The unit happens once under this key: if it has happened before, nothing of it does.
-    Once(Once),
-    /// An event, with what it leads to.
+    /// Claims an idempotency key. If it was claimed before, the whole unit is refused.
+    ClaimKey(IdempotencyRecord),
+    /// Inserts an event with its deliveries.
     AddEvent(Arc<Event>, Vec<NewDelivery>),
-    /// The clock has jumped by so many milliseconds: the times of deliveries that have not ended move along, and none of them
-    /// lies ahead of `now`. Unless it is `thorough`, only if the newest delivery lies ahead.
+    /// Shifts the times of deliveries that have not ended, because the clock jumped. None of them is later than `now` afterwards.
+    /// Unless it is `thorough`, nothing happens if the newest delivery is not in the future.
     MoveTimes {
-        /// By how much.
+        /// The jump in milliseconds.
         by: i64,
-        /// What the clock says now.
+        /// The current time of the clock.
         now: Millis,
-        /// Whether all of them are looked at.
+        /// Whether all deliveries are checked.
         thorough: bool,
     },
-    /// What came of a try.
+    /// Stores the outcome of an attempt.
     Settle(Settlement),
-    /// There is no room in hand for these; they wait in the store. What this process does not have is left alone.
-    PutBack(Vec<DeliveryId>),
-    /// The process has ended in the middle of a step of this one again and again: it is given up, as the settlement says.
-    Convict(Settlement),
-    /// The process ends in order: what it has in hand is no suspect for that.
-    Stopped,
-    /// A dead letter is sent again, as a new delivery that is linked to it.
-    Replay(Replay),
-    /// A dead letter is put somewhere else on the desk.
-    Move(Move),
-    /// Something about dead letters is written down, or said of a group of them.
-    Note(Note),
-    /// Work on many dead letters begins. [`Committed::operation`] says which it is.
-    Begin(Box<Operation>),
-    /// Somebody halts such work, lets it go on, or ends it; or it ends by itself.
-    Steer(Steer),
-    /// A step of such work: what is done to some dead letters, and how far it is then.
-    Step(WorkStep),
-    /// Dead letters become findable by their words, up to so many; [`Committed::touched`] says how many it was.
+    /// Returns claimed deliveries to the store, because there is no room in memory. Those that this process has not claimed stay
+    /// as they are.
+    ReturnToStore(Vec<DeliveryId>),
+    /// Dead-letters a delivery that has crashed the process repeatedly, as the settlement says.
+    Quarantine(Settlement),
+    /// Records that the process stopped in an orderly way, so that its claimed deliveries are no suspects.
+    RecordStop,
+    /// Replays a dead letter as a new delivery that is linked to it.
+    Replay(ReplayChange),
+    /// Applies an action to a dead letter.
+    Move(LetterMove),
+    /// Writes a note on a dead letter or a group, or sets the state of a group.
+    Note(Annotation),
+    /// Starts a bulk operation. [`CommitResult::operation`] has its id.
+    StartOperation(Box<Operation>),
+    /// Pauses, resumes, cancels, stops or completes a bulk operation.
+    TransitionOperation(OperationTransition),
+    /// Applies a batch of a bulk operation and stores its progress.
+    AdvanceOperation(OperationStep),
+    /// Adds dead letters to the full-text index; [`CommitResult::touched`] has their number.
     Index {
-        /// So many at most.
+        /// The maximum number of dead letters.
         most: u32,
     },
-    /// Deliveries that have not ended become dead letters, up to so many.
-    Bury {
-        /// Whose.
-        whose: Whose,
-        /// So many at most; [`Committed::touched`] says how many it was.
+    /// Dead-letters deliveries that have not ended; [`CommitResult::touched`] has their number.
+    DeadLetterAll {
+        /// The deliveries to dead-letter.
+        whose: DeliverySelector,
+        /// The maximum number of deliveries.
         most: u32,
-        /// When.
+        /// The time of the change.
         at: Millis,
     },
-    /// Deliveries that waited for their rule go on, up to so many.
-    Release {
-        /// The rule.
+    /// Releases deliveries that a rule holds; [`CommitResult::touched`] has their number.
+    ReleaseHeld {
+        /// The rule that was enabled.
         rule: Slug,
-        /// So many at most; [`Committed::touched`] says how many it was.
+        /// The maximum number of deliveries.
         most: u32,
     },
-    /// A secret is sealed anew, if it is still this one; [`Committed::touched`] says whether it is. Nothing else changes.
-    Reseal(Reseal),
-    /// What is old goes; [`Committed::touched`] says how much of it.
-    Prune(Prune),
+    /// Encrypts a secret with another key, if it was not changed meanwhile; [`CommitResult::touched`] says whether that is so.
+    Reseal(SecretRotation),
+    /// Deletes old rows; [`CommitResult::touched`] has their number.
+    Prune(PruneTarget),
 }
 
-/// A secret that is sealed anew.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reseal {
-    /// Whose it is.
-    pub owner: Owner,
-    /// As it is.
-    pub was: Sealed,
-    /// As it will be.
-    pub now: Sealed,
+/// The cause of a change of a circuit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CircuitCause {
+    /// An operator gave a command.
+    Command,
+    /// The circuit breaker changed its state by itself.
+    Breaker,
 }
 
-/// Who has a secret.
+/// A secret that is encrypted with another key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Owner {
-    /// A service.
+pub struct SecretRotation {
+    /// The record that the secret belongs to.
+    pub owner: SecretOwner,
+    /// The stored value, which must be unchanged.
+    pub was: SealedSecret,
+    /// The new value of the secret.
+    pub now: SealedSecret,
+}
+
+/// The record that a secret belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SecretOwner {
+    /// The credentials of a service.
     Service(Slug),
-    /// A source.
+    /// The secret of a source.
     Source(Slug),
-    /// A channel of alerts.
+    /// The settings of a channel.
     Channel(Slug),
 }
 
-/// What is old, and goes. Each is small, so that the one who writes is never held up for long.
+/// A kind of old rows to delete. Each is small, so that the writer is never blocked for long.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Prune {
-    /// These events, with all that belongs to them, unless something has come between: a replay, or a newer limit.
+pub enum PruneTarget {
+    /// Events with all their rows, unless a replay or another retention has come between.
     Events {
-        /// As [`Store::old_events`](super::store::Store::old_events) has found them.
+        /// The row numbers from [`Store::old_events`](super::store::Store::old_events).
         numbers: Vec<u64>,
-        /// What may go.
+        /// The current limits of the retention.
         limits: Limits,
     },
-    /// Who has changed what, the oldest first.
+    /// Entries of the audit log, the oldest first.
     Audit {
-        /// From before that.
+        /// The time before which entries are deleted.
         before: Millis,
-        /// So many at most.
+        /// The maximum number of entries.
         most: u32,
     },
-    /// Incidents that are over, and of which nobody has still to be told, the oldest first.
+    /// Resolved incidents without pending notices, the oldest first.
     Incidents {
-        /// Resolved before that.
+        /// The time before which the incident was resolved.
         before: Millis,
-        /// So many at most.
+        /// The maximum number of incidents.
         most: u32,
     },
-    /// Keys whose time is over.
+    /// Expired idempotency keys.
     Keys {
-        /// Now.
+        /// The current time.
         now: Millis,
-        /// So many at most.
+        /// The maximum number of keys.
         most: u32,
     },
-    /// Room that is left over in the store, and is more than it will soon need again, in pages.
+    /// Free pages of the database file that it will not need again soon.
     Room {
-        /// So many at most.
+        /// The maximum number of pages.
         most: u32,
     },
 }
 
-/// A key under which a unit happens once.
+/// An idempotency key and what was first done under it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Once {
-    /// What kind of thing it is about, so that keys of different kinds never meet.
+pub struct IdempotencyRecord {
+    /// The kind of request, so that keys of different kinds never collide.
     pub scope: &'static str,
-    /// As it was sent.
+    /// The key as the caller sent it.
     pub key: String,
-    /// Of what was sent.
+    /// The fingerprint of the request.
     pub fingerprint: [u8; 32],
-    /// What whoever repeats it is to be told, beside the deliveries that began.
+    /// A note that is returned to a caller who repeats the request, beside the deliveries.
     pub note: String,
-    /// Now.
+    /// The time of the claim.
     pub at: Millis,
 }
 
-/// Whose deliveries.
+/// The deliveries that a change applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Whose {
-    /// Those to this service.
+pub enum DeliverySelector {
+    /// All deliveries to this service.
     Service(Slug),
-    /// Those that wait for this rule, which is disabled.
+    /// The deliveries that this disabled rule holds.
     HeldBy(Slug),
 }
 
-/// A delivery that begins.
+/// A delivery that a unit inserts.
 #[derive(Clone, Debug)]
 pub struct NewDelivery {
-    /// The rule that asks for it, and its version.
+    /// The name and the version of the rule.
     pub rule: (Slug, u64),
-    /// To whom.
+    /// The service that receives the request.
     pub service: Slug,
-    /// The request as it was rendered, in bytes of the sender's own making.
+    /// The rendered request, encoded by the dispatcher.
     pub request: Vec<u8>,
-    /// How it begins.
-    pub birth: Birth,
-    /// Those with the same key go out one after the other. One that is not the first of them is born blocked.
+    /// The state in which it is inserted.
+    pub initial: InitialState,
+    /// The ordering key. A delivery that is not the first of its key is inserted as blocked.
     pub order: Option<String>,
 }
 
-/// How a delivery begins.
+/// The state in which a delivery is inserted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Birth {
-    /// In this process's hand.
+pub enum InitialState {
+    /// Claimed by this process.
     Leased,
-    /// In the store: there is no room in hand.
+    /// Queued in the store, because there is no room in memory.
     Queued,
-    /// Its rule is disabled.
+    /// Held, because its rule is disabled.
     Held,
-    /// As a dead letter: no request could be made of the event.
+    /// Dead-lettered, because no request could be rendered from the event.
     Dead {
-        /// What it is called.
-        reason: Reason,
-        /// Why.
+        /// The reason of the dead letter.
+        reason: DeadLetterReason,
+        /// The error message.
         error: String,
-        /// Whether those behind it in its order wait until somebody has dealt with it.
+        /// Whether later deliveries with the same ordering key wait until the dead letter is handled.
         hold: bool,
     },
 }
 
-/// What came of a try, and what follows.
+/// The decision on a delivery, to be stored.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// Of which delivery. Only if this process still has it.
+    /// The delivery; it is skipped if this process no longer has it.
     pub delivery: DeliveryId,
-    /// What follows.
-    pub next: Following,
-    /// Whether others wait behind it in an order.
-    pub ordered: bool,
-    /// When it was.
-    pub at: Millis,
-    /// What is remembered of the attempt; nothing, if none took place.
+    pub decision: Decision,
+    /// The attempt to record; `None` if none took place.
     pub attempt: Option<Attempt>,
-    /// What the peer did last, of a delivery that becomes too old while nothing may be sent to it.
-    pub cause: Option<String>,
-    /// The sends of this delivery, counted from 1.
-    pub number: u32,
-    /// Whether it replays a dead letter, which then hears of it.
-    pub replays: bool,
+    /// The failure of a dead letter. If no attempt took place, the last recorded attempt has precedence.
+    pub failure: Option<FailureSummary>,
+    /// The time of the decision.
+    pub at: Millis,
+    /// Whether others wait behind it in its order.
+    pub ordered: bool,
+    /// Whether it replays a dead letter, whose state then changes too.
+    pub is_replay: bool,
 }
 
-/// What follows a try.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Following {
-    /// It is delivered.
-    Delivered,
-    /// It waits.
-    Waits {
-        /// Until.
-        until: Millis,
-        /// Where it stands.
-        progress: Progress,
-        /// Whether it waits for its peer to come back.
-        stalled: bool,
-    },
-    /// It waits for its rule.
-    Held,
-    /// It is a dead letter.
-    DeadLetter {
-        /// Why.
-        reason: Reason,
-        /// Where it stands at the end.
-        progress: Progress,
-        /// Whether those behind it in its order wait until somebody has dealt with it.
-        hold: bool,
-    },
-}
-
-/// What a commit has made.
+/// What a commit has created and released.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Committed {
-    /// The deliveries that began, in the order of the unit, and how.
-    pub deliveries: Vec<(DeliveryId, State)>,
-    /// Deliveries whose turn it is now that others before them have ended. They are this process's.
-    pub ready: Vec<Kept>,
-    /// How many were buried, released, pruned or indexed, or done in a step.
+pub struct CommitResult {
+    /// The inserted deliveries in the order of the unit, with their states.
+    pub deliveries: Vec<(DeliveryId, DeliveryState)>,
+    /// Deliveries whose turn has come in their order. They are claimed by this process.
+    pub ready: Vec<StoredDelivery>,
+    /// The number of rows that were dead-lettered, released, pruned, indexed or changed by a bulk operation.
     pub touched: usize,
-    /// The work on many dead letters that has begun.
+    /// The id of the bulk operation that was started.
     pub operation: Option<OperationId>,
 }

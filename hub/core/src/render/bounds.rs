@@ -2,13 +2,13 @@
 
 use serde_json::{Value as Json, json};
 
-use super::expression::Code;
+use super::expression::CompiledExpression;
 use super::tests::view;
 use super::*;
 
 /// Renders one expression as a body. The answer, the steps and the bytes.
 fn spent(expression: &str, data: &Json) -> (Result<String, String>, u64, usize) {
-    let template = Template::new(&json!(format!("{{{{ {expression} }}}}")), "body");
+    let template = JsonTemplate::new(&json!(format!("{{{{ {expression} }}}}")), "body");
     let template = template.unwrap_or_else(|mistakes| panic!("{expression}: {}", mistakes[0]));
     let meter = Meter::default();
     let rendered = template.render(&view(data), "body", &meter).map_err(|mistake| mistake.to_string());
@@ -48,7 +48,7 @@ fn prm_8_a_plausible_rule_over_a_large_event_ends() {
     assert!(error.contains("steps of work"), "{error}");
     // A filter that can't tell is not one that does not match.
     let filter = Filter::new("data.items|selectattr('sku','in',data.allowed)|length > 0").unwrap();
-    assert!(matches!(filter.judge(&view(&data), &Meter::default()), Verdict::TooCostly(_)));
+    assert!(matches!(filter.judge(&view(&data), &Meter::default()), FilterResult::TooCostly(_)));
 }
 
 /// PRM-8: whatever is large is paid for by every filter, operator and test; none of them works for nothing.
@@ -158,7 +158,7 @@ fn prm_8_every_operation_pays_by_what_it_touches() {
     ] {
         for expression in expressions.iter().filter(|one| !one.contains("list_of")) {
             let count = |data: &Json| {
-                let code = Code::new(expression, &expression::EVENT)
+                let code = CompiledExpression::new(expression, &expression::EVENT)
                     .unwrap_or_else(|error| panic!("{expression}: {error}"));
                 let meter = Meter::default();
                 // What it yields is thrown away, so that only the operation itself is counted.
@@ -204,7 +204,7 @@ fn prm_8_nothing_makes_much_of_little() {
 /// PRM-8: an expression that is nested deeply is refused when it is written, and none overflows the stack.
 #[test]
 fn prm_8_deep_expressions_are_refused_or_evaluated() {
-    let made = |text: String| Code::new(&text, &expression::EVENT).map(drop);
+    let made = |text: String| CompiledExpression::new(&text, &expression::EVENT).map(drop);
     for deep in [
         format!("{}1", "-".repeat(4_000)),
         format!("{}1", "not ".repeat(1_000)),
@@ -242,7 +242,7 @@ fn prm_8_an_ordinary_rule_is_cheap() {
         "speed": "{{ 'express' if data.total > 100 else 'standard' }}", "items": "{{ data.items }}",
     });
     let meter = Meter::default();
-    Template::new(&template, "body").unwrap().render(&view(&data), "body", &meter).unwrap();
+    JsonTemplate::new(&template, "body").unwrap().render(&view(&data), "body", &meter).unwrap();
     assert!(meter.work() < crate::service::QUICK_WORK_MAX / 10, "{}", meter.work());
     assert!(meter.peak_bytes() < 16 * 1024, "{}", meter.peak_bytes());
 }
@@ -252,9 +252,9 @@ fn prm_8_an_ordinary_rule_is_cheap() {
 fn prm_8_many_expressions_share_one_budget() {
     let data = json!({"l": numbers(30_000)});
     let dear = "{{ data.l|sort|last }}";
-    let one = Template::new(&json!(dear), "body").unwrap();
+    let one = JsonTemplate::new(&json!(dear), "body").unwrap();
     assert_eq!(one.render(&view(&data), "body", &Meter::default()).unwrap(), "29999");
-    let many = Template::new(&json!({"a": [dear, dear, dear, dear, dear]}), "body").unwrap();
+    let many = JsonTemplate::new(&json!({"a": [dear, dear, dear, dear, dear]}), "body").unwrap();
     let error = many.render(&view(&data), "body", &Meter::default()).unwrap_err();
     assert!(error.place.starts_with("body.a[") && error.reason.contains("steps of work"), "{error}");
 }

@@ -1,44 +1,48 @@
 //! Which events a rule takes.
 
-use super::expression::{Code, EVENT, Gap};
-use super::{Meter, Mistake, View};
+use super::expression::{CompiledExpression, EVENT, ExpressionError};
+use super::{Meter, TemplateContext, TemplateError};
 
 /// A condition on events, like `data.total > 100`.
 #[derive(Debug)]
-pub struct Filter(Code);
+pub struct Filter(CompiledExpression);
 
-/// What a filter says of an event.
+/// Whether an event passes a filter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// The rule takes it.
+pub enum FilterResult {
+    /// The event passes.
     Match,
-    /// The rule does not take it.
+    /// The event does not pass.
     NoMatch,
-    /// The rule does not take it, because the event does not have this.
+    /// The event does not pass, because it lacks this field.
     Missing(String),
-    /// The rule does not take it, because the condition makes no sense for it.
+    /// The event does not pass, because the condition makes no sense for it.
     Wrong(String),
-    /// Whether the rule takes it is not known, because the condition costs too much.
+    /// It is unknown whether the event passes, because the condition costs too much.
     TooCostly(String),
 }
 
 impl Filter {
     /// Compiles a condition. Without braces: it is an expression as a whole.
-    pub fn new(text: &str) -> Result<Self, Mistake> {
+    pub fn new(text: &str) -> Result<Self, TemplateError> {
         let inner = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).unwrap_or(text);
-        Code::new(inner, &EVENT).map(Filter).map_err(|reason| Mistake::new("filter", reason))
+        CompiledExpression::new(inner, &EVENT)
+            .map(Filter)
+            .map_err(|reason| TemplateError::new("filter", reason))
     }
 
-    /// Whether the rule takes this event.
+    /// Evaluates the filter on an event.
     #[must_use]
-    pub fn judge(&self, view: &View<'_>, meter: &Meter) -> Verdict {
+    pub fn judge(&self, view: &TemplateContext<'_>, meter: &Meter) -> FilterResult {
         match self.0.eval(view, meter, |value| Ok(value.is_true())) {
-            Ok(true) => Verdict::Match,
-            Ok(false) => Verdict::NoMatch,
-            Err(Gap::Missing(what)) => Verdict::Missing(what),
-            Err(Gap::Wrong(reason)) => Verdict::Wrong(reason),
-            Err(Gap::TooCostly(reason)) => Verdict::TooCostly(reason),
-            Err(Gap::TooLarge) => Verdict::TooCostly(format!("`{}` makes too much", self.0.text())),
+            Ok(true) => FilterResult::Match,
+            Ok(false) => FilterResult::NoMatch,
+            Err(ExpressionError::Missing(what)) => FilterResult::Missing(what),
+            Err(ExpressionError::Wrong(reason)) => FilterResult::Wrong(reason),
+            Err(ExpressionError::TooCostly(reason)) => FilterResult::TooCostly(reason),
+            Err(ExpressionError::TooLarge) => {
+                FilterResult::TooCostly(format!("`{}` makes too much", self.0.text()))
+            }
         }
     }
 }

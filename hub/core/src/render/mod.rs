@@ -20,50 +20,53 @@ mod webhook;
 
 pub use climb::climbs;
 pub use expression::{EXPRESSION_BYTES_MAX, MEMORY_BYTES_MAX, Meter, Tree, WORK_MAX};
-pub use filter::{Filter, Verdict};
-pub use mistake::Mistake;
-pub use request::{BODY_IS_EVENT, Body, HeaderTemplate, Program, Request, RuleText};
-pub use template::Template;
-pub use webhook::{Naming, Webhook};
+pub use filter::{Filter, FilterResult};
+pub use mistake::TemplateError;
+pub use request::{BODY_IS_EVENT, HeaderTemplate, RenderedRequest, RequestBody, RequestTemplate, RuleText};
+pub use template::JsonTemplate;
+pub use webhook::{Webhook, WebhookNaming};
 
 use std::borrow::Cow;
 
-/// An event as expressions see it: taken apart once, shared by all rules. One value for each name that an expression may
-/// begin with, in the order of these names.
+/// An event as expressions see it: parsed once, shared by all rules. It has one value for each name that an expression may begin
+/// with, in the order of these names.
 #[derive(Clone, Debug)]
-pub struct View<'a>(Vec<Option<Tree<'a>>>);
+pub struct TemplateContext<'a>(Vec<Option<Tree<'a>>>);
 
-/// What an event says of itself.
+/// The attributes of an event that expressions can read.
 #[derive(Clone, Debug)]
-pub struct Said<'a> {
-    /// What the sender calls it.
+pub struct EventFields<'a> {
+    /// The id that the sender gave it.
     pub id: &'a str,
-    /// Its kind.
     pub kind: &'a str,
-    /// Where it comes from.
+    /// The source that sent it.
     pub source: &'a str,
     /// When it happened.
     pub time: &'a str,
-    /// What of the source it is about.
+    /// The subject within the source.
     pub subject: Option<&'a str>,
-    /// Anything else that the sender said about it.
+    /// Other attributes of the event.
     pub extensions: &'a [(String, serde_json::Value)],
-    /// What it is about.
     pub data: Tree<'a>,
 }
 
-impl<'a> View<'a> {
-    /// `id`, `type`, `source`, `time`, `subject`, `extensions` and `data`, under these names. A subject that is not there is
+impl<'a> TemplateContext<'a> {
+    /// Returns `id`, `type`, `source`, `time`, `subject`, `extensions` and `data` under these names. An absent subject is
     /// missing, and not null.
     #[must_use]
-    pub fn new(said: Said<'a>) -> Self {
-        let Said { id, kind, source, time, subject, extensions, data } = said;
+    pub fn new(said: EventFields<'a>) -> Self {
+        let EventFields { id, kind, source, time, subject, extensions, data } = said;
         let field = |(name, value): &'a (String, serde_json::Value)| (Cow::Borrowed(&**name), value.into());
         let extensions = Tree::map(extensions.iter().map(field).collect());
-        View::of_parts([id, kind, source, time], subject.map(|subject| text(subject)), extensions, data)
+        TemplateContext::of_parts(
+            [id, kind, source, time],
+            subject.map(|subject| text(subject)),
+            extensions,
+            data,
+        )
     }
 
-    /// An event that is kept, from what is kept of it. What it was named when it came is given.
+    /// Builds the context of a stored event from its payload and its id, type and source.
     #[must_use]
     pub fn of_payload(id: &'a str, kind: &'a str, source: &'a str, payload: &'a [u8]) -> Self {
         let mut whole = std::str::from_utf8(payload).map_or(Tree::Null, Tree::parse);
@@ -72,7 +75,7 @@ impl<'a> View<'a> {
         let extensions = whole.take("extensions").filter(|extensions| matches!(extensions, Tree::Map(_)));
         let data = whole.take("data").unwrap_or(Tree::Null);
         let extensions = extensions.unwrap_or(Tree::Map(Box::default()));
-        let mut view = View::of_parts([id, kind, source, ""], subject, extensions, data);
+        let mut view = TemplateContext::of_parts([id, kind, source, ""], subject, extensions, data);
         if let Some(time @ Tree::Text(_)) = time {
             view.0[3] = Some(time);
         }
@@ -87,7 +90,7 @@ impl<'a> View<'a> {
     ) -> Self {
         let mut roots: Vec<Option<Tree<'a>>> = texts.into_iter().map(|one| Some(text(one))).collect();
         roots.extend([Some(data), subject, Some(extensions)]);
-        View(roots)
+        TemplateContext(roots)
     }
 }
 
@@ -95,11 +98,11 @@ fn text(text: &str) -> Tree<'_> {
     Tree::Text(Cow::Borrowed(text))
 }
 
-/// No template is longer.
+/// The maximum length of a template in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
-/// Nothing that is rendered is larger.
+/// The maximum size of a rendered text in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// No template is nested deeper.
+/// The maximum depth of a template.
 pub const DEPTH_MAX: usize = 32;
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use minijinja::{Environment, UndefinedBehavior, Value, filters, tests};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::expression::{Builder, Code, EVENT, write_json};
-use super::{Meter, Said, View};
+use super::expression::{CompiledExpression, EVENT, TextBuilder, write_json};
+use super::{EventFields, Meter, TemplateContext};
 
 /// The language as minijinja evaluates it.
 fn environment() -> Environment<'static> {
@@ -89,28 +89,37 @@ fn value_of(json: &Json) -> Value {
 }
 
 /// It panics over some slices, like `''[::-1]`.
-struct TheirPanic;
+struct ReferencePanic;
 
 /// What minijinja makes of it, written as text; nothing for an error.
-fn theirs(environment: &Environment<'_>, text: &str) -> Result<Option<String>, TheirPanic> {
+fn theirs(environment: &Environment<'_>, text: &str) -> Result<Option<String>, ReferencePanic> {
     let work = || {
         let expression = environment.compile_expression(text).ok()?;
         let value = expression.eval(Value::from_pairs([("data", value_of(&data()))])).ok()?;
         let list = format!("{:?}", Value::from(vec![value.clone()]));
         (!value.is_undefined()).then_some(list)
     };
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|_| TheirPanic)
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|_| ReferencePanic)
 }
 
 /// What this makes of it, written as text; nothing for an error.
 fn ours(text: &str) -> Option<String> {
     // Written within a list, a text is told from a number. The `default` lets fields be missing, as minijinja does.
-    let code = Code::new(&format!("[{}] ~ ('' | default(''))", text.replace("|fix", "")), &EVENT).ok()?;
+    let code =
+        CompiledExpression::new(&format!("[{}] ~ ('' | default(''))", text.replace("|fix", "")), &EVENT)
+            .ok()?;
     let (data, meter) = (data(), Meter::default());
-    let said =
-        Said { id: "", kind: "", source: "", time: "", subject: None, extensions: &[], data: (&data).into() };
-    let view = View::new(said);
-    let mut out = Builder::default();
+    let said = EventFields {
+        id: "",
+        kind: "",
+        source: "",
+        time: "",
+        subject: None,
+        extensions: &[],
+        data: (&data).into(),
+    };
+    let view = TemplateContext::new(said);
+    let mut out = TextBuilder::default();
     code.eval(&view, &meter, |value| write_json(value, &mut out, &meter)).ok()?;
     let shown: String = serde_json::from_str(out.as_str()).unwrap();
     (shown != "[undefined]").then_some(shown)

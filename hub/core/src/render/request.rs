@@ -1,103 +1,104 @@
 //! The exact request that a rule makes of an event.
 
+use crate::encode::{DOT_SEGMENT, PATH_SEGMENT, percent};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::climb::climbs;
-use super::expression::{Builder, Fault};
+use super::expression::{Fault, TextBuilder};
 use super::filter::Filter;
-use super::template::Template;
-use super::text::{Text, as_it_is};
-use super::{Meter, Mistake, OUTPUT_BYTES_MAX, TEMPLATE_BYTES_MAX, View};
+use super::template::JsonTemplate;
+use super::text::{TextTemplate, as_it_is};
+use super::{Meter, OUTPUT_BYTES_MAX, TEMPLATE_BYTES_MAX, TemplateContext, TemplateError};
 
-/// A rule as somebody has written it.
+/// The texts of a rule before they are compiled.
 #[derive(Clone, Debug)]
 pub struct RuleText<'a> {
-    /// A condition, or nothing for all events of the kind.
+    /// The condition on events; `None` matches all events of the type.
     pub filter: Option<&'a str>,
-    /// `POST`, `PUT`, …
+    /// The HTTP method, like `POST`.
     pub method: &'a str,
-    /// Below the address of the service: `/invoices/{{ data.id }}?by={{ source }}`.
+    /// The path below the address of the service: `/invoices/{{ data.id }}?by={{ source }}`.
     pub path: &'a str,
-    /// Names and values.
+    /// The names and value templates of headers.
     pub headers: &'a [(String, String)],
-    /// What is sent; nothing for an event as it came.
+    /// The template of the body; `None` sends the payload of the event.
     pub body: Option<&'a Json>,
-    /// What belongs together, if it is delivered one after the other.
+    /// The template of the ordering key; `None` means no order.
     pub order: Option<&'a str>,
 }
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug)]
-pub struct Program {
+pub struct RequestTemplate {
     filter: Option<Filter>,
     method: Box<str>,
-    path: Text,
+    path: TextTemplate,
     headers: Vec<HeaderTemplate>,
-    body: Option<Template>,
-    order: Option<Text>,
+    body: Option<JsonTemplate>,
+    order: Option<TextTemplate>,
 }
 
-/// The longest key of an order.
+/// The maximum length of an ordering key in bytes.
 const ORDER_BYTES_MAX: usize = 200;
 
 /// A header whose value may hold expressions.
 #[derive(Debug)]
 pub struct HeaderTemplate {
     name: Box<str>,
-    value: Text,
+    value: TextTemplate,
 }
 
-/// A request, ready to be sent below the address of a service.
+/// A request that is ready to be sent to a service. Its parts mean what the type of the service says: a rule for a broker
+/// renders a message into the same parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
-    /// The method.
-    pub method: String,
-    /// The path with its query, percent-encoded.
-    pub path: String,
-    /// Names in small letters, and values.
-    pub headers: Vec<(String, String)>,
-    /// What is sent.
-    pub body: Body,
+pub struct RenderedRequest {
+    /// What the service is asked to do: the method of an HTTP request.
+    pub operation: String,
+    /// Where within the service: the path of an HTTP request with its query, percent-encoded.
+    pub target: String,
+    /// The names and values that go with the body, with names in lower case: the headers of an HTTP request.
+    pub attributes: Vec<(String, String)>,
+    pub body: RequestBody,
 }
 
 /// The body of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body {
-    /// None.
+pub enum RequestBody {
+    /// The request has no body.
     Empty,
-    /// The event as it came. Kept once, with the event.
+    /// The body is the payload of the event, which is stored once, with the event.
     Event(Bytes),
-    /// Its own.
+    /// The body was rendered by the rule.
     Own(Bytes),
 }
 
-impl Body {
-    /// Its bytes, if there is one.
+impl RequestBody {
+    /// Returns the bytes of the body; `None` if it has none.
     #[must_use]
     pub fn bytes(&self) -> Option<&Bytes> {
         match self {
-            Body::Empty => None,
-            Body::Event(bytes) | Body::Own(bytes) => Some(bytes),
+            RequestBody::Empty => None,
+            RequestBody::Event(bytes) | RequestBody::Own(bytes) => Some(bytes),
         }
     }
 }
 
-/// The first byte of a request that is kept: what body it has.
+/// The first byte of an encoded request: the kind of its body.
 const EMPTY: u8 = 0;
-/// The body is the event, and not kept here.
+/// The kind of a body that is the event and is not encoded here.
 pub const BODY_IS_EVENT: u8 = 1;
 const OWN: u8 = 2;
 
-impl Request {
-    /// As it is kept: what body it has, the length of its head, its head, and its body unless that is the event.
+impl RenderedRequest {
+    /// Encodes the request: the kind of its body, the length of its head, its head, and its body unless that is the event.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let head = serde_json::json!([self.method, self.path, self.headers]).to_string();
+        let head = serde_json::json!([self.operation, self.target, self.attributes]).to_string();
         let (mark, own) = match &self.body {
-            Body::Empty => (EMPTY, &[][..]),
-            Body::Event(_) => (BODY_IS_EVENT, &[][..]),
-            Body::Own(bytes) => (OWN, &bytes[..]),
+            RequestBody::Empty => (EMPTY, &[][..]),
+            RequestBody::Event(_) => (BODY_IS_EVENT, &[][..]),
+            RequestBody::Own(bytes) => (OWN, &bytes[..]),
         };
         let mut out = Vec::with_capacity(5 + head.len() + own.len());
         out.push(mark);
@@ -107,7 +108,7 @@ impl Request {
         out
     }
 
-    /// Back from what is kept. `event` is the event that it was made of.
+    /// Decodes a request. `event` is the payload of its event.
     #[must_use]
     pub fn from_bytes(bytes: &[u8], event: &Bytes) -> Option<Self> {
         let (mark, rest) = bytes.split_first()?;
@@ -116,35 +117,41 @@ impl Request {
         let head: Json = serde_json::from_slice(head).ok()?;
         let text = |value: &Json| value.as_str().map(ToOwned::to_owned);
         let header = |pair: &Json| Some((text(&pair[0])?, text(&pair[1])?));
-        Some(Request {
-            method: text(&head[0])?,
-            path: text(&head[1])?,
-            headers: head[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
+        Some(RenderedRequest {
+            operation: text(&head[0])?,
+            target: text(&head[1])?,
+            attributes: head[2].as_array()?.iter().map(header).collect::<Option<_>>()?,
             body: match *mark {
-                EMPTY => Body::Empty,
-                BODY_IS_EVENT => Body::Event(event.clone()),
-                OWN => Body::Own(Bytes::copy_from_slice(own)),
+                EMPTY => RequestBody::Empty,
+                BODY_IS_EVENT => RequestBody::Event(event.clone()),
+                OWN => RequestBody::Own(Bytes::copy_from_slice(own)),
                 _ => return None,
             },
         })
     }
 }
 
-impl Request {
-    /// What is wrong with a request that somebody wrote by hand; every mistake in it at once.
+impl RenderedRequest {
+    /// Returns all mistakes in an HTTP request that somebody wrote by hand.
     #[must_use]
-    pub fn mistakes(&self) -> Vec<Mistake> {
+    pub fn mistakes(&self) -> Vec<TemplateError> {
         let mut mistakes = Vec::new();
-        if !METHODS.contains(&&*self.method) && self.method != "OPTIONS" {
-            let method = self.method.escape_debug();
-            mistakes.push(Mistake::new("method", format!("`{method}` is none of {}", METHODS.join(", "))));
+        if !METHODS.contains(&&*self.operation) && self.operation != "OPTIONS" {
+            let method = self.operation.escape_debug();
+            mistakes.push(TemplateError::new(
+                "method",
+                format!("must be one of {}, not `{method}`", METHODS.join(", ")),
+            ));
         }
-        if self.path.starts_with('/') {
-            keep(check_path(&self.path), &mut mistakes);
+        if self.target.starts_with('/') {
+            keep(check_path(&self.target), &mut mistakes);
         } else {
-            mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
+            mistakes.push(TemplateError::new(
+                "path",
+                "must start with a slash; it is below the address of the service",
+            ));
         }
-        for (name, value) in &self.headers {
+        for (name, value) in &self.attributes {
             let place = format!("headers.{}", name.escape_debug());
             if keep(check_name(name, &place), &mut mistakes).is_some() {
                 keep(check_value(value, &place), &mut mistakes);
@@ -156,7 +163,7 @@ impl Request {
 
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// Headers that say where a message ends and who talks to whom: never a rule's.
+/// Headers of framing and connection, which a rule may never set.
 const FORBIDDEN: [&str; 13] = [
     "host",
     "content-length",
@@ -172,16 +179,16 @@ const FORBIDDEN: [&str; 13] = [
     "expect",
     "http2-settings",
 ];
-/// No path is longer: as much as the headers of a request to the hub may be.
+/// The maximum length of a path in bytes: as much as the headers of a request to the hub may have.
 const PATH_BYTES_MAX: usize = 32 * 1024;
 
-impl Program {
-    /// Compiles a rule; every mistake in it at once.
-    pub fn new(rule: &RuleText<'_>) -> Result<Self, Vec<Mistake>> {
+impl RequestTemplate {
+    /// Compiles a rule, and returns all its mistakes at once.
+    pub fn new(rule: &RuleText<'_>) -> Result<Self, Vec<TemplateError>> {
         let mut mistakes = Vec::new();
         let size = rule.body.map_or(0, |body| body.to_string().len()) + rule.path.len();
         if size > TEMPLATE_BYTES_MAX {
-            return Err(vec![Mistake::new(
+            return Err(vec![TemplateError::new(
                 "body",
                 format!("templates may be {TEMPLATE_BYTES_MAX} bytes, not {size}"),
             )]);
@@ -189,19 +196,24 @@ impl Program {
         let filter = rule.filter.and_then(|text| keep(Filter::new(text), &mut mistakes));
         let method = rule.method.to_ascii_uppercase();
         if !METHODS.contains(&&*method) {
-            mistakes
-                .push(Mistake::new("method", format!("`{}` is none of {}", rule.method, METHODS.join(", "))));
+            mistakes.push(TemplateError::new(
+                "method",
+                format!("must be one of {}, not `{}`", METHODS.join(", "), rule.method),
+            ));
         }
         if !rule.path.starts_with('/') {
-            mistakes.push(Mistake::new("path", "it begins with a slash, below the address of the service"));
+            mistakes.push(TemplateError::new(
+                "path",
+                "must start with a slash; it is below the address of the service",
+            ));
         }
-        let path = keep(Text::new(rule.path, "path"), &mut mistakes);
-        if let Some(outline) = path.as_ref().map(Text::outline) {
+        let path = keep(TextTemplate::new(rule.path, "path"), &mut mistakes);
+        if let Some(outline) = path.as_ref().map(TextTemplate::outline) {
             keep(check_path(&outline), &mut mistakes);
         }
         let headers =
             rule.headers.iter().filter_map(|(name, value)| header(name, value, &mut mistakes)).collect();
-        let body = match rule.body.map(|body| Template::new(body, "body")) {
+        let body = match rule.body.map(|body| JsonTemplate::new(body, "body")) {
             Some(Err(more)) => {
                 mistakes.extend(more);
                 None
@@ -209,29 +221,34 @@ impl Program {
             Some(Ok(body)) => Some(body),
             None => None,
         };
-        let order = rule.order.and_then(|text| keep(Text::new(text, "ordering.key"), &mut mistakes));
+        let order = rule.order.and_then(|text| keep(TextTemplate::new(text, "ordering.key"), &mut mistakes));
         match path {
             Some(path) if mistakes.is_empty() => {
-                Ok(Program { filter, method: method.into(), path, headers, body, order })
+                Ok(RequestTemplate { filter, method: method.into(), path, headers, body, order })
             }
             _ => Err(mistakes),
         }
     }
 
-    /// Its condition, if it has one.
+    /// Returns the filter of the rule.
     #[must_use]
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
 
-    /// What the delivery of this event belongs together with, if the rule keeps an order.
-    pub fn order(&self, view: &View<'_>, meter: &Meter) -> Result<Option<String>, Mistake> {
+    /// Renders the ordering key of an event; `None` if the rule has no order.
+    pub fn order(&self, view: &TemplateContext<'_>, meter: &Meter) -> Result<Option<String>, TemplateError> {
         let Some(order) = &self.order else { return Ok(None) };
         order.render(view, "ordering.key", (meter, ORDER_BYTES_MAX), as_it_is).map(Some)
     }
 
-    /// The request for this event. `event` is the event as it came, for rules without a body of their own.
-    pub fn render(&self, view: &View<'_>, event: &Bytes, meter: &Meter) -> Result<Request, Mistake> {
+    /// Renders the request for an event. `event` is its payload, for rules without a body of their own.
+    pub fn render(
+        &self,
+        view: &TemplateContext<'_>,
+        event: &Bytes,
+        meter: &Meter,
+    ) -> Result<RenderedRequest, TemplateError> {
         let path = self.path.render(view, "path", (meter, PATH_BYTES_MAX), percent_encode)?;
         check_path(&path)?;
         let mut headers = Vec::with_capacity(self.headers.len() + 1);
@@ -245,95 +262,96 @@ impl Program {
         }
         let body = match (&self.body, &*self.method) {
             (Some(template), _) if is_json(&headers) => {
-                Body::Own(template.render(view, "body", meter)?.into())
+                RequestBody::Own(template.render(view, "body", meter)?.into())
             }
-            (Some(template), _) => Body::Own(template.render_plain(view, "body", meter)?.into()),
-            (None, "GET" | "HEAD" | "DELETE") => Body::Empty,
-            (None, _) => Body::Event(event.clone()),
+            (Some(template), _) => RequestBody::Own(template.render_plain(view, "body", meter)?.into()),
+            (None, "GET" | "HEAD" | "DELETE") => RequestBody::Empty,
+            (None, _) => RequestBody::Event(event.clone()),
         };
         if body.bytes().is_some_and(|body| body.len() > OUTPUT_BYTES_MAX) {
             return Err(super::mistake::too_large("body", OUTPUT_BYTES_MAX));
         }
-        if body != Body::Empty && !headers.iter().any(|(name, _)| name == "content-type") {
+        if body != RequestBody::Empty && !headers.iter().any(|(name, _)| name == "content-type") {
             headers.push(("content-type".into(), "application/json".into()));
         }
-        Ok(Request { method: self.method.to_string(), path, headers, body })
+        Ok(RenderedRequest { operation: self.method.to_string(), target: path, attributes: headers, body })
     }
 }
 
-/// Whether the body is JSON. A text whose rule says that it is no JSON is sent as it is, without quotes.
+/// Whether the body is JSON. A text whose rule sets another content type is sent without quotes.
 fn is_json(headers: &[(String, String)]) -> bool {
     let kind = headers.iter().find(|(name, _)| name == "content-type");
     kind.is_none_or(|(_, kind)| kind.contains("json"))
 }
 
-fn keep<T>(made: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> Option<T> {
+fn keep<T>(made: Result<T, TemplateError>, mistakes: &mut Vec<TemplateError>) -> Option<T> {
     made.map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
-fn header(name: &str, value: &str, mistakes: &mut Vec<Mistake>) -> Option<HeaderTemplate> {
+fn header(name: &str, value: &str, mistakes: &mut Vec<TemplateError>) -> Option<HeaderTemplate> {
     let place = format!("headers.{}", name.escape_debug());
     let name = keep(check_name(name, &place), mistakes)?;
-    let value = keep(Text::new(value, &place), mistakes)?;
+    let value = keep(TextTemplate::new(value, &place), mistakes)?;
     Some(HeaderTemplate { name: name.into(), value })
 }
 
-/// The name in small letters.
-fn check_name(name: &str, place: &str) -> Result<String, Mistake> {
+/// Checks the name of a header, and returns it in lower case.
+fn check_name(name: &str, place: &str) -> Result<String, TemplateError> {
     let small = name.to_ascii_lowercase();
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        return Err(Mistake::new(place, "a header's name may hold letters, digits and hyphens"));
+        return Err(TemplateError::new(place, "a header name must consist of letters, digits and hyphens"));
     }
     if FORBIDDEN.contains(&&*small) {
-        return Err(Mistake::new(place, "this header belongs to the connection, and the hub sets it"));
+        return Err(TemplateError::new(place, "this header belongs to the connection, and the hub sets it"));
     }
     Ok(small)
 }
 
-/// What an expression yields can't leave its place in a path: no slash, no question mark, no dots that climb.
-fn percent_encode(value: &str, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+/// Encodes a value so that it can't leave its place in a path: no slash, no question mark, no dots that climb.
+fn percent_encode(value: &str, out: &mut TextBuilder, meter: &Meter) -> Result<(), Fault> {
     if value.len() > PATH_BYTES_MAX {
         return Err(Fault::TooLarge);
     }
     meter.read(3 * value.len())?;
     let mut encoded = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) || (byte == b'.' && value.len() > 2) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.extend(['%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
-    }
+    encoded.extend(percent(value, if value.len() > 2 { PATH_SEGMENT } else { DOT_SEGMENT }));
     out.push(&encoded, meter)
 }
 
-fn check_path(path: &str) -> Result<(), Mistake> {
+fn check_path(path: &str) -> Result<(), TemplateError> {
     if path.len() > PATH_BYTES_MAX {
-        return Err(Mistake::new("path", format!("it may have {PATH_BYTES_MAX} bytes, not {}", path.len())));
+        return Err(TemplateError::new(
+            "path",
+            format!("must have at most {PATH_BYTES_MAX} bytes, not {}", path.len()),
+        ));
     }
     // What begins at `#` would not be sent at all; the others can't be.
     let sendable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`#".contains(&byte);
     if !path.bytes().all(sendable) {
-        return Err(Mistake::new("path", "it holds a space or a character that has to be percent-encoded"));
+        return Err(TemplateError::new(
+            "path",
+            "it holds a space or a character that has to be percent-encoded",
+        ));
     }
     let before_query = path.split('?').next().unwrap_or_default();
     if climbs(before_query) {
-        return Err(Mistake::new("path", "`..` would leave the address of the service"));
+        return Err(TemplateError::new("path", "`..` would leave the address of the service"));
     }
     if path.starts_with("//") {
-        return Err(Mistake::new("path", "two slashes in front would name another host"));
+        return Err(TemplateError::new("path", "two slashes in front would name another host"));
     }
     Ok(())
 }
 
-fn check_value(value: &str, place: &str) -> Result<(), Mistake> {
+fn check_value(value: &str, place: &str) -> Result<(), TemplateError> {
     let fine = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7F);
     if value.bytes().all(fine) {
         Ok(())
     } else {
-        Err(Mistake::new(place, "a header's value may not hold line breaks or other control characters"))
+        Err(TemplateError::new(
+            place,
+            "a header value must not contain line breaks or other control characters",
+        ))
     }
 }

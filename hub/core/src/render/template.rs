@@ -2,50 +2,60 @@
 
 use serde_json::Value as Json;
 
-use super::expression::{Builder, Code, Fault, Val, write_json, write_json_text};
+use super::expression::{CompiledExpression, Fault, TextBuilder, Val, write_json, write_json_text};
 use super::mistake::too_large;
-use super::text::{Text, as_it_is};
-use super::{DEPTH_MAX, Meter, Mistake, OUTPUT_BYTES_MAX, View};
+use super::text::{TextTemplate, as_it_is};
+use super::{DEPTH_MAX, Meter, OUTPUT_BYTES_MAX, TemplateContext, TemplateError};
 
 /// A JSON value whose strings may hold expressions.
 #[derive(Debug)]
-pub struct Template(Node);
+pub struct JsonTemplate(TemplateNode);
 
 #[derive(Debug)]
-enum Node {
+enum TemplateNode {
     /// Without an expression in it, as it is written.
     Fixed(Box<str>),
     /// A text without an expression in it.
     Literal(Box<str>),
-    Text(Text),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    Text(TextTemplate),
+    List(Vec<TemplateNode>),
+    Map(Vec<(String, TemplateNode)>),
 }
 
-impl Template {
+impl JsonTemplate {
     /// Compiles a template; every mistake in it at once.
-    pub fn new(template: &Json, place: &str) -> Result<Self, Vec<Mistake>> {
+    pub fn new(template: &Json, place: &str) -> Result<Self, Vec<TemplateError>> {
         let mut mistakes = Vec::new();
-        let node = Node::new(template, place, 0, &mut mistakes);
-        if mistakes.is_empty() { Ok(Template(node)) } else { Err(mistakes) }
+        let node = TemplateNode::new(template, place, 0, &mut mistakes);
+        if mistakes.is_empty() { Ok(JsonTemplate(node)) } else { Err(mistakes) }
     }
 
     /// The value for this event, as JSON.
-    pub fn render(&self, view: &View<'_>, place: &str, meter: &Meter) -> Result<String, Mistake> {
-        let mut out = Builder::kept(OUTPUT_BYTES_MAX);
+    pub fn render(
+        &self,
+        view: &TemplateContext<'_>,
+        place: &str,
+        meter: &Meter,
+    ) -> Result<String, TemplateError> {
+        let mut out = TextBuilder::kept(OUTPUT_BYTES_MAX);
         self.0.render(view, &mut out, meter).map_err(|mistake| mistake.within(place))?;
         Ok(out.into_string())
     }
 
     /// The value for this event; a text as it is, and anything else as JSON.
-    pub fn render_plain(&self, view: &View<'_>, place: &str, meter: &Meter) -> Result<String, Mistake> {
+    pub fn render_plain(
+        &self,
+        view: &TemplateContext<'_>,
+        place: &str,
+        meter: &Meter,
+    ) -> Result<String, TemplateError> {
         match &self.0 {
-            Node::Literal(text) => Ok(text.to_string()),
-            Node::Text(text) => match text.whole() {
+            TemplateNode::Literal(text) => Ok(text.to_string()),
+            TemplateNode::Text(text) => match text.whole() {
                 None => text.render(view, place, (meter, OUTPUT_BYTES_MAX), as_it_is),
                 Some(code) => {
-                    let mut out = Builder::kept(OUTPUT_BYTES_MAX);
-                    let write = |value: &Val<'_>, out: &mut Builder| match value {
+                    let mut out = TextBuilder::kept(OUTPUT_BYTES_MAX);
+                    let write = |value: &Val<'_>, out: &mut TextBuilder| match value {
                         Val::Text(text) => out.push(text.as_str(), meter),
                         value => write_json(value, out, meter),
                     };
@@ -59,58 +69,66 @@ impl Template {
 }
 
 fn evaluate(
-    code: &Code,
-    view: &View<'_>,
-    out: &mut Builder,
+    code: &CompiledExpression,
+    view: &TemplateContext<'_>,
+    out: &mut TextBuilder,
     meter: &Meter,
-    write: impl FnOnce(&Val<'_>, &mut Builder) -> Result<(), Fault>,
-) -> Result<(), Mistake> {
-    code.eval(view, meter, |value| write(value, out)).map_err(|gap| Mistake::of(gap, "", OUTPUT_BYTES_MAX))
+    write: impl FnOnce(&Val<'_>, &mut TextBuilder) -> Result<(), Fault>,
+) -> Result<(), TemplateError> {
+    code.eval(view, meter, |value| write(value, out))
+        .map_err(|gap| TemplateError::of(gap, "", OUTPUT_BYTES_MAX))
 }
 
-impl Node {
-    fn new(template: &Json, place: &str, depth: usize, mistakes: &mut Vec<Mistake>) -> Self {
+impl TemplateNode {
+    fn new(template: &Json, place: &str, depth: usize, mistakes: &mut Vec<TemplateError>) -> Self {
         if depth > DEPTH_MAX {
-            mistakes.push(Mistake::new(place, format!("it is nested deeper than {DEPTH_MAX}")));
-            return Node::Fixed("null".into());
+            mistakes.push(TemplateError::new(place, format!("must not be nested deeper than {DEPTH_MAX}")));
+            return TemplateNode::Fixed("null".into());
         }
         match template {
             Json::String(text) if ["{{", "}}", "{%", "{#"].iter().any(|mark| text.contains(mark)) => {
-                match Text::new(text, place) {
-                    Ok(text) => Node::Text(text),
+                match TextTemplate::new(text, place) {
+                    Ok(text) => TemplateNode::Text(text),
                     Err(mistake) => {
                         mistakes.push(mistake);
-                        Node::Fixed("null".into())
+                        TemplateNode::Fixed("null".into())
                     }
                 }
             }
-            Json::String(text) => Node::Literal(text.as_str().into()),
+            Json::String(text) => TemplateNode::Literal(text.as_str().into()),
             Json::Array(items) => {
-                let item = |(at, item)| Node::new(item, &format!("{place}[{at}]"), depth + 1, mistakes);
-                Node::List(items.iter().enumerate().map(item).collect())
+                let item =
+                    |(at, item)| TemplateNode::new(item, &format!("{place}[{at}]"), depth + 1, mistakes);
+                TemplateNode::List(items.iter().enumerate().map(item).collect())
             }
             Json::Object(fields) => {
                 let mut nodes = Vec::with_capacity(fields.len());
                 for (name, value) in fields {
                     let place = format!("{place}.{name}");
                     if name.contains("{{") {
-                        mistakes.push(Mistake::new(&place, "the name of a field can't be an expression"));
+                        mistakes
+                            .push(TemplateError::new(&place, "the name of a field can't be an expression"));
                     }
-                    nodes.push((name.clone(), Node::new(value, &place, depth + 1, mistakes)));
+                    nodes.push((name.clone(), TemplateNode::new(value, &place, depth + 1, mistakes)));
                 }
-                Node::Map(nodes)
+                TemplateNode::Map(nodes)
             }
-            fixed => Node::Fixed(fixed.to_string().into()),
+            fixed => TemplateNode::Fixed(fixed.to_string().into()),
         }
     }
 
     /// Writes the value for this event. The place of a mistake is below this one.
-    fn render(&self, view: &View<'_>, out: &mut Builder, meter: &Meter) -> Result<(), Mistake> {
+    fn render(
+        &self,
+        view: &TemplateContext<'_>,
+        out: &mut TextBuilder,
+        meter: &Meter,
+    ) -> Result<(), TemplateError> {
         let fits = |written: Result<(), Fault>| written.map_err(|_| too_large("", OUTPUT_BYTES_MAX));
         match self {
-            Node::Fixed(fixed) => fits(out.push(fixed, meter)),
-            Node::Literal(text) => fits(write_json_text(text, out, meter)),
-            Node::Text(text) => match text.whole() {
+            TemplateNode::Fixed(fixed) => fits(out.push(fixed, meter)),
+            TemplateNode::Literal(text) => fits(write_json_text(text, out, meter)),
+            TemplateNode::Text(text) => match text.whole() {
                 Some(code) => evaluate(code, view, out, meter, |value, out| write_json(value, out, meter)),
                 None => {
                     let text = text.render(view, "", (meter, OUTPUT_BYTES_MAX), as_it_is)?;
@@ -119,7 +137,7 @@ impl Node {
                     written
                 }
             },
-            Node::List(items) => {
+            TemplateNode::List(items) => {
                 fits(out.push("[", meter))?;
                 for (at, item) in items.iter().enumerate() {
                     fits(out.push(if at > 0 { "," } else { "" }, meter))?;
@@ -127,7 +145,7 @@ impl Node {
                 }
                 fits(out.push("]", meter))
             }
-            Node::Map(fields) => {
+            TemplateNode::Map(fields) => {
                 fits(out.push("{", meter))?;
                 for (at, (name, node)) in fields.iter().enumerate() {
                     fits(out.push(if at > 0 { "," } else { "" }, meter))?;

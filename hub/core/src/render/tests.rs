@@ -1,5 +1,6 @@
 //! Rules on real events, and on hostile ones.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -11,8 +12,8 @@ fn order() -> Json {
 }
 
 /// A view over this as `data`.
-pub(super) fn view(data: &Json) -> View<'_> {
-    View::new(Said {
+pub(super) fn view(data: &Json) -> TemplateContext<'_> {
+    TemplateContext::new(EventFields {
         id: "evt-1",
         kind: "order.created",
         source: "shop",
@@ -24,11 +25,11 @@ pub(super) fn view(data: &Json) -> View<'_> {
 }
 
 fn body(template: &Json) -> Result<Json, String> {
-    let template = Template::new(template, "body").map_err(|mistakes| mistakes[0].to_string())?;
+    let template = JsonTemplate::new(template, "body").map_err(|mistakes| mistakes[0].to_string())?;
     rendered(&template, &order()).map_err(|mistake| mistake.to_string())
 }
 
-fn rendered(template: &Template, data: &Json) -> Result<Json, Mistake> {
+fn rendered(template: &JsonTemplate, data: &Json) -> Result<Json, TemplateError> {
     let text = template.render(&view(data), "body", &Meter::default())?;
     Ok(serde_json::from_str(&text).unwrap())
 }
@@ -38,10 +39,10 @@ fn rule<'a>(path: &'a str, headers: &'a [(String, String)], body: Option<&'a Jso
 }
 
 fn path_of(path: &str, data: &Json) -> Result<String, String> {
-    let program = Program::new(&rule(path, &[], None)).map_err(|mistakes| mistakes[0].to_string())?;
+    let program = RequestTemplate::new(&rule(path, &[], None)).map_err(|mistakes| mistakes[0].to_string())?;
     program
         .render(&view(data), &data.to_string().into(), &Meter::default())
-        .map(|request| request.path)
+        .map(|request| request.target)
         .map_err(|mistake| mistake.to_string())
 }
 
@@ -73,7 +74,8 @@ fn hub_4_values_keep_their_types() {
 fn hub_4_nothing_can_be_injected() {
     let evil = json!({"name": "\"}, \"admin\": true, {{ data.secret }}", "secret": "s3cr3t"});
     let template =
-        Template::new(&json!({"name": "{{ data.name }}", "greeting": "Hi {{ data.name }}"}), "body").unwrap();
+        JsonTemplate::new(&json!({"name": "{{ data.name }}", "greeting": "Hi {{ data.name }}"}), "body")
+            .unwrap();
     let rendered = rendered(&template, &evil).unwrap();
     assert_eq!(rendered["name"], evil["name"]);
     assert_eq!(rendered.as_object().unwrap().len(), 2);
@@ -116,18 +118,19 @@ fn hub_4_a_wrong_rule_is_refused_with_all_its_mistakes() {
         body: Some(&template),
         order: None,
     };
-    let mistakes: Vec<String> = Program::new(&text).unwrap_err().iter().map(ToString::to_string).collect();
+    let mistakes: Vec<String> =
+        RequestTemplate::new(&text).unwrap_err().iter().map(ToString::to_string).collect();
     let expected = [
         "filter: `data.total >` is no expression",
-        "method: `BREW` is none of GET, POST, PUT, PATCH, DELETE, HEAD",
-        "path: it begins with a slash",
-        "headers.X Bad: a header's name may hold",
+        "method: must be one of GET, POST, PUT, PATCH, DELETE, HEAD, not `BREW`",
+        "path: must start with a slash",
+        "headers.X Bad: a header name must consist",
         "headers.Host: this header belongs to the connection",
         "headers.x-ok: an expression that begins with `{{` does not end",
-        "body.a: there is no `nope`; there are id, type, source, time, data, subject, extensions",
+        "body.a: unknown name `nope`. Known: id, type, source, time, data, subject, extensions",
         "body.b[0]: `1 +` is no expression",
         "body.b[1]: there is nothing between the braces",
-        "body.c: there is no filter `sha1`; there are default, upper",
+        "body.c: unknown filter `sha1`. Known: default, upper",
         "body.{{ data.id }}: the name of a field can't be an expression",
     ];
     for (at, start) in expected.iter().enumerate() {
@@ -144,11 +147,14 @@ fn hub_4_a_wrong_rule_is_refused_with_all_its_mistakes() {
 fn hub_4_unknown_words_are_found_when_a_rule_is_written() {
     assert!(Filter::new("data.id == 'a | sha1' and data.id is not defined").is_ok());
     assert!(Filter::new(r#"data.id == "it\"s | sha1""#).is_ok());
-    assert!(Filter::new("data.id is not prime").unwrap_err().reason.starts_with("there is no test `prime`"));
+    assert!(Filter::new("data.id is not prime").unwrap_err().reason.starts_with("unknown test `prime`"));
     assert!(
-        Filter::new("data.list|map('upper')|  shuffle").unwrap_err().reason.contains("no filter `shuffle`")
+        Filter::new("data.list|map('upper')|  shuffle")
+            .unwrap_err()
+            .reason
+            .contains("unknown filter `shuffle`")
     );
-    assert!(Filter::new("now() > 5").unwrap_err().reason.contains("there is no `now`"));
+    assert!(Filter::new("now() > 5").unwrap_err().reason.contains("unknown name `now`"));
 }
 
 /// HUB-4: path and query interpolations are percent-encoded: a value can't leave its place.
@@ -177,12 +183,12 @@ fn hub_4_a_value_stays_in_its_place_in_a_path() {
 #[test]
 fn hub_4_a_header_can_not_be_split() {
     let headers = [("X-Order".to_owned(), "order {{ data.v }}".to_owned())];
-    let program = Program::new(&rule("/", &headers, None)).unwrap();
+    let program = RequestTemplate::new(&rule("/", &headers, None)).unwrap();
     let value = |text: &str| {
         let data = json!({"v": text});
         program
             .render(&view(&data), &data.to_string().into(), &Meter::default())
-            .map(|request| request.headers[0].clone())
+            .map(|request| request.attributes[0].clone())
     };
     assert_eq!(value("A-7").unwrap(), ("x-order".into(), "order A-7".into()));
     for evil in ["a\r\nx-admin: 1", "a\nb", "a\0b", "a\u{7f}"] {
@@ -196,17 +202,23 @@ fn hub_4_without_a_body_the_event_is_sent() {
     let event = json!({"id": "evt-1", "type": "order.created", "data": order()});
     let send = |method| {
         let text = RuleText { method, ..rule("/", &[], None) };
-        Program::new(&text)
+        RequestTemplate::new(&text)
             .unwrap()
             .render(&view(&order()), &event.to_string().into(), &Meter::default())
             .unwrap()
     };
     let request = send("PUT");
-    assert_eq!((request.method.as_str(), request.body), ("PUT", Body::Event(event.to_string().into())));
-    assert_eq!(request.headers, [("content-type".to_owned(), "application/json".to_owned())]);
+    assert_eq!(
+        (request.operation.as_str(), request.body),
+        ("PUT", RequestBody::Event(event.to_string().into()))
+    );
+    assert_eq!(request.attributes, [("content-type".to_owned(), "application/json".to_owned())]);
     for method in ["GET", "HEAD", "DELETE"] {
         let request = send(method);
-        assert_eq!((request.method.as_str(), request.body, request.headers.len()), (method, Body::Empty, 0));
+        assert_eq!(
+            (request.operation.as_str(), request.body, request.attributes.len()),
+            (method, RequestBody::Empty, 0)
+        );
     }
 }
 
@@ -214,16 +226,21 @@ fn hub_4_without_a_body_the_event_is_sent() {
 #[test]
 fn hub_4_filters_take_what_they_say() {
     let judge = |text: &str| Filter::new(text).unwrap().judge(&view(&order()), &Meter::default());
-    assert_eq!(judge("data.total > 100"), Verdict::Match);
-    assert_eq!(judge("{{ data.total > 1000 or not data.paid }}"), Verdict::NoMatch);
-    assert_eq!(judge("data.customer.name is startingwith 'Ada' and type == 'order.created'"), Verdict::Match);
+    assert_eq!(judge("data.total > 100"), FilterResult::Match);
+    assert_eq!(judge("{{ data.total > 1000 or not data.paid }}"), FilterResult::NoMatch);
+    assert_eq!(
+        judge("data.customer.name is startingwith 'Ada' and type == 'order.created'"),
+        FilterResult::Match
+    );
     assert_eq!(
         judge("data.items | selectattr('sku', 'eq', 'x') | map(attribute='n') | sum == 2"),
-        Verdict::Match
+        FilterResult::Match
     );
-    assert_eq!(judge("data.nope > 100"), Verdict::Missing("data.nope".into()));
-    assert_eq!(judge("data.nope | default(0) > 100"), Verdict::NoMatch);
-    assert!(matches!(judge("data.id - 1 > 0"), Verdict::Wrong(reason) if reason.contains("data.id - 1")));
+    assert_eq!(judge("data.nope > 100"), FilterResult::Missing("data.nope".into()));
+    assert_eq!(judge("data.nope | default(0) > 100"), FilterResult::NoMatch);
+    assert!(
+        matches!(judge("data.id - 1 > 0"), FilterResult::Wrong(reason) if reason.contains("data.id - 1"))
+    );
 }
 
 /// HUB-4, SEC-3: hostile templates end within their limits.
@@ -243,7 +260,7 @@ fn sec_3_hostile_templates_end_within_their_limits() {
     let list = json!({"list": (0..2_000).collect::<Vec<_>>()});
     let steps = "{{ data.list | map('string') | join('') | replace('1', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy') }}";
     let much = json!((0..200).map(|_| steps).collect::<Vec<_>>());
-    let template = Template::new(&much, "body").unwrap();
+    let template = JsonTemplate::new(&much, "body").unwrap();
     let error = rendered(&template, &list).unwrap_err().to_string();
     assert!(error.contains("larger than 1048576 bytes"), "{error}");
 }
@@ -253,14 +270,14 @@ proptest! {
     #[test]
     fn prm_8_no_template_panics(text in "[ -~]{0,40}(\\{\\{[ -~]{0,30}\\}\\})?[ -~]{0,10}", value in "\\PC{0,20}") {
         let data = json!({"v": value, "n": 1});
-        let _ = Template::new(&json!(text), "body").map(|template| rendered(&template, &data));
+        let _ = JsonTemplate::new(&json!(text), "body").map(|template| rendered(&template, &data));
         let _ = Filter::new(&text).map(|filter| filter.judge(&view(&data), &Meter::default()));
         let headers = [("x".to_owned(), text.clone())];
         let path = format!("/{text}");
-        if let Ok(program) = Program::new(&rule(&path, &headers, None))
+        if let Ok(program) = RequestTemplate::new(&rule(&path, &headers, None))
             && let Ok(request) = program.render(&view(&data), &data.to_string().into(), &Meter::default())
         {
-            prop_assert!(request.path.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert!(request.target.bytes().all(|byte| byte.is_ascii_graphic()));
         }
     }
 
@@ -269,7 +286,22 @@ proptest! {
     fn hub_4_whatever_stands_in_an_event_arrives(text in "\\PC{0,60}", number: i64, float in -1e12..1e12_f64) {
         let data = json!({"t": text, "n": number, "f": float, "l": [text, number]});
         let template = json!({"t": "{{ data.t }}", "n": "{{ data.n }}", "f": "{{ data.f }}", "l": "{{ data.l }}"});
-        let template = Template::new(&template, "body").unwrap();
+        let template = JsonTemplate::new(&template, "body").unwrap();
         prop_assert_eq!(template.render(&view(&data), "body", &Meter::default()).unwrap(), data.to_string());
     }
+}
+
+/// HUB-5: the stored form of a request stays as it was, so that a database of an earlier version loses nothing.
+#[test]
+fn hub_5_the_stored_bytes_of_a_request_are_those_of_earlier_versions() {
+    let event = Bytes::from_static(b"{}");
+    let request = RenderedRequest {
+        operation: "PUT".into(),
+        target: "/orders/7?by=shop".into(),
+        attributes: vec![("x-order".into(), "7".into())],
+        body: RequestBody::Own(Bytes::from_static(b"seven")),
+    };
+    let stored = b"\x02\x2d\0\0\0[\"PUT\",\"/orders/7?by=shop\",[[\"x-order\",\"7\"]]]seven";
+    assert_eq!(request.to_bytes(), stored);
+    assert_eq!(RenderedRequest::from_bytes(stored, &event), Some(request));
 }

@@ -1,69 +1,74 @@
 //! Strings with expressions in them.
 
-use super::expression::{Builder, Code, EVENT, Fault, Val, show, write_json};
+use super::expression::{CompiledExpression, EVENT, Fault, TextBuilder, Val, show, write_json};
 use super::mistake::too_large;
-use super::{Meter, Mistake, View};
+use super::{Meter, TemplateContext, TemplateError};
 
 /// A string, taken apart.
 #[derive(Debug)]
-pub(super) struct Text(Vec<Piece>);
+pub(super) struct TextTemplate(Vec<TextPiece>);
 
 #[derive(Debug)]
-enum Piece {
+enum TextPiece {
     Literal(Box<str>),
-    Code(Code),
+    Code(CompiledExpression),
 }
 
-impl Text {
+impl TextTemplate {
     /// A string over an event.
-    pub(super) fn new(text: &str, place: &str) -> Result<Self, Mistake> {
-        Text::over(text, place, &EVENT)
+    pub(super) fn new(text: &str, place: &str) -> Result<Self, TemplateError> {
+        TextTemplate::over(text, place, &EVENT)
     }
 
     /// Takes a string apart. `{{` begins an expression, `}}` ends it; two braces that are meant as such are `{{ '{{' }}`.
-    pub(super) fn over(text: &str, place: &str, roots: &'static [&'static str]) -> Result<Self, Mistake> {
+    pub(super) fn over(
+        text: &str,
+        place: &str,
+        roots: &'static [&'static str],
+    ) -> Result<Self, TemplateError> {
         if text.contains("{%") || text.contains("{#") {
             let reason = "there are no statements, only expressions; a choice is one too: `{{ 'a' if data.x else 'b' }}`";
-            return Err(Mistake::new(place, reason));
+            return Err(TemplateError::new(place, reason));
         }
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some(start) = rest.find("{{") {
             let inside = &rest[start + 2..];
             let Some(end) = end_of(inside) else {
-                return Err(Mistake::new(
+                return Err(TemplateError::new(
                     place,
                     "an expression that begins with `{{` does not end with `}}`",
                 ));
             };
             if start > 0 {
-                pieces.push(Piece::Literal(rest[..start].into()));
+                pieces.push(TextPiece::Literal(rest[..start].into()));
             }
-            let code = Code::new(&inside[..end], roots).map_err(|reason| Mistake::new(place, reason))?;
-            pieces.push(Piece::Code(code));
+            let code = CompiledExpression::new(&inside[..end], roots)
+                .map_err(|reason| TemplateError::new(place, reason))?;
+            pieces.push(TextPiece::Code(code));
             rest = &inside[end + 2..];
         }
         if rest.contains("}}") {
-            return Err(Mistake::new(place, "a `}}` without its `{{`"));
+            return Err(TemplateError::new(place, "a `}}` without its `{{`"));
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Literal(rest.into()));
+            pieces.push(TextPiece::Literal(rest.into()));
         }
-        Ok(Text(pieces))
+        Ok(TextTemplate(pieces))
     }
 
     /// What is in it whatever the event, with `x` for each expression.
     pub(super) fn outline(&self) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Literal(literal) => literal.to_string(),
-            Piece::Code(_) => "x".into(),
+        let piece = |piece: &TextPiece| match piece {
+            TextPiece::Literal(literal) => literal.to_string(),
+            TextPiece::Code(_) => "x".into(),
         };
         self.0.iter().map(piece).collect()
     }
 
     /// The one expression that it consists of, if it does.
-    pub(super) fn whole(&self) -> Option<&Code> {
+    pub(super) fn whole(&self) -> Option<&CompiledExpression> {
         match &*self.0 {
-            [Piece::Code(code)] => Some(code),
+            [TextPiece::Code(code)] => Some(code),
             _ => None,
         }
     }
@@ -71,27 +76,27 @@ impl Text {
     /// The text for this event, up to a length, with what expressions yield passed through `write`.
     pub(super) fn render(
         &self,
-        view: &View<'_>,
+        view: &TemplateContext<'_>,
         place: &str,
         (meter, length_max): (&Meter, usize),
-        write: impl Fn(&str, &mut Builder, &Meter) -> Result<(), Fault>,
-    ) -> Result<String, Mistake> {
-        let mut out = Builder::kept(length_max);
+        write: impl Fn(&str, &mut TextBuilder, &Meter) -> Result<(), Fault>,
+    ) -> Result<String, TemplateError> {
+        let mut out = TextBuilder::kept(length_max);
         for piece in &self.0 {
             match piece {
-                Piece::Literal(literal) => {
+                TextPiece::Literal(literal) => {
                     out.push(literal, meter).map_err(|_| too_large(place, length_max))?;
                 }
-                Piece::Code(code) => {
+                TextPiece::Code(code) => {
                     let written = code.eval(view, meter, |value| match value {
                         Val::Text(text) => write(text.as_str(), &mut out, meter),
                         value => {
-                            let mut text = Builder::default();
+                            let mut text = TextBuilder::default();
                             plain(value, code, &mut text, meter)?;
                             write(text.as_str(), &mut out, meter)
                         }
                     });
-                    written.map_err(|gap| Mistake::of(gap, place, length_max))?;
+                    written.map_err(|gap| TemplateError::of(gap, place, length_max))?;
                 }
             }
         }
@@ -100,7 +105,7 @@ impl Text {
 }
 
 /// What expressions yield stays as it is.
-pub(super) fn as_it_is(value: &str, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
+pub(super) fn as_it_is(value: &str, out: &mut TextBuilder, meter: &Meter) -> Result<(), Fault> {
     out.push(value, meter)
 }
 
@@ -127,7 +132,12 @@ fn end_of(text: &str) -> Option<usize> {
 }
 
 /// A value within a text.
-fn plain(value: &Val<'_>, code: &Code, out: &mut Builder, meter: &Meter) -> Result<(), Fault> {
+fn plain(
+    value: &Val<'_>,
+    code: &CompiledExpression,
+    out: &mut TextBuilder,
+    meter: &Meter,
+) -> Result<(), Fault> {
     match value {
         Val::Text(_) | Val::Int(_) | Val::Float(_) => show(value, out, meter),
         Val::None => Err(Fault::Wrong(format!(

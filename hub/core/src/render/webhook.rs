@@ -3,43 +3,48 @@
 use std::borrow::Cow;
 
 use super::expression::WEBHOOK;
-use super::text::{Text, as_it_is};
-use super::{Meter, Mistake, OUTPUT_BYTES_MAX, Tree, View, text};
+use super::text::{TextTemplate, as_it_is};
+use super::{Meter, OUTPUT_BYTES_MAX, TemplateContext, TemplateError, Tree, text};
 
-/// How the events of a source are named, compiled.
+/// The compiled expressions that give the events of a source their type and id.
 #[derive(Debug)]
-pub struct Naming {
-    kind: Text,
-    id: Option<Text>,
+pub struct WebhookNaming {
+    kind: TextTemplate,
+    id: Option<TextTemplate>,
 }
 
 /// A webhook as expressions see it.
 #[derive(Clone, Debug)]
 pub struct Webhook<'a> {
-    /// Names in small letters, and values. Never those that show who sent it.
+    /// The headers with names in lower case, without those of the verification.
     pub headers: &'a [(String, String)],
-    /// Its body.
+    /// The parsed body.
     pub data: Tree<'a>,
 }
 
-impl Naming {
-    /// Compiles the texts of a source; every mistake in them at once.
-    pub fn new(event_type: &str, event_id: Option<&str>) -> Result<Self, Vec<Mistake>> {
-        let kind = Text::over(event_type, "eventType", &WEBHOOK);
-        let id = event_id.map(|id| Text::over(id, "eventId", &WEBHOOK)).transpose();
+impl WebhookNaming {
+    /// Compiles the templates of a source, and returns all their mistakes at once.
+    pub fn new(event_type: &str, event_id: Option<&str>) -> Result<Self, Vec<TemplateError>> {
+        let kind = TextTemplate::over(event_type, "eventType", &WEBHOOK);
+        let id = event_id.map(|id| TextTemplate::over(id, "eventId", &WEBHOOK)).transpose();
         match (kind, id) {
-            (Ok(kind), Ok(id)) => Ok(Naming { kind, id }),
+            (Ok(kind), Ok(id)) => Ok(WebhookNaming { kind, id }),
             (kind, id) => Err(kind.err().into_iter().chain(id.err()).collect()),
         }
     }
 
-    /// The kind of the event, and its id if the source says how to find one.
-    pub fn name(&self, webhook: Webhook<'_>, meter: &Meter) -> Result<(String, Option<String>), Mistake> {
+    /// Returns the type of the event, and its id if the source has a template for it.
+    pub fn name(
+        &self,
+        webhook: Webhook<'_>,
+        meter: &Meter,
+    ) -> Result<(String, Option<String>), TemplateError> {
         let Webhook { headers, data } = webhook;
         let headers =
             Tree::map(headers.iter().map(|(name, value)| (Cow::Borrowed(&**name), text(value))).collect());
-        let view = View(vec![Some(data), Some(headers)]);
-        let named = |one: &Text, place: &str| one.render(&view, place, (meter, OUTPUT_BYTES_MAX), as_it_is);
+        let view = TemplateContext(vec![Some(data), Some(headers)]);
+        let named =
+            |one: &TextTemplate, place: &str| one.render(&view, place, (meter, OUTPUT_BYTES_MAX), as_it_is);
         let kind = named(&self.kind, "eventType")?;
         let id = self.id.as_ref().map(|id| named(id, "eventId")).transpose()?;
         Ok((kind, id))

@@ -1,203 +1,111 @@
-//! Accepting an event: matched, rendered, and written with all that it leads to in one commit; only then is anybody told.
+//! Accepting an event: it is matched, rendered, and committed together with its deliveries. Only then is it acknowledged.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use seawall::Clock;
-use serde_json::Value as Json;
 
-use super::content::{fingerprint, payload, says_the_same};
-use super::render_pool::{NotRendered, QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
-use super::rulebook::{Looked, Made, Matched, Rulebook, Tally};
-use crate::domain::delivery::{DeliveryId, State};
+pub use super::incoming::{AcceptError, AcceptedEvent, EventData, IncomingEvent};
+
+use super::dispatch::PendingDelivery;
+use super::incoming::{fingerprint, has_same_content, payload};
+use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderError, RenderPool};
+use super::rule_set::{MatchCounts, MatchResult, RenderedDelivery, RuleSet, RuleTiming};
+use crate::domain::delivery::{DeliveryId, DeliveryState};
 use crate::domain::event::{EVENT_ID_MAX, Event};
-use crate::domain::event_type::EventType;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Birth, Change, Committed, NewDelivery, Once, Store, StoreError, Unit, Urgency};
-use crate::render::{Request, Said, Tree, View};
+use crate::port::store::{
+    Change, CommitResult, IdempotencyRecord, InitialState, NewDelivery, Store, StoreError, UnitOfWork,
+    WritePriority,
+};
+use crate::render::{EventFields, TemplateContext, Tree};
 
-/// The number of events after which others have a turn.
+/// The number of events after which other tasks get a turn.
 const TURN: usize = 8;
 
-/// Accepts events.
+/// Accepts events: matches rules, and commits event and deliveries in one unit.
 #[derive(Debug)]
-pub struct Accept<S> {
+pub struct EventAcceptor<S> {
     store: S,
-    rules: Arc<Rulebook>,
-    /// Where rules are applied that take long.
+    rules: Arc<RuleSet>,
+    /// Runs rules that take long.
     pool: RenderPool,
-    /// Where to look how long the rules take, if anybody wants to know.
+    /// Measures the rules, if that is wanted.
     timed: Option<Clock>,
 }
 
-/// An event as it came in.
-#[derive(Clone, Debug)]
-pub struct Incoming {
-    /// What the sender calls it.
-    pub id: String,
-    /// Its kind.
-    pub kind: EventType,
-    /// Where it comes from.
-    pub source: String,
-    /// When it happened, as the sender says.
-    pub time: Option<String>,
-    /// What of the source it is about.
-    pub subject: Option<String>,
-    /// Anything else that the sender said about it.
-    pub extensions: Vec<(String, Json)>,
-    /// What it is about.
-    pub data: Data,
-    /// The trace that it belongs to.
-    pub trace: Option<String>,
-    /// Whoever sends it again under this key means the same.
-    pub key: Option<String>,
-}
-
-/// What an event is about: JSON, as a text. It is taken apart only if a rule wants to look into it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Data(String);
-
-impl Data {
-    /// A text that is known to be JSON.
-    #[must_use]
-    pub fn of_text(text: String) -> Self {
-        Data(text)
-    }
-
-    /// As it is written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&Json> for Data {
-    fn from(value: &Json) -> Self {
-        Data(value.to_string())
-    }
-}
-
-/// An event that is kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Accepted {
-    /// Its id: that of the first, if it was there before under the same key.
-    pub id: String,
-    /// What it led to.
-    pub deliveries: Vec<DeliveryId>,
-    /// Whether it was there before, with the same content.
-    pub deduplicated: bool,
-    /// What is to be sent now, if it is new.
-    pub begun: Vec<Begun>,
-    /// How many rules said what.
-    pub tally: Tally,
-    /// How many deliveries are held, because their rule is disabled.
-    pub held: u32,
-    /// How the rules looked at it, if it is new and somebody wants to know.
-    pub looked: Option<Looked>,
-}
-
-/// A delivery that begins, in this process's hand.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Begun {
-    /// Its name.
-    pub id: DeliveryId,
-    /// The rule.
-    pub rule: Slug,
-    /// And its version.
-    pub rule_version: u64,
-    /// To whom.
-    pub service: Slug,
-    /// What is sent.
-    pub request: Request,
-    /// The event that it is about.
-    pub event: Arc<Event>,
-    /// Whether others wait behind it.
-    pub ordered: bool,
-}
-
-/// Why an event is not kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotAccepted {
-    /// Its id can't be one.
-    BadId(&'static str),
-    /// There is one of this id with another content, or the key was used for another one.
-    OtherContent,
-    /// The store did not take it.
-    Store(StoreError),
-}
-
-/// An event that is matched and rendered, before it is kept.
-struct Prepared {
+/// An event that is matched and rendered, before it is committed.
+struct PreparedEvent {
     event: Arc<Event>,
-    made: Vec<Made>,
-    tally: Tally,
-    looked: Option<Looked>,
+    rendered: Vec<RenderedDelivery>,
+    counts: MatchCounts,
+    timing: Option<RuleTiming>,
 }
 
-impl<S: Store> Accept<S> {
-    /// Accepts events into this store, by these rules.
-    pub fn new(store: S, rules: Rulebook) -> Self {
-        Accept { store, rules: Arc::new(rules), pool: RenderPool::for_events(), timed: None }
+impl<S: Store> EventAcceptor<S> {
+    /// Creates an acceptor over a store, with these rules.
+    pub fn new(store: S, rules: RuleSet) -> Self {
+        EventAcceptor { store, rules: Arc::new(rules), pool: RenderPool::for_events(), timed: None }
     }
 
-    /// Where renderings go that take long.
+    /// Returns the pool for renderings that take long.
     pub fn pool(&self) -> &RenderPool {
         &self.pool
     }
 
-    /// From now on says how long the rules take.
+    /// Measures the rules from now on.
     pub fn time_rules(&mut self, clock: Clock) {
         self.timed = Some(clock);
     }
 
-    /// The rules that it goes by.
-    pub fn rules(&self) -> &Arc<Rulebook> {
+    /// Returns the compiled rules.
+    pub fn rules(&self) -> &Arc<RuleSet> {
         &self.rules
     }
 
-    /// Keeps an event with all that it leads to. When this returns well, it is on the disk. `has_room` says whether there is
-    /// room in hand for a delivery to a service; if not, it begins in the store.
+    /// Commits an event with its deliveries. When this succeeds, they are on the disk. `admit` decides whether a delivery to a
+    /// service has room in memory; if not, it starts in the store.
     pub async fn accept(
         &self,
-        incoming: Incoming,
+        incoming: IncomingEvent,
         now: Millis,
-        has_room: impl Fn(&Slug) -> bool,
-    ) -> Result<Accepted, NotAccepted> {
-        let (prepared, unit) = self.prepare(incoming, now, &has_room).await?;
-        let committed = self.store.commit(Urgency::Ingest, unit).await;
-        self.judge(prepared, committed).await
+        admit: impl Fn(&Slug) -> bool,
+    ) -> Result<AcceptedEvent, AcceptError> {
+        let (prepared, unit) = self.prepare(incoming, now, &admit).await?;
+        let committed = self.store.commit(WritePriority::Ingest, unit).await;
+        self.accepted(prepared, committed).await
     }
 
-    /// Keeps several events, each for itself, in as few commits as can be.
+    /// Commits several events, each for itself, in as few commits as possible.
     pub async fn accept_all(
         &self,
-        incoming: Vec<Incoming>,
+        incoming: Vec<IncomingEvent>,
         now: Millis,
-        has_room: impl Fn(&Slug) -> bool,
-    ) -> Vec<Result<Accepted, NotAccepted>> {
-        let mut prepared: Vec<Result<(Prepared, Unit), NotAccepted>> = Vec::with_capacity(incoming.len());
+        admit: impl Fn(&Slug) -> bool,
+    ) -> Vec<Result<AcceptedEvent, AcceptError>> {
+        let mut prepared: Vec<Result<(PreparedEvent, UnitOfWork), AcceptError>> =
+            Vec::with_capacity(incoming.len());
         for (at, event) in incoming.into_iter().enumerate() {
-            prepared.push(self.prepare(event, now, &has_room).await);
+            prepared.push(self.prepare(event, now, &admit).await);
             // Each of them is quick, and many of them together are not.
             if at % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
         }
-        let (mut units, mut kept) = (Vec::new(), Vec::with_capacity(prepared.len()));
+        let (mut units, mut events) = (Vec::new(), Vec::with_capacity(prepared.len()));
         for prepared in prepared {
-            kept.push(prepared.map(|(prepared, unit)| {
+            events.push(prepared.map(|(prepared, unit)| {
                 units.push(unit);
                 prepared
             }));
         }
-        let mut committed = self.store.commit_all(Urgency::Ingest, units).await.into_iter();
+        let mut committed = self.store.commit_all(WritePriority::Ingest, units).await.into_iter();
         let missing = || Err(StoreError::Failed("the store said nothing of it".into()));
-        let mut answers = Vec::with_capacity(kept.len());
-        for prepared in kept {
+        let mut answers = Vec::with_capacity(events.len());
+        for prepared in events {
             answers.push(match prepared {
-                Ok(prepared) => self.judge(prepared, committed.next().unwrap_or_else(missing)).await,
+                Ok(prepared) => self.accepted(prepared, committed.next().unwrap_or_else(missing)).await,
                 Err(error) => Err(error),
             });
         }
@@ -206,118 +114,132 @@ impl<S: Store> Accept<S> {
 
     async fn prepare(
         &self,
-        incoming: Incoming,
+        incoming: IncomingEvent,
         now: Millis,
-        has_room: impl Fn(&Slug) -> bool,
-    ) -> Result<(Prepared, Unit), NotAccepted> {
+        admit: impl Fn(&Slug) -> bool,
+    ) -> Result<(PreparedEvent, UnitOfWork), AcceptError> {
         check_id(&incoming.id)?;
         let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
         let payload = payload(&incoming, &time);
         let fingerprint = fingerprint(&incoming);
         let began = self.timed.as_ref().map(|clock| (clock.wall(), clock));
-        let (incoming, Matched { made, tally }) = self.matched(incoming, time, &payload).await?;
-        let looked = began.map(|(began, clock)| Looked::since(began, clock, &made));
-        let deliveries = made.iter().map(|made| new_delivery(made, &has_room)).collect();
-        let Incoming { id, kind, source, trace, key, .. } = incoming;
-        let Tally { considered, filtered, .. } = tally;
+        let (incoming, MatchResult { deliveries: rendered, counts }) =
+            self.apply_rules(incoming, time, &payload).await?;
+        let timing = began.map(|(began, clock)| RuleTiming::since(began, clock, &rendered));
+        let deliveries = rendered.iter().map(|one| new_delivery(one, &admit)).collect();
+        let IncomingEvent { id, kind, source, trace, key, .. } = incoming;
+        let MatchCounts { considered, filtered, .. } = counts;
         let event =
             Event { id, kind, source, payload, fingerprint, accepted: now, trace, considered, filtered };
         let event = Arc::new(event);
-        let once = key.map(|key| {
-            Change::Once(Once { scope: "events", key, fingerprint, note: event.id.clone(), at: now })
+        let claim = key.map(|key| {
+            Change::ClaimKey(IdempotencyRecord {
+                scope: "events",
+                key,
+                fingerprint,
+                note: event.id.clone(),
+                at: now,
+            })
         });
-        let changes = once.into_iter().chain([Change::AddEvent(event.clone(), deliveries)]).collect();
-        Ok((Prepared { event, made, tally, looked }, Unit { changes }))
+        let changes = claim.into_iter().chain([Change::AddEvent(event.clone(), deliveries)]).collect();
+        Ok((PreparedEvent { event, rendered, counts, timing }, UnitOfWork { changes }))
     }
 }
 
-impl<S: Store> Accept<S> {
-    /// What the rules make of it: here if that is quick, and else on a thread that may be held up.
-    async fn matched(
+impl<S: Store> EventAcceptor<S> {
+    /// Applies the rules: at once if that is quick, otherwise on a blocking thread.
+    async fn apply_rules(
         &self,
-        incoming: Incoming,
+        incoming: IncomingEvent,
         time: String,
         payload: &Bytes,
-    ) -> Result<(Incoming, Matched), NotAccepted> {
+    ) -> Result<(IncomingEvent, MatchResult), AcceptError> {
         let rules = self.rules();
         if payload.len() <= QUICK_BYTES_MAX {
-            let view = || view(&incoming, &time);
-            let matched = rules.apply_quickly(incoming.kind.as_str(), view, payload, QUICK_WORK_MAX);
+            let context = || context(&incoming, &time);
+            let matched = rules.apply_quickly(incoming.kind.as_str(), context, payload, QUICK_WORK_MAX);
             if let Some(matched) = matched {
                 return Ok((incoming, matched));
             }
         }
         let (rules, payload) = (rules.clone(), payload.clone());
         let apply = move || {
-            let matched = rules.apply(incoming.kind.as_str(), || view(&incoming, &time), &payload);
+            let matched = rules.apply(incoming.kind.as_str(), || context(&incoming, &time), &payload);
             (incoming, matched)
         };
         self.pool.run(apply).await.map_err(|failed| match failed {
-            NotRendered::Busy | NotRendered::Stopping => NotAccepted::Store(StoreError::Busy),
+            RenderError::Busy | RenderError::Stopping => AcceptError::Store(StoreError::Busy),
         })
     }
 
-    /// What the store's answer means.
-    async fn judge(
+    /// Returns the accepted event from the result of the store.
+    async fn accepted(
         &self,
-        prepared: Prepared,
-        committed: Result<Committed, StoreError>,
-    ) -> Result<Accepted, NotAccepted> {
-        let Prepared { event, made, tally, looked } = prepared;
+        prepared: PreparedEvent,
+        committed: Result<CommitResult, StoreError>,
+    ) -> Result<AcceptedEvent, AcceptError> {
+        let PreparedEvent { event, rendered, counts, timing } = prepared;
         match committed {
-            Ok(Committed { deliveries, .. }) => {
-                let held = deliveries.iter().filter(|(_, state)| *state == State::Held).count();
-                let begun = deliveries.iter().zip(made).filter_map(|(&(id, state), made)| {
-                    super::watch::made(id, &made, &event);
-                    let request = made.request.ok().filter(|_| state == State::Leased)?;
-                    let ((rule, rule_version), service, ordered) =
-                        (made.rule, made.service, made.order.is_some());
-                    Some(Begun { id, rule, rule_version, service, request, event: event.clone(), ordered })
+            Ok(CommitResult { deliveries, .. }) => {
+                let held = deliveries.iter().filter(|(_, state)| *state == DeliveryState::Held).count();
+                let started = deliveries.iter().zip(rendered).filter_map(|(&(id, state), rendered)| {
+                    super::telemetry::rendered(id, &rendered, &event);
+                    (state == DeliveryState::Leased)
+                        .then(|| PendingDelivery::new(id, rendered, &event))
+                        .flatten()
                 });
-                Ok(Accepted {
-                    begun: begun.collect(),
+                Ok(AcceptedEvent {
+                    started: started.collect(),
                     id: event.id.clone(),
                     deliveries: deliveries.into_iter().map(|(id, _)| id).collect(),
                     deduplicated: false,
-                    tally,
+                    counts,
                     held: u32::try_from(held).unwrap_or(u32::MAX),
-                    looked,
+                    timing,
                 })
             }
             Err(StoreError::EventExists { fingerprint: there, deliveries }) => {
                 let id = event.id.clone();
-                self.repeated(&event, there, id, deliveries).await
+                self.accepted_before(&event, there, id, deliveries).await
             }
-            Err(StoreError::Happened { fingerprint: there, note, deliveries }) => {
-                self.repeated(&event, there, note, deliveries).await
+            Err(StoreError::AlreadyApplied { fingerprint: there, note, deliveries }) => {
+                self.accepted_before(&event, there, note, deliveries).await
             }
-            Err(error) => Err(NotAccepted::Store(error)),
+            Err(error) => Err(AcceptError::Store(error)),
         }
     }
 }
 
-impl<S: Store> Accept<S> {
-    /// An event that was there before: answered as the first time, if it says the same.
-    async fn repeated(
+impl<S: Store> EventAcceptor<S> {
+    /// Answers an event that was accepted before like the first time, if its content is the same.
+    async fn accepted_before(
         &self,
         event: &Event,
         fingerprint: [u8; 32],
         id: String,
         deliveries: Vec<DeliveryId>,
-    ) -> Result<Accepted, NotAccepted> {
-        let kept = self.store.event(&id, Some(&event.source)).await.map_err(NotAccepted::Store)?;
-        let Some(kept) = kept else { return Err(NotAccepted::OtherContent) };
-        if fingerprint != event.fingerprint && !says_the_same(event, &kept) {
-            return Err(NotAccepted::OtherContent);
+    ) -> Result<AcceptedEvent, AcceptError> {
+        let stored = self.store.event(&id, Some(&event.source)).await.map_err(AcceptError::Store)?;
+        let Some(stored) = stored else { return Err(AcceptError::OtherContent) };
+        if fingerprint != event.fingerprint && !has_same_content(event, &stored) {
+            return Err(AcceptError::OtherContent);
         }
-        let Event { considered, filtered, .. } = kept;
-        let tally = Tally { considered, filtered, unclear: 0 };
-        Ok(Accepted { id, deliveries, deduplicated: true, begun: Vec::new(), tally, held: 0, looked: None })
+        let Event { considered, filtered, .. } = stored;
+        let counts = MatchCounts { considered, filtered, unclear: 0 };
+        Ok(AcceptedEvent {
+            id,
+            deliveries,
+            deduplicated: true,
+            started: Vec::new(),
+            counts,
+            held: 0,
+            timing: None,
+        })
     }
 }
 
-fn view<'a>(incoming: &'a Incoming, time: &'a str) -> View<'a> {
-    View::new(Said {
+fn context<'a>(incoming: &'a IncomingEvent, time: &'a str) -> TemplateContext<'a> {
+    TemplateContext::new(EventFields {
         id: &incoming.id,
         kind: incoming.kind.as_str(),
         source: &incoming.source,
@@ -328,9 +250,9 @@ fn view<'a>(incoming: &'a Incoming, time: &'a str) -> View<'a> {
     })
 }
 
-/// An event as it would be kept, for whoever only wants to see what becomes of it.
+/// Returns an event as it would be stored, for a preview.
 #[must_use]
-pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
+pub fn sample_event(incoming: &IncomingEvent, now: Millis) -> Event {
     let time = incoming.time.clone().unwrap_or_else(|| now.to_string());
     Event {
         id: incoming.id.clone(),
@@ -345,49 +267,36 @@ pub fn sample_event(incoming: &Incoming, now: Millis) -> Event {
     }
 }
 
-/// What can't be rendered can't be sent, now or later: it is a dead letter with its reason, and not nothing.
-fn new_delivery(made: &Made, has_room: impl Fn(&Slug) -> bool) -> NewDelivery {
-    let (request, birth) = match &made.request {
+/// Builds the delivery of a rule. An event that can't be rendered becomes a dead letter with its reason, because it can't be sent
+/// later either.
+pub(super) fn new_delivery(rendered: &RenderedDelivery, admit: impl Fn(&Slug) -> bool) -> NewDelivery {
+    let (request, initial) = match &rendered.request {
         Err(mistake) => {
-            let (reason, error) = (made.reason(), mistake.to_string());
-            (Vec::new(), Birth::Dead { reason, error, hold: made.hold })
+            let (reason, error) = (rendered.reason(), mistake.to_string());
+            (Vec::new(), InitialState::Dead { reason, error, hold: rendered.hold })
         }
-        Ok(request) if !made.enabled => (request.to_bytes(), Birth::Held),
-        Ok(request) if has_room(&made.service) => (request.to_bytes(), Birth::Leased),
-        Ok(request) => (request.to_bytes(), Birth::Queued),
+        Ok(request) if !rendered.enabled => (request.to_bytes(), InitialState::Held),
+        Ok(request) if admit(&rendered.service) => (request.to_bytes(), InitialState::Leased),
+        Ok(request) => (request.to_bytes(), InitialState::Queued),
     };
     NewDelivery {
-        rule: made.rule.clone(),
-        service: made.service.clone(),
+        rule: rendered.rule.clone(),
+        service: rendered.service.clone(),
         request,
-        birth,
-        order: made.order.clone(),
+        initial,
+        order: rendered.order.clone(),
     }
 }
 
-fn check_id(id: &str) -> Result<(), NotAccepted> {
+fn check_id(id: &str) -> Result<(), AcceptError> {
     if id.is_empty() {
-        return Err(NotAccepted::BadId("it is empty"));
+        return Err(AcceptError::BadId("must not be empty"));
     }
     if id.len() > EVENT_ID_MAX {
-        return Err(NotAccepted::BadId("it is longer than 200 characters"));
+        return Err(AcceptError::BadId("must have at most 200 characters"));
     }
     if !id.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(NotAccepted::BadId("it may hold visible ASCII characters only"));
+        return Err(AcceptError::BadId("must consist of visible ASCII characters"));
     }
     Ok(())
 }
-
-impl fmt::Display for NotAccepted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotAccepted::BadId(reason) => write!(f, "the event's id can't be one: {reason}"),
-            NotAccepted::OtherContent => {
-                f.write_str("there is an event of this id, or under this key, with another content")
-            }
-            NotAccepted::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NotAccepted {}

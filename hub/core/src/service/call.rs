@@ -1,6 +1,6 @@
 //! Calling a service now, later, or now and otherwise later.
 //!
-//! A call that is kept is an event of its own kind with one delivery, written in one unit like any other; what becomes of it
+//! A queued call is an event of its own kind with one delivery, written in one unit like any other; what becomes of it
 //! shows where deliveries show. Its rule is a name that no rule can have.
 
 use std::sync::Arc;
@@ -8,150 +8,158 @@ use std::time::Duration;
 
 use seawall::{Kind, Safety};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
-use super::accept::Begun;
-use super::deliver::Answered;
-use super::hub::Hub;
-use crate::domain::delivery::{DeliveryId, State};
+use super::accept::new_delivery;
+use super::context::Context;
+use super::dispatch::{CallResult, PendingDelivery};
+use super::handles::GatewayHandle;
+use super::rule_set::RenderedDelivery;
+use crate::domain::delivery::{DeliveryId, DeliveryState, FaultMeaning};
 use crate::domain::event::Event;
 use crate::domain::event_type::EventType;
+use crate::domain::hash;
 use crate::domain::slug::Slug;
-use crate::port::store::{Birth, Change, NewDelivery, Store, StoreError, Unit, Urgency};
+use crate::encode::hex;
+use crate::port::store::{Change, Store, StoreError, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
-use crate::render::Request;
+use crate::render::RenderedRequest;
 
-/// The rule of deliveries that come from calls. No rule has this name.
+/// The rule name of deliveries that come from calls. No rule has this name.
 pub const GATEWAY_RULE: &str = "gateway-call";
-/// The kind of the events that they are about, and where those come from.
+/// The type and the source of the events that stand for calls.
 const KIND: &str = "seawall.call";
 const SOURCE: &str = "gateway";
-/// A server recognises a repetition by it.
+/// The header by which a service recognises a repeated call.
 const KEY_HEADER: &str = "idempotency-key";
-/// What is kept of a call may carry none of these: it stands in the database as it is.
+/// Headers that a queued call may not have, because the database stores them in plain text.
 const SECRET: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
-/// A call to a service.
+/// A call to a service through the gateway.
 #[derive(Clone, Debug)]
-pub struct Call {
-    /// Whom.
+pub struct GatewayCall {
+    /// The service to call.
     pub service: Slug,
-    /// What is sent.
-    pub request: Request,
-    /// Now or later.
+    /// The request to send.
+    pub request: RenderedRequest,
     pub mode: CallMode,
-    /// The service does it once for this key, and so does the hub if it keeps the call.
+    /// The idempotency key, for the service and for the hub if it queues the call.
     pub key: Option<String>,
-    /// Who calls: others may use the same key for something else.
-    pub whose: String,
-    /// What it is called if it is kept and has no key.
+    /// The name of the caller: others may use the same key for something else.
+    pub caller: String,
+    /// The id of a queued call without a key.
     pub fresh_id: String,
-    /// How long it may take, if less than the service's policy says.
+    /// The timeout, if it is shorter than that of the service's policy.
     pub timeout: Option<Duration>,
-    /// How deep in retries the caller is already, if it says so.
+    /// The number of retries above this call, if the caller says so.
     pub retries_above: Option<u32>,
-    /// The trace that it belongs to.
+    /// The trace that the call belongs to.
     pub trace: Option<String>,
 }
 
 /// When a call is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CallMode {
-    /// Now.
+    /// The call is made now.
     #[default]
     Sync,
-    /// Later, as a delivery.
+    /// The call is queued as a delivery.
     Async,
-    /// Now, and if it can't be had now, later.
+    /// The call is made now, and queued if the service is unavailable.
     SyncOrQueue,
 }
 
-/// What came of a call that was made or kept.
+/// The outcome of a call that was made or queued.
 #[derive(Clone, Debug)]
-pub enum Called {
-    /// It was made; there is an answer or a reason.
-    Now(Answered),
-    /// It is kept.
-    Later(KeptCall),
+pub enum CallOutcome {
+    /// The call was made and has a response or an error.
+    Now(CallResult),
+    /// The call was queued.
+    Later(QueuedCall),
 }
 
-/// A call that is kept.
+/// A call that was queued as a delivery.
 #[derive(Clone, Debug)]
-pub struct KeptCall {
-    /// The event that stands for it.
+pub struct QueuedCall {
+    /// The id of the event that stands for it.
     pub event: String,
-    /// Its delivery.
+    /// The delivery of the call.
     pub deliveries: Vec<DeliveryId>,
-    /// Whether it was kept before, under the same key.
+    /// Whether it was queued before under the same key.
     pub deduplicated: bool,
-    /// What came of trying it now, if that was tried.
-    pub tried: Option<Answered>,
+    /// The result of the attempt before it was queued; `None` if there was none.
+    pub tried: Option<CallResult>,
 }
 
-/// Why a call was neither made nor kept.
+/// The reason why a call was neither made nor queued.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotCalled {
-    /// There is no such service.
+pub enum CallError {
+    /// The service does not exist.
     Missing,
     /// The service is paused.
     Paused,
-    /// Some of it is wrong.
+    /// Some fields are invalid, each with its reason.
     Wrong(Vec<(String, String)>),
     /// The key was used for another call.
     OtherContent,
-    /// The store did not take it.
+    /// The store refused or failed.
     Store(StoreError),
 }
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Calls a service, or keeps the call.
-    pub async fn call(&self, mut call: Call) -> Result<Called, NotCalled> {
-        let paused = self.deliver.is_paused(&call.service).ok_or(NotCalled::Missing)?;
+impl<S: Store + Clone, T: Transport> GatewayHandle<S, T> {
+    /// Calls a service, or queues the call.
+    pub async fn call(&self, cx: &Context, mut call: GatewayCall) -> Result<CallOutcome, CallError> {
+        let paused = self.core.deliver.is_paused(&call.service).ok_or(CallError::Missing)?;
         check(&call)?;
-        let sent = call.request.headers.iter().find(|(name, _)| name == KEY_HEADER);
+        let sent = call.request.attributes.iter().find(|(name, _)| name == KEY_HEADER);
         call.key = sent.map(|(_, key)| key.clone()).or(call.key);
-        tell(&mut call.request, call.key.as_deref());
+        add_key(&mut call.request, call.key.as_deref());
         if call.mode == CallMode::Sync {
             if paused {
-                return Err(NotCalled::Paused);
+                return Err(CallError::Paused);
             }
-            return self.deliver.call(&call).await.map(Called::Now).ok_or(NotCalled::Missing);
+            return self.core.deliver.call(&call).await.map(CallOutcome::Now).ok_or(CallError::Missing);
         }
         let id = call
             .key
             .as_ref()
-            .map_or_else(|| call.fresh_id.clone(), |key| named(&call.whose, &call.service, key));
+            .map_or_else(|| call.fresh_id.clone(), |key| event_id(&call.caller, &call.service, key));
         if call.mode == CallMode::Async || paused {
-            return self.keep(&call, id, None).await.map(Called::Later);
+            return self.queue(cx, &call, id, None).await.map(CallOutcome::Later);
         }
-        // What is kept under this key already will be delivered: calling now would be a second time.
+        // A call that is queued under this key will be delivered: calling now would be a second time.
         if call.key.is_some()
-            && self.store.event(&id, Some(SOURCE)).await.map_err(NotCalled::Store)?.is_some()
+            && self.core.store.event(&id, Some(SOURCE)).await.map_err(CallError::Store)?.is_some()
         {
-            return self.keep(&call, id, None).await.map(Called::Later);
+            return self.queue(cx, &call, id, None).await.map(CallOutcome::Later);
         }
-        if Safety::of_http_method(&call.request.method) == Safety::Once {
+        if Safety::of_http_method(&call.request.operation) == Safety::Once {
             // It may run now and be delivered later all the same, if nobody hears of its end: a service that looks at keys
             // can tell.
-            tell(&mut call.request, Some(&id));
+            add_key(&mut call.request, Some(&id));
         }
-        let answered = self.deliver.call(&call).await.ok_or(NotCalled::Missing)?;
-        if may_be_had_later(&answered) {
-            return self.keep(&call, id, Some(answered)).await.map(Called::Later);
+        let called = self.core.deliver.call(&call).await.ok_or(CallError::Missing)?;
+        if may_pass_later(&called) {
+            return self.queue(cx, &call, id, Some(called)).await.map(CallOutcome::Later);
         }
-        Ok(Called::Now(answered))
+        Ok(CallOutcome::Now(called))
     }
 
-    /// Keeps a call with its delivery. When this returns well, it is on the disk.
-    async fn keep(&self, call: &Call, id: String, tried: Option<Answered>) -> Result<KeptCall, NotCalled> {
-        let (now, fingerprint) = (self.now(), fingerprint(call));
-        let Request { method, path, .. } = &call.request;
+    /// Commits a call as a delivery. When this succeeds, it is on the disk.
+    async fn queue(
+        &self,
+        cx: &Context,
+        call: &GatewayCall,
+        id: String,
+        tried: Option<CallResult>,
+    ) -> Result<QueuedCall, CallError> {
+        let (now, fingerprint) = (cx.now, fingerprint(call));
+        let RenderedRequest { operation: method, target: path, .. } = &call.request;
         let bytes = call.request.body.bytes().map_or(0, bytes::Bytes::len);
         let payload = json!({
             "id": id, "type": KIND, "source": SOURCE, "time": now.to_string(),
             "data": {"service": call.service.as_str(), "method": method, "path": path, "bodyBytes": bytes},
         });
-        let wrong = |error: &dyn std::fmt::Display| NotCalled::Store(StoreError::Failed(error.to_string()));
+        let wrong = |error: &dyn std::fmt::Display| CallError::Store(StoreError::Failed(error.to_string()));
         let event = Arc::new(Event {
             id: id.clone(),
             kind: EventType::new(KIND).map_err(|error| wrong(&error))?,
@@ -164,109 +172,92 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             filtered: 0,
         });
         let rule = Slug::new(GATEWAY_RULE).map_err(|error| wrong(&error))?;
-        let birth = if self.deliver.has_room(&call.service) { Birth::Leased } else { Birth::Queued };
-        let delivery = NewDelivery {
-            rule: (rule.clone(), 0),
+        let rendered = RenderedDelivery {
+            rule: (rule, 0),
             service: call.service.clone(),
-            request: call.request.to_bytes(),
-            birth,
+            enabled: true,
+            request: Ok(call.request.clone()),
+            panicked: false,
             order: None,
+            hold: false,
         };
-        let unit = Unit::of(Change::AddEvent(event.clone(), vec![delivery]));
-        let (deliveries, deduplicated) = match self.store.commit(Urgency::Ingest, unit).await {
+        let delivery = new_delivery(&rendered, |service| self.core.deliver.admit(service));
+        let unit = UnitOfWork::of(Change::AddEvent(event.clone(), vec![delivery]));
+        let (deliveries, deduplicated) = match self.core.store.commit(WritePriority::Ingest, unit).await {
             Ok(committed) => {
-                let begun = committed.deliveries.iter().filter(|(_, state)| *state == State::Leased);
-                let begun = begun.map(|(id, _)| Begun {
-                    id: *id,
-                    rule: rule.clone(),
-                    rule_version: 0,
-                    service: call.service.clone(),
-                    request: call.request.clone(),
-                    event: event.clone(),
-                    ordered: false,
-                });
-                self.deliver.begin(begun.collect());
+                let leased = committed.deliveries.iter().find(|(_, state)| *state == DeliveryState::Leased);
+                let started = leased.and_then(|(id, _)| PendingDelivery::new(*id, rendered, &event));
+                self.core.deliver.begin(started.into_iter().collect());
                 (committed.deliveries.into_iter().map(|(id, _)| id).collect(), false)
             }
             Err(StoreError::EventExists { fingerprint: there, deliveries }) if there == fingerprint => {
                 (deliveries, true)
             }
-            Err(StoreError::EventExists { .. }) => return Err(NotCalled::OtherContent),
-            Err(error) => return Err(NotCalled::Store(error)),
+            Err(StoreError::EventExists { .. }) => return Err(CallError::OtherContent),
+            Err(error) => return Err(CallError::Store(error)),
         };
-        Ok(KeptCall { event: id, deliveries, deduplicated, tried })
+        Ok(QueuedCall { event: id, deliveries, deduplicated, tried })
     }
 
-    /// A service, for whoever calls it without the help of the core.
+    /// Returns a service for a caller outside the dispatcher.
     #[must_use]
-    pub fn target(&self, name: &str) -> Option<super::Target> {
-        self.deliver.target(name)
+    pub fn target(&self, name: &str) -> Option<super::GuardedService> {
+        self.core.deliver.target(name)
     }
 
-    /// Writes down where circuits stand that have moved without a delivery.
+    /// Stores the state of circuits that have changed without a delivery.
     pub async fn observe_circuits(&self) {
-        self.deliver.observe_all().await;
+        self.core.deliver.observe_all().await;
     }
 }
 
-fn check(call: &Call) -> Result<(), NotCalled> {
+fn check(call: &GatewayCall) -> Result<(), CallError> {
     let mut wrong: Vec<(String, String)> =
         call.request.mistakes().into_iter().map(|mistake| (mistake.place, mistake.reason)).collect();
     if call.mode != CallMode::Sync {
-        let secret = call.request.headers.iter().filter(|(name, _)| SECRET.contains(&&**name));
+        let secret = call.request.attributes.iter().filter(|(name, _)| SECRET.contains(&&**name));
         wrong.extend(secret.map(|(name, _)| {
             let reason =
                 "a call that may be kept can't carry credentials; give them to the service as its `auth`";
             (format!("headers.{name}"), reason.to_owned())
         }));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(NotCalled::Wrong(wrong)) }
+    if wrong.is_empty() { Ok(()) } else { Err(CallError::Wrong(wrong)) }
 }
 
-/// The service is told a key, so that it can do the work once.
-fn tell(request: &mut Request, key: Option<&str>) {
+/// Adds the idempotency key to the request.
+fn add_key(request: &mut RenderedRequest, key: Option<&str>) {
     if let Some(key) = key
-        && !request.headers.iter().any(|(name, _)| name == KEY_HEADER)
+        && !request.attributes.iter().any(|(name, _)| name == KEY_HEADER)
     {
-        request.headers.push((KEY_HEADER.into(), key.into()));
+        request.attributes.push((KEY_HEADER.into(), key.into()));
     }
 }
 
-/// Whether nobody is to blame but the moment.
-fn may_be_had_later(answered: &Answered) -> bool {
-    match &answered.answer {
-        Ok(whole) => matches!(whole.status, 429 | 502..=504),
-        Err(error) => {
-            let final_word =
-                error.last().is_some_and(|last| last.impossible || last.too_large || last.no_memory);
-            matches!(error.kind(), Kind::Rejected | Kind::TimedOut) || !final_word
+/// Whether the service may take the call later: it is down or throttles, or a policy of the hub rejected the call.
+fn may_pass_later(called: &CallResult) -> bool {
+    match &called.answer {
+        Ok(response) => {
+            response.fault.is_some_and(|fault| FaultMeaning::of(&fault, false).passes_by_itself())
         }
+        Err(error) if matches!(error.kind(), Kind::Rejected | Kind::TimedOut) => true,
+        // A response that the hub could not take in is no outage.
+        Err(error) => !error.last().is_some_and(|last| last.impossible || last.too_large || last.no_memory),
     }
 }
 
-/// The id of a call under a key: the same key of somebody else, or for another service, is another call.
-fn named(whose: &str, service: &Slug, key: &str) -> String {
-    let hash = hash(&[whose.as_bytes(), service.as_str().as_bytes(), key.as_bytes()]);
-    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("call_{hex}")
+/// Returns the event id of a call under a key: the same key of another caller or for another service is another call.
+fn event_id(caller: &str, service: &Slug, key: &str) -> String {
+    let hash = hash::parts([caller, service.as_str(), key]);
+    format!("call_{}", hex(&hash[..16]))
 }
 
-fn fingerprint(call: &Call) -> [u8; 32] {
-    let Request { method, path, headers, body } = &call.request;
-    let mut headers: Vec<&(String, String)> = headers.iter().collect();
-    headers.sort();
-    let mut parts = vec![call.service.as_str().as_bytes(), method.as_bytes(), path.as_bytes()];
+fn fingerprint(call: &GatewayCall) -> [u8; 32] {
+    let RenderedRequest { operation, target, attributes, body } = &call.request;
+    let mut attributes: Vec<&(String, String)> = attributes.iter().collect();
+    attributes.sort();
+    let mut parts = vec![call.service.as_str().as_bytes(), operation.as_bytes(), target.as_bytes()];
     parts.push(body.bytes().map_or(&[][..], |body| &body[..]));
-    parts.extend(headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
-    hash(&parts)
-}
-
-/// Each part with its length, so that no two lists of parts are the same bytes.
-fn hash(parts: &[&[u8]]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().into()
+    parts.extend(attributes.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+    hash::parts(parts)
 }

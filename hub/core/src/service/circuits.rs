@@ -1,47 +1,76 @@
 //! Circuits, moved by hand.
 
-use super::hub::{Hub, Refused};
+use seawall::Error;
+use seawall::breaker::State;
+
+use super::context::Context;
+use super::handles::GatewayHandle;
+use super::shared::ChangeError;
 use crate::domain::slug::Slug;
 use crate::port::store::Store;
-use crate::port::transport::Transport;
+use crate::port::transport::{PeerResponse, SendError, Transport};
+use crate::render::RenderedRequest;
 
-/// How a person moves a circuit.
+/// A manual change of a circuit breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Move {
-    /// Closed, and everything forgotten.
+pub enum CircuitCommand {
+    /// Closes the circuit and clears its statistics.
     Reset,
-    /// Nothing passes until somebody says otherwise.
+    /// Opens the circuit until it is changed again.
     ForceOpen,
-    /// Everything passes until somebody says otherwise.
+    /// Closes the circuit until it is changed again.
     ForceClosed,
 }
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Moves the circuit of a service, for this reason. It is kept, so that a restart does not forget it.
-    pub async fn move_circuit(&self, service: &Slug, how: Move, reason: &str) -> Result<(), Refused> {
-        let guard = self.deliver.guard(service).ok_or(Refused::Missing)?;
+impl<S: Store + Clone, T: Transport> GatewayHandle<S, T> {
+    /// Changes the circuit of a service, with a reason. The change is stored and survives a restart.
+    pub async fn move_circuit(
+        &self,
+        cx: &Context,
+        service: &Slug,
+        how: CircuitCommand,
+        reason: &str,
+    ) -> Result<(), ChangeError> {
+        let guard = self.core.deliver.guard(service).ok_or(ChangeError::Missing)?;
         let Some(breaker) = guard.breaker() else {
-            return Err(Refused::Conflict(
+            return Err(ChangeError::Conflict(
                 "its policy has no breaker, so there is no circuit to move".into(),
             ));
         };
         match how {
-            Move::Reset => breaker.reset(reason),
-            Move::ForceOpen => breaker.force_open(reason),
-            Move::ForceClosed => breaker.force_closed(reason),
+            CircuitCommand::Reset => breaker.reset(reason),
+            CircuitCommand::ForceOpen => breaker.force_open(reason),
+            CircuitCommand::ForceClosed => breaker.force_closed(reason),
         }
-        self.deliver.moved_by_person(service, reason).await;
-        self.deliver.look_again();
+        self.core.deliver.store_command(cx, service, reason).await;
+        self.core.deliver.wake_all();
         Ok(())
     }
 
-    /// Why the circuit of a service stands where it does: what a person said, or what the peer did last.
+    /// Returns the reason for the state of a service's circuit: what an operator wrote, or the last failure.
+    #[must_use]
     pub fn why_circuit(&self, service: &Slug) -> Option<String> {
-        self.deliver.why_circuit(service)
+        self.core.deliver.why_circuit(service)
     }
 
-    /// The guard of a service, to be looked at.
+    /// Returns the services whose circuit is not closed, and its state.
+    #[must_use]
+    pub fn circuits_not_closed(&self) -> Vec<(String, State)> {
+        self.core.registry.troubled()
+    }
+
+    /// Returns the guard of a service, for reading.
+    #[must_use]
     pub fn guard(&self, service: &Slug) -> Option<seawall::Guard> {
-        self.deliver.guard(service)
+        self.core.deliver.guard(service)
+    }
+
+    /// Sends one test request to a service through its guard.
+    pub async fn test_service(
+        &self,
+        name: &Slug,
+        request: &RenderedRequest,
+    ) -> Result<Result<PeerResponse, Error<SendError>>, ChangeError> {
+        self.core.deliver.test(name, request).await.ok_or(ChangeError::Missing)
     }
 }

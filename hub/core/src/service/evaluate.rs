@@ -2,79 +2,80 @@
 
 use std::sync::Arc;
 
-use super::hub::{Hub, Refused};
+use super::handles::RegistryHandle;
 use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
-use super::rulebook::compile;
+use super::rule_set::compile;
+use super::shared::ChangeError;
 use crate::domain::event::Event;
 use crate::domain::rule::Rule;
-use crate::port::store::{EventFilter, PageAt, Store};
+use crate::port::store::{EventFilter, PageRequest, Store};
 use crate::port::transport::Transport;
-use crate::render::{Meter, Mistake, Program, Request, Verdict, View};
+use crate::render::{FilterResult, Meter, RenderedRequest, RequestTemplate, TemplateContext, TemplateError};
 
-/// What a rule makes of an event.
+/// What a rule would make of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Evaluation {
-    /// The event is of another kind.
+    /// The rule does not match the type of the event.
     OtherKind,
-    /// The filter does not take it; the reason is there if the event lacks something.
+    /// The filter rejects the event; the reason is set if the event lacks something.
     Filtered(Option<String>),
-    /// It takes it, and no request can be made of it: this would be a dead letter.
-    Unrenderable(Mistake),
+    /// The filter passes, but no request can be rendered: this would be a dead letter.
+    Unrenderable(TemplateError),
     /// The exact request.
     Request {
-        /// What is sent.
-        request: Request,
-        /// What it belongs together with, if the rule keeps an order.
+        /// The request to send.
+        request: RenderedRequest,
+        /// The ordering key, if the rule has an order.
         order: Option<String>,
     },
 }
 
-/// What a rule makes of the events that came lately.
+/// What a rule would make of recent events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Backtest {
-    /// So many events of its kind were looked at.
+pub struct BacktestReport {
+    /// The number of events that match its type.
     pub events: usize,
-    /// That the filter does not take.
+    /// The number of events that the filter rejects.
     pub filtered: usize,
-    /// Of which no request can be made, and the first of them with its reason.
+    /// The number of events for which no request can be rendered.
     pub unrenderable: usize,
-    /// Requests.
+    /// The number of requests.
     pub requests: usize,
-    /// The first of each, with the event's id.
+    /// The first results of each kind, with the id of the event.
     pub samples: Vec<(String, Evaluation)>,
 }
 
-/// A backtest looks at so many events at most.
+/// The maximum number of events in a backtest.
 pub const BACKTEST_MAX: usize = 1_000;
-/// And shows so many.
+/// The maximum number of samples of a backtest.
 const SAMPLES: usize = 10;
 const PAGE: usize = 100;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// What a rule, kept or not, would make of an event.
-    pub async fn evaluate(&self, rule: &Rule, event: &Event) -> Result<Evaluation, Refused> {
+impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
+    /// Evaluates a rule, stored or not, on an event.
+    pub async fn evaluate(&self, rule: &Rule, event: &Event) -> Result<Evaluation, ChangeError> {
         let (rule, event) = (rule.clone(), event.clone());
-        self.trials.run_soon(move || Ok(evaluate(&rule, &program(&rule)?, &event))).await?
+        self.core.trials.run_soon(move || Ok(evaluate(&rule, &program(&rule)?, &event))).await?
     }
 
-    /// What a rule would make of the events that came lately, up to so many, from these sources or from anywhere.
+    /// Evaluates a rule on recent events, up to a number, from these sources or from all.
     pub async fn backtest(
         &self,
         rule: &Rule,
         most: usize,
         sources: Option<Vec<String>>,
-    ) -> Result<Backtest, Refused> {
+    ) -> Result<BacktestReport, ChangeError> {
         let (program, rule) = (Arc::new(program(rule)?), Arc::new(rule.clone()));
-        let (mut test, mut from) = (Backtest::default(), None);
+        let (mut test, mut from) = (BacktestReport::default(), None);
         let filter = EventFilter { kind: Some(rule.events.clone()), sources, unmatched: false };
         loop {
             let size = PAGE.min(most - test.events);
-            let page = self.store.events(filter.clone(), PageAt { from, size }).await?;
+            let page = self.core.store.events(filter.clone(), PageRequest { from, size }).await?;
             // One by one, so that whoever tries another rule has a turn in between.
             for event in page.items {
                 let (rule, program) = (rule.clone(), program.clone());
                 let tried = move || (evaluate(&rule, &program, &event), event.id);
-                let (evaluation, event) = self.trials.run_soon(tried).await?;
+                let (evaluation, event) = self.core.trials.run_soon(tried).await?;
                 test.count(event, evaluation);
             }
             from = page.next;
@@ -85,7 +86,7 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
     }
 }
 
-impl Backtest {
+impl BacktestReport {
     fn count(&mut self, event: String, evaluation: Evaluation) {
         self.events += 1;
         match evaluation {
@@ -101,25 +102,25 @@ impl Backtest {
     }
 }
 
-fn program(rule: &Rule) -> Result<Program, Refused> {
+fn program(rule: &Rule) -> Result<RequestTemplate, ChangeError> {
     compile(rule).map_err(|mistakes| {
-        Refused::Wrong(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect())
+        ChangeError::Wrong(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect())
     })
 }
 
-fn evaluate(rule: &Rule, program: &Program, event: &Event) -> Evaluation {
+fn evaluate(rule: &Rule, program: &RequestTemplate, event: &Event) -> Evaluation {
     if !rule.events.matches(event.kind.as_str()) {
         return Evaluation::OtherKind;
     }
     render(program, event, &Meter::default())
 }
 
-/// What a rule makes of an event that is kept, whatever its kind. What is costly goes to the pool.
+/// Evaluates a rule on a stored event, whatever its type. Costly renderings go to the pool.
 pub(super) async fn render_in(
     pool: &RenderPool,
-    program: &Arc<Program>,
+    program: &Arc<RequestTemplate>,
     event: &Event,
-) -> Result<Evaluation, Refused> {
+) -> Result<Evaluation, ChangeError> {
     if event.payload.len() <= QUICK_BYTES_MAX {
         let meter = Meter::with_work(QUICK_WORK_MAX);
         let evaluation = render(program, event, &meter);
@@ -131,15 +132,17 @@ pub(super) async fn render_in(
     Ok(pool.run(move || render(&program, &event, &Meter::default())).await?)
 }
 
-fn render(program: &Program, event: &Event, meter: &Meter) -> Evaluation {
-    let view = View::of_payload(&event.id, event.kind.as_str(), &event.source, &event.payload);
-    match program.filter().map_or(Verdict::Match, |filter| filter.judge(&view, meter)) {
-        Verdict::Match => {}
-        Verdict::NoMatch => return Evaluation::Filtered(None),
-        Verdict::Missing(what) => return Evaluation::Filtered(Some(format!("the event has no `{what}`"))),
-        Verdict::Wrong(reason) => return Evaluation::Filtered(Some(reason)),
-        Verdict::TooCostly(reason) => {
-            return Evaluation::Unrenderable(Mistake { place: "filter".into(), reason });
+fn render(program: &RequestTemplate, event: &Event, meter: &Meter) -> Evaluation {
+    let view = TemplateContext::of_payload(&event.id, event.kind.as_str(), &event.source, &event.payload);
+    match program.filter().map_or(FilterResult::Match, |filter| filter.judge(&view, meter)) {
+        FilterResult::Match => {}
+        FilterResult::NoMatch => return Evaluation::Filtered(None),
+        FilterResult::Missing(what) => {
+            return Evaluation::Filtered(Some(format!("the event has no `{what}`")));
+        }
+        FilterResult::Wrong(reason) => return Evaluation::Filtered(Some(reason)),
+        FilterResult::TooCostly(reason) => {
+            return Evaluation::Unrenderable(TemplateError { place: "filter".into(), reason });
         }
     }
     let order = match program.order(&view, meter) {

@@ -3,48 +3,66 @@
 mod accept;
 mod alerts;
 mod audit;
+mod bridge;
 mod call;
-mod caught;
+mod change_key;
 mod circuits;
-mod content;
-mod deliver;
-mod desk;
+mod context;
+mod dead_letters;
+mod dispatch;
 mod evaluate;
-mod failure;
 mod gauges;
-mod hub;
+mod handles;
+mod incoming;
 mod keys;
-pub mod numbers;
-mod pace;
+mod latency;
+pub mod metric_names;
+mod observe;
+mod panics;
+mod reads;
 mod render_pool;
 mod retain;
-mod rulebook;
+mod rule_set;
 mod rules;
+mod runtime;
 mod secrets;
 mod services;
+mod shared;
 mod sources;
-mod watch;
+mod telemetry;
 
-pub use crate::domain::operation::Mode;
-pub use accept::{Accept, Accepted, Begun, Data, Incoming, NotAccepted, sample_event};
-pub use alerts::Tested;
-pub use audit::{By, because, on_behalf_of};
-pub use call::{Call, CallMode, Called, GATEWAY_RULE, KeptCall, NotCalled};
-pub use caught::log_panics;
-pub use circuits::Move;
-pub use deliver::{Answered, Deliver, FRESH_MAX, InHand, Target};
-pub use desk::{Again, Difference, Edit, Edited, Preview, Steering, Work, curl, differences, record};
-pub use evaluate::{BACKTEST_MAX, Backtest, Evaluation};
-pub use failure::{failure, last_word};
-pub use gauges::{KeptStanding, Standing};
-pub use hub::{Hub, Refused};
+pub use crate::domain::operation::ReplayMode;
+pub use accept::{AcceptError, AcceptedEvent, EventAcceptor, EventData, IncomingEvent, sample_event};
+pub use alerts::ChannelTestResult;
+pub use call::{CallError, CallMode, CallOutcome, GATEWAY_RULE, GatewayCall, QueuedCall};
+pub use change_key::{CREATED, ChangeKey, REPLACED};
+pub use circuits::CircuitCommand;
+pub use context::{Author, Context};
+pub use dead_letters::{
+    BulkPreview, BulkRequest, Difference, EditResult, LetterEdit, OperationCommand, ReplayRequest, curl,
+    differences, record,
+};
+pub use dispatch::{
+    CallResult, DeliveryDispatcher, FRESH_MAX, GuardedService, PendingDelivery, failure_summary,
+};
+pub use evaluate::{BACKTEST_MAX, BacktestReport, Evaluation};
+pub use gauges::{ServiceBacklog, StoredBacklog};
+pub use handles::{
+    AlertHandle, BridgeHandle, DeadLetterHandle, GatewayHandle, Handles, HubRuntime, OpsHandle,
+    RegistryHandle,
+};
 pub use keys::ADMIN;
-pub use render_pool::{NotRendered, QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
-pub use retain::Pruned;
-pub use rulebook::{BadRule, Looked, Made, Matched, Rulebook, Tally, compile};
-pub use services::{Pending, problems_of_policy};
+pub use observe::{NoObserver, Observation, Observer};
+pub use panics::log_panics;
+pub use render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderError, RenderPool};
+pub use retain::PruneReport;
+pub use rule_set::{
+    MatchCounts, MatchResult, RenderedDelivery, RuleCompileError, RuleSet, RuleTiming, compile,
+};
+pub use services::{DEFAULT_POLICY, PendingPolicy, problems_of_policy};
+pub use shared::ChangeError;
 
-/// The wall time now.
+/// Returns the wall time.
 #[must_use]
 pub fn wall_time(clock: &seawall::Clock) -> crate::domain::time::Millis {
     let since = clock.wall().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -9,40 +9,40 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The number of steps that may be taken on a thread of the runtime: less than a millisecond.
+/// The number of steps that may run on a thread of the runtime: less than a millisecond.
 pub const QUICK_WORK_MAX: u64 = 20_000;
-/// The size of an event that may be taken apart on a thread of the runtime.
+/// The size of an event that may be parsed on a thread of the runtime.
 pub const QUICK_BYTES_MAX: usize = 64 * 1024;
-/// The number of callers that may wait for a place, where they do not wait for ever.
+/// The maximum number of callers that wait for a place with a time limit.
 const WAITING_MAX: usize = 16;
-/// How long they wait.
+/// The time limit for waiting callers.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Places for costly renderings.
+/// Limits how many costly renderings run at the same time.
 #[derive(Clone, Debug)]
 pub struct RenderPool {
     places: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
-/// Why something was not rendered.
+/// The reason why nothing was rendered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotRendered {
+pub enum RenderError {
     /// All places are taken.
     Busy,
-    /// The process stops.
+    /// The process is stopping.
     Stopping,
 }
 
 impl RenderPool {
-    /// For events: half of the cores, so that the other half serves everybody else.
+    /// Creates a pool for events: half of the cores, so that the other half serves everything else.
     #[must_use]
     pub fn for_events() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         RenderPool::new((cores / 2).max(1))
     }
 
-    /// For trying rules: one place, whatever the machine, so that nobody who tries holds up those who deliver.
+    /// Creates a pool for evaluations: one place on any machine, so that they never delay deliveries.
     #[must_use]
     pub fn for_trials() -> Self {
         RenderPool::new(1)
@@ -55,31 +55,31 @@ impl RenderPool {
         }
     }
 
-    /// Runs this on a thread that may be held up, when there is a place.
+    /// Runs a closure on a blocking thread, when there is a place.
     pub async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
-    ) -> Result<R, NotRendered> {
-        let place = self.places.clone().acquire_owned().await.map_err(|_| NotRendered::Stopping)?;
+    ) -> Result<R, RenderError> {
+        let place = self.places.clone().acquire_owned().await.map_err(|_| RenderError::Stopping)?;
         on(place, work).await
     }
 
-    /// The same for a caller who is told to come back when there is no place soon.
+    /// Runs a closure like [`run`](RenderPool::run), but refuses if there is no place soon.
     pub async fn run_soon<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
-    ) -> Result<R, NotRendered> {
-        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| NotRendered::Busy)?;
+    ) -> Result<R, RenderError> {
+        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| RenderError::Busy)?;
         let place = tokio::time::timeout(WAIT_MAX, self.places.clone().acquire_owned()).await;
         drop(waiting);
-        on(place.map_err(|_| NotRendered::Busy)?.map_err(|_| NotRendered::Stopping)?, work).await
+        on(place.map_err(|_| RenderError::Busy)?.map_err(|_| RenderError::Stopping)?, work).await
     }
 }
 
 async fn on<R: Send + 'static>(
     place: OwnedSemaphorePermit,
     work: impl FnOnce() -> R + Send + 'static,
-) -> Result<R, NotRendered> {
+) -> Result<R, RenderError> {
     let done = tokio::task::spawn_blocking(move || {
         // The place is free when the work is done, whether or not anybody still waits for it.
         let _place = place;
@@ -88,7 +88,7 @@ async fn on<R: Send + 'static>(
     match done.await {
         Ok(done) => Ok(done),
         Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        Err(_) => Err(NotRendered::Stopping),
+        Err(_) => Err(RenderError::Stopping),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
                 })
                 .collect();
             tokio::task::yield_now().await;
-            assert_eq!(pool.run_soon(|| 0).await, Err(NotRendered::Busy), "all may wait, but for this one");
+            assert_eq!(pool.run_soon(|| 0).await, Err(RenderError::Busy), "all may wait, but for this one");
             done.send(()).unwrap();
             assert_eq!(long.await.unwrap(), Ok(true));
             for (at, other) in others.into_iter().enumerate() {

@@ -1,43 +1,49 @@
 //! Secrets, sealed anew. What is in them nobody here can read.
 
-use std::sync::PoisonError;
-
 use super::audit;
-use super::hub::{Hub, Refused};
-use crate::domain::service::Sealed;
-use crate::port::store::{Change, Owner, Reseal, Store};
+use super::context::Context;
+use super::handles::RegistryHandle;
+use super::shared::ChangeError;
+use crate::domain::service::SealedSecret;
+use crate::port::store::{Change, SecretOwner, SecretRotation, Store};
 use crate::port::transport::Transport;
 
-/// So many are sealed anew in one unit.
+/// The maximum number of secrets in a unit.
 const TOGETHER: usize = 64;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Remembers that somebody changes the key of all secrets.
-    pub async fn note_rotation(&self, key: &str) -> Result<(), Refused> {
-        let entry = audit::noted("secrets.rotate", key.to_owned(), self.now());
-        self.commit(Change::Audit(entry)).await.map(drop)
+impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
+    /// Records in the audit log that the encryption key is rotated.
+    pub async fn note_rotation(&self, cx: &Context, key: &str) -> Result<(), ChangeError> {
+        let entry = audit::entry("secrets.rotate", key.to_owned(), cx);
+        self.core.commit(cx, Change::Audit(entry)).await.map(drop)
     }
 
-    /// Seals anew what `anew` has another seal for. Versions stay: nothing has changed for anybody. How many it was.
-    pub async fn reseal(&self, anew: impl Fn(&Owner, &Sealed) -> Option<Sealed>) -> Result<usize, Refused> {
-        let _one_after_the_other = self.changing.lock().await;
+    /// Encrypts all secrets with another key. `anew` returns the new value of those that need one. Versions stay, because nothing
+    /// has changed for a reader. Returns the number of secrets.
+    pub async fn reseal(
+        &self,
+        cx: &Context,
+        anew: impl Fn(&SecretOwner, &SealedSecret) -> Option<SealedSecret>,
+    ) -> Result<usize, ChangeError> {
+        let _one_after_the_other = self.core.changing.lock().await;
         // What is kept, and not what is in memory: somebody before may have been interrupted between the two.
-        let kept = self.store.registered().await?;
+        let kept = self.core.store.registered().await?;
         let of_services = kept.services.into_iter().filter_map(|service| {
-            let owner = Owner::Service(service.name);
+            let owner = SecretOwner::Service(service.name);
             service.auth.map(|sealed| (owner, sealed))
         });
-        let of_sources = kept.sources.into_iter().map(|source| (Owner::Source(source.name), source.proof));
+        let of_sources =
+            kept.sources.into_iter().map(|source| (SecretOwner::Source(source.name), source.proof));
         let of_channels =
-            kept.channels.into_iter().map(|channel| (Owner::Channel(channel.name), channel.settings));
-        let changes: Vec<Reseal> = of_services
+            kept.channels.into_iter().map(|channel| (SecretOwner::Channel(channel.name), channel.settings));
+        let changes: Vec<SecretRotation> = of_services
             .chain(of_sources)
             .chain(of_channels)
-            .filter_map(|(owner, was)| anew(&owner, &was).map(|now| Reseal { owner, was, now }))
+            .filter_map(|(owner, was)| anew(&owner, &was).map(|now| SecretRotation { owner, was, now }))
             .collect();
         for together in changes.chunks(TOGETHER) {
             let unit = together.iter().cloned().map(Change::Reseal).collect();
-            self.commit_all(unit).await?;
+            self.core.commit_all(cx, unit).await?;
             for change in together {
                 self.use_sealed(change)?;
             }
@@ -45,19 +51,19 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(changes.len())
     }
 
-    fn use_sealed(&self, Reseal { owner, now, .. }: &Reseal) -> Result<(), Refused> {
+    fn use_sealed(&self, SecretRotation { owner, now, .. }: &SecretRotation) -> Result<(), ChangeError> {
         match owner {
-            Owner::Service(name) => {
-                let Some(mut service) = self.service(name) else { return Ok(()) };
+            SecretOwner::Service(name) => {
+                let Some(mut service) = self.core.service(name) else { return Ok(()) };
                 service.auth = Some(now.clone());
                 self.use_service(service)
             }
-            Owner::Channel(name) => {
-                self.alerts.use_sealed(name, now);
+            SecretOwner::Channel(name) => {
+                self.core.alerts.use_sealed(name, now);
                 Ok(())
             }
-            Owner::Source(name) => {
-                let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+            SecretOwner::Source(name) => {
+                let mut sources = self.core.sources.write();
                 if let Some(source) = sources.get_mut(name) {
                     source.proof = now.clone();
                 }

@@ -1,99 +1,129 @@
 //! Services: registering, changing, pausing, testing and deleting them.
 
-use std::sync::PoisonError;
-
+use seawall::GuardBuilder;
 use seawall::config::{Format, Origin, Plan, Setting, policy};
-use seawall::{Error, GuardBuilder};
 use tracing::info;
 
-use super::hub::{Hub, Refused, check_version, sorted};
-use super::watch;
+use super::change_key::{ChangeKey, note_of};
+use super::context::Context;
+use super::handles::RegistryHandle;
+use super::shared::{ChangeError, check_version};
+use super::telemetry;
 use crate::domain::delivery::{ATTEMPTS, ATTEMPTS_CRITICAL};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
-use crate::port::store::{Change, Store, Whose};
-use crate::port::transport::{Answer, NoAnswer, Transport};
-use crate::render::Request;
+use crate::port::store::{Change, DeliverySelector, Store};
+use crate::port::transport::Transport;
 
-/// What to do with deliveries that have not ended, when their service or rule is deleted.
+/// What happens to pending deliveries when their service or rule is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Pending {
-    /// Not to delete it.
+pub enum PendingPolicy {
+    /// The deletion is refused.
     #[default]
     Refuse,
-    /// To make them dead letters.
+    /// The pending deliveries become dead letters.
     DeadLetter,
 }
 
-/// An attempt has so long, if the policy of its service does not say.
+/// The timeout of an attempt, if the policy of its service has none.
 const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// A service that is deleted has so long for what is under way. What has no answer by then becomes a dead letter like the rest.
+/// The policy of a service that has none of its own.
+pub const DEFAULT_POLICY: &str = r#"{"attempt_timeout":"3s","retry":{"max_attempts":3},"breaker":{"consecutive_failures":5,"cooldown":"30s"},"bulkhead":{"max_calls":20}}"#;
+
+/// The time that a deleted service has for attempts in progress. Those without a response by then become dead letters like the
+/// rest.
 const DRAIN_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// So many deliveries are buried or released in one unit, so that others get their turn in between.
+/// The maximum number of deliveries that are dead-lettered or released in a unit, so that others get their turn in between.
 pub(super) const AT_ONCE: u32 = 500;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Keeps a service, new or changed, and uses it from now on. `expected` is the version that whoever changes it has seen.
-    pub async fn put_service(&self, mut service: Service, expected: Option<u64>) -> Result<Service, Refused> {
+impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
+    /// Creates or changes a service, and uses it from now on. `expected` is the version that the caller has seen.
+    pub async fn put_service(
+        &self,
+        cx: &Context,
+        service: Service,
+        expected: Option<u64>,
+    ) -> Result<Service, ChangeError> {
+        self.put_service_once(cx, service, expected, None).await
+    }
+
+    /// Creates or changes a service, once under an idempotency key.
+    pub async fn put_service_once(
+        &self,
+        cx: &Context,
+        mut service: Service,
+        expected: Option<u64>,
+        once: Option<ChangeKey>,
+    ) -> Result<Service, ChangeError> {
         // Checked before it is kept.
         let _ = guard_of(&service)?;
-        let _one_after_the_other = self.changing.lock().await;
-        let found = self.service(&service.name).map_or(0, |service| service.version);
+        let _one_after_the_other = self.core.changing.lock().await;
+        self.core.check_repeated(cx, once.as_ref()).await?;
+        let found = self.core.service(&service.name).map_or(0, |service| service.version);
         check_version(expected, found)?;
-        (service.version, service.changed) = (found + 1, self.now());
-        self.commit(Change::PutService(service.clone())).await?;
+        (service.version, service.changed) = (found + 1, cx.now);
+        self.core.commit_once(cx, once, note_of(found), Change::PutService(service.clone())).await?;
         self.use_service(service.clone())?;
         let Service { name, version, paused, .. } = &service;
         info!(target: "seawall", service = name.as_str(), version, paused, "[Registry][PutService] Success.");
         Ok(service)
     }
 
-    /// Holds the deliveries of a service, or lets them go on.
-    pub async fn pause_service(&self, name: &Slug, paused: bool) -> Result<Service, Refused> {
-        let service = self.service(name).ok_or(Refused::Missing)?;
+    /// Pauses or resumes the deliveries of a service.
+    pub async fn pause_service(
+        &self,
+        cx: &Context,
+        name: &Slug,
+        paused: bool,
+    ) -> Result<Service, ChangeError> {
+        let service = self.core.service(name).ok_or(ChangeError::Missing)?;
         if service.paused == paused {
             return Ok(service);
         }
         let version = service.version;
-        self.put_service(Service { paused, ..service }, Some(version)).await
+        self.put_service(cx, Service { paused, ..service }, Some(version)).await
     }
 
-    /// Deletes a service. Not while a rule names it. What is under way is waited for: a delivery that the peer has taken is
+    /// Deletes a service that no rule names. It waits for attempts in progress: a delivery that the service has accepted is
     /// delivered, and no dead letter.
     pub async fn delete_service(
         &self,
+        cx: &Context,
         name: &Slug,
         expected: Option<u64>,
-        pending: Pending,
-    ) -> Result<(), Refused> {
-        if pending == Pending::DeadLetter {
-            let _one_after_the_other = self.changing.lock().await;
+        pending: PendingPolicy,
+    ) -> Result<(), ChangeError> {
+        if pending == PendingPolicy::DeadLetter {
+            let _one_after_the_other = self.core.changing.lock().await;
             self.may_delete(name, expected)?;
-            self.deliver.stop_service(name);
+            self.core.deliver.stop_service(name);
         }
         // Whoever changes something else does not wait for it.
-        self.deliver.wait_until_idle(name, DRAIN_MAX).await;
-        let deleted = self.delete_idle_service(name, expected, pending).await;
+        self.core.deliver.wait_until_idle(name, DRAIN_MAX).await;
+        let deleted = self.delete_idle_service(&cx.at(self.core.now()), name, expected, pending).await;
         if deleted.is_err() {
-            self.deliver.resume_service(name);
+            self.core.deliver.resume_service(name);
         }
         deleted
     }
 
     async fn delete_idle_service(
         &self,
+        cx: &Context,
         name: &Slug,
         expected: Option<u64>,
-        pending: Pending,
-    ) -> Result<(), Refused> {
-        let _one_after_the_other = self.changing.lock().await;
+        pending: PendingPolicy,
+    ) -> Result<(), ChangeError> {
+        let _one_after_the_other = self.core.changing.lock().await;
         let service = self.may_delete(name, expected)?;
-        let whose = Whose::Service(name.clone());
+        let whose = DeliverySelector::Service(name.clone());
         let deleted = async {
-            let buried = self.bury(whose, name, pending, || self.deliver.remove_service(name)).await?;
-            self.commit(Change::DeleteService(name.clone(), service.version)).await?;
+            let buried = self
+                .dead_letter_pending(cx, whose, name, pending, || self.core.deliver.remove_service(name))
+                .await?;
+            self.core.commit(cx, Change::DeleteService(name.clone(), service.version)).await?;
             Ok(buried)
         };
         let buried = match deleted.await {
@@ -104,90 +134,85 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                 return Err(refused);
             }
         };
-        self.deliver.remove_service(name);
-        self.services.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.core.deliver.remove_service(name);
+        self.core.services.write().remove(name);
         info!(target: "seawall", service = name.as_str(), deadLettered = buried, "[Registry][DeleteService] Success.");
         Ok(())
     }
 
-    /// The service, if it is the one that was seen and no rule names it.
-    fn may_delete(&self, name: &Slug, expected: Option<u64>) -> Result<Service, Refused> {
-        let service = self.service(name).ok_or(Refused::Missing)?;
+    /// Returns the service, if it has the expected version and no rule names it.
+    fn may_delete(&self, name: &Slug, expected: Option<u64>) -> Result<Service, ChangeError> {
+        let service = self.core.service(name).ok_or(ChangeError::Missing)?;
         check_version(expected, service.version)?;
-        let rules = self.rules();
+        let rules = self.core.rules();
         let used: Vec<&str> =
             rules.iter().filter(|rule| rule.service == *name).map(|rule| rule.name.as_str()).collect();
         if used.is_empty() {
             return Ok(service);
         }
         let used = used.join("`, `");
-        Err(Refused::Conflict(format!("rule `{used}` sends to it; delete or change it first")))
+        Err(ChangeError::Conflict(format!("rule `{used}` sends to it; delete or change it first")))
     }
 
-    /// Makes dead letters of what has not ended, or refuses if there is such. `stop` is called before. Says how many.
-    pub(super) async fn bury(
+    /// Dead-letters pending deliveries, or refuses if there are any. `stop` is called before. Returns their number.
+    pub(super) async fn dead_letter_pending(
         &self,
-        whose: Whose,
+        cx: &Context,
+        whose: DeliverySelector,
         service: &Slug,
-        pending: Pending,
+        pending: PendingPolicy,
         stop: impl FnOnce(),
-    ) -> Result<usize, Refused> {
-        let waiting = self.store.pending(whose.clone(), 10_000).await?;
+    ) -> Result<usize, ChangeError> {
+        let waiting = self.core.store.pending(whose.clone(), 10_000).await?;
         if waiting == 0 {
             return Ok(0);
         }
-        if pending == Pending::Refuse {
+        if pending == PendingPolicy::Refuse {
             let count = match waiting {
                 1 => "1 delivery has".to_owned(),
                 10_000 => "10000 or more deliveries have".to_owned(),
                 more => format!("{more} deliveries have"),
             };
-            return Err(Refused::Conflict(format!(
+            return Err(ChangeError::Conflict(format!(
                 "{count} not ended; with `pending=deadLetter` they become dead letters"
             )));
         }
         stop();
         let mut buried = 0;
         loop {
-            let bury = Change::Bury { whose: whose.clone(), most: AT_ONCE, at: self.now() };
-            let touched = self.commit(bury).await?.touched;
+            let bury = Change::DeadLetterAll { whose: whose.clone(), most: AT_ONCE, at: cx.now };
+            let touched = self.core.commit(cx, bury).await?.touched;
             if touched == 0 {
-                watch::buried(service, buried);
+                telemetry::dead_lettered(service, buried);
                 return Ok(buried);
             }
             buried += touched;
         }
     }
 
-    /// One request to a service through its guard, to see whether it answers.
-    pub async fn test_service(
-        &self,
-        name: &Slug,
-        request: &Request,
-    ) -> Result<Result<Answer, Error<NoAnswer>>, Refused> {
-        self.deliver.test(name, request).await.ok_or(Refused::Missing)
-    }
-
-    pub(super) fn use_service(&self, service: Service) -> Result<(), Refused> {
-        let wrong = |error: seawall::ConfigError| Refused::Wrong(vec![("policy".into(), error.to_string())]);
+    pub(super) fn use_service(&self, service: Service) -> Result<(), ChangeError> {
+        let wrong =
+            |error: seawall::ConfigError| ChangeError::Wrong(vec![("policy".into(), error.to_string())]);
         let (guard, attempts) = guard_of(&service)?;
-        self.deliver.put_service(service.clone(), guard, attempts).map_err(wrong)?;
-        self.services.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), service);
+        self.core.deliver.put_service(service.clone(), guard, attempts).map_err(wrong)?;
+        self.core.services.write().insert(service.name.clone(), service);
         Ok(())
     }
 
-    /// All services, in the order of their names.
+    /// Lists all services, in the order of their names.
+    #[must_use]
     pub fn services(&self) -> Vec<Service> {
-        sorted(&self.services, |service| &service.name)
+        self.core.services()
     }
 
-    /// A service.
+    /// Returns the service with this name.
+    #[must_use]
     pub fn service(&self, name: &Slug) -> Option<Service> {
-        self.services.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.core.service(name)
     }
 }
 
-/// All that is wrong with a policy: each field with its reason.
+/// Returns everything that is wrong with a policy: each field with its reason.
 #[must_use]
 pub fn problems_of_policy(text: &str) -> Vec<(String, String)> {
     plan_of("policy", text).err().unwrap_or_default()
@@ -200,11 +225,11 @@ fn plan_of(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
     })
 }
 
-/// So many calls more than the rate may come at once, if the policy does not say: a tenth of the calls of a period, and at least
-/// one. Whoever agreed to 20 a second gets 22 in the worst second.
+/// The default burst, as a share of the calls of a period: a tenth of them, and at least one. A service that agreed to 20 a
+/// second gets 22 in the worst second.
 const BURST_SHARE: u64 = 10;
 
-/// The policy with a burst, if it has a rate limit and does not say which.
+/// Adds the default burst to a policy that has a rate limit without one.
 fn with_burst(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
     let plan = plan_of(name, text)?;
     let said = |path: &str| plan.settings().any(|setting| setting.path() == path && is_said(&setting));
@@ -218,12 +243,12 @@ fn with_burst(name: &str, text: &str) -> Result<Plan, Vec<(String, String)>> {
     plan_of(name, &policy.to_string())
 }
 
-/// Whether somebody wrote it, and it is no default.
+/// Whether a setting was written explicitly.
 fn is_said(setting: &Setting<'_>) -> bool {
     !matches!(setting.from(), Origin::Default)
 }
 
-/// A section of a policy, however its name is spelt.
+/// Returns a section of a policy, however its name is spelt.
 fn section<'p>(
     policy: &'p mut serde_json::Value,
     name: &str,
@@ -233,9 +258,9 @@ fn section<'p>(
     fields.iter_mut().find(|(key, _)| plain(key) == plain(name))?.1.as_object_mut()
 }
 
-/// The guard of a service, and how many attempts its deliveries have.
-fn guard_of(service: &Service) -> Result<(GuardBuilder, u32), Refused> {
-    let plan = with_burst(service.name.as_str(), &service.policy).map_err(Refused::Wrong)?;
+/// Returns the guard of a service, and the maximum number of attempts of its deliveries.
+fn guard_of(service: &Service) -> Result<(GuardBuilder, u32), ChangeError> {
+    let plan = with_burst(service.name.as_str(), &service.policy).map_err(ChangeError::Wrong)?;
     let said: serde_json::Value = serde_json::from_str(&service.policy).unwrap_or_default();
     let attempts = if said["preset"] == "critical" { ATTEMPTS_CRITICAL } else { ATTEMPTS };
     let guard = plan.builder();

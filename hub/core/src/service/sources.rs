@@ -1,54 +1,76 @@
 //! Sources of webhooks.
 
-use std::sync::PoisonError;
-
 use tracing::info;
 
-use super::hub::{Hub, Refused, check_version, sorted};
+use super::change_key::{ChangeKey, note_of};
+use super::context::Context;
+use super::handles::RegistryHandle;
+use super::shared::{ChangeError, check_version, sorted};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
-use crate::render::Naming;
+use crate::render::WebhookNaming;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Keeps a source, new or changed. `expected` is the version that whoever changes it has seen.
-    pub async fn put_source(&self, mut source: Source, expected: Option<u64>) -> Result<Source, Refused> {
-        Naming::new(&source.event_type, source.event_id.as_deref()).map_err(|mistakes| {
-            Refused::Wrong(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect())
+impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
+    /// Creates or changes a source. `expected` is the version that the caller has seen.
+    pub async fn put_source(
+        &self,
+        cx: &Context,
+        source: Source,
+        expected: Option<u64>,
+    ) -> Result<Source, ChangeError> {
+        self.put_source_once(cx, source, expected, None).await
+    }
+
+    /// Creates or changes a source, once under an idempotency key.
+    pub async fn put_source_once(
+        &self,
+        cx: &Context,
+        mut source: Source,
+        expected: Option<u64>,
+        once: Option<ChangeKey>,
+    ) -> Result<Source, ChangeError> {
+        WebhookNaming::new(&source.event_type, source.event_id.as_deref()).map_err(|mistakes| {
+            ChangeError::Wrong(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)).collect())
         })?;
-        let _one_after_the_other = self.changing.lock().await;
+        let _one_after_the_other = self.core.changing.lock().await;
+        self.core.check_repeated(cx, once.as_ref()).await?;
         let found = self.source(&source.name).map_or(0, |source| source.version);
         check_version(expected, found)?;
-        (source.version, source.changed) = (found + 1, self.now());
-        self.commit(Change::PutSource(source.clone())).await?;
-        self.sources
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(source.name.clone(), source.clone());
+        (source.version, source.changed) = (found + 1, cx.now);
+        self.core.commit_once(cx, once, note_of(found), Change::PutSource(source.clone())).await?;
+        self.core.sources.write().insert(source.name.clone(), source.clone());
         let Source { name, version, enabled, .. } = &source;
         info!(target: "seawall", source = name.as_str(), version, enabled, "[Registry][PutSource] Success.");
         Ok(source)
     }
 
-    /// Deletes a source: what it sends is refused from now on.
-    pub async fn delete_source(&self, name: &Slug, expected: Option<u64>) -> Result<(), Refused> {
-        let _one_after_the_other = self.changing.lock().await;
-        let source = self.source(name).ok_or(Refused::Missing)?;
+    /// Deletes a source: its requests are refused from now on.
+    pub async fn delete_source(
+        &self,
+        cx: &Context,
+        name: &Slug,
+        expected: Option<u64>,
+    ) -> Result<(), ChangeError> {
+        let _one_after_the_other = self.core.changing.lock().await;
+        let source = self.source(name).ok_or(ChangeError::Missing)?;
         check_version(expected, source.version)?;
-        self.commit(Change::DeleteSource(name.clone(), source.version)).await?;
-        self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.core.commit(cx, Change::DeleteSource(name.clone(), source.version)).await?;
+        self.core.sources.write().remove(name);
         info!(target: "seawall", source = name.as_str(), "[Registry][DeleteSource] Success.");
         Ok(())
     }
 
-    /// All sources, in the order of their names.
+    /// Lists all sources, in the order of their names.
+    #[must_use]
     pub fn sources(&self) -> Vec<Source> {
-        sorted(&self.sources, |source| &source.name)
+        sorted(&self.core.sources, |source| &source.name)
     }
 
-    /// A source.
+    /// Returns the source with this name.
+    #[must_use]
     pub fn source(&self, name: &Slug) -> Option<Source> {
-        self.sources.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.core.sources.read().get(name).cloned()
     }
 }

@@ -20,7 +20,7 @@ use super::{Dashboard, PageResult, html, show};
 use crate::http::query::pairs_of;
 
 /// What somebody wants done.
-struct Wish {
+struct FormAction {
     method: Method,
     path: String,
     body: Option<Value>,
@@ -41,7 +41,7 @@ pub(super) async fn act(
     let (token, wish) = if by_script { of_json(&body) } else { of_form(&body) };
     let token = token.or_else(|| said("x-csrf").map(ToOwned::to_owned));
     if token.as_deref() != Some(session.csrf()) {
-        let word = "this form is not from your session; load the page again and repeat it";
+        let word = "the form does not belong to your session; reload the page and repeat the action";
         return Ok(failed(by_script, StatusCode::FORBIDDEN, &json!({"message": word}), word));
     }
     let wish = match wish {
@@ -61,7 +61,7 @@ pub(super) async fn act(
         return Ok(as_json(answer.status, &answer.whole));
     }
     if let Some(key) = answer.data()["key"].as_str() {
-        return Ok(html(answer.status, show::sorry("It is shown this once: keep it now", key), false));
+        return Ok(html(answer.status, show::sorry("Copy this key now; it is shown only once", key), false));
     }
     let to = filled(&wish.to, answer.data()).unwrap_or_else(|_| "/".into());
     let mut response = Redirect::to(&to).into_response();
@@ -73,7 +73,7 @@ fn failed(by_script: bool, status: StatusCode, whole: &Value, words: &str) -> Re
     if by_script {
         return as_json(status, whole);
     }
-    html(status, show::sorry("That was not done", words), false)
+    html(status, show::sorry("Action failed", words), false)
 }
 
 fn as_json(status: StatusCode, whole: &Value) -> Response {
@@ -81,7 +81,7 @@ fn as_json(status: StatusCode, whole: &Value) -> Response {
 }
 
 /// `{csrf, method, path, body, reason}`.
-fn of_json(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
+fn of_json(body: &[u8]) -> (Option<String>, Result<FormAction, String>) {
     let whole: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |name: &str| whole[name].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
     let body = whole.get("body").filter(|body| !body.is_null()).cloned();
@@ -90,7 +90,7 @@ fn of_json(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
 }
 
 /// The fields of a form.
-fn of_form(body: &[u8]) -> (Option<String>, Result<Wish, String>) {
+fn of_form(body: &[u8]) -> (Option<String>, Result<FormAction, String>) {
     let mut fields = Map::new();
     let (mut method, mut path, mut reason, mut token) = (None, None, None, None);
     let (mut to, mut done) = (String::new(), String::new());
@@ -121,13 +121,13 @@ fn wish(
     body: Option<Value>,
     reason: Option<String>,
     (to, done): (String, String),
-) -> Result<Wish, String> {
-    let method = method.unwrap_or("POST").parse().map_err(|_| "no such method".to_owned())?;
-    let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("a path of the API is expected")?;
+) -> Result<FormAction, String> {
+    let method = method.unwrap_or("POST").parse().map_err(|_| "unknown method".to_owned())?;
+    let path = path.filter(|path| path.starts_with("/api/v1/")).ok_or("an API path is required")?;
     let path = filled(&path, body.as_ref().unwrap_or(&Value::Null))?;
     // Only to a page of ours.
     let to = if leads_here(&to) { to } else { "/".into() };
-    Ok(Wish { method, path, body, reason, to, done })
+    Ok(FormAction { method, path, body, reason, to, done })
 }
 
 /// A path with `{name}` in it, and so on: what is said or answered under that name.
@@ -135,8 +135,8 @@ fn filled(path: &str, values: &Value) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}').ok_or("the path has no end")?;
-        let value = values[name].as_str().ok_or_else(|| format!("{name}: it is missing"))?;
+        let (name, after) = after.split_once('}').ok_or("the path has an unclosed brace")?;
+        let value = values[name].as_str().ok_or_else(|| format!("{name}: required"))?;
         out.push_str(before);
         out.push_str(&show::encoded(value));
         rest = after;
@@ -157,7 +157,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         "list" => Some(value.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).collect()),
         _ => Some(json!(value)),
     };
-    let Some(value) = value else { return Err(format!("{path}: this is no {kind}")) };
+    let Some(value) = value else { return Err(format!("{path}: must be a {kind}")) };
     let mut place = fields;
     let (last, before) = match path.rsplit_once('.') {
         Some((before, last)) => (last, before.split('.').collect()),
@@ -165,7 +165,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
     };
     for part in before {
         let inner = place.entry(part).or_insert_with(|| json!({}));
-        let Value::Object(inner) = inner else { return Err(format!("{path}: `{part}` is a value already")) };
+        let Value::Object(inner) = inner else { return Err(format!("{path}: `{part}` already has a value")) };
         place = inner;
     }
     let value = match (place.remove(last), value) {
@@ -232,7 +232,7 @@ mod tests {
     fn ui_3_a_name_goes_into_the_path() {
         let form = |name: &str| format!("_method=PUT&_path=/api/v1/x/%7Bname%7D:test&name={name}");
         assert_eq!(of_form(form("a/../b").as_bytes()).1.unwrap().path, "/api/v1/x/a%2F..%2Fb:test");
-        assert_eq!(of_form(form("").as_bytes()).1.err().as_deref(), Some("name: it is missing"));
+        assert_eq!(of_form(form("").as_bytes()).1.err().as_deref(), Some("name: required"));
     }
 
     /// UI-3, SEC-1: a form leads to the API and to pages of ours, and nowhere else; what can't be read says so.

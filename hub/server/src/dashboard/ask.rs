@@ -22,13 +22,13 @@ pub(super) fn view(json: &Value) -> View {
 
 /// What the API answers.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct ApiResponse {
     pub(super) status: StatusCode,
     /// The whole envelope.
     pub(super) whole: Value,
 }
 
-impl Answer {
+impl ApiResponse {
     /// What it is about.
     pub(super) fn data(&self) -> &Value {
         &self.whole["data"]
@@ -55,7 +55,7 @@ impl Dashboard {
         path: &str,
         body: Option<&Value>,
         reason: Option<&str>,
-    ) -> Result<Answer, PageError> {
+    ) -> Result<ApiResponse, PageError> {
         let broken = |error: &dyn std::fmt::Display| PageError::Broken(format!("{path}: {error}"));
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder()
@@ -73,7 +73,7 @@ impl Dashboard {
         let status = response.status();
         let bytes = to_bytes(response.into_body(), ANSWER_MAX).await.map_err(|error| broken(&error))?;
         let whole = serde_json::from_slice(&bytes).map_err(|error| broken(&error))?;
-        Ok(Answer { status, whole })
+        Ok(ApiResponse { status, whole })
     }
 
     /// What is at this path of the API, passed on as it comes: it may be more than fits into memory.
@@ -85,7 +85,7 @@ impl Dashboard {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(PageError::Answered { status: response.status(), message: "it can't be had".into() })
+        Err(PageError::Answered { status: response.status(), message: "not available".into() })
     }
 
     /// What is at this path of the API, for a template; or why it is not shown.

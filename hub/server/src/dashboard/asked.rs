@@ -9,11 +9,11 @@ use super::{Dashboard, PageError};
 use crate::http::query::pairs_of;
 
 /// What stands after the question mark. What is empty was not filled in.
-pub(super) struct Asked(Vec<(String, String)>);
+pub(super) struct PageQuery(Vec<(String, String)>);
 
-impl Asked {
+impl PageQuery {
     pub(super) fn of(query: Option<&str>) -> Self {
-        Asked(pairs_of(query).into_iter().filter(|(_, value)| !value.trim().is_empty()).collect())
+        PageQuery(pairs_of(query).into_iter().filter(|(_, value)| !value.trim().is_empty()).collect())
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {

@@ -7,6 +7,7 @@ use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use minijinja::Value;
+use seawall_hub_core::encode::hex;
 use sha2::{Digest, Sha256};
 
 /// What there is: its name, what kind it is, and itself.
@@ -20,8 +21,7 @@ static NAMES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let named = |(name, _, text): &(&str, &str, &str)| {
         let hash = Sha256::digest(text);
         let (stem, end) = name.split_once('.').unwrap_or((name, ""));
-        let short: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        (stem.to_owned(), format!("{stem}-{short}.{end}"))
+        (stem.to_owned(), format!("{stem}-{}.{end}", hex(&hash[..6])))
     };
     ALL.iter().map(named).collect()
 });

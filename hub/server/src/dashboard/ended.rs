@@ -8,15 +8,16 @@ use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::encode::hex;
+use seawall_hub_core::sync::Lock;
 use sha2::{Digest, Sha256};
 
 use super::session::LASTS;
 
 const FILE: &str = "ended-sessions";
-/// So many are remembered. When there are more, every session that began before is over: people log in once more, and no session
+/// The maximum number of ended sessions that are remembered. When there are more, every session that began before is over: people log in once more, and no session
 /// that was ended is good again.
 const REMEMBERED_MAX: usize = 10_000;
 /// What stands in the place of a hash when all are over.
@@ -25,11 +26,11 @@ const ALL: &str = "all";
 /// Sessions that were ended.
 pub(super) struct EndedSessions {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Lock<EndedIndex>,
 }
 
 #[derive(Default)]
-struct Known {
+struct EndedIndex {
     /// By their hash, until when they would have lasted.
     one: HashMap<SessionHash, Millis>,
     /// Those that would have lasted until then at most are over, all of them.
@@ -44,7 +45,7 @@ impl SessionHash {
     /// Of this cookie.
     pub(super) fn of(cookie: &str) -> Self {
         let hash = Sha256::digest(format!("ended {cookie}"));
-        SessionHash(hash[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        SessionHash(hex(&hash[..16]))
     }
 }
 
@@ -52,7 +53,7 @@ impl EndedSessions {
     /// Those of this folder. What can't be read was never ended, as far as anybody knows.
     pub(super) fn open(folder: &Path, now: Millis) -> Self {
         let path = folder.join(FILE);
-        let mut known = Known::default();
+        let mut known = EndedIndex::default();
         for line in fs::read_to_string(&path).unwrap_or_default().lines() {
             let Some((hash, until)) = line.split_once(' ') else { continue };
             let Some(until) = until.parse().ok().map(Millis).filter(|until| *until > now) else { continue };
@@ -62,12 +63,12 @@ impl EndedSessions {
                 known.one.insert(SessionHash(hash.to_owned()), until);
             }
         }
-        EndedSessions { path, known: Mutex::new(known) }
+        EndedSessions { path, known: Lock::new(known) }
     }
 
     /// Whether this session was ended.
     pub(super) fn has(&self, hash: &SessionHash, until: Millis) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.all.is_some_and(|all| until <= all) || known.one.contains_key(hash)
     }
 
@@ -78,7 +79,7 @@ impl EndedSessions {
         until: Millis,
         (now, latest): (Millis, Millis),
     ) -> io::Result<()> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let line = format!("{} {}\n", hash.0, until.0);
         known.one.insert(hash, until);
         if known.one.len() <= REMEMBERED_MAX {
@@ -127,7 +128,7 @@ mod tests {
         assert!(!EndedSessions::open(folder.path(), until).has(&hash(0), until), "nothing is kept for ever");
         let many = EndedSessions::open(folder.path(), now);
         {
-            let mut known = many.known.lock().unwrap();
+            let mut known = many.known.lock();
             known.one.extend((1..=REMEMBERED_MAX).map(|number| (hash(number), until)));
         }
         many.end(hash(0), until, (now, Millis(9_500))).unwrap();

@@ -22,7 +22,7 @@ pub(super) enum PageError {
     },
     /// The API does not answer with what the page is about.
     Answered {
-        /// Its status.
+        /// The status of the response.
         status: StatusCode,
         /// What it says.
         message: String,
@@ -39,19 +39,19 @@ impl IntoResponse for PageError {
             }
             PageError::Answered { status: StatusCode::NOT_FOUND, .. } => (
                 StatusCode::NOT_FOUND,
-                "There is nothing here",
-                "It may have been deleted, or the link is wrong.".into(),
+                "Page not found",
+                "The page may have been deleted, or the link is wrong.".into(),
             ),
             PageError::Answered { status: StatusCode::FORBIDDEN, message } => {
-                (StatusCode::FORBIDDEN, "This key may not see that", message)
+                (StatusCode::FORBIDDEN, "Access denied", message)
             }
-            PageError::Answered { status, message } => (status, "The hub could not answer", message),
+            PageError::Answered { status, message } => (status, "Request failed", message),
             PageError::Broken(cause) => {
                 tracing::error!(target: "seawall", cause, action = "ManualReview", "[Dashboard][Render] Failed!");
                 (
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "This page is broken",
-                    "The log says why. The rest of the hub works on.".into(),
+                    "The log has the reason. The rest of the hub keeps working.".into(),
                 )
             }
         };

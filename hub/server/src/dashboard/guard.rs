@@ -14,7 +14,7 @@ pub(super) async fn protect(request: Request, next: Next) -> Response {
     let mut response = if request.method().is_safe() || is_from_here(request.headers()) {
         next.run(request).await
     } else {
-        (StatusCode::FORBIDDEN, "this was sent from another site, and is refused\n").into_response()
+        (StatusCode::FORBIDDEN, "request from another site rejected\n").into_response()
     };
     say(response.headers_mut());
     response

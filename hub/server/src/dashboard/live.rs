@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
-use seawall::{Clock, Tick};
+use seawall::Tick;
+use seawall_hub_core::sync::Lock;
 use tower_service::Service;
 
 use super::session::Session;
@@ -30,15 +31,13 @@ const SHARED: Duration = Duration::from_millis(1_800);
 const STILL_HERE: u32 = 8;
 /// No page is larger.
 const PAGE_MAX: usize = 8 * 1024 * 1024;
-/// So many renderings are remembered.
+/// The maximum number of renderings that are remembered.
 const REMEMBERED: usize = 1_000;
-
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::system);
 
 /// What pages looked like just now, by the key and the page.
 #[derive(Default)]
 pub(super) struct Renderings {
-    known: Mutex<HashMap<(String, String), Rendering>>,
+    known: Lock<HashMap<(String, String), Rendering>>,
 }
 
 #[derive(Clone)]
@@ -59,17 +58,17 @@ impl Rendering {
 impl Renderings {
     /// Somebody has changed something: the next look is a new one.
     pub(super) fn forget(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known.lock().clear();
     }
 
     fn fresh(&self, page: &(String, String), now: Tick) -> Option<Rendering> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(page).filter(|known| now.since(known.at) < SHARED).cloned()
     }
 
     fn keep(&self, page: (String, String), made: Rendering) {
         let at = made.at;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= REMEMBERED {
             known.retain(|_, rendering| at.since(rendering.at) < SHARED);
         }
@@ -89,13 +88,13 @@ pub(super) async fn stream(
     let page = page.filter(|page| page.starts_with('/') && !page.starts_with("/live")).unwrap_or("/".into());
     let pages = super::pages::router().with_state(dashboard.clone());
     let session = session.at(&page);
-    let watching = Watching { dashboard, pages, session, page, last: None, quiet: 0 };
+    let watching = LiveStream { dashboard, pages, session, page, last: None, quiet: 0 };
     let body = Body::new(Stream { next: Box::pin(watching.next()) });
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
 /// Somebody who looks at a page.
-struct Watching {
+struct LiveStream {
     dashboard: Arc<Dashboard>,
     pages: Router,
     session: Session,
@@ -105,11 +104,11 @@ struct Watching {
     quiet: u32,
 }
 
-type Next = Pin<Box<dyn Future<Output = Option<(Watching, Bytes)>> + Send>>;
+type NextChunk = Pin<Box<dyn Future<Output = Option<(LiveStream, Bytes)>> + Send>>;
 
-impl Watching {
+impl LiveStream {
     /// The next thing to say; nothing, when the hub stops or the session has ended.
-    async fn next(mut self) -> Option<(Watching, Bytes)> {
+    async fn next(mut self) -> Option<(LiveStream, Bytes)> {
         if self.last.is_none() {
             // The page was loaded a moment ago, or before the connection was lost: what has happened since is not missed.
             let now = self.look().await?;
@@ -143,7 +142,7 @@ impl Watching {
             return None;
         }
         let page = (self.session.name().to_owned(), format!("{}{}", self.session.origin(), self.page));
-        let now = CLOCK.now();
+        let now = self.dashboard.hub.clock().now();
         if let Some(made) = self.dashboard.live.fresh(&page, now) {
             return Some(made.of(self.session.csrf()));
         }
@@ -172,7 +171,7 @@ fn event(text: &str) -> Bytes {
 }
 
 struct Stream {
-    next: Next,
+    next: NextChunk,
 }
 
 impl http_body::Body for Stream {

@@ -1,6 +1,6 @@
 //! Logging in with a key, and out again.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -8,7 +8,6 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use minijinja::context;
-use seawall::Clock;
 use seawall_hub_core::domain::key::Scope;
 use seawall_hub_core::domain::time::Millis;
 
@@ -18,8 +17,6 @@ use super::{Dashboard, PageResult, assets, html};
 use crate::http::key_hash;
 use crate::http::query::pairs_of;
 use crate::serve::PeerAddress;
-
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::system);
 
 pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, RawQuery(query): RawQuery) -> PageResult {
     let to = pairs_of(query.as_deref()).into_iter().find(|(name, _)| name == "to").map(|(_, to)| to);
@@ -46,22 +43,22 @@ pub(super) async fn login(
             _ => {}
         }
     }
-    let (peer, now) = (peer.map(|Extension(PeerAddress(address))| address), CLOCK.now());
+    let (peer, now) = (peer.map(|Extension(PeerAddress(address))| address), dashboard.hub.clock().now());
     // Looked at before the key: whoever has to wait does not learn whether it was a right one.
     if let Some(wait) = dashboard.throttle.wait(peer, now) {
         return too_many(&dashboard, to.as_deref(), wait);
     }
     let hash = key_hash(&key);
     let wrong = |word| shown(&dashboard, StatusCode::UNAUTHORIZED, to.as_deref(), Some(word));
-    let Some(known) = dashboard.hub.key_with(&hash) else {
+    let Some(known) = dashboard.hub.registry.key_with(&hash) else {
         dashboard.throttle.wrong(peer, now);
-        return wrong("No such key. It may have been taken back, or something is missing at its end.");
+        return wrong("Unknown key. It may have been revoked or copied incompletely.");
     };
     if !known.scopes.allow(Scope::Read) {
-        return wrong("This key may not read. Use one with the scope `read`.");
+        return wrong("This key may not read. Use a key with the scope `read`.");
     }
     let Some(made) = session::made(&dashboard, &hash) else {
-        return wrong("The hub could not make a session; its log says why.");
+        return wrong("The hub could not create a session; its log has the reason.");
     };
     let to = to.as_deref().filter(|to| leads_here(to));
     let mut response = Redirect::to(to.unwrap_or("/")).into_response();
@@ -72,7 +69,7 @@ pub(super) async fn login(
 
 fn too_many(dashboard: &Dashboard, to: Option<&str>, wait: Duration) -> PageResult {
     let seconds = wait.as_secs() + 1;
-    let word = format!("Too many wrong keys came from your address. Try again in {seconds} seconds.");
+    let word = format!("Too many unknown keys from your address. Try again in {seconds} seconds.");
     let mut response = shown(dashboard, StatusCode::TOO_MANY_REQUESTS, to, Some(&word))?;
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     Ok(response)

@@ -15,9 +15,11 @@ mod act;
 mod ask;
 mod asked;
 mod assets;
+mod chart;
 mod charts;
 mod ended;
 mod error_page;
+mod form;
 mod guard;
 mod live;
 mod login;
@@ -41,11 +43,11 @@ pub(crate) use self::ended::end_all_sessions;
 use self::error_page::PageError;
 use self::session::Session;
 use self::throttle::LoginThrottle;
-use crate::hub::Hub;
+use crate::hub::Server;
 
-/// The dashboard.
+/// The dashboard of one hub.
 pub(crate) struct Dashboard {
-    hub: Arc<Hub>,
+    hub: Arc<Server>,
     /// The API, with keys and all.
     api: Router,
     templates: Environment<'static>,
@@ -61,7 +63,7 @@ type PageResult = Result<Response, PageError>;
 
 impl Dashboard {
     /// The pages of a hub beside its API, until `closing` says that it stops.
-    pub(crate) fn beside(api: Router, hub: Arc<Hub>, closing: Arc<AtomicBool>) -> Router {
+    pub(crate) fn beside(api: Router, hub: Arc<Server>, closing: Arc<AtomicBool>) -> Router {
         let templates = show::templates();
         let live = live::Renderings::default();
         let (ended, throttle) = (EndedSessions::open(hub.folder(), hub.now()), LoginThrottle::default());

@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use minijinja::Value;
 use seawall_hub_core::domain::key::{Key, Scope};
-use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::time::Millis;
 use sha2::{Digest, Sha256};
 
@@ -25,7 +25,7 @@ pub(super) const COOKIE: &str = "seawall_session";
 const FLASH: &str = "seawall_flash";
 /// For whom a session is sealed.
 const OWNER: &str = "dashboard session";
-/// So long a session lasts, in seconds: a working day.
+/// The duration of a session in seconds: a working day.
 pub(super) const LASTS: i64 = 12 * 3_600;
 /// What is said once is no longer.
 const FLASH_MAX: usize = 500;
@@ -84,7 +84,7 @@ impl Session {
     pub(super) fn is_good(&self, dashboard: &Dashboard) -> bool {
         dashboard.hub.now() < self.until
             && !dashboard.ended.has(&self.hash, self.until)
-            && dashboard.hub.key_with(&self.key.hash).is_some()
+            && dashboard.hub.registry.key_with(&self.key.hash).is_some()
     }
 
     /// What is remembered of it when it is ended, and until when it would have lasted.
@@ -130,11 +130,11 @@ fn origin(headers: &HeaderMap) -> String {
 
 /// The key of a session, and until when it lasts.
 fn opened(dashboard: &Dashboard, cookie: &str) -> Option<(Arc<Key>, Millis)> {
-    let sealed = Sealed(URL_SAFE_NO_PAD.decode(cookie).ok()?);
+    let sealed = SealedSecret(URL_SAFE_NO_PAD.decode(cookie).ok()?);
     let opened = dashboard.hub.keyring().unseal(&sealed, OWNER)?;
     let (until, hash) = opened.split_first_chunk::<8>()?;
     let until = Millis(i64::from_be_bytes(*until));
-    Some((dashboard.hub.key_with(hash.try_into().ok()?)?, until))
+    Some((dashboard.hub.registry.key_with(hash.try_into().ok()?)?, until))
 }
 
 /// A new session for the key with this hash.
@@ -145,7 +145,7 @@ pub(super) fn made(dashboard: &Dashboard, hash: &[u8; 32]) -> Option<String> {
     Some(URL_SAFE_NO_PAD.encode(dashboard.hub.keyring().seal(&plain, OWNER)?.0))
 }
 
-/// Whoever has the cookie knows it, and nobody else does.
+/// Only the owner of the cookie knows it.
 fn csrf(cookie: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(format!("csrf {cookie}"))[..18])
 }

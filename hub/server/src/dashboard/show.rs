@@ -2,12 +2,18 @@
 //!
 //! Every value is escaped for HTML where it is put in. What is not escaped is made here, of numbers and words of our own.
 
+use std::time::Duration;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use seawall_hub_core::domain::time::written;
+use seawall_hub_core::encode::{PATH_SEGMENT, percent};
+
+use super::chart;
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 35] = [
+const TEMPLATES: [(&str, &str); 36] = [
     ("alert.html", include_str!("templates/alert.html")),
     ("alert_channel.html", include_str!("templates/alert_channel.html")),
     ("alert_parts.html", include_str!("templates/alert_parts.html")),
@@ -20,6 +26,7 @@ const TEMPLATES: [(&str, &str); 35] = [
     ("event.html", include_str!("templates/event.html")),
     ("events.html", include_str!("templates/events.html")),
     ("flow.html", include_str!("templates/flow.html")),
+    ("form.html", include_str!("templates/form.html")),
     ("group.html", include_str!("templates/group.html")),
     ("groups.html", include_str!("templates/groups.html")),
     ("keys.html", include_str!("templates/keys.html")),
@@ -59,7 +66,7 @@ pub(super) fn templates() -> Environment<'static> {
     all.add_filter("lasting", |text: String| lasting(&text));
     all.add_filter("pretty", pretty);
     all.add_filter("short", |text: String, most: usize| short(&text, most));
-    all.add_function("chart", chart);
+    all.add_function("chart", chart::chart);
     all.add_function("bar", bar);
     for (name, text) in TEMPLATES {
         if let Err(error) = all.add_template(name, text) {
@@ -75,7 +82,7 @@ fn as_f64(number: &Value) -> f64 {
 }
 
 /// `12`, `1 234`, `12.3 k`, `4.5 M`: as much as fits into a glance.
-fn counted(number: f64) -> String {
+pub(super) fn counted(number: f64) -> String {
     if number < 1_000.0 {
         return if number.fract() == 0.0 { format!("{number}") } else { format!("{number:.1}") };
     }
@@ -102,25 +109,13 @@ fn millis(number: f64) -> String {
 
 /// `259200000ms` as `3d`: in the largest unit that it is a whole number of.
 fn lasting(text: &str) -> String {
-    const UNITS: [(u64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let Some(millis) = text.strip_suffix("ms").and_then(|number| number.parse::<u64>().ok()) else {
-        return text.to_owned();
-    };
-    let whole = UNITS.iter().find(|(size, _)| millis > 0 && millis % size == 0);
-    whole.map_or_else(|| text.to_owned(), |(size, unit)| format!("{}{unit}", millis / size))
+    let millis = text.strip_suffix("ms").and_then(|number| number.parse().ok());
+    millis.map_or_else(|| text.to_owned(), |millis| written(Duration::from_millis(millis)))
 }
 
 /// For a place in a path or a query.
 pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    percent(text, PATH_SEGMENT).to_string()
 }
 
 /// A value as JSON for people.
@@ -133,52 +128,6 @@ fn short(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-const WIDTH: f64 = 600.0;
-const HEIGHT: f64 = 120.0;
-
-/// `chart([[1, 2], [3, 4]], classes=["good", "bad"], label="…")`: lines over time, one for each row of values, all on one scale.
-#[expect(clippy::needless_pass_by_value, reason = "the engine hands values over")]
-fn chart(lines: Vec<Vec<f64>>, options: Kwargs) -> Result<Value, Error> {
-    let classes: Vec<String> = options.get::<Option<Vec<String>>>("classes")?.unwrap_or_default();
-    let label: String = options.get("label")?;
-    let unit: String = options.get::<Option<String>>("unit")?.unwrap_or_default();
-    options.assert_all_used()?;
-    if classes.len() > lines.len() {
-        return Err(Error::new(ErrorKind::InvalidOperation, "more classes than lines"));
-    }
-    let most = lines.iter().flatten().copied().fold(0.0_f64, f64::max);
-    let scale = if most > 0.0 { (HEIGHT - 8.0) / most } else { 0.0 };
-    let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
-        escaped(&label)
-    );
-    for part in 1..4 {
-        let y = HEIGHT * f64::from(part) / 4.0;
-        svg.push_str(&format!("<line class=\"grid\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{y}\" y2=\"{y}\"/>"));
-    }
-    for (place, line) in lines.iter().enumerate() {
-        let class = classes.get(place).map_or("", String::as_str);
-        let step = WIDTH / (line.len().max(2) - 1) as f64;
-        let points: Vec<String> = line
-            .iter()
-            .enumerate()
-            .map(|(at, value)| format!("{:.1},{:.1}", at as f64 * step, HEIGHT - 2.0 - value * scale))
-            .collect();
-        if place == 0 {
-            let area = format!("0,{HEIGHT} {} {WIDTH},{HEIGHT}", points.join(" "));
-            svg.push_str(&format!("<polygon class=\"area {}\" points=\"{area}\"/>", escaped(class)));
-        }
-        svg.push_str(&format!(
-            "<polyline class=\"line {}\" points=\"{}\"/>",
-            escaped(class),
-            points.join(" ")
-        ));
-    }
-    svg.push_str("</svg>");
-    svg.push_str(&format!("<span class=\"chart-most\">{}{}</span>", escaped(&counted(most)), escaped(&unit)));
-    Ok(Value::from_safe_string(svg))
 }
 
 /// `bar([["good", 3], ["bad", 1]], label="…")`: parts of a whole.
@@ -210,7 +159,7 @@ fn bar(parts: Vec<Vec<Value>>, options: Kwargs) -> Result<Value, Error> {
     Ok(Value::from_safe_string(svg))
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -223,7 +172,7 @@ pub(super) fn sorry(title: &str, message: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>{title} · Seawall</title><link rel=\"stylesheet\" href=\"{style}\"><main class=\"sorry\"><h1>{title}</h1><p>{message}</p>\
-         <p><a class=\"button\" href=\"/\">To the overview</a></p></main></html>",
+         <p><a class=\"button\" href=\"/\">Open overview</a></p></main></html>",
         title = escaped(title),
         message = escaped(message),
         style = super::assets::names().get_attr("style").map(|name| name.to_string()).unwrap_or_default(),
@@ -244,7 +193,7 @@ mod tests {
         assert_eq!(shown, ["250 µs", "7.2 ms", "250 ms", "2.5 s", "2 min"]);
         let shown: Vec<String> =
             ["259200000ms", "3600000ms", "90000ms", "1ms", "0ms", "x"].into_iter().map(lasting).collect();
-        assert_eq!(shown, ["3d", "1h", "90s", "1ms", "0ms", "x"]);
+        assert_eq!(shown, ["3d", "1h", "90s", "1ms", "0s", "x"]);
     }
 
     /// UI-1, SEC-1: what is put into a drawing is escaped, and a text is escaped in every template.
@@ -252,9 +201,12 @@ mod tests {
     fn sec_1_texts_stay_texts() {
         let all = templates();
         let evil = "<script>alert(1)</script>\"'";
-        for source in
-            ["{{ x }}", "{{ chart([[1, 2]], classes=[x], label=x, unit=x) }}", "{{ bar([[x, 1]], label=x) }}"]
-        {
+        for source in [
+            "{{ x }}",
+            "{{ chart([[1, 2]], classes=[x], label=x, unit=x) }}",
+            "{{ chart([[1, 2]], at=[1000, 2000], names=[x], classes=[x], label=x, unit=x) }}",
+            "{{ bar([[x, 1]], label=x) }}",
+        ] {
             let made = all.render_str(source, minijinja::context! { x => evil }).unwrap();
             assert!(!made.contains("<script>"), "{made}");
         }

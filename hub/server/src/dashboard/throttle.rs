@@ -1,26 +1,26 @@
-//! Whoever tries keys at the login is slowed down.
+//! Slows down clients that guess keys at the login.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use seawall::Tick;
+use seawall_hub_core::sync::Lock;
 
-/// An address may give so many wrong keys
+/// The maximum number of wrong keys per address.
 const WRONG_MAX: u32 = 10;
-/// in so much time; then it waits for the rest of it.
+/// The time in which these failures count; after the last one, the address waits for the rest of it.
 const WITHIN: Duration = Duration::from_secs(60);
-/// So many addresses are told apart; all others are counted together.
+/// The maximum number of addresses that are counted apart; all others are counted together.
 const ADDRESSES_MAX: usize = 10_000;
 /// In the place of an address that nobody knows, or for which there is no room.
 const ANYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Wrong keys, by where they came from.
 #[derive(Default)]
-pub(super) struct LoginThrottle(Mutex<HashMap<IpAddr, Wrong>>);
+pub(super) struct LoginThrottle(Lock<HashMap<IpAddr, FailedLogins>>);
 
-struct Wrong {
+struct FailedLogins {
     count: u32,
     since: Tick,
 }
@@ -28,7 +28,7 @@ struct Wrong {
 impl LoginThrottle {
     /// For how long this address has to wait, if it does.
     pub(super) fn wait(&self, address: Option<IpAddr>, now: Tick) -> Option<Duration> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let address = network(address);
         let wrong =
             known.get(&address).or_else(|| known.get(&ANYBODY).filter(|_| known.len() >= ADDRESSES_MAX))?;
@@ -38,7 +38,7 @@ impl LoginThrottle {
 
     /// A wrong key came from this address.
     pub(super) fn wrong(&self, address: Option<IpAddr>, now: Tick) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let mut address = network(address);
         if known.len() >= ADDRESSES_MAX && !known.contains_key(&address) {
             known.retain(|_, wrong| now.since(wrong.since) < WITHIN);
@@ -46,15 +46,15 @@ impl LoginThrottle {
                 address = ANYBODY;
             }
         }
-        let wrong = known.entry(address).or_insert(Wrong { count: 0, since: now });
+        let wrong = known.entry(address).or_insert(FailedLogins { count: 0, since: now });
         if now.since(wrong.since) >= WITHIN {
-            *wrong = Wrong { count: 0, since: now };
+            *wrong = FailedLogins { count: 0, since: now };
         }
         wrong.count += 1;
     }
 }
 
-/// Whoever has one address of IPv6 has all of its network.
+/// An IPv6 client owns its whole network, so the network is counted.
 fn network(address: Option<IpAddr>) -> IpAddr {
     match address {
         None => ANYBODY,
@@ -88,7 +88,7 @@ mod tests {
         for number in 0..20_000_u32 {
             throttle.wrong(Some(IpAddr::V4(number.into())), began + WITHIN);
         }
-        assert!(throttle.0.lock().unwrap().len() <= ADDRESSES_MAX + 1);
+        assert!(throttle.0.lock().len() <= ADDRESSES_MAX + 1);
         assert!(
             throttle.wait(good, began + WITHIN).is_some(),
             "those for whom there is no room wait together"

@@ -6,7 +6,7 @@ use super::upstream::Upstream;
 
 /// How a sample service is while nobody has changed its mood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Nature {
+pub(super) enum SampleBehavior {
     /// It does what it is asked to.
     Steady,
     /// One of ten answers is a 503.
@@ -17,45 +17,45 @@ pub(super) enum Nature {
 
 /// A part in the play.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SampleService {
     pub(crate) name: &'static str,
-    /// For people.
+    /// The description for people.
     pub(crate) plays: &'static str,
-    pub(super) nature: Nature,
+    pub(super) nature: SampleBehavior,
     /// It takes so long to answer: the least, and the most.
     pub(super) millis: (u64, u64),
 }
 
-/// All parts.
-pub(super) const PARTS: [Part; 5] = [
-    Part {
+/// All sample services.
+pub(super) const PARTS: [SampleService; 5] = [
+    SampleService {
         name: "warehouse",
         plays: "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost.",
-        nature: Nature::Steady,
+        nature: SampleBehavior::Steady,
         millis: (30, 60),
     },
-    Part {
+    SampleService {
         name: "payments",
-        plays: "A payment provider: healthy, answers within 30 ms.",
-        nature: Nature::Steady,
+        plays: "A payment provider: healthy, responds within 30 ms.",
+        nature: SampleBehavior::Steady,
         millis: (12, 30),
     },
-    Part {
+    SampleService {
         name: "mail",
-        plays: "A mail relay: one of ten answers is a 503, and a second try helps.",
-        nature: Nature::Flaky,
+        plays: "A mail relay: one of ten responses is a 503, and a retry succeeds.",
+        nature: SampleBehavior::Flaky,
         millis: (30, 60),
     },
-    Part {
+    SampleService {
         name: "search",
         plays: "A search index: slow, 200 to 800 ms.",
-        nature: Nature::Steady,
+        nature: SampleBehavior::Steady,
         millis: (200, 800),
     },
-    Part {
+    SampleService {
         name: "crm",
-        plays: "A CRM: refuses customers that it does not like with a 422. These are the dead letters.",
-        nature: Nature::Picky,
+        plays: "A CRM: rejects invalid customers with a 422. These become dead letters.",
+        nature: SampleBehavior::Picky,
         millis: (30, 80),
     },
 ];

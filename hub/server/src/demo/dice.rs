@@ -1,12 +1,12 @@
 //! Chance with a seed: every demo tells the same story.
 
-/// SplitMix64.
+/// The random number generator SplitMix64.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct SplitMix(u64);
 
-impl Dice {
+impl SplitMix {
     pub(super) fn seeded(seed: u64) -> Self {
-        Dice(seed)
+        SplitMix(seed)
     }
 
     /// A number below this one, which is not zero.

@@ -14,7 +14,7 @@ mod upstream;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -23,16 +23,16 @@ use axum::http::{Method, Request, StatusCode};
 use seawall_hub_core::domain::retention::Retention;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::Store;
+use seawall_hub_core::sync::Lock;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tower_service::Service;
 
-use self::traffic::{Sent, Traffic};
-pub(crate) use self::upstream::{Mood, Upstream};
-use crate::hub::Hub;
+use self::traffic::{DemoArrival, Traffic};
+pub(crate) use self::upstream::{SampleState, Upstream};
+use crate::hub::Server;
 
 /// Every demo tells the same story.
 const SEED: u64 = 0x005E_A3A1;
@@ -47,7 +47,7 @@ const WAITING_MAX: u64 = 5_000;
 /// So often somebody looks how many there are, up to so many of each service.
 const COUNT_EVERY: Duration = Duration::from_secs(2);
 const COUNT_MAX: u32 = 10_000;
-/// So much of the story is remembered.
+/// The number of lines of the story that are remembered.
 const TOLD_MAX: usize = 50;
 /// No answer that the demo looks at is larger.
 const ANSWER_MAX: usize = 1024 * 1024;
@@ -61,45 +61,46 @@ pub const RETENTION: Retention = Retention {
 
 /// How a demo goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Script {
-    /// So many events a second.
+pub struct DemoOptions {
+    /// The number of events per second.
     pub rate: u32,
-    /// So many times faster than usual the story is told; nothing, if it is not told.
+    /// The factor by which the story is faster than usual; `None` means no story.
     pub pace: Option<u32>,
 }
 
 /// The sample services, and what has been told about them.
 #[derive(Debug)]
-pub struct Demo {
+pub struct DemoServices {
     pub(crate) upstreams: Vec<Arc<Upstream>>,
-    told: Mutex<Vec<(Millis, String)>>,
+    told: Lock<Vec<(Millis, String)>>,
 }
 
 /// Why there is no demo.
 #[derive(Debug)]
-pub struct NoDemo(String);
+pub struct DemoError(String);
 
-impl fmt::Display for NoDemo {
+impl fmt::Display for DemoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for NoDemo {}
+impl std::error::Error for DemoError {}
 
-impl Demo {
+impl DemoServices {
     /// Takes a port for each sample service.
-    pub async fn open() -> Result<Self, NoDemo> {
+    pub async fn open() -> Result<Self, DemoError> {
         let mut upstreams = Vec::new();
         for (part, seed) in cast::PARTS.iter().zip(SEED..) {
             let made = match listener().await {
                 Ok(listener) => Upstream::new(part, listener, seed),
                 Err(error) => Err(error),
             };
-            let failed = |error| NoDemo(format!("no port for the sample service `{}`: {error}", part.name));
+            let failed =
+                |error| DemoError(format!("no port for the sample service `{}`: {error}", part.name));
             upstreams.push(Arc::new(made.map_err(failed)?));
         }
-        Ok(Demo { upstreams, told: Mutex::default() })
+        Ok(DemoServices { upstreams, told: Lock::default() })
     }
 
     /// What the hub has to be allowed to call.
@@ -112,7 +113,7 @@ impl Demo {
     }
 
     /// Registers services, rules and the source, with the key of an administrator.
-    pub async fn register(&self, hub: &Arc<Hub>, key: &str) -> Result<(), NoDemo> {
+    pub async fn register(&self, hub: &Arc<Server>, key: &str) -> Result<(), DemoError> {
         let mut api = Api::new(hub, key);
         for upstream in &self.upstreams {
             api.put("/api/v1/registry/services", &cast::service(upstream)).await?;
@@ -124,7 +125,13 @@ impl Demo {
     }
 
     /// Plays: the sample services serve, events come, and the story is told. It ends when it is dropped.
-    pub async fn run(&self, hub: &Arc<Hub>, key: &str, script: Script, tell: impl Fn(&str)) -> Infallible {
+    pub async fn run(
+        &self,
+        hub: &Arc<Server>,
+        key: &str,
+        script: DemoOptions,
+        tell: impl Fn(&str),
+    ) -> Infallible {
         let mut serving = JoinSet::new();
         for upstream in &self.upstreams {
             serving.spawn(upstream.clone().play());
@@ -141,7 +148,7 @@ impl Demo {
 
     /// What has been told so far.
     pub(crate) fn told(&self) -> Vec<(Millis, String)> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.told.lock().clone()
     }
 
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
@@ -149,7 +156,7 @@ impl Demo {
     }
 
     fn remember(&self, at: Millis, line: String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.len() >= TOLD_MAX {
             told.remove(0);
         }
@@ -158,7 +165,7 @@ impl Demo {
 
     /// Sends events at a steady rate, and rests while nobody deals with what has gathered: a demo that is left alone overnight
     /// fills no disk.
-    async fn send(&self, hub: &Arc<Hub>, key: &str, rate: u32, tell: &impl Fn(String)) -> Infallible {
+    async fn send(&self, hub: &Arc<Server>, key: &str, rate: u32, tell: &impl Fn(String)) -> Infallible {
         let mut api = Api::new(hub, key);
         let mut traffic = Traffic::seeded(SEED);
         let mut beat = tokio::time::interval(Duration::from_secs(1) / rate.max(1));
@@ -171,22 +178,22 @@ impl Demo {
                 _ = beat.tick(), if !rests => {
                     // One that is not taken is left out: the next one is as good.
                     let _ = match traffic.next() {
-                        Sent::Event(event) => api.put("/api/v1/bridge/events", &event).await,
-                        Sent::Webhook(body) => api.webhook(&body).await,
+                        DemoArrival::Event(event) => api.put("/api/v1/bridge/events", &event).await,
+                        DemoArrival::Webhook(body) => api.webhook(&body).await,
                     };
                 }
                 _ = count.tick() => {
-                    let names: Vec<Slug> = hub.services().into_iter().map(|service| service.name).collect();
-                    let Pile { waiting, letters } = pile(hub, &names).await;
+                    let names: Vec<Slug> = hub.registry.services().into_iter().map(|service| service.name).collect();
+                    let SeedLetters { waiting, letters } = pile(hub, &names).await;
                     traffic.has_mistakes = letters < LETTERS_ENOUGH;
                     let too_much = waiting >= WAITING_MAX || letters >= LETTERS_MAX;
                     if too_much != rests {
                         rests = too_much;
                         tell(if rests {
-                            format!("traffic rests: {waiting} deliveries wait and {letters} dead letters are open; heal a \
-                                     service, or replay or delete some, and it goes on")
+                            format!("traffic paused: {waiting} deliveries are waiting and {letters} dead letters are open; restore \
+                                     a service, or replay or delete some, to resume it")
                         } else {
-                            "traffic goes on".into()
+                            "traffic resumed".into()
                         });
                     }
                 }
@@ -209,7 +216,7 @@ async fn listener() -> std::io::Result<TcpListener> {
 
 /// What has not ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pile {
+pub(crate) struct SeedLetters {
     /// Deliveries that wait or are under way.
     pub(crate) waiting: u64,
     /// Open dead letters.
@@ -217,13 +224,13 @@ pub(crate) struct Pile {
 }
 
 /// Of these services.
-pub(crate) async fn pile(hub: &Hub, names: &[Slug]) -> Pile {
-    let census = hub.store().census(names.to_vec(), COUNT_MAX).await.unwrap_or_default();
+pub(crate) async fn pile(hub: &Server, names: &[Slug]) -> SeedLetters {
+    let census = hub.ops.backlog_counts(names.to_vec(), COUNT_MAX).await.unwrap_or_default();
     let is_ours = |name: &Slug| names.contains(name);
     let stored = census.waiting.iter().filter(|(name, _)| is_ours(name)).map(|(_, count)| u64::from(*count));
-    let in_hand = names.iter().map(|name| hub.in_hand(name) as u64);
+    let in_hand = names.iter().map(|name| hub.ops.claimed(name) as u64);
     let letters = census.dead_letters.iter().filter(|(name, _)| is_ours(name)).map(|(_, count)| *count);
-    Pile { waiting: stored.chain(in_hand).sum(), letters: letters.sum() }
+    SeedLetters { waiting: stored.chain(in_hand).sum(), letters: letters.sum() }
 }
 
 /// The API of the hub, inside the process, as an administrator.
@@ -233,20 +240,20 @@ struct Api {
 }
 
 impl Api {
-    fn new(hub: &Arc<Hub>, key: &str) -> Self {
+    fn new(hub: &Arc<Server>, key: &str) -> Self {
         Api { router: crate::http::api(hub.clone()), key: key.to_owned() }
     }
 
-    async fn put(&mut self, path: &str, body: &Value) -> Result<(), NoDemo> {
+    async fn put(&mut self, path: &str, body: &Value) -> Result<(), DemoError> {
         let key = self.key.clone();
         self.post(path, &key, body).await
     }
 
-    async fn webhook(&mut self, body: &Value) -> Result<(), NoDemo> {
+    async fn webhook(&mut self, body: &Value) -> Result<(), DemoError> {
         self.post("/in/carrier", cast::CARRIER_TOKEN, body).await
     }
 
-    async fn post(&mut self, path: &str, key: &str, body: &Value) -> Result<(), NoDemo> {
+    async fn post(&mut self, path: &str, key: &str, body: &Value) -> Result<(), DemoError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(path)
@@ -254,7 +261,7 @@ impl Api {
             .header("content-type", "application/json")
             .header("x-seawall-reason", "the demo sets itself up")
             .body(Body::from(body.to_string()))
-            .map_err(|error| NoDemo(error.to_string()))?;
+            .map_err(|error| DemoError(error.to_string()))?;
         let answer = match self.router.call(request).await {
             Ok(answer) => answer,
             Err(never) => match never {},
@@ -268,6 +275,6 @@ impl Api {
     }
 }
 
-fn not_taken(path: &str, status: StatusCode, said: &[u8]) -> NoDemo {
-    NoDemo(format!("{path} answers {status}: {}", String::from_utf8_lossy(said)))
+fn not_taken(path: &str, status: StatusCode, said: &[u8]) -> DemoError {
+    DemoError(format!("{path} answers {status}: {}", String::from_utf8_lossy(said)))
 }

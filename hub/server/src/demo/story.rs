@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use seawall::breaker::State;
 use seawall::{Clock, Tick};
-use seawall_hub_core::domain::letter::{Group, GroupFilter, GroupState, LetterFilter, Standing};
-use seawall_hub_core::domain::operation::{Mode, Operation, Plan, Run, Task};
+use seawall_hub_core::domain::dead_letter::{
+    GroupFilter, GroupState, LetterFilter, LetterGroup, LetterState,
+};
+use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationState, ReplayMode, ReplayPlan};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::{Desk, PageAt};
-use seawall_hub_core::service::{By, Work, on_behalf_of};
+use seawall_hub_core::port::store::PageRequest;
+use seawall_hub_core::service::{Author, BulkRequest, Context};
 
-use super::{Demo, Mood, Pile, pile};
-use crate::hub::Hub;
+use super::{DemoServices, SampleState, SeedLetters, pile};
+use crate::hub::Server;
 
 /// When things happen, in seconds from the start.
 const BREAKS: u32 = 10;
@@ -32,56 +34,56 @@ const LOOKS: u32 = 300;
 
 /// Tells the story, and then rests.
 pub(super) async fn play(
-    demo: &Demo,
-    hub: &Arc<Hub>,
+    demo: &DemoServices,
+    hub: &Arc<Server>,
     pace: Option<u32>,
     tell: &impl Fn(String),
 ) -> Infallible {
     if let Some(pace) = pace {
-        let clock = Clock::default();
-        let story = Story { demo, hub, tell, from: clock.now(), clock, pace: pace.max(1) };
+        let clock = hub.clock().clone();
+        let story = DemoScenario { demo, hub, tell, from: clock.now(), clock, pace: pace.max(1) };
         story.outage().await;
         story.replay().await;
-        (story.tell)("the story rests here: now break something yourself, and mend it".into());
+        (story.tell)("the story pauses here: now break a service yourself, and restore it".into());
     }
     std::future::pending().await
 }
 
-struct Story<'s, T> {
-    demo: &'s Demo,
-    hub: &'s Arc<Hub>,
+struct DemoScenario<'s, T> {
+    demo: &'s DemoServices,
+    hub: &'s Arc<Server>,
     tell: &'s T,
     from: Tick,
     clock: Clock,
     pace: u32,
 }
 
-impl<T: Fn(String)> Story<'_, T> {
+impl<T: Fn(String)> DemoScenario<'_, T> {
     async fn outage(&self) {
         let (Some(warehouse), Some(name)) = (self.demo.upstream("warehouse"), slug("warehouse")) else {
             return;
         };
         self.at(BREAKS).await;
-        warehouse.feel(Mood::Down);
+        warehouse.feel(SampleState::Down);
         (self.tell)("warehouse is down: it refuses connections".into());
         if self.sees(async || self.circuit(&name) == Some(State::Open)).await {
             (self.tell)(
-                "the circuit of warehouse is open: nobody calls it now, and its deliveries wait".into(),
+                "the circuit of warehouse is open: it gets no calls, and its deliveries are waiting".into(),
             );
         }
         self.at(HEALS).await;
-        let Pile { waiting, .. } = self.pile(&name).await;
-        warehouse.feel(Mood::Healthy);
-        (self.tell)(format!("warehouse is back; {waiting} deliveries wait for it"));
+        let SeedLetters { waiting, .. } = self.pile(&name).await;
+        warehouse.feel(SampleState::Healthy);
+        (self.tell)(format!("warehouse is back; {waiting} deliveries are waiting for it"));
         if !self.sees(async || self.circuit(&name) == Some(State::Closed)).await {
             return;
         }
         (self.tell)(
-            "a probe went well: the circuit of warehouse is closed, and what waited comes forward".into(),
+            "a probe succeeded: the circuit of warehouse is closed, and its waiting deliveries resume".into(),
         );
         // Those that come meanwhile are under way too.
         if self.sees(async || self.pile(&name).await.waiting < 5).await {
-            (self.tell)("all that waited for warehouse is delivered; nothing was lost".into());
+            (self.tell)("all waiting deliveries of warehouse are delivered; nothing was lost".into());
         }
     }
 
@@ -91,34 +93,38 @@ impl<T: Fn(String)> Story<'_, T> {
         // With few events a second it takes its time.
         self.sees(async || self.groups(&name).await.iter().any(is_about_tiers)).await;
         let groups = self.groups(&name).await;
-        let letters: u64 = groups.iter().map(|group| group.counts.of(Standing::Open)).sum();
+        let letters: u64 = groups.iter().map(|group| group.counts.of(LetterState::Open)).sum();
         (self.tell)(format!(
-            "crm has refused {letters} customers: dead letters in {} groups, by what it said",
+            "crm has rejected {letters} customers: dead letters in {} groups, by error message",
             groups.len()
         ));
         let Some(group) = groups.into_iter().find(is_about_tiers) else { return };
         crm.learn_platinum();
-        let count = group.counts.of(Standing::Open);
+        let count = group.counts.of(LetterState::Open);
         (self.tell)(format!(
-            "crm has a new release that knows the tier platinum: the group of {count} that it refused is replayed, one \
-             first, then a few, then all"
+            "crm has a new release that knows the tier platinum: the group of {count} rejected ones is replayed with a \
+             canary: one, a few, then all"
         ));
         // What it refused at the last moment is on the desk by then, and goes along.
         tokio::time::sleep(SETTLES).await;
-        let plan = Plan { mode: Mode::Render, rate: RATE, canary: CANARY.to_vec() };
+        let plan = ReplayPlan { mode: ReplayMode::Render, rate: RATE, canary: CANARY.to_vec() };
         let filter = LetterFilter { group: Some(group.fingerprint), ..LetterFilter::default() };
-        let work = Work { task: Task::Replay(plan), filter, most: None, key: None };
-        let by =
-            By { who: "demo".into(), reason: Some("crm knows the tier platinum now".into()), trace: None };
-        let began = match on_behalf_of(by, self.hub.begin_work(&work)).await {
+        let work = BulkRequest { task: BulkAction::Replay(plan), filter, most: None, key: None };
+        let author = Slug::new("demo").map_or(Author::Hub, Author::Key);
+        let reason = Some("crm knows the tier platinum now".into());
+        let cx = Context { author, reason, trace: None, now: self.hub.now() };
+        let began = match self.hub.dead_letters.start_operation(&cx, &work).await {
             Ok(began) => began,
             Err(error) => return (self.tell)(format!("the replay could not begin: {error:?}")),
         };
         self.sees(async || self.operation(&began).await.is_some_and(|now| now.run.has_ended())).await;
         if let Some(now) = self.operation(&began).await {
-            let (delivered, total) = (now.tally.delivered, now.total);
-            let why =
-                now.why.filter(|_| now.run != Run::Done).map(|why| format!(": {why}")).unwrap_or_default();
+            let (delivered, total) = (now.progress.delivered, now.total);
+            let why = now
+                .cause
+                .filter(|_| now.run != OperationState::Done)
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default();
             (self.tell)(format!("the replay is {}: {delivered} of {total} delivered{why}", now.run.word()));
         }
     }
@@ -140,27 +146,27 @@ impl<T: Fn(String)> Story<'_, T> {
         false
     }
 
-    async fn pile(&self, service: &Slug) -> Pile {
+    async fn pile(&self, service: &Slug) -> SeedLetters {
         pile(self.hub, std::slice::from_ref(service)).await
     }
 
     fn circuit(&self, service: &Slug) -> Option<State> {
-        self.hub.guard(service)?.breaker().map(|circuit| circuit.state())
+        self.hub.gateway.guard(service)?.breaker().map(|circuit| circuit.state())
     }
 
-    async fn groups(&self, service: &Slug) -> Vec<Group> {
+    async fn groups(&self, service: &Slug) -> Vec<LetterGroup> {
         let states = vec![GroupState::Open];
         let filter = GroupFilter { service: Some(service.clone()), states, ..GroupFilter::default() };
-        let page = self.hub.store().groups(filter, PageAt { from: None, size: 100 }).await;
+        let page = self.hub.dead_letters.groups(filter, PageRequest { from: None, size: 100 }).await;
         page.map(|page| page.items).unwrap_or_default()
     }
 
     async fn operation(&self, began: &Operation) -> Option<Operation> {
-        self.hub.store().operation(began.id).await.ok().flatten()
+        self.hub.dead_letters.operation(began.id).await.ok().flatten()
     }
 }
 
-fn is_about_tiers(group: &Group) -> bool {
+fn is_about_tiers(group: &LetterGroup) -> bool {
     group.failure.message.starts_with("unknownTier")
 }
 

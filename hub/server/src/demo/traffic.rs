@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::dice::SplitMix;
 
 /// How something comes in.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Sent {
+pub(super) enum DemoArrival {
     /// As an event, from the shop itself.
     Event(Value),
     /// As a webhook of the carrier.
@@ -20,7 +20,7 @@ pub(super) enum Sent {
 const UK_EACH: u64 = 9;
 const PHONE_EACH: u64 = 14;
 const PLATINUM_EACH: u64 = 5;
-/// So many orders are on their way from one stage to the next at most.
+/// The maximum number of orders between two stages.
 const UNDER_WAY: usize = 64;
 
 const FIRST: [&str; 16] = [
@@ -57,7 +57,7 @@ const TIERS: [&str; 3] = ["basic", "silver", "gold"];
 /// Makes events, each of them once.
 #[derive(Debug)]
 pub(super) struct Traffic {
-    dice: Dice,
+    dice: SplitMix,
     number: u64,
     customers: u64,
     /// Whether customers have mistakes in their data.
@@ -71,7 +71,7 @@ impl Traffic {
     pub(super) fn seeded(seed: u64) -> Self {
         let (created, paid, shipped) = Default::default();
         Traffic {
-            dice: Dice::seeded(seed),
+            dice: SplitMix::seeded(seed),
             number: 0,
             customers: 0,
             has_mistakes: true,
@@ -82,7 +82,7 @@ impl Traffic {
     }
 
     /// The next thing that happens.
-    pub(super) fn next(&mut self) -> Sent {
+    pub(super) fn next(&mut self) -> DemoArrival {
         self.number += 1;
         let kind = self.dice.below(100);
         let stage = match kind {
@@ -99,7 +99,7 @@ impl Traffic {
                     let (scan, number) = (format!("SCAN-{}", 70_000 + self.number), 5_000_000 + self.number);
                     let tracking = format!("TRK{number}");
                     let order = &order["order"];
-                    return Sent::Webhook(
+                    return DemoArrival::Webhook(
                         json!({"scan": scan, "status": "delivered", "order": order, "tracking": tracking}),
                     );
                 }
@@ -114,7 +114,7 @@ impl Traffic {
             push(&mut self.created, order.clone());
             ("order.created", order)
         });
-        Sent::Event(
+        DemoArrival::Event(
             json!({"id": format!("shop-{:06}", self.number), "type": kind, "source": "shop", "data": data}),
         )
     }
@@ -184,8 +184,10 @@ mod tests {
     fn events(traffic: &mut Traffic, count: usize) -> Vec<Value> {
         let sent = (0..count).map(|_| traffic.next());
         sent.map(|sent| match sent {
-            Sent::Event(event) => event,
-            Sent::Webhook(data) => json!({"id": data["scan"], "type": "shipment.delivered", "data": data}),
+            DemoArrival::Event(event) => event,
+            DemoArrival::Webhook(data) => {
+                json!({"id": data["scan"], "type": "shipment.delivered", "data": data})
+            }
         })
         .collect()
     }

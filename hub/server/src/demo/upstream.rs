@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -13,46 +13,29 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use seawall_hub_core::sync::Lock;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::cast::{Nature, Part};
-use super::dice::Dice;
+use super::cast::{SampleBehavior, SampleService};
+use super::dice::SplitMix;
 
-/// What somebody has made of a sample service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mood {
-    /// It plays its part.
-    Healthy,
-    /// It answers long after anybody waits for it.
-    Slow,
-    /// Every answer is a 500.
-    Failing,
-    /// It refuses connections.
-    Down,
-    /// It refuses every request with a 422.
-    Refusing,
-}
-
-impl Mood {
-    /// All of them.
-    pub(crate) const ALL: [Mood; 5] = [Mood::Healthy, Mood::Slow, Mood::Failing, Mood::Down, Mood::Refusing];
-
-    /// In one word that does not change.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Mood::Healthy => "healthy",
-            Mood::Slow => "slow",
-            Mood::Failing => "failing",
-            Mood::Down => "down",
-            Mood::Refusing => "refusing",
-        }
-    }
-
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        Mood::ALL.into_iter().find(|mood| mood.word() == word)
+seawall_hub_core::words! {
+    /// What somebody has made of a sample service.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum SampleState {
+        /// It plays its part.
+        Healthy = "healthy",
+        /// It answers long after anybody waits for it.
+        Slow = "slow",
+        /// Every answer is a 500.
+        Failing = "failing",
+        /// It refuses connections.
+        Down = "down",
+        /// It refuses every request with a 422.
+        Refusing = "refusing",
     }
 }
 
@@ -67,37 +50,37 @@ const BACKLOG: u32 = 1_024;
 /// A sample service.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) part: &'static Part,
+    pub(crate) part: &'static SampleService,
     pub(crate) address: SocketAddr,
-    mood: watch::Sender<Mood>,
+    mood: watch::Sender<SampleState>,
     /// Whether the release with the new tier is out: until then it refuses customers that have it.
     knows_platinum: AtomicBool,
     good: AtomicU64,
     bad: AtomicU64,
-    dice: Mutex<Dice>,
+    dice: Lock<SplitMix>,
     /// Until somebody serves with it.
-    listener: Mutex<Option<TcpListener>>,
+    listener: Lock<Option<TcpListener>>,
 }
 
 impl Upstream {
-    pub(super) fn new(part: &'static Part, listener: TcpListener, seed: u64) -> io::Result<Self> {
+    pub(super) fn new(part: &'static SampleService, listener: TcpListener, seed: u64) -> io::Result<Self> {
         Ok(Upstream {
             part,
             address: listener.local_addr()?,
-            mood: watch::Sender::new(Mood::Healthy),
+            mood: watch::Sender::new(SampleState::Healthy),
             knows_platinum: AtomicBool::new(false),
             good: AtomicU64::new(0),
             bad: AtomicU64::new(0),
-            dice: Mutex::new(Dice::seeded(seed)),
-            listener: Mutex::new(Some(listener)),
+            dice: Lock::new(SplitMix::seeded(seed)),
+            listener: Lock::new(Some(listener)),
         })
     }
 
-    pub(crate) fn mood(&self) -> Mood {
+    pub(crate) fn mood(&self) -> SampleState {
         *self.mood.borrow()
     }
 
-    pub(crate) fn feel(&self, mood: Mood) {
+    pub(crate) fn feel(&self, mood: SampleState) {
         self.mood.send_replace(mood);
     }
 
@@ -114,7 +97,7 @@ impl Upstream {
     /// Serves, or refuses connections, as its mood says.
     pub(super) async fn play(self: Arc<Self>) -> Infallible {
         let mut mood = self.mood.subscribe();
-        let first = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = self.listener.lock().take();
         let mut next = first;
         loop {
             let listener = match next.take() {
@@ -126,10 +109,10 @@ impl Upstream {
     }
 
     /// Serves until it is down. What is under way then is cut off.
-    async fn open(self: &Arc<Self>, listener: &TcpListener, mood: &mut watch::Receiver<Mood>) {
+    async fn open(self: &Arc<Self>, listener: &TcpListener, mood: &mut watch::Receiver<SampleState>) {
         let mut connections = JoinSet::new();
         loop {
-            if *mood.borrow_and_update() == Mood::Down {
+            if *mood.borrow_and_update() == SampleState::Down {
                 return;
             }
             tokio::select! {
@@ -152,11 +135,11 @@ impl Upstream {
     }
 
     /// Keeps the port without listening on it, which refuses connections, until it is not down any more.
-    async fn closed(&self, mood: &mut watch::Receiver<Mood>) -> TcpListener {
+    async fn closed(&self, mood: &mut watch::Receiver<SampleState>) -> TcpListener {
         let mut held = self.hold().ok();
         loop {
             // The sender is ours, so it is there.
-            let _ = mood.wait_for(|mood| *mood != Mood::Down).await;
+            let _ = mood.wait_for(|mood| *mood != SampleState::Down).await;
             let socket = held.take().map_or_else(|| self.hold(), Ok);
             match socket.and_then(|socket| socket.listen(BACKLOG)) {
                 Ok(listener) => return listener,
@@ -176,15 +159,17 @@ impl Upstream {
         let (head, body) = request.into_parts();
         let body = to_bytes(Body::new(body), BODY_MAX).await.unwrap_or_default();
         let (mood, latency, chance) = {
-            let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dice = self.dice.lock();
             let (least, most) = self.part.millis;
             (self.mood(), Duration::from_millis(least + dice.below(most - least + 1)), dice.below(100))
         };
-        tokio::time::sleep(if mood == Mood::Slow { SLOW } else { latency }).await;
+        tokio::time::sleep(if mood == SampleState::Slow { SLOW } else { latency }).await;
         let (status, said) = match mood {
-            Mood::Failing => (500, problem("internal", "NullPointerException at the top of our stack")),
-            Mood::Refusing => (422, problem("maintenanceMode", "we take no changes right now")),
-            Mood::Healthy | Mood::Slow | Mood::Down => self.play_part(&body, chance),
+            SampleState::Failing => {
+                (500, problem("internal", "NullPointerException at the top of our stack"))
+            }
+            SampleState::Refusing => (422, problem("maintenanceMode", "we take no changes right now")),
+            SampleState::Healthy | SampleState::Slow | SampleState::Down => self.play_part(&body, chance),
         };
         let counted = if status < 400 { &self.good } else { &self.bad };
         counted.fetch_add(1, Ordering::Relaxed);
@@ -201,10 +186,12 @@ impl Upstream {
     /// What it answers while nobody has changed its mood.
     fn play_part(&self, body: &[u8], chance: u64) -> (u16, Value) {
         match self.part.nature {
-            Nature::Steady => (200, json!("done")),
-            Nature::Flaky if chance < 10 => (503, problem("overloaded", "the relay is busy; try again")),
-            Nature::Flaky => (202, json!("queued")),
-            Nature::Picky => self.picky(&serde_json::from_slice(body).unwrap_or_default()),
+            SampleBehavior::Steady => (200, json!("done")),
+            SampleBehavior::Flaky if chance < 10 => {
+                (503, problem("overloaded", "the relay is busy; try again"))
+            }
+            SampleBehavior::Flaky => (202, json!("queued")),
+            SampleBehavior::Picky => self.picky(&serde_json::from_slice(body).unwrap_or_default()),
         }
     }
 
@@ -244,8 +231,8 @@ mod tests {
     /// HUB-11: the words of moods are read back, and others are not.
     #[test]
     fn hub_11_moods_have_words() {
-        assert!(Mood::ALL.into_iter().all(|mood| Mood::of(mood.word()) == Some(mood)));
-        assert_eq!(Mood::of("broken"), None);
+        assert!(SampleState::ALL.into_iter().all(|mood| SampleState::from_word(mood.word()) == Some(mood)));
+        assert_eq!(SampleState::from_word("broken"), None);
     }
 
     /// HUB-11: one that is down refuses connections and keeps its port; healed, it answers there again.
@@ -260,9 +247,9 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            for mood in [Mood::Down, Mood::Healthy, Mood::Down, Mood::Failing] {
+            for mood in [SampleState::Down, SampleState::Healthy, SampleState::Down, SampleState::Failing] {
                 seen.feel(mood);
-                connects(mood != Mood::Down).await;
+                connects(mood != SampleState::Down).await;
             }
         };
         tokio::select! {

@@ -13,9 +13,9 @@ use seawall_http::{Body, Bounds, Request};
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::render::climbs;
 
-use super::{KEY, PREFIX, Refusal};
-use crate::serve::Line;
-use crate::transport::Http;
+use super::{GatewayRefusal, KEY, PREFIX};
+use crate::serve::ConnectionLimits;
+use crate::transport::HttpTransport;
 
 /// A body of at most so many bytes is read before it is passed on, so that it can be sent again. A larger one is passed on
 /// while it comes, and sent once.
@@ -23,7 +23,7 @@ const REPLAYED_BYTES: usize = 64 * 1024;
 /// And it has so long to come. The time of one that is passed on while it comes is the call's.
 const REPLAYED_WITHIN: Duration = Duration::from_secs(30);
 
-/// So many headers are added at most, but for the service's own.
+/// The maximum number of added headers, without those of the service.
 const ADDED: usize = 8;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -49,8 +49,8 @@ pub(super) fn bounds(headers: &HeaderMap) -> Bounds {
 }
 
 /// What is not passed on at all.
-pub(super) fn checked(parts: &Parts, path: &str) -> Result<(), Refusal> {
-    let refused = |status, code, word: &str| Err(Refusal::own(status, code, word));
+pub(super) fn checked(parts: &Parts, path: &str) -> Result<(), GatewayRefusal> {
+    let refused = |status, code, word: &str| Err(GatewayRefusal::own(status, code, word));
     if wants_another_protocol(&parts.headers) {
         let word = "the gateway speaks HTTP and passes no upgrade on: connect to the service itself";
         return refused(StatusCode::NOT_IMPLEMENTED, "upgrade", word);
@@ -81,11 +81,11 @@ pub(super) async fn outgoing(
     body: Incoming,
     path: &str,
     service: &Service,
-    transport: &Http,
-    line: &Line,
-) -> Result<Request, Refusal> {
+    transport: &HttpTransport,
+    line: &ConnectionLimits,
+) -> Result<Request, GatewayRefusal> {
     let bad = |error: &dyn std::fmt::Display| {
-        Refusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())
+        GatewayRefusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())
     };
     let base = transport.base(&service.address).map_err(|error| bad(&error))?;
     let request = base.request(parts.method.clone(), path).map_err(|error| bad(&error))?;
@@ -114,7 +114,7 @@ pub(super) async fn outgoing(
 }
 
 /// Says on whose behalf it comes.
-fn introduce(headers: &mut HeaderMap, line: &Line) {
+fn introduce(headers: &mut HeaderMap, line: &ConnectionLimits) {
     let chain = match headers.get(FORWARDED_FOR) {
         None => line.peer.clone(),
         // Who was there before may have said so on several lines.
@@ -134,20 +134,20 @@ fn introduce(headers: &mut HeaderMap, line: &Line) {
     headers.append(VIA, HeaderValue::from_static("1.1 seawall"));
 }
 
-async fn read(body: Incoming) -> Result<Body, Refusal> {
+async fn read(body: Incoming) -> Result<Body, GatewayRefusal> {
     if body.size_hint().lower() > REPLAYED_BYTES as u64 {
         return Ok(Body::stream(body));
     }
     match tokio::time::timeout(REPLAYED_WITHIN, Body::buffered(body, REPLAYED_BYTES)).await {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) => Err(Refusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())),
+        Ok(Err(error)) => Err(GatewayRefusal::own(StatusCode::BAD_REQUEST, "badRequest", error.to_string())),
         Err(_) => Err(slow_body()),
     }
 }
 
 /// It was waited for the client, until the time was over.
-pub(super) fn slow_body() -> Refusal {
-    Refusal::own(StatusCode::REQUEST_TIMEOUT, "slowBody", "the body did not come in time")
+pub(super) fn slow_body() -> GatewayRefusal {
+    GatewayRefusal::own(StatusCode::REQUEST_TIMEOUT, "slowBody", "the body did not come in time")
 }
 
 #[cfg(test)]

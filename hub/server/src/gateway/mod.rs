@@ -10,7 +10,7 @@ mod forward;
 mod refusal;
 mod relay;
 
-pub(crate) use refusal::{Last, Refusal};
+pub(crate) use refusal::{GatewayRefusal, LastFailure};
 pub(crate) use relay::Relay;
 
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use hyper::body::Incoming;
 use seawall::{Error, Fault, Kind};
 use seawall_http::{AttemptObserver, Cause, Held, HttpError, header};
 use seawall_hub_core::domain::key::{Key, Scope};
-use seawall_hub_core::service::Target;
+use seawall_hub_core::service::GuardedService;
 use tokio::sync::Notify;
 
-use crate::hub::Hub;
-use crate::serve::Line;
-use crate::spans::Passage;
+use crate::hub::Server;
+use crate::serve::ConnectionLimits;
+use crate::spans::GatewaySpan;
 
 /// The caller's key, so that its own `Authorization` is for the upstream.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-seawall-key");
@@ -41,13 +41,13 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Passes requests on to services.
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    hub: Arc<Hub>,
+    hub: Arc<Server>,
     /// Rung when a circuit may have moved.
     moved: Arc<Notify>,
 }
 
 impl Gateway {
-    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+    pub(crate) fn new(hub: Arc<Server>) -> Self {
         Gateway { hub, moved: Arc::default() }
     }
 
@@ -60,7 +60,7 @@ impl Gateway {
     pub(crate) async fn observe(&self) {
         loop {
             tokio::select! {
-                () = self.moved.notified() => self.hub.observe_circuits().await,
+                () = self.moved.notified() => self.hub.gateway.observe_circuits().await,
                 () = tokio::time::sleep(SWEEP_EVERY) => self.hub.transport().client().close_idle(),
             }
         }
@@ -70,7 +70,7 @@ impl Gateway {
     pub(crate) async fn pass(
         &self,
         request: Request<Incoming>,
-        line: &Arc<Line>,
+        line: &Arc<ConnectionLimits>,
     ) -> Result<Response<Relay>, Box<Response<axum::body::Body>>> {
         let (mut parts, body) = request.into_parts();
         // Kept for its answer, if that is a refusal.
@@ -85,17 +85,20 @@ impl Gateway {
         &self,
         parts: &mut Parts,
         body: Incoming,
-        line: &Arc<Line>,
-    ) -> Result<Response<Relay>, Box<Refusal>> {
+        line: &Arc<ConnectionLimits>,
+    ) -> Result<Response<Relay>, Box<GatewayRefusal>> {
         let uri = std::mem::take(&mut parts.uri);
         let (name, path) = forward::split(&uri);
         let caller = self.authorised(&parts.headers)?;
         // What is not for the caller looks as if it were not there.
-        let Some(target) = self.hub.target(name).filter(|target| caller.sees(&target.service.name)) else {
-            return Err(Refusal::own(StatusCode::NOT_FOUND, "notFound", "there is no such service").into());
+        let Some(target) = self.hub.gateway.target(name).filter(|target| caller.sees(&target.service.name))
+        else {
+            return Err(
+                GatewayRefusal::own(StatusCode::NOT_FOUND, "notFound", "there is no such service").into()
+            );
         };
         if target.service.paused {
-            return Err(Refusal::paused().into());
+            return Err(GatewayRefusal::paused().into());
         }
         let passage = self.passage(parts, &target);
         let teller = passage
@@ -118,10 +121,10 @@ impl Gateway {
         parts: &mut Parts,
         body: Incoming,
         path: &str,
-        target: &Target,
+        target: &GuardedService,
         teller: Option<Arc<dyn AttemptObserver>>,
-        line: &Line,
-    ) -> Result<Held, Box<Refusal>> {
+        line: &ConnectionLimits,
+    ) -> Result<Held, Box<GatewayRefusal>> {
         let (bounds, transport) = (forward::bounds(&parts.headers), self.hub.transport());
         forward::checked(parts, path)?;
         let mut made = forward::outgoing(parts, body, path, &target.service, transport, line).await?;
@@ -143,30 +146,30 @@ impl Gateway {
     }
 
     /// Its place in a trace, if anybody wants to know.
-    fn passage(&self, parts: &Parts, target: &Target) -> Option<Box<Passage>> {
+    fn passage(&self, parts: &Parts, target: &GuardedService) -> Option<Box<GatewaySpan>> {
         let spans = self.hub.spans();
         if !spans.are_wanted() {
             return None;
         }
         let said = parts.headers.get(TRACEPARENT).and_then(|said| said.to_str().ok());
         let route = (parts.method.as_str(), "/gateway/{name}/{path}");
-        spans.passage(said, crate::http::random_hex::<16>, route, target.service.name.as_str())
+        spans.passage(said, crate::http::fresh_trace, route, target.service.name.as_str())
     }
 
     /// Whose key these headers carry, if it may call services.
-    fn authorised(&self, headers: &HeaderMap) -> Result<Arc<Key>, Refusal> {
+    fn authorised(&self, headers: &HeaderMap) -> Result<Arc<Key>, GatewayRefusal> {
         let mut given = headers.get_all(&KEY).iter();
         let key = match (given.next().and_then(|key| key.to_str().ok()), given.next()) {
-            (Some(key), None) => self.hub.key_with(&crate::http::key_hash(key)),
+            (Some(key), None) => self.hub.registry.key_with(&crate::http::key_hash(key)),
             _ => None,
         };
         let Some(key) = key else {
             let word = "a key is needed: `X-Seawall-Key: KEY`";
-            return Err(Refusal::own(StatusCode::UNAUTHORIZED, "unauthorised", word));
+            return Err(GatewayRefusal::own(StatusCode::UNAUTHORIZED, "unauthorised", word));
         };
         if !key.scopes.allow(Scope::Call) {
             let word = "this needs the scope `call`, which the key does not have";
-            return Err(Refusal::own(StatusCode::FORBIDDEN, "forbidden", word));
+            return Err(GatewayRefusal::own(StatusCode::FORBIDDEN, "forbidden", word));
         }
         Ok(key)
     }
@@ -174,10 +177,10 @@ impl Gateway {
 
 fn answer(
     held: Held,
-    target: Target,
-    line: &Arc<Line>,
+    target: GuardedService,
+    line: &Arc<ConnectionLimits>,
     moved: &Arc<Notify>,
-    passage: Option<Box<Passage>>,
+    passage: Option<Box<GatewaySpan>>,
 ) -> Response<Relay> {
     let (status, attempt, failed, deadline) =
         (held.status(), held.attempt(), held.fault().is_some(), held.deadline());
@@ -195,28 +198,28 @@ fn answer(
     if attempt > 1 {
         headers.insert(ATTEMPTS, HeaderValue::from(attempt));
     }
-    let end = relay::End { target, failed, passage: passage.map(|passage| (passage, status)) };
+    let end = relay::RelayEnd { target, failed, passage: passage.map(|passage| (passage, status)) };
     let mut response = Response::new(Relay::new(body, end, deadline, line, moved));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
-fn refusal(error: &Error<HttpError>) -> Refusal {
+fn refusal(error: &Error<HttpError>) -> GatewayRefusal {
     let said = error.last().map(ToString::to_string);
     let cause = error.last().map(HttpError::cause);
     if let Some(Cause::Request(bad)) = cause {
         // The target was fine when it was registered, so it is what was to be passed on.
-        return Refusal::own(StatusCode::BAD_REQUEST, "badRequest", bad.to_string());
+        return GatewayRefusal::own(StatusCode::BAD_REQUEST, "badRequest", bad.to_string());
     }
     if let Some(Cause::Stalled) = cause {
         return forward::slow_body();
     }
-    let last = Last {
+    let last = LastFailure {
         error: said.as_deref(),
         impossible: matches!(cause, Some(Cause::Egress(_) | Cause::Credentials(_))),
         too_large: false,
         no_memory: false,
     };
-    Refusal::of(error, last)
+    GatewayRefusal::of(error, last)
 }

@@ -9,12 +9,12 @@ use seawall::{Error, Kind, Policy, Ran};
 
 /// Who decided that there is no answer of the upstream.
 pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("seawall-decided-by");
-/// Whoever is refused and not told when to come back, comes back after this.
+/// The default `Retry-After` of a refusal.
 const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct GatewayRefusal {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,
@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
 
 /// What the last attempt said, if there was one that ended by itself.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Last<'a> {
+pub(crate) struct LastFailure<'a> {
     /// In words, without secrets.
     pub(crate) error: Option<&'a str>,
     /// It can never be sent.
@@ -36,11 +36,11 @@ pub(crate) struct Last<'a> {
     pub(crate) no_memory: bool,
 }
 
-impl Refusal {
+impl GatewayRefusal {
     /// What an error of a guard means to whoever called through it.
-    pub(crate) fn of<E>(error: &Error<E>, last: Last<'_>) -> Self {
+    pub(crate) fn of<E>(error: &Error<E>, last: LastFailure<'_>) -> Self {
         let decided_by = word(error.decided_by());
-        let refusal = |status, code, retryable, message: String| Refusal {
+        let refusal = |status, code, retryable, message: String| GatewayRefusal {
             status,
             code,
             message,
@@ -81,10 +81,10 @@ impl Refusal {
 
     /// The service is paused.
     pub(crate) fn paused() -> Self {
-        Refusal {
+        GatewayRefusal {
             status: StatusCode::SERVICE_UNAVAILABLE,
             code: "paused",
-            message: "the service is paused; somebody has to resume it".into(),
+            message: "the service is paused; resume it first".into(),
             retryable: true,
             decided_by: "hub",
             retry_after: None,
@@ -94,7 +94,7 @@ impl Refusal {
     /// Something that the gateway itself does not do or take.
     pub(crate) fn own(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let (message, retryable) = (message.into(), false);
-        Refusal { status, code, message, retryable, decided_by: "hub", retry_after: None }
+        GatewayRefusal { status, code, message, retryable, decided_by: "hub", retry_after: None }
     }
 
     /// Who decided, and when to come back.

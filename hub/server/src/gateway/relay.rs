@@ -9,36 +9,36 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use seawall::Deadline;
 use seawall_http::{HeldBody, HttpError};
-use seawall_hub_core::service::Target;
+use seawall_hub_core::service::GuardedService;
 use tokio::sync::Notify;
 
-use crate::serve::Line;
-use crate::spans::Passage;
+use crate::serve::ConnectionLimits;
+use crate::spans::GatewaySpan;
 
 /// The body of an answer that is passed on. As long as it is not over, its connection has a deadline: a client that does not
 /// read must not keep a place in the bulkhead for longer.
 pub(crate) struct Relay {
     body: HeldBody,
-    end: End,
-    line: Option<Arc<Line>>,
+    end: RelayEnd,
+    line: Option<Arc<ConnectionLimits>>,
     moved: Arc<Notify>,
 }
 
 /// What is told when it is over.
-pub(super) struct End {
-    pub(super) target: Target,
+pub(super) struct RelayEnd {
+    pub(super) target: GuardedService,
     /// Whether the answer is a fault, or has broken off.
     pub(super) failed: bool,
     /// For whoever follows its trace.
-    pub(super) passage: Option<(Box<Passage>, StatusCode)>,
+    pub(super) passage: Option<(Box<GatewaySpan>, StatusCode)>,
 }
 
 impl Relay {
     pub(super) fn new(
         body: HeldBody,
-        end: End,
+        end: RelayEnd,
         deadline: Option<Deadline>,
-        line: &Arc<Line>,
+        line: &Arc<ConnectionLimits>,
         moved: &Arc<Notify>,
     ) -> Self {
         let line = (!body.is_over()).then(|| line.clone());

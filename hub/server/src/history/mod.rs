@@ -11,39 +11,40 @@
 mod point;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::sync::Lock;
 
-use self::point::Packed;
+use self::point::PackedPoint;
 pub(crate) use self::point::Point;
-use crate::numbers::{Numbers, Totals};
+use crate::metric_store::{MetricStore, Totals};
 
 /// So often the counters are looked at.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
-/// So many of these points are kept: five minutes.
+/// The number of fine points that are stored: five minutes.
 const FINE: usize = 60;
-/// So many of them make one of the other kind,
+/// The number of fine points that make a coarse one.
 const TOGETHER: u64 = 6;
-/// of which so many are kept: an hour.
+/// The number of coarse points that are stored: an hour.
 const COARSE: usize = 120;
 
 /// How far somebody looks back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Span {
+pub(crate) enum HistoryRange {
     /// Five minutes, in points of five seconds.
     Minutes,
     /// An hour, in points of half a minute.
     Hour,
 }
 
-impl Span {
+impl HistoryRange {
     /// The seconds of one point.
     pub(crate) const fn seconds(self) -> u64 {
         match self {
-            Span::Minutes => EVERY.as_secs(),
-            Span::Hour => EVERY.as_secs() * TOGETHER,
+            HistoryRange::Minutes => EVERY.as_secs(),
+            HistoryRange::Hour => EVERY.as_secs() * TOGETHER,
         }
     }
 }
@@ -52,19 +53,19 @@ impl Span {
 #[derive(Debug)]
 pub(crate) struct History {
     began: Millis,
-    inner: Mutex<Inner>,
+    inner: Lock<HistoryInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct HistoryInner {
     /// How often somebody has looked.
     looks: u64,
     /// When the last points ended.
     fine_at: [Millis; FINE],
     coarse_at: [Millis; COARSE],
     /// Of all services together.
-    all: Track,
-    services: HashMap<String, Track>,
+    all: ServiceSeries,
+    services: HashMap<String, ServiceSeries>,
     /// Events come to the hub, and to no service.
     events_before: u64,
     events_gathered: u64,
@@ -72,9 +73,9 @@ struct Inner {
     coarse_events: [u32; COARSE],
 }
 
-/// One service.
+/// The points of one service.
 #[derive(Debug, Default)]
-struct Track {
+struct ServiceSeries {
     before: Totals,
     /// Since the last half minute.
     gathered: Totals,
@@ -84,11 +85,11 @@ struct Track {
 
 #[derive(Debug)]
 struct Points {
-    fine: [Packed; FINE],
-    coarse: [Packed; COARSE],
+    fine: [PackedPoint; FINE],
+    coarse: [PackedPoint; COARSE],
 }
 
-impl Track {
+impl ServiceSeries {
     /// What has come since the last look, and a point of it at this place.
     fn look(&mut self, now: Totals, fine: usize) -> Totals {
         let lately = now.since(&self.before);
@@ -102,15 +103,19 @@ impl Track {
         if self.points.is_none() && lately.is_nothing() {
             return;
         }
-        let empty =
-            || Box::new(Points { fine: [Packed::default(); FINE], coarse: [Packed::default(); COARSE] });
-        self.points.get_or_insert_with(empty).fine[fine] = Packed::of(lately);
+        let empty = || {
+            Box::new(Points {
+                fine: [PackedPoint::default(); FINE],
+                coarse: [PackedPoint::default(); COARSE],
+            })
+        };
+        self.points.get_or_insert_with(empty).fine[fine] = PackedPoint::of(lately);
     }
 
     fn gather(&mut self, coarse: usize) {
         let gathered = std::mem::take(&mut self.gathered);
         if let Some(points) = &mut self.points {
-            points.coarse[coarse] = Packed::of(&gathered);
+            points.coarse[coarse] = PackedPoint::of(&gathered);
         }
     }
 }
@@ -122,20 +127,20 @@ fn place(look: u64, ring: usize) -> usize {
 
 impl History {
     /// From now on. What was counted before does not count.
-    pub(crate) fn new(numbers: &Numbers, now: Millis) -> Self {
-        let known = |(name, before)| (name, Track { before, ..Track::default() });
-        let inner = Inner {
+    pub(crate) fn new(numbers: &MetricStore, now: Millis) -> Self {
+        let known = |(name, before)| (name, ServiceSeries { before, ..ServiceSeries::default() });
+        let inner = HistoryInner {
             looks: 0,
             fine_at: [now; FINE],
             coarse_at: [now; COARSE],
-            all: Track::default(),
+            all: ServiceSeries::default(),
             services: numbers.of_services().into_iter().map(known).collect(),
             events_before: numbers.events_accepted(),
             events_gathered: 0,
             fine_events: [0; FINE],
             coarse_events: [0; COARSE],
         };
-        History { began: now, inner: Mutex::new(inner) }
+        History { began: now, inner: Lock::new(inner) }
     }
 
     /// Since when it is kept: when the hub was started.
@@ -144,7 +149,7 @@ impl History {
     }
 
     /// Looks again and again.
-    pub(crate) async fn run(&self, numbers: &Numbers, now: impl Fn() -> Millis) {
+    pub(crate) async fn run(&self, numbers: &MetricStore, now: impl Fn() -> Millis) {
         let mut every = tokio::time::interval(EVERY);
         // One that comes late is late; two at once would be one point with everything and one with nothing.
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -155,8 +160,8 @@ impl History {
         }
     }
 
-    /// Looks once.
-    pub(crate) fn look_now(&self, numbers: &Numbers, now: Millis) {
+    /// Adds the current values.
+    pub(crate) fn look_now(&self, numbers: &MetricStore, now: Millis) {
         self.look(numbers.of_services(), numbers.events_accepted(), now);
     }
 
@@ -185,7 +190,7 @@ impl History {
     }
 
     /// The points of a service, or of all together, the oldest first. Events only of all.
-    pub(crate) fn points(&self, service: Option<&str>, span: Span) -> Vec<Point> {
+    pub(crate) fn points(&self, service: Option<&str>, span: HistoryRange) -> Vec<Point> {
         let inner = self.lock();
         let track = match service {
             Some(name) => inner.services.get(name),
@@ -193,17 +198,17 @@ impl History {
         };
         let points = track.and_then(|track| track.points.as_deref());
         let (looks, ring) = match span {
-            Span::Minutes => (inner.looks, FINE),
-            Span::Hour => (inner.looks / TOGETHER, COARSE),
+            HistoryRange::Minutes => (inner.looks, FINE),
+            HistoryRange::Hour => (inner.looks / TOGETHER, COARSE),
         };
         let mut found: Vec<Point> = (looks.saturating_sub(ring as u64)..looks)
             .map(|look| {
                 let at = place(look, ring);
                 let (time, events, packed) = match span {
-                    Span::Minutes => {
+                    HistoryRange::Minutes => {
                         (inner.fine_at[at], inner.fine_events[at], points.map(|points| points.fine[at]))
                     }
-                    Span::Hour => {
+                    HistoryRange::Hour => {
                         (inner.coarse_at[at], inner.coarse_events[at], points.map(|points| points.coarse[at]))
                     }
                 };
@@ -211,21 +216,21 @@ impl History {
                 packed.unwrap_or_default().unpacked(time, span.seconds(), events)
             })
             .collect();
-        found.extend((span == Span::Hour).then(|| inner.begun(track, service.is_none())).flatten());
+        found.extend((span == HistoryRange::Hour).then(|| inner.begun(track, service.is_none())).flatten());
         found
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HistoryInner> {
+        self.inner.lock()
     }
 }
 
-impl Inner {
+impl HistoryInner {
     /// The half minute that has begun, so that the last hour has all that the last five minutes have.
-    fn begun(&self, track: Option<&Track>, of_all: bool) -> Option<Point> {
+    fn begun(&self, track: Option<&ServiceSeries>, of_all: bool) -> Option<Point> {
         let looks = self.looks % TOGETHER;
         let at = self.fine_at[place(self.looks.checked_sub(1).filter(|_| looks > 0)?, FINE)];
-        let packed = track.map(|track| Packed::of(&track.gathered)).unwrap_or_default();
+        let packed = track.map(|track| PackedPoint::of(&track.gathered)).unwrap_or_default();
         let events = of_all.then(|| u32::try_from(self.events_gathered).unwrap_or(u32::MAX));
         Some(packed.unpacked(at, looks * EVERY.as_secs(), events))
     }

@@ -1,9 +1,9 @@
 //! One point, and how it is kept in few bytes.
 
+use seawall_api::{FaultCounts, HistoryPoint};
 use seawall_hub_core::domain::time::Millis;
-use serde_json::{Map, Value, json};
 
-use crate::numbers::{CLASSES, Totals};
+use crate::metric_store::{CLASSES, Totals};
 
 /// What happened between one look and the next.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,17 +28,29 @@ impl Point {
         self.errors.iter().sum()
     }
 
-    pub(crate) fn shown(&self) -> Value {
-        let errors: Map<String, Value> = CLASSES
-            .iter()
-            .zip(self.errors)
-            .map(|(class, count)| ((*class).to_owned(), json!(count)))
-            .collect();
-        json!({
-            "at": self.at.to_string(), "seconds": self.seconds, "events": self.events, "sends": self.sends, "delivered": self.delivered,
-            "failed": self.failed, "retried": self.retried, "p50Ms": self.p50_ms.map(rounded),
-            "p95Ms": self.p95_ms.map(rounded), "errors": errors,
-        })
+    pub(crate) fn view(&self) -> HistoryPoint {
+        let count = |class: &str| {
+            let at = CLASSES.iter().position(|known| *known == class)?;
+            Some(self.errors[at].into())
+        };
+        HistoryPoint {
+            at: self.at.to_string().into(),
+            seconds: self.seconds,
+            events: self.events.map(Into::into),
+            sends: self.sends.into(),
+            delivered: self.delivered.into(),
+            failed: self.failed.into(),
+            retried: self.retried.into(),
+            p50_ms: self.p50_ms.map(rounded),
+            p95_ms: self.p95_ms.map(rounded),
+            errors: FaultCounts {
+                business: count("business"),
+                io: count("io"),
+                timeout: count("timeout"),
+                protocol: count("protocol"),
+                system: count("system"),
+            },
+        }
     }
 }
 
@@ -49,21 +61,21 @@ fn rounded(millis: f32) -> f64 {
 
 /// The same in 40 bytes: there are many of them.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Packed {
+pub(super) struct PackedPoint {
     sends: u32,
     delivered: u32,
     failed: u32,
     retried: u32,
-    p50: Short,
-    p95: Short,
+    p50: ShortNumber,
+    p95: ShortNumber,
     errors: [u32; CLASSES.len()],
 }
 
-impl Packed {
+impl PackedPoint {
     pub(super) fn of(totals: &Totals) -> Self {
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let took = |share| Short::of(totals.quantile(share).map_or(0.0, |seconds| seconds * 1_000.0));
-        Packed {
+        let took = |share| ShortNumber::of(totals.quantile(share).map_or(0.0, |seconds| seconds * 1_000.0));
+        PackedPoint {
             sends: small(totals.sends),
             delivered: small(totals.delivered),
             failed: small(totals.failed),
@@ -75,7 +87,7 @@ impl Packed {
     }
 
     pub(super) fn unpacked(self, at: Millis, seconds: u64, events: Option<u32>) -> Point {
-        let Packed { sends, delivered, failed, retried, p50, p95, errors } = self;
+        let PackedPoint { sends, delivered, failed, retried, p50, p95, errors } = self;
         let (p50_ms, p95_ms) = (p50.get(), p95.get());
         Point { at, seconds, events, sends, delivered, failed, retried, p50_ms, p95_ms, errors }
     }
@@ -83,13 +95,13 @@ impl Packed {
 
 /// The upper half of a number: two digits of it, which is more than a histogram knows.
 #[derive(Clone, Copy, Default, Debug)]
-struct Short(u16);
+struct ShortNumber(u16);
 
-impl Short {
+impl ShortNumber {
     fn of(number: f64) -> Self {
         let bits = (number as f32).to_bits();
         // Rounded, not cut off.
-        Short(u16::try_from(bits.saturating_add(0x8000) >> 16).unwrap_or(u16::MAX))
+        ShortNumber(u16::try_from(bits.saturating_add(0x8000) >> 16).unwrap_or(u16::MAX))
     }
 
     /// Nothing, if it is zero: no time at all is the time of nothing.
@@ -105,11 +117,11 @@ mod tests {
     /// UI-1: a thousand services fit into 8 MB, and a time is known to two digits.
     #[test]
     fn ui_1_a_point_is_small_and_true_to_two_digits() {
-        assert_eq!(size_of::<Packed>(), 40);
+        assert_eq!(size_of::<PackedPoint>(), 40);
         for millis in [0.1, 1.0, 7.3, 250.0, 12_345.0, 120_000.0] {
-            let kept = f64::from(Short::of(millis).get().unwrap());
+            let kept = f64::from(ShortNumber::of(millis).get().unwrap());
             assert!((kept - millis).abs() / millis < 0.005, "{millis} is kept as {kept}");
         }
-        assert_eq!(Short::of(0.0).get(), None);
+        assert_eq!(ShortNumber::of(0.0).get(), None);
     }
 }

@@ -7,7 +7,7 @@ fn totals(sends: u64, errors: u64) -> Totals {
 }
 
 fn history() -> History {
-    History::new(&Numbers::default(), Millis(0))
+    History::new(&MetricStore::default(), Millis(0))
 }
 
 fn seen(of: &[(&str, u64, u64)]) -> HashMap<String, Totals> {
@@ -21,14 +21,15 @@ fn ui_2_points_are_differences() {
     history.look(seen(&[("a", 10, 1), ("b", 5, 0)]), 3, Millis(5_000));
     history.look(seen(&[("a", 10, 1), ("b", 7, 2)]), 3, Millis(10_000));
     let sends = |service: Option<&str>| -> Vec<(u32, u32, Option<u32>)> {
-        let points = history.points(service, Span::Minutes);
+        let points = history.points(service, HistoryRange::Minutes);
         points.iter().map(|point| (point.sends, point.errors(), point.events)).collect()
     };
     assert_eq!(sends(Some("a")), [(10, 1, None), (0, 0, None)]);
     assert_eq!(sends(Some("b")), [(5, 0, None), (2, 2, None)]);
     assert_eq!(sends(None), [(15, 1, Some(3)), (2, 2, Some(0))]);
     assert_eq!(sends(Some("nobody")), [(0, 0, None), (0, 0, None)]);
-    let times: Vec<i64> = history.points(None, Span::Minutes).iter().map(|point| point.at.0).collect();
+    let times: Vec<i64> =
+        history.points(None, HistoryRange::Minutes).iter().map(|point| point.at.0).collect();
     assert_eq!(times, [5_000, 10_000]);
 }
 
@@ -39,10 +40,10 @@ fn ui_2_what_is_older_makes_room() {
     for look in 1..=1_000_u64 {
         history.look(seen(&[("a", look * 2, 0)]), look, Millis(i64::try_from(look).unwrap() * 5_000));
     }
-    let fine = history.points(Some("a"), Span::Minutes);
+    let fine = history.points(Some("a"), HistoryRange::Minutes);
     assert_eq!((fine.len(), fine[0].at, fine[59].at), (60, Millis(941 * 5_000), Millis(1_000 * 5_000)));
     assert!(fine.iter().all(|point| point.sends == 2));
-    let coarse = history.points(None, Span::Hour);
+    let coarse = history.points(None, HistoryRange::Hour);
     // The last whole half minute ended with look 996, and another one has begun.
     assert_eq!((coarse.len(), coarse[119].at, coarse[119].seconds), (121, Millis(996 * 5_000), 30));
     assert!(coarse[..120].iter().all(|point| point.sends == 12 && point.events == Some(6)));
@@ -58,7 +59,11 @@ fn ui_1_idle_services_cost_little() {
     let all: Vec<(&str, u64, u64)> = idle.iter().map(|name| (&**name, 0, 0)).collect();
     history.look(seen(&all), 0, Millis(5_000));
     assert!(history.lock().services.values().all(|track| track.points.is_none()));
-    assert!(size_of::<Points>() <= 7_200 && size_of::<Track>() < 600, "{}", size_of::<Track>());
+    assert!(
+        size_of::<Points>() <= 7_200 && size_of::<ServiceSeries>() < 600,
+        "{}",
+        size_of::<ServiceSeries>()
+    );
 }
 
 /// UI-2. Trap "a count that is shown in two places is the same number": the last hour never has less than the last five minutes.
@@ -72,7 +77,7 @@ fn ui_2_the_hour_has_all_that_the_minutes_have() {
                 let points = history.points(service, span);
                 (points.iter().map(|point| point.sends).sum(), points.iter().map(Point::errors).sum())
             };
-            let (minutes, hour) = (sum(Span::Minutes), sum(Span::Hour));
+            let (minutes, hour) = (sum(HistoryRange::Minutes), sum(HistoryRange::Hour));
             assert!(hour >= minutes, "after {look} looks: {hour:?} in an hour, {minutes:?} in five minutes");
         }
     }

@@ -6,16 +6,17 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use seawall_hub_core::domain::dead_letter::Visibility;
 use seawall_hub_core::domain::key::{Key, Scope};
-use seawall_hub_core::domain::letter::Within;
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::port::store::Kept;
-use seawall_hub_core::service::{By, on_behalf_of};
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::store::StoredDelivery;
 use sha2::{Digest, Sha256};
 
-use super::reply::{TRACE, problem};
-use super::routes::{self, Table};
-use crate::hub::Hub;
+use super::context::RequestContext;
+use super::reply::problem;
+use super::routes::{self, RouteTable};
+use crate::hub::Server;
 
 /// Why whoever changes something does it: kept in the audit log.
 pub(crate) const REASON: &str = "x-seawall-reason";
@@ -23,7 +24,7 @@ const REASON_MAX: usize = 500;
 /// The source of an event that names none.
 pub(super) const UNNAMED: &str = "api";
 
-/// Whoever asks.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(Arc<Key>);
 
@@ -44,13 +45,13 @@ impl Caller {
     }
 
     /// What it may see of dead letters.
-    pub(super) fn within(&self) -> Within {
-        Within { services: self.0.services.clone(), sources: self.0.sources.clone() }
+    pub(super) fn within(&self) -> Visibility {
+        Visibility { services: self.0.services.clone(), sources: self.0.sources.clone() }
     }
 
-    /// Its name.
-    pub(super) fn name(&self) -> &str {
-        self.0.name.as_str()
+    /// The name of its key.
+    pub(super) fn name(&self) -> &Slug {
+        &self.0.name
     }
 
     /// The services that it is for; all, if it is none.
@@ -64,7 +65,7 @@ impl Caller {
     }
 
     /// Whether a delivery is for it to see: its service is, and so is where its event comes from.
-    pub(super) fn sees_delivery(&self, kept: &Kept) -> bool {
+    pub(super) fn sees_delivery(&self, kept: &StoredDelivery) -> bool {
         self.0.sees(&kept.service) && self.0.may_send_from(&kept.source)
     }
 
@@ -126,12 +127,10 @@ fn allowed(key: Arc<Key>, scope: Scope) -> Result<Caller, Box<Response>> {
 }
 
 /// Whose key this is, if it may do this. Found by its hash, so that the time it takes says nothing about the key.
-pub(crate) fn authorised(hub: &Hub, given: Option<&str>, scope: Scope) -> Result<Caller, Box<Response>> {
-    let Some(key) = given.and_then(|given| hub.key_with(&key_hash(given))) else {
+pub(crate) fn authorised(hub: &Server, given: Option<&str>, scope: Scope) -> Result<Caller, Box<Response>> {
+    let Some(key) = given.and_then(|given| hub.registry.key_with(&key_hash(given))) else {
         let word = match given {
-            Some(_) => {
-                "this key is not known here: it is wrong, was revoked or has expired, or it is for another hub"
-            }
+            Some(_) => "unknown key: it is wrong, was revoked, has expired or belongs to another hub",
             None => {
                 "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at the \
                  first start"
@@ -150,7 +149,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Lets through who may do what the route asks for.
 pub(super) async fn guard(
-    State((hub, table)): State<(Arc<Hub>, Arc<Table>)>,
+    State((hub, table)): State<(Arc<Server>, Arc<RouteTable>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -168,28 +167,25 @@ pub(super) async fn guard(
         Err(refusal) => return *refusal,
     };
     if routes::is_for_metrics(matched) && !caller.sees_all() {
-        let word = "this key is limited to some services, and the metrics name all of them";
+        let word = "this key is restricted to some services, but metrics cover all of them";
         return problem(StatusCode::FORBIDDEN, "forbidden", word, false);
     }
     if let Some(others) = table.others(request.method(), matched, request.uri().path()) {
         return super::wrong_method(&others);
     }
-    let by = By {
-        who: caller.0.name.to_string(),
-        reason: request.headers().get(REASON).and_then(|reason| said(reason.as_bytes())),
-        trace: TRACE.try_with(Clone::clone).ok(),
-    };
+    let reason = request.headers().get(REASON).and_then(|reason| said(reason.as_bytes()));
+    let trace = request.extensions().get::<TraceId>().copied();
     // What was accepted and sent may be large, and many may ask for it at once. A few are served at a time.
     let is_large = scope == Scope::Read && matched.starts_with("/api/v1/bridge/");
-    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(RequestContext::new(hub.clone(), caller, reason, trace));
     if !is_large {
-        return on_behalf_of(by, next.run(request)).await;
+        return next.run(request).await;
     }
     if hub.responses().is_full() {
         return super::memory_full();
     }
     let _turn = hub.responses().turn().await;
-    on_behalf_of(by, next.run(request)).await
+    next.run(request).await
 }
 
 /// A text that fits into a log, if it is one.

@@ -1,264 +1,250 @@
 //! Rules of alerts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use seawall_hub_core::domain::alert::{AlertRule, Condition, Kind, Severity};
+use seawall_api::{AlertRule, AlertRuleDeleted, AlertRuleSpec, DurationText, MuteInput, Name};
+use seawall_hub_core::domain;
+use seawall_hub_core::domain::alert::{Condition, ConditionKind, Severity};
 use seawall_hub_core::domain::slug::Slug;
-use serde_json::{Value, json};
+use seawall_hub_core::domain::time::{Millis, written as time};
 
 use super::access::Caller;
-use super::alerts::{mute, muted, read_mute};
-use super::fields::Fields;
-use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
-use super::services::patched;
-use super::{Caught, no_verb, nothing_here, split_verb};
-use crate::hub::Hub;
+use super::alerts::{end_of_mute, mute, running};
+use super::context::RequestContext;
+use super::fields::unknown;
+use super::input::{Input, duration, retried, slug};
+use super::reply::{expected, missing, parse, problem, refused, success, versioned};
+use super::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::hub::Server;
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
-    let rules = hub.alert_rules();
-    let seen = rules.iter().filter(|rule| sees(&caller, rule));
-    success(StatusCode::OK, &seen.map(|rule| shown(&hub, rule)).collect())
+pub(super) async fn list(cx: RequestContext) -> Response {
+    let rules = cx.hub.alerts.alert_rules();
+    let seen = rules.iter().filter(|rule| sees(&cx.caller, rule));
+    success(StatusCode::OK, &seen.map(|rule| view(&cx.hub, rule)).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-) -> Response {
-    match find(&hub, &name).filter(|rule| sees(&caller, rule)) {
-        Some(rule) => versioned(StatusCode::OK, rule.version, &shown(&hub, &rule)),
+pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+    match find(&cx.hub, &name).filter(|rule| sees(&cx.caller, rule)) {
+        Some(rule) => versioned(StatusCode::OK, rule.version, &view(&cx.hub, &rule)),
         None => missing("alert rule"),
     }
 }
 
 pub(super) async fn replace(
-    State(hub): State<Arc<Hub>>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
-    keep(&hub, &name, expected(&headers)?, parse(&body)?).await
+) -> HandlerResult {
+    keep(&cx, expected(&headers)?, Input::put(&body, &name)?).await
 }
 
 pub(super) async fn change(
-    State(hub): State<Arc<Hub>>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
-    let (said, change) = (expected(&headers)?, parse(&body)?);
-    loop {
-        let Some(rule) = find(&hub, &name) else { return Ok(missing("alert rule")) };
-        let seen = said.unwrap_or(rule.version);
-        let answer =
-            keep(&hub, &name, Some(seen), patched(written(&hub, &rule), change.clone(), &[])).await?;
-        // Whoever does not say which version they have seen means the newest, also if it came this moment.
-        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
-            return Ok(answer);
-        }
-    }
+) -> HandlerResult {
+    let (stated, change) = (expected(&headers)?, parse(&body)?);
+    let (cx, name, change) = (&cx, &*name, &change);
+    retried(stated, || async move {
+        let Some(rule) = find(&cx.hub, name) else { return Ok(missing("alert rule")) };
+        let input = Input::patch(&spec(&cx.hub, &rule), change.clone(), name);
+        keep(cx, stated.or(Some(rule.version)), input).await
+    })
+    .await
 }
 
 pub(super) async fn delete(
-    State(hub): State<Arc<Hub>>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
-) -> Caught {
+) -> HandlerResult {
     let Ok(name) = Slug::new(&name) else { return Ok(missing("alert rule")) };
-    Ok(match hub.delete_alert_rule(&name, expected(&headers)?).await {
+    Ok(match cx.hub.alerts.delete_alert_rule(&cx, &name, expected(&headers)?).await {
         Ok(()) => {
-            let there = hub.alert_rule(&name).is_some();
-            success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": !there, "reset": there}))
+            let there = cx.hub.alerts.alert_rule(&name).is_some();
+            success(
+                StatusCode::OK,
+                &AlertRuleDeleted { name: name.as_str().into(), deleted: !there, reset: there },
+            )
         }
         Err(why) => refused(why, "alert rule"),
     })
 }
 
-/// `:mute`, `:unmute`.
-pub(super) async fn act(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(part): Path<String>,
-    body: Bytes,
-) -> Caught {
+/// Handles the actions `:mute` and `:unmute`.
+pub(super) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
     let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
     let muted = match verb {
-        "mute" => Some(mute(&hub, Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? }))?),
+        "mute" => Some(mute(&cx.hub, Input::optional(&body)?)?),
         "unmute" => None,
         verb => return Ok(no_verb(verb, ":mute, :unmute")),
     };
-    let Some(AlertRule { name, services, .. }) = find(&hub, name).filter(|rule| sees(&caller, rule)) else {
+    let Some(domain::alert::AlertRule { name, services, .. }) =
+        find(&cx.hub, name).filter(|rule| sees(&cx.caller, rule))
+    else {
         return Ok(missing("alert rule"));
     };
-    if services.is_none() && !caller.sees_all() {
-        let word = "the rule is about services that this key is not for; mute the incident instead";
+    if services.is_none() && !cx.caller.sees_all() {
+        let word = "the rule covers services that this key is not allowed for; mute the incident instead";
         return Ok(problem(StatusCode::FORBIDDEN, "forbidden", word, false));
     }
-    Ok(match hub.mute_alert_rule(&name, muted).await {
-        Ok(rule) => versioned(StatusCode::OK, rule.version, &shown(&hub, &rule)),
+    Ok(match cx.hub.alerts.mute_alert_rule(&cx, &name, muted).await {
+        Ok(rule) => versioned(StatusCode::OK, rule.version, &view(&cx.hub, &rule)),
         Err(why) => refused(why, "alert rule"),
     })
 }
 
 /// A rule about services that a key is not for looks as if it were not there.
-fn sees(caller: &Caller, rule: &AlertRule) -> bool {
+fn sees(caller: &Caller, rule: &domain::alert::AlertRule) -> bool {
     rule.services.iter().flatten().all(|service| caller.sees(service))
 }
 
-fn find(hub: &Hub, name: &str) -> Option<AlertRule> {
-    Slug::new(name).ok().and_then(|name| hub.alert_rule(&name))
+fn find(hub: &Server, name: &str) -> Option<domain::alert::AlertRule> {
+    Slug::new(name).ok().and_then(|name| hub.alerts.alert_rule(&name))
 }
 
-async fn keep(hub: &Hub, name: &str, expected: Option<u64>, body: Value) -> Caught {
-    let mut fields = Fields::new(body);
-    let name = fields.name(Some(name));
-    // What is shown can be written back: what nobody can write is passed over.
-    for shown_only in ["version", "builtIn", "changedAt"] {
-        fields.any(shown_only);
-    }
-    let built_in = name.as_ref().and_then(AlertRule::kind_named);
-    let kind = match fields.text("kind") {
-        Some(word) => fields.parsed("kind", &word, |word| {
-            let words = Kind::ALL.map(Kind::word).join(", ");
-            Kind::from_word(word).ok_or_else(|| format!("`{word}` is none of {words}"))
-        }),
-        None if built_in.is_some() => built_in,
-        None => {
-            fields.wrong("kind", "it is missing");
-            None
+async fn keep(
+    cx: &RequestContext,
+    expected: Option<u64>,
+    mut input: Input<AlertRuleSpec, AlertRule>,
+) -> HandlerResult {
+    let built_in = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
+    let built_in = built_in.as_ref().and_then(domain::alert::AlertRule::kind_named);
+    let kind = input.get::<String>("kind").and_then(|word| ConditionKind::from_word(&word)).or(built_in);
+    match kind {
+        Some(kind) => check_fields(kind, &mut input),
+        None if !input.has_problem_with("kind") => {
+            input.wrong("kind", "required");
         }
-    };
-    let rule = name.zip(kind).map(|(name, kind)| read(hub, &mut fields, AlertRule::usual(name, kind)));
-    if rule.is_none() {
-        // What else is wrong can't be known.
-        fields.forget();
+        None => {}
     }
-    let kind = rule.as_ref().map(AlertRule::kind);
-    let known = format!(
-        "name, kind, enabled, severity, services, channels, for, resolveAfter, muted{}",
-        kind.map_or("", own_fields)
-    );
-    let problems = fields.end(&known);
-    let Some(rule) = rule.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
-    Ok(match hub.put_alert_rule(rule, expected).await {
+    let muted = input.raw("muted").is_some().then(|| end_of_mute(cx.hub.now(), "muted.", &mut input));
+    let spec = input.finish()?;
+    let Some(kind) = kind else { return Ok(missing("alert rule")) };
+    Ok(match cx.hub.alerts.put_alert_rule(cx, to_domain(spec, kind, muted), expected).await {
         Ok(kept) => {
-            let fresh = kept.version == 1 && AlertRule::kind_named(&kept.name).is_none();
+            let fresh = kept.version == 1 && domain::alert::AlertRule::kind_named(&kept.name).is_none();
             let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &shown(hub, &kept))
+            versioned(status, kept.version, &view(&cx.hub, &kept))
         }
         Err(why) => refused(why, "alert rule"),
     })
 }
 
-fn own_fields(kind: Kind) -> &'static str {
+/// The fields that rules of every kind have.
+const COMMON: &str = "name, kind, enabled, severity, services, channels, for, resolveAfter, muted";
+
+fn own_fields(kind: ConditionKind) -> &'static [&'static str] {
     match kind {
-        Kind::CircuitOpen => "",
-        Kind::DeadLetters | Kind::Warnings | Kind::Errors => ", moreThan, window",
-        Kind::OldestDue => ", olderThan",
-        Kind::DataLossRisk => ", freeBytesBelow",
+        ConditionKind::CircuitOpen => &[],
+        ConditionKind::DeadLetters | ConditionKind::Warnings | ConditionKind::Errors => {
+            &["moreThan", "window"]
+        }
+        ConditionKind::OldestDue => &["olderThan"],
+        ConditionKind::DataLossRisk => &["freeBytesBelow"],
     }
 }
 
-/// What is written, over what is usual.
-fn read(hub: &Hub, fields: &mut Fields, mut rule: AlertRule) -> AlertRule {
-    match &mut rule.condition {
-        Condition::CircuitOpen => {}
-        Condition::DeadLetters { more_than, window }
-        | Condition::Warnings { more_than, window }
-        | Condition::Errors { more_than, window } => {
-            let most = u64::from(u32::MAX);
-            let said = fields.number("moreThan", 0, most).and_then(|said| u32::try_from(said).ok());
-            *more_than = said.unwrap_or(*more_than);
-            *window = fields.duration("window").unwrap_or(*window);
+/// Refuses the thresholds of another kind.
+fn check_fields(kind: ConditionKind, input: &mut Input<AlertRuleSpec, AlertRule>) {
+    let own = own_fields(kind);
+    for field in ["moreThan", "window", "olderThan", "freeBytesBelow"] {
+        if !own.contains(&field) && input.raw(field).is_some() {
+            let known = std::iter::once(COMMON).chain(own.iter().copied()).collect::<Vec<_>>().join(", ");
+            input.wrong(field, unknown("field", field, &known));
         }
-        Condition::OldestDue { older_than } => {
-            *older_than = fields.duration("olderThan").unwrap_or(*older_than);
+    }
+}
+
+/// The rule that a specification describes: what is omitted is as usual for its kind.
+fn to_domain(spec: AlertRuleSpec, kind: ConditionKind, muted: Option<Millis>) -> domain::alert::AlertRule {
+    let AlertRuleSpec { more_than, window, older_than, free_bytes_below, .. } = spec;
+    let usual = domain::alert::AlertRule::usual(slug(&spec.name), kind);
+    let of = |text: Option<DurationText>, usual: Duration| text.as_ref().map_or(usual, duration);
+    let counts = |usual: u32| more_than.and_then(|count| u32::try_from(count).ok()).unwrap_or(usual);
+    let condition = match usual.condition {
+        Condition::CircuitOpen => Condition::CircuitOpen,
+        Condition::DeadLetters { more_than, window: usual } => {
+            Condition::DeadLetters { more_than: counts(more_than), window: of(window, usual) }
+        }
+        Condition::Warnings { more_than, window: usual } => {
+            Condition::Warnings { more_than: counts(more_than), window: of(window, usual) }
+        }
+        Condition::Errors { more_than, window: usual } => {
+            Condition::Errors { more_than: counts(more_than), window: of(window, usual) }
+        }
+        Condition::OldestDue { older_than: usual } => {
+            Condition::OldestDue { older_than: of(older_than, usual) }
         }
         Condition::DataLossRisk { free_below } => {
-            *free_below = fields.number("freeBytesBelow", 0, 1 << 60).unwrap_or(*free_below);
+            Condition::DataLossRisk { free_below: free_bytes_below.unwrap_or(free_below) }
         }
-    }
-    rule.enabled = fields.switch("enabled", rule.enabled);
-    if let Some(word) = fields.text("severity") {
-        let severity = Severity::from_word(&word);
-        if severity.is_none() {
-            fields.wrong("severity", "it is `warning` or `critical`");
-        }
-        rule.severity = severity.unwrap_or(rule.severity);
-    }
-    rule.services = slugs(fields, "services");
-    rule.channels = slugs(fields, "channels");
-    rule.holds = fields.duration("for").unwrap_or(rule.holds);
-    rule.clears = fields.duration("resolveAfter").unwrap_or(rule.clears);
-    if let Some(mut group) = fields.group("muted") {
-        rule.muted = read_mute(hub, &mut group);
-        fields.within("muted", group, "for, until, reason");
-    }
-    rule
-}
-
-/// Names; none means all.
-fn slugs(fields: &mut Fields, field: &str) -> Option<Vec<Slug>> {
-    if !fields.has(field) {
-        return None;
-    }
-    let named = fields.any(field)?;
-    let names: Option<Vec<String>> = named
-        .as_array()
-        .and_then(|names| names.iter().map(|name| name.as_str().map(ToOwned::to_owned)).collect());
-    let Some(names) = names else {
-        fields.wrong(field, "a list of names is expected, or null for all");
-        return None;
     };
-    let parse = |name: &String| Slug::new(name).map_err(|error| error.to_string());
-    let names: Result<Vec<Slug>, String> = names.iter().map(parse).collect();
-    names.map_err(|reason| fields.wrong(field, reason)).ok()
+    let names = |names: Vec<Name>| names.iter().map(slug).collect();
+    let severity = spec.severity.and_then(|severity| Severity::from_word(severity.as_str()));
+    domain::alert::AlertRule {
+        name: usual.name,
+        version: usual.version,
+        condition,
+        enabled: spec.enabled.unwrap_or(usual.enabled),
+        severity: severity.unwrap_or(usual.severity),
+        services: spec.services.map(names),
+        channels: spec.channels.map(names),
+        holds: of(spec.r#for, usual.holds),
+        clears: of(spec.resolve_after, usual.clears),
+        muted: muted.zip(spec.muted).map(|(until, mute)| domain::alert::Mute { until, reason: mute.reason }),
+        changed: usual.changed,
+    }
 }
 
-/// As it is written.
-fn written(hub: &Hub, rule: &AlertRule) -> Value {
-    let names = |names: &Vec<Slug>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut all = json!({
-        "name": rule.name.as_str(), "kind": rule.kind().word(), "enabled": rule.enabled, "severity": rule.severity.word(),
-        "services": rule.services.as_ref().map(names), "channels": rule.channels.as_ref().map(names),
-        "for": time(rule.holds), "resolveAfter": time(rule.clears),
-    });
-    match rule.condition {
-        Condition::CircuitOpen => {}
+/// The specification of an alert rule, with its defaults.
+fn spec(hub: &Server, rule: &domain::alert::AlertRule) -> AlertRuleSpec {
+    let names = |names: &Vec<Slug>| names.iter().map(|name| name.as_str().into()).collect();
+    let (more_than, window) = match rule.condition {
         Condition::DeadLetters { more_than, window }
         | Condition::Warnings { more_than, window }
-        | Condition::Errors { more_than, window } => {
-            (all["moreThan"], all["window"]) = (json!(more_than), json!(time(window)));
-        }
-        Condition::OldestDue { older_than } => all["olderThan"] = json!(time(older_than)),
-        Condition::DataLossRisk { free_below } => all["freeBytesBelow"] = json!(free_below),
+        | Condition::Errors { more_than, window } => (Some(more_than.into()), Some(time(window).into())),
+        Condition::CircuitOpen | Condition::OldestDue { .. } | Condition::DataLossRisk { .. } => (None, None),
+    };
+    let muted = |mute: &domain::alert::Mute| MuteInput {
+        r#for: None,
+        until: Some(mute.until.to_string().into()),
+        reason: mute.reason.clone(),
+    };
+    AlertRuleSpec {
+        name: rule.name.as_str().into(),
+        kind: Some(rule.kind().word().into()),
+        enabled: Some(rule.enabled),
+        severity: Some(rule.severity.word().into()),
+        services: rule.services.as_ref().map(names),
+        channels: rule.channels.as_ref().map(names),
+        r#for: Some(time(rule.holds).into()),
+        resolve_after: Some(time(rule.clears).into()),
+        muted: running(rule.muted.as_ref(), hub.now()).map(muted),
+        more_than,
+        window,
+        older_than: match rule.condition {
+            Condition::OldestDue { older_than } => Some(time(older_than).into()),
+            _ => None,
+        },
+        free_bytes_below: match rule.condition {
+            Condition::DataLossRisk { free_below } => Some(free_below),
+            _ => None,
+        },
     }
-    all["muted"] = muted(rule.muted.as_ref(), hub.now());
-    all
 }
 
-fn shown(hub: &Hub, rule: &AlertRule) -> Value {
-    let mut all = written(hub, rule);
-    all["version"] = json!(rule.version);
-    all["builtIn"] = json!(AlertRule::kind_named(&rule.name).is_some());
-    all["changedAt"] = json!((rule.version > 0).then(|| rule.changed.to_string()));
-    all
-}
-
-/// As people write it, and as it is read again.
-pub(super) fn time(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0 => "0s".to_owned(),
-        _ if millis.is_multiple_of(86_400_000) => format!("{}d", millis / 86_400_000),
-        _ if millis.is_multiple_of(3_600_000) => format!("{}h", millis / 3_600_000),
-        _ if millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
-        _ if millis.is_multiple_of(1_000) => format!("{}s", millis / 1_000),
-        _ => format!("{millis}ms"),
+fn view(hub: &Server, rule: &domain::alert::AlertRule) -> AlertRule {
+    AlertRule {
+        spec: spec(hub, rule),
+        version: rule.version,
+        built_in: domain::alert::AlertRule::kind_named(&rule.name).is_some(),
+        changed_at: (rule.version > 0).then(|| rule.changed.to_string().into()),
     }
 }

@@ -1,30 +1,30 @@
-//! Incidents.
-
-use std::sync::Arc;
+//! The routes of incidents.
 
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
-use axum::response::Response;
-use seawall_hub_core::domain::alert::{Incident, Mute, Notice, NoticeState, Severity};
+use schemars::JsonSchema;
+use seawall_api::{
+    Acknowledgement, Alert, AlertPage, AlertState, DurationText, Mute, MuteInput, Notification,
+    NotificationState, Reason,
+};
+use seawall_hub_core::domain;
+use seawall_hub_core::domain::alert::{Incident, Notice, NoticeState, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::IncidentFilter;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
 
 use super::access::Caller;
-use super::fields::Fields;
-use super::query::{Query, paged};
-use super::reply::{missing, parse, refused, store_problem, success, wrong_fields};
-use super::{Caught, Early, no_verb, nothing_here, split_verb};
-use crate::hub::Hub;
-use crate::source::cloudevents::time::moment;
+use super::context::RequestContext;
+use super::fields::FieldError;
+use super::input::{Input, duration};
+use super::query::{Query, next_token};
+use super::reply::{missing, refused, store_problem, success};
+use super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
+use crate::hub::Server;
 
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
-) -> Caught {
+pub(super) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
     let page = query.page();
     let filter = IncidentFilter {
@@ -32,143 +32,148 @@ pub(super) async fn list(
         severity: query.word("severity", &Severity::ALL.map(|severity| (severity.word(), severity))),
         service: query.parsed("service", Slug::new),
         rule: query.parsed("rule", Slug::new),
-        only: caller.services(),
+        only: cx.caller.services(),
     };
     query.end("state, severity, service, rule, page_size, page_token")?;
-    Ok(match hub.incidents(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "alerts", |incident| shown(&hub, incident))),
+    Ok(match cx.hub.alerts.incidents(filter, page).await {
+        Ok(page) => {
+            let alerts = page.items.iter().map(|incident| view(&cx.hub, incident)).collect();
+            success(StatusCode::OK, &AlertPage { alerts, next_page_token: next_token(&page) })
+        }
         Err(error) => store_problem(&error),
     })
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Caught {
-    let incident = find(&hub, &caller, &id).await?;
-    Ok(success(StatusCode::OK, &shown(&hub, &incident)))
+pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> HandlerResult {
+    let incident = find(&cx.hub, &cx.caller, &id).await?;
+    Ok(success(StatusCode::OK, &view(&cx.hub, &incident)))
 }
 
 /// `:acknowledge`, `:mute`, `:unmute`.
-pub(super) async fn act(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(part): Path<String>,
-    body: Bytes,
-) -> Caught {
+pub(super) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
     let Some((id, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
-    let fields = || -> Result<Fields, Box<Response>> {
-        Ok(Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? }))
-    };
     let done = match verb {
         "acknowledge" => {
-            let mut fields = fields()?;
-            let reason = fields.text("reason");
-            let problems = fields.end("reason");
-            if !problems.is_empty() {
-                return Ok(wrong_fields(&problems));
-            }
-            find(&hub, &caller, id).await?;
-            hub.acknowledge(id, reason).await
+            let Reason { reason } = Input::<Reason>::optional(&body)?.finish()?;
+            find(&cx.hub, &cx.caller, id).await?;
+            cx.hub.alerts.acknowledge(&cx, id, reason).await
         }
         "mute" => {
-            let mute = mute(&hub, fields()?)?;
-            find(&hub, &caller, id).await?;
-            hub.mute_incident(id, Some(mute)).await
+            let mute = mute(&cx.hub, Input::optional(&body)?)?;
+            find(&cx.hub, &cx.caller, id).await?;
+            cx.hub.alerts.mute_incident(&cx, id, Some(mute)).await
         }
         "unmute" => {
-            find(&hub, &caller, id).await?;
-            hub.mute_incident(id, None).await
+            find(&cx.hub, &cx.caller, id).await?;
+            cx.hub.alerts.mute_incident(&cx, id, None).await
         }
         verb => return Ok(no_verb(verb, ":acknowledge, :mute, :unmute")),
     };
     Ok(match done {
-        Ok(incident) => success(StatusCode::OK, &shown(&hub, &incident)),
+        Ok(incident) => success(StatusCode::OK, &view(&cx.hub, &incident)),
         Err(why) => refused(why, "incident"),
     })
 }
 
 /// What is not for whoever asks looks as if it were not there.
-async fn find(hub: &Hub, caller: &Caller, id: &str) -> Result<Incident, Early> {
-    let found = hub.incident(id).await.map_err(|error| Early(store_problem(&error)))?;
+async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Incident, EarlyResponse> {
+    let found = hub.alerts.incident(id).await.map_err(|error| EarlyResponse(store_problem(&error)))?;
     let sees = |incident: &Incident| match &incident.service {
         Some(service) => caller.sees(service),
         None => caller.sees_all(),
     };
-    found.filter(sees).ok_or_else(|| Early(missing("incident")))
+    found.filter(sees).ok_or_else(|| EarlyResponse(missing("incident")))
 }
 
-/// `{for | until, reason}`.
-pub(super) fn mute(hub: &Hub, mut fields: Fields) -> Result<Mute, Box<Response>> {
-    let mute = read_mute(hub, &mut fields);
-    let problems = fields.end("for, until, reason");
-    mute.filter(|_| problems.is_empty()).ok_or_else(|| Box::new(wrong_fields(&problems)))
+/// Reads a mute.
+pub(super) fn mute(
+    hub: &Server,
+    mut input: Input<MuteInput>,
+) -> Result<domain::alert::Mute, Vec<FieldError>> {
+    let until = end_of_mute(hub.now(), "", &mut input);
+    let MuteInput { reason, .. } = input.finish()?;
+    Ok(domain::alert::Mute { until, reason })
 }
 
-pub(super) fn read_mute(hub: &Hub, fields: &mut Fields) -> Option<Mute> {
-    let (now, reason) = (hub.now(), fields.needed("reason"));
-    let until = match (fields.duration("for"), fields.text("until")) {
-        (Some(lasts), None) => Some(now + lasts),
-        (None, Some(text)) => {
-            let until = moment(&text);
-            if until.is_none() {
-                fields.wrong("until", "a time like `2026-11-15T14:00:00Z` is expected");
-            }
-            until
-        }
+/// The end of a mute whose fields are below `place`. A problem with it is reported, and the result is then of no use.
+pub(super) fn end_of_mute<S, V>(now: Millis, place: &str, input: &mut Input<S, V>) -> Millis
+where
+    S: DeserializeOwned + JsonSchema + 'static,
+    V: JsonSchema + 'static,
+{
+    let (lasts, ends) = (format!("{place}for"), format!("{place}until"));
+    let until = input.get::<String>(&ends).and_then(|text| Millis::from_rfc3339(&text));
+    let until = match (input.get::<DurationText>(&lasts).as_ref().map(duration), until) {
+        (Some(lasts), None) => now + lasts,
+        (None, Some(until)) => until,
         (Some(_), Some(_)) => {
-            fields.wrong("until", "say `for` or `until`, not both");
-            None
+            input.wrong(&ends, "set either `for` or `until`, not both");
+            return now;
         }
         (None, None) => {
-            if !fields.has_problems() {
-                fields.wrong("for", "say for how long, like `2h`, or `until` when");
+            if !input.has_problems() {
+                input.wrong(&lasts, "required: a duration such as `2h`, or set `until`");
             }
-            None
+            return now;
         }
     };
-    if until.is_some_and(|until| until <= now) {
-        fields.wrong("until", "it is over already");
+    if until <= now {
+        input.wrong(&ends, "must be in the future");
     }
-    if until.is_some_and(|until| until.0 > YEAR_9999) {
-        fields.wrong("until", "nobody will be there any more");
+    if until.0 > YEAR_9999 {
+        input.wrong(&ends, "too far in the future");
     }
-    until.map(|until| Mute { until, reason })
+    until
 }
 
 /// Later times can't be written.
 const YEAR_9999: i64 = 253_402_300_799_000;
 
-pub(super) fn shown(hub: &Hub, incident: &Incident) -> Value {
-    let Incident { id, rule, kind, severity, service, opened, updated, value, summary, .. } = incident;
-    let (resolved, seen) = (incident.resolved.as_ref(), incident.acknowledged.as_ref());
-    json!({
-        "id": id, "rule": rule.as_str(), "kind": kind.word(), "severity": severity.word(),
-        "service": service.as_ref().map(Slug::as_str), "state": if incident.is_open() { "open" } else { "resolved" },
-        "summary": summary, "value": value, "openedAt": opened.to_string(), "updatedAt": updated.to_string(),
-        "resolvedAt": resolved.map(|resolved| resolved.at.to_string()),
-        "resolvedBecause": resolved.map(|resolved| &resolved.because),
-        "acknowledged": seen.map(|seen| json!({"by": seen.who, "at": seen.at.to_string(), "reason": seen.reason})),
-        "muted": muted(incident.muted.as_ref(), hub.now()), "link": hub.incident_link(incident),
-        "notifications": incident.notices.iter().map(notice).collect::<Vec<_>>(),
-    })
-}
-
-/// One whose time is over is none.
-pub(super) fn muted(mute: Option<&Mute>, now: Millis) -> Value {
-    let mute = mute.filter(|mute| now < mute.until);
-    mute.map_or(Value::Null, |mute| json!({"until": mute.until.to_string(), "reason": mute.reason}))
-}
-
-fn notice(notice: &Notice) -> Value {
-    let (state, at, due) = match notice.state {
-        NoticeState::Waiting { due } => ("waiting", None, Some(due.to_string())),
-        NoticeState::Sent { at } => ("sent", Some(at.to_string()), None),
-        NoticeState::Dropped => ("dropped", None, None),
+fn view(hub: &Server, incident: &Incident) -> Alert {
+    let acknowledged = |seen: &domain::alert::Acknowledgement| Acknowledgement {
+        by: seen.who.clone(),
+        at: seen.at.to_string().into(),
+        reason: seen.reason.clone(),
     };
-    json!({
-        "channel": notice.channel.as_str(), "about": notice.turn.word(), "state": state, "tries": notice.tries,
-        "sentAt": at, "nextTryAt": due, "error": notice.error,
-    })
+    Alert {
+        id: incident.id.clone(),
+        rule: incident.rule.as_str().into(),
+        kind: incident.kind.word().into(),
+        severity: incident.severity.word().into(),
+        service: incident.service.as_ref().map(|service| service.as_str().into()),
+        state: if incident.is_open() { AlertState::Open } else { AlertState::Resolved },
+        summary: incident.summary.clone(),
+        value: incident.value,
+        opened_at: incident.opened.to_string().into(),
+        updated_at: incident.updated.to_string().into(),
+        resolved_at: incident.resolved.as_ref().map(|resolved| resolved.at.to_string().into()),
+        resolved_because: incident.resolved.as_ref().map(|resolved| resolved.because.clone()),
+        acknowledged: incident.acknowledged.as_ref().map(acknowledged),
+        muted: running(incident.muted.as_ref(), hub.now())
+            .map(|mute| Mute { until: mute.until.to_string().into(), reason: mute.reason.clone() }),
+        link: hub.alerts.incident_link(incident),
+        notifications: incident.notices.iter().map(notification).collect(),
+    }
+}
+
+/// A mute whose time is over is none.
+pub(super) fn running(mute: Option<&domain::alert::Mute>, now: Millis) -> Option<&domain::alert::Mute> {
+    mute.filter(|mute| now < mute.until)
+}
+
+fn notification(notice: &Notice) -> Notification {
+    let (state, at, due) = match notice.state {
+        NoticeState::Waiting { due } => (NotificationState::Waiting, None, Some(due.to_string().into())),
+        NoticeState::Sent { at } => (NotificationState::Sent, Some(at.to_string().into()), None),
+        NoticeState::Dropped => (NotificationState::Dropped, None, None),
+    };
+    Notification {
+        channel: notice.channel.as_str().into(),
+        about: notice.turn.word().into(),
+        state,
+        tries: notice.tries.into(),
+        sent_at: at,
+        next_try_at: due,
+        error: notice.error.clone(),
+    }
 }

@@ -4,28 +4,30 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
-use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::port::store::Store;
-use serde_json::json;
+use seawall_api::{AuditEntry, AuditPage};
+use seawall_hub_core::domain;
 
-use super::Caught;
-use super::query::{Query, paged};
+use super::HandlerResult;
+use super::query::{Query, next_token};
 use super::reply::{store_problem, success};
-use crate::hub::Hub;
+use crate::hub::Server;
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, RawQuery(query): RawQuery) -> Caught {
+pub(super) async fn list(State(hub): State<Arc<Server>>, RawQuery(query): RawQuery) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
     let page = query.page();
     query.end("page_size, page_token")?;
-    Ok(match hub.store().audit(page).await {
+    Ok(match hub.ops.audit(page).await {
         Ok(page) => {
-            let shown = |entry: &AuditEntry| {
-                json!({
-                    "at": entry.at.to_string(), "who": entry.who, "action": entry.action, "target": entry.target,
-                    "reason": entry.reason, "traceId": entry.trace,
-                })
+            let view = |entry: &domain::audit::AuditEntry| AuditEntry {
+                at: entry.at.to_string().into(),
+                who: entry.who.clone(),
+                action: entry.action.clone(),
+                target: entry.target.clone(),
+                reason: entry.reason.clone(),
+                trace_id: entry.trace.clone(),
             };
-            success(StatusCode::OK, &paged(&page, "entries", shown))
+            let entries = page.items.iter().map(view).collect();
+            success(StatusCode::OK, &AuditPage { entries, next_page_token: next_token(&page) })
         }
         Err(error) => store_problem(&error),
     })

@@ -15,32 +15,35 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use seawall::bulkhead::OwnedPermit;
-use seawall_hub_core::port::transport::Whole;
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::port::transport::FullResponse;
 use serde_json::Value;
 
 use super::gateway::is_json_type;
+use super::raw::is_shallow_json;
 use super::reply::envelope;
-use super::shallow::is_shallow_json;
-use crate::responses::{HeldBytes, IsCounted};
+use crate::responses::{CountedMark, HeldBytes};
 
 /// What a call takes beside the body of the service: its headers, and the pieces that are under way to the client.
 pub(super) const ROOM_BYTES: usize = 64 * 1024;
-/// So much of a body is made into a piece; a multiple of three, so that base 64 needs no filling in between.
+/// The size of a chunk of the body: a multiple of three, so that Base64 needs no padding in between.
 const PIECE_BYTES: usize = 12 * 1024;
 
 /// What is said of a call beside the answer.
-pub(super) struct About {
+pub(super) struct CallSummary {
     pub(super) attempts: u32,
     pub(super) latency_ms: u64,
     pub(super) circuit: Option<&'static str>,
+    /// The trace of the request.
+    pub(super) trace: Option<TraceId>,
 }
 
 /// What a call holds until its response is written: memory, and its place in the bulkhead.
-type Holding = (HeldBytes, Option<Arc<OwnedPermit>>);
+type HeldResources = (HeldBytes, Option<Arc<OwnedPermit>>);
 
 /// How the body of a service stands in the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Encoding {
+enum BodyEncoding {
     /// As it is.
     Json,
     /// As a string of JSON.
@@ -50,7 +53,7 @@ enum Encoding {
 }
 
 /// What the service answered. Its body is put in as it is, where it is JSON.
-pub(super) fn call_response(whole: &Whole, about: &About, holding: Holding) -> Response {
+pub(super) fn call_response(whole: &FullResponse, about: &CallSummary, holding: HeldResources) -> Response {
     let (encoding, body) = encoded(whole);
     let mut headers = serde_json::Map::new();
     for (name, value) in &whole.headers {
@@ -61,11 +64,11 @@ pub(super) fn call_response(whole: &Whole, about: &About, holding: Holding) -> R
             Some(one) => *one = Value::Array(vec![one.take(), value]),
         }
     }
-    let (before, after) = envelope(StatusCode::OK);
+    let (before, after) = envelope(StatusCode::OK, about.trace);
     let (quote, word) = match encoding {
-        Encoding::Json => ("", "json"),
-        Encoding::Text => ("\"", "text"),
-        Encoding::Base64 => ("\"", "base64"),
+        BodyEncoding::Json => ("", "json"),
+        BodyEncoding::Text => ("\"", "text"),
+        BodyEncoding::Base64 => ("\"", "base64"),
     };
     let head = format!(
         r#"{before}{{"httpStatus":{},"headers":{},"body":{quote}"#,
@@ -89,34 +92,36 @@ pub(super) fn call_response(whole: &Whole, about: &About, holding: Holding) -> R
     };
     let mut response =
         (StatusCode::OK, [(header::CONTENT_TYPE, "application/json")], Body::new(pieces)).into_response();
-    response.extensions_mut().insert(IsCounted);
+    response.extensions_mut().insert(CountedMark);
     response
 }
 
-fn encoded(whole: &Whole) -> (Encoding, Bytes) {
-    let Ok(text) = std::str::from_utf8(&whole.body) else { return (Encoding::Base64, whole.body.clone()) };
+fn encoded(whole: &FullResponse) -> (BodyEncoding, Bytes) {
+    let Ok(text) = std::str::from_utf8(&whole.body) else {
+        return (BodyEncoding::Base64, whole.body.clone());
+    };
     let kind = whole.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value);
     let may_be_json = kind.is_none_or(|kind| is_json_type(&String::from_utf8_lossy(kind)));
     if may_be_json && is_shallow_json(text) {
-        return (Encoding::Json, whole.body.slice_ref(text.trim().as_bytes()));
+        return (BodyEncoding::Json, whole.body.slice_ref(text.trim().as_bytes()));
     }
-    (Encoding::Text, whole.body.clone())
+    (BodyEncoding::Text, whole.body.clone())
 }
 
-impl Encoding {
+impl BodyEncoding {
     /// How many bytes all of this becomes.
     fn length(self, body: &[u8]) -> usize {
         match self {
-            Encoding::Json => body.len(),
-            Encoding::Text => body.iter().map(|byte| escaped_length(*byte)).sum(),
-            Encoding::Base64 => body.len().div_ceil(3) * 4,
+            BodyEncoding::Json => body.len(),
+            BodyEncoding::Text => body.iter().map(|byte| escaped_length(*byte)).sum(),
+            BodyEncoding::Base64 => body.len().div_ceil(3) * 4,
         }
     }
 
     /// The next piece, taken from the beginning of what is left.
     fn piece(self, left: &mut Bytes) -> Bytes {
         let mut end = left.len().min(PIECE_BYTES);
-        if self == Encoding::Text {
+        if self == BodyEncoding::Text {
             // A character is not taken apart: what goes on with one begins with the bits 10.
             while end < left.len() && left[end] & 0b1100_0000 == 0b1000_0000 {
                 end -= 1;
@@ -124,13 +129,13 @@ impl Encoding {
         }
         let piece = left.split_to(end);
         match self {
-            Encoding::Json => piece,
-            Encoding::Text => {
+            BodyEncoding::Json => piece,
+            BodyEncoding::Text => {
                 let quoted = Value::from(String::from_utf8_lossy(&piece)).to_string();
                 let end = quoted.len() - 1;
                 Bytes::from(quoted).slice(1..end)
             }
-            Encoding::Base64 => STANDARD.encode(&piece).into(),
+            BodyEncoding::Base64 => STANDARD.encode(&piece).into(),
         }
     }
 }
@@ -149,11 +154,11 @@ struct CallBody {
     head: Option<Bytes>,
     /// What is left of the service's body.
     body: Bytes,
-    encoding: Encoding,
+    encoding: BodyEncoding,
     tail: Option<Bytes>,
     /// How many bytes are still to be written.
     left: u64,
-    _holding: Holding,
+    _holding: HeldResources,
 }
 
 impl http_body::Body for CallBody {
@@ -187,7 +192,7 @@ impl http_body::Body for CallBody {
 mod tests {
     use super::*;
 
-    fn written(encoding: Encoding, body: &[u8]) -> Vec<u8> {
+    fn written(encoding: BodyEncoding, body: &[u8]) -> Vec<u8> {
         let (mut left, mut all) = (Bytes::copy_from_slice(body), Vec::new());
         while !left.is_empty() {
             all.extend_from_slice(&encoding.piece(&mut left));
@@ -203,12 +208,12 @@ mod tests {
             "aé\"\\\n\r\t\u{8}\u{c}\u{1}\u{7f}𝄞€".chars().cycle().take(3 * PIECE_BYTES).collect();
         for text in ["", "x", &text, &text[1..], &text[3..]] {
             let whole = Value::from(text).to_string();
-            assert_eq!(written(Encoding::Text, text.as_bytes()), &whole.as_bytes()[1..whole.len() - 1]);
+            assert_eq!(written(BodyEncoding::Text, text.as_bytes()), &whole.as_bytes()[1..whole.len() - 1]);
         }
         for length in [0, 1, 2, 3, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 2] {
             let body: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
-            assert_eq!(written(Encoding::Base64, &body), STANDARD.encode(&body).as_bytes(), "{length}");
-            assert_eq!(written(Encoding::Json, &body), body);
+            assert_eq!(written(BodyEncoding::Base64, &body), STANDARD.encode(&body).as_bytes(), "{length}");
+            assert_eq!(written(BodyEncoding::Json, &body), body);
         }
     }
 }

@@ -1,24 +1,22 @@
-//! Deliveries.
+//! The routes of deliveries.
 
-use std::sync::Arc;
-
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
-use seawall_dist::deadletter::Attempt;
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State as Stands};
+use seawall_api::{Attempt, Delivery, DeliveryPage, DeliveryWithAttempts, SentRequest, WaitFields};
+use seawall_dist::deadletter;
+use seawall_hub_core::domain::delivery::waiting::Wait;
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState as Stands};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::domain::wait::Wait;
-use seawall_hub_core::port::store::{DeliveryFilter, Kept, Store};
-use serde_json::{Map, Value, json};
+use seawall_hub_core::port::store::{DeliveryFilter, StoredDelivery};
 
-use super::Caught;
+use super::HandlerResult;
 use super::access::Caller;
-use super::query::{Query, paged};
+use super::context::RequestContext;
+use super::query::{Query, next_token};
 use super::reply::{missing, store_problem, success};
-use super::services::merged;
-use crate::hub::Hub;
+use crate::hub::Server;
 
 /// Those that have not ended.
 const OPEN: [Stands; 6] =
@@ -37,14 +35,14 @@ const WORDS: [(&str, &[Stands]); 7] = [
 ];
 /// It waits for its turn, and for nothing else.
 const PENDING: &str = "pending";
-/// It waits.
+/// The word for a delivery that waits for something that ends by itself.
 const WAITING: &str = "waiting";
-/// It waits for a person.
+/// The word for a delivery that waits for a person.
 const HELD: &str = "held";
-/// Whatever it is called, it has not ended.
+/// The filter word for all deliveries that have not ended.
 const NOT_ENDED: &str = "open";
 
-fn word(kept: &Kept, wait: Option<Wait>) -> &'static str {
+fn word(kept: &StoredDelivery, wait: Option<Wait>) -> &'static str {
     match (kept.state, wait) {
         (Stands::Delivered, _) => "delivered",
         (Stands::DeadLettered, _) => "deadLettered",
@@ -77,50 +75,58 @@ pub(super) fn plain_word(state: Stands) -> &'static str {
 }
 
 /// What something waits for, until when, and in words.
-pub(super) fn shown_wait(wait: Option<Wait>, now: Millis) -> Value {
-    json!({
-        "waitsFor": wait.map(Wait::word), "waitsUntil": wait.and_then(Wait::until).map(|until| until.to_string()),
-        "waitsBecause": wait.map(|wait| wait.explain(now)),
-    })
+pub(super) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
+    WaitFields {
+        waits_for: wait.map(|wait| wait.word().into()),
+        waits_until: wait.and_then(Wait::until).map(|until| until.to_string().into()),
+        waits_because: wait.map(|wait| wait.explain(now)),
+    }
 }
 
-pub(super) fn shown(hub: &Hub, kept: &Kept) -> Value {
-    let wait = hub.wait_of(kept);
-    let shown = json!({
-        "id": kept.id.to_string(), "state": word(kept, wait), "event": kept.event,
-        "rule": kept.rule.0.as_str(), "ruleVersion": kept.rule.1, "service": kept.service.as_str(),
-        "reason": kept.reason.map(Reason::word), "acceptedAt": kept.progress.accepted.to_string(),
-        "dueAt": matches!(kept.state, Stands::Waiting | Stands::Stalled).then(|| kept.due.to_string()),
-        "failures": kept.progress.failures, "counted": kept.progress.counted, "orderingKey": kept.order,
-        "replayOf": kept.replay_of.map(|id| id.to_string()),
-    });
-    merged(shown, shown_wait(wait, hub.now()))
+pub(super) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
+    let wait = hub.ops.wait_of(kept);
+    let is_due = matches!(kept.state, Stands::Waiting | Stands::Stalled);
+    Delivery {
+        id: kept.id.to_string().into(),
+        state: word(kept, wait).into(),
+        event: kept.event.clone(),
+        rule: kept.rule.0.as_str().into(),
+        rule_version: kept.rule.1,
+        service: kept.service.as_str().into(),
+        reason: kept.reason.map(|reason| reason.word().into()),
+        accepted_at: kept.progress.accepted.to_string().into(),
+        due_at: is_due.then(|| kept.due.to_string().into()),
+        failures: kept.progress.failures.into(),
+        counted: kept.progress.counted.into(),
+        ordering_key: kept.order.clone(),
+        replay_of: kept.replay_of.map(|id| id.to_string().into()),
+        wait: wait_fields(wait, hub.now()),
+    }
 }
 
-pub(super) fn shown_attempt(attempt: &Attempt) -> Value {
-    let pairs = |pairs: &[(String, String)]| -> Map<String, Value> {
-        pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
-    };
+pub(super) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
     let answer = attempt.answer.as_ref();
-    json!({
-        "at": attempt.at.to_string(), "tookMicros": u64::try_from(attempt.took.as_micros()).unwrap_or(u64::MAX),
-        "status": answer.map(|answer| answer.status), "error": attempt.error,
-        "sent": attempt.sent.as_ref().map(|sent| json!({"line": sent.line, "headers": pairs(&sent.headers)})),
-        "answerHeaders": answer.map(|answer| pairs(&answer.headers)),
-        "answer": answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()),
-    })
+    let sent = |sent: &deadletter::SentRequest| SentRequest {
+        line: sent.line.clone(),
+        headers: sent.headers.iter().cloned().collect(),
+    };
+    Attempt {
+        at: attempt.at.to_string().into(),
+        took_micros: u64::try_from(attempt.took.as_micros()).unwrap_or(u64::MAX),
+        status: answer.map(|answer| answer.status),
+        error: attempt.error.clone(),
+        sent: attempt.sent.as_ref().map(sent),
+        answer_headers: answer.map(|answer| answer.headers.iter().cloned().collect()),
+        answer: answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()),
+    }
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Response {
+pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
-    match hub.store().delivery(id).await {
-        Ok(Some((kept, attempts))) if caller.sees_delivery(&kept) => {
-            let attempts: Vec<Value> = attempts.iter().map(shown_attempt).collect();
-            success(StatusCode::OK, &merged(shown(&hub, &kept), json!({"attempts": attempts})))
+    match cx.hub.bridge.delivery(id).await {
+        Ok(Some((kept, attempts))) if cx.caller.sees_delivery(&kept) => {
+            let attempts = attempts.iter().map(attempt_view).collect();
+            success(StatusCode::OK, &DeliveryWithAttempts { delivery: view(&cx.hub, &kept), attempts })
         }
         Ok(_) => missing("delivery"),
         Err(error) => store_problem(&error),
@@ -133,7 +139,8 @@ const FILTERS: &str = "service, rule, event, state, reason, page_size, page_toke
 fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'static str>) {
     let words = WORDS.map(|(word, states)| (word, (word, states)));
     let asked = query.word("state", &words);
-    let reasons: Vec<(&str, Reason)> = Reason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
+    let reasons: Vec<(&str, DeadLetterReason)> =
+        DeadLetterReason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
     let filter = DeliveryFilter {
         sources: caller.sources(),
         service: query.parsed("service", Slug::new),
@@ -145,22 +152,19 @@ fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'stati
     (filter, asked.map(|(word, _)| word))
 }
 
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
-) -> Caught {
+pub(super) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
-    let ((filter, asked), page) = (filter(&mut query, &caller), query.page());
+    let ((filter, asked), page) = (filter(&mut query, &cx.caller), query.page());
     query.end(FILTERS)?;
-    Ok(match hub.store().deliveries(filter, page).await {
+    Ok(match cx.hub.bridge.deliveries(filter, page).await {
         Ok(mut page) => {
             // A page may be short, and is not the last one for that.
             page.items.retain(|kept| {
-                caller.sees_delivery(kept)
-                    && asked.is_none_or(|asked| is_asked_for(asked, word(kept, hub.wait_of(kept))))
+                cx.caller.sees_delivery(kept)
+                    && asked.is_none_or(|asked| is_asked_for(asked, word(kept, cx.hub.ops.wait_of(kept))))
             });
-            success(StatusCode::OK, &paged(&page, "deliveries", |kept| shown(&hub, kept)))
+            let deliveries = page.items.iter().map(|kept| view(&cx.hub, kept)).collect();
+            success(StatusCode::OK, &DeliveryPage { deliveries, next_page_token: next_token(&page) })
         }
         Err(error) => store_problem(&error),
     })

@@ -1,138 +1,125 @@
 //! Trying a rule: the exact request that it makes of an event.
 
-use std::sync::Arc;
-
 use axum::body::Bytes;
-use axum::extract::{Extension, State};
 use axum::http::StatusCode;
+use seawall_api::{Backtest, BacktestInput, BacktestSample, EvaluateInput, Evaluation, Request};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{BACKTEST_MAX, Backtest, Evaluation, sample_event};
-use serde_json::{Map, Value, json};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{self, BacktestReport, sample_event};
 
-use super::Caught;
-use super::access::Caller;
+use super::HandlerResult;
+use super::context::RequestContext;
 use super::events;
-use super::fields::Fields;
-use super::reply::{missing, parse, refused, store_problem, success, wrong_fields};
-use super::rules;
-use crate::hub::Hub;
+use super::input::Input;
+use super::reply::{missing, refused, store_problem, success, wrong_fields};
+use super::rules::{self, RuleInput};
+
+/// The number of events that a rule is tested with if the request does not state one.
+const BACKTEST_DEFAULT: usize = 100;
 
 /// `POST …/rules:evaluate` with `{rule | ruleName, event | eventId}`.
-pub(super) async fn evaluate(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    body: Bytes,
-) -> Caught {
-    let mut fields = Fields::new(parse(&body)?);
-    let (rule, rule_name) = (fields.any("rule"), fields.text("ruleName"));
-    let (event, event_id) = (fields.any("event"), fields.text("eventId"));
-    if rule.is_some() == rule_name.is_some() {
-        fields.wrong("rule", "say one of `rule`, a whole rule, and `ruleName`, one that is kept");
+pub(super) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
+    let mut input = Input::<EvaluateInput>::create(&body)?;
+    if input.raw("rule").is_some() == input.raw("ruleName").is_some() {
+        input.wrong("rule", "set exactly one of `rule`, a whole rule, and `ruleName`, a stored rule");
     }
-    if event.is_some() == event_id.is_some() {
-        fields.wrong("event", "say one of `event`, a sample, and `eventId`, one that is kept");
+    if input.raw("event").is_some() == input.raw("eventId").is_some() {
+        input.wrong("event", "set exactly one of `event`, a sample, and `eventId`, a stored event");
     }
-    let problems = fields.end("rule, ruleName, event, eventId");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
+    let (rule, event) = (input.take("rule"), input.take("event"));
+    let EvaluateInput { rule_name, event_id, .. } = input.finish()?;
     let rule = match (rule, rule_name) {
-        (Some(rule), _) => match rules::read(rule, None) {
-            Ok(rule) => rule,
-            Err(problems) => return Ok(wrong_fields(&events::below("rule", problems))),
-        },
-        (None, name) => match rules::find(&hub, &caller, &name.unwrap_or_default()) {
+        (Some(rule), _) => {
+            rules::read(RuleInput::of(rule)).map_err(|problems| events::below("rule", problems))?
+        }
+        (None, name) => match rules::find(&cx.hub, &cx.caller, name.unwrap_or_default().as_str()) {
             Some(rule) => rule,
             None => return Ok(missing("rule")),
         },
     };
     let event = match (event, event_id) {
         (Some(event), _) => match events::read(event.to_string().as_bytes(), true) {
-            Ok(incoming) => sample_event(&incoming, hub.now()),
+            Ok(incoming) => sample_event(&incoming, cx.hub.now()),
             Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
         },
-        (None, _) if !caller.sees_all() => return Ok(events::of_all()),
-        (None, id) => match events::find(&hub, &caller, &id.unwrap_or_default()).await {
+        (None, _) if !cx.caller.sees_all() => return Ok(events::of_all()),
+        (None, id) => match events::find(&cx.hub, &cx.caller, id.unwrap_or_default().as_str()).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(missing("event")),
             Err(error) => return Ok(store_problem(&error)),
         },
     };
-    Ok(match hub.evaluate(&rule, &event).await {
+    Ok(match cx.hub.registry.evaluate(&rule, &event).await {
         Ok(evaluation) => {
             // A rule that somebody makes up may name any service.
-            let service = hub.service(&rule.service).filter(|service| caller.sees(&service.name));
+            let service =
+                cx.hub.registry.service(&rule.service).filter(|service| cx.caller.sees(&service.name));
             let address = service.map(|service| service.address);
-            success(StatusCode::OK, &shown(&evaluation, address.as_deref()))
+            success(StatusCode::OK, &view(&evaluation, address.as_deref()))
         }
         Err(why) => refused(why, "rule"),
     })
 }
 
-/// `POST …/rules/{id}:backtest` with `{max, rule}`: the rule that is kept, or another one in its place.
-pub(super) async fn backtest(hub: &Hub, caller: &Caller, name: &Slug, mut fields: Fields) -> Caught {
-    if !caller.sees_all() {
+/// `POST …/rules/{name}:backtest`: tests the stored rule, or another one in its place.
+pub(super) async fn backtest(cx: &RequestContext, name: &Slug, body: &Bytes) -> HandlerResult {
+    if !cx.caller.sees_all() {
         return Ok(events::of_all());
     }
-    let most = fields.number("max", 1, BACKTEST_MAX as u64);
-    let draft = fields.any("rule");
-    let problems = fields.end("max, rule");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
+    let mut input = Input::<BacktestInput>::optional(body)?;
+    let draft = input.take("rule");
+    let BacktestInput { max, .. } = input.finish()?;
     let rule = match draft {
-        Some(draft) => match rules::read(draft, Some(name.as_str())) {
-            Ok(rule) => rule,
-            Err(problems) => return Ok(wrong_fields(&events::below("rule", problems))),
-        },
-        None => match hub.rule(name) {
+        Some(draft) => rules::read(RuleInput::named(draft, name.as_str()))
+            .map_err(|problems| events::below("rule", problems))?,
+        None => match cx.hub.registry.rule(name) {
             Some(rule) => rule,
             None => return Ok(missing("rule")),
         },
     };
-    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(100);
-    let Backtest { events, filtered, unrenderable, requests, samples } =
-        match hub.backtest(&rule, most, caller.sources()).await {
+    let most = max.map_or(BACKTEST_DEFAULT, |max| max as usize);
+    let BacktestReport { events, filtered, unrenderable, requests, samples } =
+        match cx.hub.registry.backtest(&rule, most, cx.caller.sources()).await {
             Ok(test) => test,
             Err(why) => return Ok(refused(why, "rule")),
         };
-    let address = hub.service(&rule.service).map(|service| service.address);
-    let samples: Vec<Value> = samples
-        .iter()
-        .map(|(event, evaluation)| {
-            super::services::merged(json!({"event": event}), shown(evaluation, address.as_deref()))
-        })
-        .collect();
-    let data = json!({
-        "events": events, "filtered": filtered, "unrenderable": unrenderable,
-        "requests": requests, "samples": samples,
-    });
+    let address = cx.hub.registry.service(&rule.service).map(|service| service.address);
+    let sample = |(event, evaluation): &(String, service::Evaluation)| BacktestSample {
+        event: event.clone().into(),
+        evaluation: view(evaluation, address.as_deref()),
+    };
+    let data = Backtest {
+        events: events as u64,
+        filtered: filtered as u64,
+        unrenderable: unrenderable as u64,
+        requests: requests as u64,
+        samples: samples.iter().map(sample).collect(),
+    };
     Ok(success(StatusCode::OK, &data))
 }
 
-fn shown(evaluation: &Evaluation, address: Option<&str>) -> Value {
+fn view(evaluation: &service::Evaluation, address: Option<&str>) -> Evaluation {
     match evaluation {
-        Evaluation::OtherKind => json!({"outcome": "otherType"}),
-        Evaluation::Filtered(why) => json!({"outcome": "filtered", "reason": why}),
-        Evaluation::Unrenderable(mistake) => {
-            json!({"outcome": "unrenderable", "field": mistake.place, "reason": mistake.reason})
+        service::Evaluation::OtherKind => Evaluation::OtherType,
+        service::Evaluation::Filtered(why) => Evaluation::Filtered { reason: why.clone() },
+        service::Evaluation::Unrenderable(mistake) => {
+            Evaluation::Unrenderable { field: mistake.place.clone(), reason: mistake.reason.clone() }
         }
-        Evaluation::Request { request, order } => json!({
-            "outcome": "request", "request": shown_request(request, address), "orderingKey": order,
-        }),
+        service::Evaluation::Request { request, order } => {
+            Evaluation::Request { request: request_view(request, address), ordering_key: order.clone() }
+        }
     }
 }
 
 /// A request as it is on the wire, but for what is secret. A body that is JSON is shown as such, beside its exact bytes.
-pub(super) fn shown_request(request: &Request, address: Option<&str>) -> Value {
-    let headers: Map<String, Value> =
-        request.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+pub(super) fn request_view(request: &RenderedRequest, address: Option<&str>) -> Request {
     let bytes = request.body.bytes();
-    json!({
-        "method": request.method, "path": request.path, "headers": headers,
-        "url": address.map(|address| format!("{}{}", address.trim_end_matches('/'), request.path)),
-        "body": bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()),
-        "bodyText": bytes.map(|bytes| String::from_utf8_lossy(bytes)),
-    })
+    Request {
+        method: request.operation.clone(),
+        path: request.target.clone(),
+        headers: request.attributes.iter().cloned().collect(),
+        url: address.map(|address| format!("{}{}", address.trim_end_matches('/'), request.target)),
+        body: bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default(),
+        body_text: bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+    }
 }

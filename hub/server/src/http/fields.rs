@@ -1,17 +1,17 @@
-//! JSON that comes in, field by field: what is wrong with all of them at once, and nothing that nobody knows.
+//! Reads a JSON object field by field, and reports every problem and every unknown field at once.
 
 use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Map, Value};
 
-/// The fields of an object, taken one by one. What is left at the end is unknown.
+/// The fields of an object. The reader takes them one by one; those left at the end are unknown.
 pub(crate) struct Fields {
     map: Map<String, Value>,
-    problems: Vec<FieldProblem>,
+    problems: Vec<FieldError>,
 }
 
-/// What is wrong with a field.
+/// A problem with a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FieldProblem {
+pub(crate) struct FieldError {
     pub(crate) field: String,
     pub(crate) reason: String,
 }
@@ -22,32 +22,27 @@ impl Fields {
             Value::Object(map) => Fields { map, problems: Vec::new() },
             _ => {
                 let mut fields = Fields { map: Map::new(), problems: Vec::new() };
-                fields.wrong("", "an object is expected");
+                fields.wrong("", "must be an object");
                 fields
             }
         }
     }
 
     pub(crate) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
+        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
     }
 
-    /// Whether something is wrong already.
+    /// True if a problem was found.
     pub(crate) fn has_problems(&self) -> bool {
         !self.problems.is_empty()
     }
 
-    /// Whether something is wrong with this field already.
-    pub(crate) fn has_problem_with(&self, field: &str) -> bool {
-        self.problems.iter().any(|problem| problem.field == field)
-    }
-
-    /// Any value, if there is one that is not null.
+    /// Takes any value that is not null.
     pub(crate) fn any(&mut self, field: &str) -> Option<Value> {
         self.map.remove(field).filter(|value| !value.is_null())
     }
 
-    /// Whether it is named at all, be it with null.
+    /// True if the field is present, even as null.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
@@ -56,40 +51,39 @@ impl Fields {
         match self.any(field)? {
             Value::String(text) => Some(text),
             _ => {
-                self.wrong(field, "a text is expected");
+                self.wrong(field, "must be a string");
                 None
             }
         }
     }
 
-    /// A text that must be there, and not be empty. What is wrong with it is said, so an empty one that comes back is in order
-    /// for nobody.
+    /// Takes a required string that is not empty. After a problem the result is empty.
     pub(crate) fn needed(&mut self, field: &str) -> String {
         let before = self.problems.len();
         let text = self.given(field);
         if text.is_empty() && self.problems.len() == before {
-            self.wrong(field, "it is empty");
+            self.wrong(field, "must not be empty");
         }
         text
     }
 
-    /// A text that must be there, and may be empty.
+    /// Takes a required string that may be empty.
     pub(crate) fn given(&mut self, field: &str) -> String {
         let there = self.map.get(field).is_some_and(|value| !value.is_null());
         self.text(field).unwrap_or_else(|| {
             if !there {
-                self.wrong(field, "it is missing");
+                self.wrong(field, "required");
             }
             String::new()
         })
     }
 
-    /// The name of what is written. The path may say it; if the body does too, it says the same.
+    /// Takes the name of the object. If both the path and the body have it, they must agree.
     pub(crate) fn name(&mut self, in_path: Option<&str>) -> Option<Slug> {
         let name = match in_path {
             Some(in_path) => {
                 if self.text("name").is_some_and(|name| name != in_path) {
-                    self.wrong("name", "it is another one than in the path, and a name can't be changed");
+                    self.wrong("name", "must be the name in the path; a name can't be changed");
                 }
                 in_path.to_owned()
             }
@@ -103,63 +97,57 @@ impl Fields {
             None => default,
             Some(Value::Bool(on)) => on,
             Some(_) => {
-                self.wrong(field, "true or false is expected");
+                self.wrong(field, "must be true or false");
                 default
             }
         }
     }
 
-    /// Names and texts.
+    /// Takes an object of strings.
     pub(crate) fn pairs(&mut self, field: &str) -> Vec<(String, String)> {
         let Some(value) = self.any(field) else { return Vec::new() };
         let Value::Object(map) = value else {
-            self.wrong(field, "an object of texts is expected");
+            self.wrong(field, "must be an object of strings");
             return Vec::new();
         };
         let mut pairs = Vec::new();
         for (name, value) in map {
             match value {
                 Value::String(text) => pairs.push((name, text)),
-                _ => self.wrong(&format!("{field}.{name}"), "a text is expected"),
+                _ => self.wrong(&format!("{field}.{name}"), "must be a string"),
             }
         }
         pairs
     }
 
-    /// A whole number within these bounds.
+    /// Takes an integer within these bounds.
     pub(crate) fn number(&mut self, field: &str, least: u64, most: u64) -> Option<u64> {
         let value = self.any(field)?;
         let number = value.as_u64().filter(|number| (least..=most).contains(number));
         if number.is_none() {
-            self.wrong(field, format!("a whole number from {least} to {most} is expected"));
+            self.wrong(field, format!("must be an integer from {least} to {most}"));
         }
         number
     }
 
-    /// A duration, like `30s`.
-    pub(crate) fn duration(&mut self, field: &str) -> Option<std::time::Duration> {
-        let text = self.text(field)?;
-        seawall::config::duration(&text).map_err(|reason| self.wrong(field, reason)).ok()
-    }
-
-    /// A list of texts.
+    /// Takes a list of strings.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
         let Some(value) = self.any(field) else { return Vec::new() };
         let texts = value.as_array().and_then(|items| {
             items.iter().map(|item| item.as_str().map(ToOwned::to_owned)).collect::<Option<Vec<_>>>()
         });
         texts.unwrap_or_else(|| {
-            self.wrong(field, "a list of texts is expected");
+            self.wrong(field, "must be a list of strings");
             Vec::new()
         })
     }
 
-    /// The fields within a field; what is wrong with them is told when it [ends](Fields::within).
+    /// Takes a nested object. Its problems are reported by [`Fields::within`].
     pub(crate) fn group(&mut self, field: &str) -> Option<Fields> {
         self.any(field).map(Fields::new)
     }
 
-    /// The end of a group.
+    /// Ends a nested object and reports its problems.
     pub(crate) fn within(&mut self, field: &str, group: Fields, known: &str) {
         for problem in group.end(known) {
             let dot = if problem.field.is_empty() { "" } else { "." };
@@ -167,30 +155,71 @@ impl Fields {
         }
     }
 
-    /// Whatever else there is, nobody says anything about it.
+    /// Ignores all remaining fields.
     pub(crate) fn forget(&mut self) {
         self.map.clear();
     }
 
-    /// Turns a text into what it stands for, or says why it does not.
+    /// Parses a string, and reports its error as a problem.
     pub(crate) fn parsed<T, E: std::fmt::Display>(
         &mut self,
         field: &str,
         text: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
-        // What is missing was said already.
+        // A missing value was reported before.
         if text.is_empty() {
             return None;
         }
         parse(text).map_err(|error| self.wrong(field, error.to_string())).ok()
     }
 
-    pub(crate) fn end(mut self, known: &str) -> Vec<FieldProblem> {
-        let unknown: Vec<String> = self.map.keys().cloned().collect();
-        for field in unknown {
-            self.wrong(&field, format!("no such field; there are {known}"));
+    pub(crate) fn end(mut self, known: &str) -> Vec<FieldError> {
+        let left: Vec<String> = self.map.keys().cloned().collect();
+        for field in left {
+            self.wrong(&field, unknown("field", &field, known));
         }
         self.problems
+    }
+}
+
+/// The reason for an unknown name, with the known one that differs in one slip.
+pub(super) fn unknown(kind: &str, name: &str, known: &str) -> String {
+    match known.split(", ").find(|other| is_one_slip(name, other)) {
+        Some(near) => format!("unknown {kind}, did you mean `{near}`? Known: {known}"),
+        None => format!("unknown {kind}. Known: {known}"),
+    }
+}
+
+/// True if one letter is added, dropped or changed, or two neighbours are swapped. Case does not count.
+fn is_one_slip(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_ascii_lowercase().into_bytes(), other.to_ascii_lowercase().into_bytes());
+    let shorter = one.len().min(other.len());
+    let before = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let after = one.iter().rev().zip(other.iter().rev()).take(shorter - before).take_while(|(a, b)| a == b);
+    let after = after.count();
+    match (&one[before..one.len() - after], &other[before..other.len() - after]) {
+        ([a, b], [c, d]) => a == d && b == c,
+        (a, b) => a.len() <= 1 && b.len() <= 1 && shorter >= 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-2: a field that is misspelt gets a suggestion; the known fields are listed in any case.
+    #[test]
+    fn api_2_a_misspelt_field_gets_a_suggestion() {
+        for (name, near) in
+            [("polcy", "policy"), ("Adress", "address"), ("nmae", "name"), ("policyy", "policy")]
+        {
+            let reason = unknown("field", name, "name, address, policy");
+            let expected = format!("unknown field, did you mean `{near}`? Known: name, address, policy");
+            assert_eq!(reason, expected);
+        }
+        for name in ["", "x", "retries", "names2"] {
+            assert_eq!(unknown("field", name, "name, address"), "unknown field. Known: name, address");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What reads bytes from outside and is nobody else's business, for `cargo xtask fuzz`. In no build that does not ask for it.
 #![expect(clippy::panic, reason = "a panic is how a fuzzer learns that something does not hold")]
 
+use super::rules::RuleInput;
 use super::{events, query, rules};
 
 /// Reads an event as somebody has written it. Of one that is in order, its data, which is JSON.
@@ -27,12 +28,12 @@ pub fn query(text: &str) -> bool {
 /// Reads a rule as somebody has written it. One that is in order can be written out and read again.
 pub fn rule(written: &[u8]) {
     let Ok(value) = serde_json::from_slice(written) else { return };
-    match rules::read(value, None) {
+    match rules::read(RuleInput::of(value)) {
         Ok(rule) => {
-            let shown = rules::written(&rule);
-            match rules::read(shown.clone(), None) {
-                Ok(again) => assert_eq!(rules::written(&again), shown, "it stays the same"),
-                Err(problems) => panic!("{problems:?}: {shown}"),
+            let spec = rules::spec(&rule);
+            match rules::read(RuleInput::of(serde_json::json!(spec))) {
+                Ok(again) => assert_eq!(rules::spec(&again), spec, "it stays the same"),
+                Err(problems) => panic!("{problems:?}: {spec:?}"),
             }
         }
         Err(problems) => assert!(!problems.is_empty(), "what is refused says why"),

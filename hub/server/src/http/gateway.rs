@@ -1,52 +1,49 @@
 //! `POST …/gateway/services/{name}:call`: a service is called now, later, or now and otherwise later.
 
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use seawall_http::header::{retry_depth, time_left};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::render::{Body, Request};
-use seawall_hub_core::service::{Answered, Call, CallMode, Called, KeptCall, NotCalled};
+use seawall_hub_core::encode::{QUERY_VALUE, percent};
+use seawall_hub_core::render::{RenderedRequest, RequestBody};
+use seawall_hub_core::service::{CallError, CallMode, CallOutcome, CallResult, GatewayCall, QueuedCall};
 use serde_json::{Value, json};
 
-use super::access::Caller;
-use super::call_response::{About, ROOM_BYTES, call_response};
+use super::call_response::{CallSummary, ROOM_BYTES, call_response};
+use super::context::RequestContext;
 use super::events::{said_key, trace_of};
-use super::fields::{FieldProblem, Fields};
-use super::reply::{
-    TRACE, missing, parse, problem, problem_about, store_problem, success_text, wrong_fields,
-};
+use super::fields::{FieldError, Fields};
+use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
 use super::services::circuit_word;
-use super::{Caught, split_verb, watch};
-use crate::gateway::{Last, Refusal};
-use crate::hub::Hub;
+use super::{HandlerResult, split_verb, watch};
+use crate::gateway::{GatewayRefusal, LastFailure};
+use crate::hub::Server;
 use crate::responses::HeldBytes;
-use crate::spans::Passage;
+use crate::spans::GatewaySpan;
 
 const KNOWN: &str = "method, path, query, headers, body, bodyEncoding, mode, timeoutMs";
 /// The longest time that somebody may wait for an answer.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-/// `:call`.
+/// Handles the action `:call`.
 pub(super) async fn act(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
+    cx: RequestContext,
     Path(name_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
+) -> HandlerResult {
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
     if verb != "call" {
         return Ok(super::no_verb(verb, "call"));
     }
-    let Some(service) = Slug::new(name).ok().filter(|name| caller.sees(name)) else {
+    let Some(service) = Slug::new(name).ok().filter(|name| cx.caller.sees(name)) else {
         return Ok(missing("service"));
     };
     let mut fields = Fields::new(parse(&body)?);
@@ -57,7 +54,7 @@ pub(super) async fn act(
         return Ok(wrong_fields(&problems));
     }
     // Before anything is sent: what nobody could hold is not asked for.
-    let room = Some(hub.responses()).filter(|memory| !memory.is_full());
+    let room = Some(cx.hub.responses()).filter(|memory| !memory.is_full());
     let Some(room) = room.and_then(|memory| memory.try_take(ROOM_BYTES)) else {
         return Ok(super::memory_full());
     };
@@ -65,22 +62,22 @@ pub(super) async fn act(
     let asked = timeout.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
     let route = ("POST", "/api/v1/gateway/services/{name}:call");
-    let own = || TRACE.try_with(Clone::clone).unwrap_or_default();
-    let passage = hub.spans().passage(said.as_deref(), own, route, service.as_str());
-    let call = Call {
+    let own = || cx.trace.unwrap_or_else(super::fresh_trace);
+    let passage = cx.hub.spans().passage(said.as_deref(), own, route, service.as_str());
+    let call = GatewayCall {
         service: service.clone(),
         request,
         mode,
         key: said_key(&headers)?.map(ToOwned::to_owned),
-        whose: caller.name().to_owned(),
+        caller: cx.caller.name().to_string(),
         fresh_id: format!("call_{}", super::random_hex::<16>()),
         timeout: asked,
         retries_above: retry_depth(&headers),
-        trace: passage.as_deref().map(Passage::text).or(said),
+        trace: passage.as_deref().map(GatewaySpan::text).or(said),
     };
-    let answer = match hub.call(call).await {
-        Ok(Called::Now(answered)) => now(&hub, &service, answered, room),
-        Ok(Called::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&hub, &service, &kept)),
+    let answer = match cx.hub.gateway.call(&cx, call).await {
+        Ok(CallOutcome::Now(answered)) => now(&cx, &service, answered, room),
+        Ok(CallOutcome::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&cx.hub, &service, &kept)),
         Err(why) => not_called(why),
     };
     if let Some(passage) = passage {
@@ -95,13 +92,13 @@ fn mode(fields: &mut Fields) -> CallMode {
         Some("async") => CallMode::Async,
         Some("sync_or_queue") => CallMode::SyncOrQueue,
         Some(_) => {
-            fields.wrong("mode", "it is `sync`, `async` or `sync_or_queue`");
+            fields.wrong("mode", "must be `sync`, `async` or `sync_or_queue`");
             CallMode::Sync
         }
     }
 }
 
-fn request(fields: &mut Fields) -> Request {
+fn request(fields: &mut Fields) -> RenderedRequest {
     let method = fields.text("method").map_or_else(|| "GET".into(), |method| method.to_ascii_uppercase());
     let mut path = fields.text("path").unwrap_or_else(|| "/".into());
     query(fields, &mut path);
@@ -111,33 +108,33 @@ fn request(fields: &mut Fields) -> Request {
     let encoding = fields.text("bodyEncoding");
     let body = match (fields.any("body"), encoding.as_deref()) {
         (_, Some(other)) if !["json", "text", "base64"].contains(&other) => {
-            fields.wrong("bodyEncoding", "it is `json`, `text` or `base64`");
-            Body::Empty
+            fields.wrong("bodyEncoding", "must be `json`, `text` or `base64`");
+            RequestBody::Empty
         }
-        (None, _) => Body::Empty,
+        (None, _) => RequestBody::Empty,
         (Some(Value::String(text)), Some("base64")) => {
             let decoded = STANDARD.decode(text);
-            Body::Own(
+            RequestBody::Own(
                 decoded.map_err(|error| fields.wrong("body", error.to_string())).unwrap_or_default().into(),
             )
         }
-        (Some(Value::String(text)), Some("text")) => Body::Own(text.into()),
+        (Some(Value::String(text)), Some("text")) => RequestBody::Own(text.into()),
         // Whoever says that it is a text of another kind does not want it in quotes.
         (Some(Value::String(text)), None) if said.as_deref().is_some_and(|said| !is_json_type(said)) => {
-            Body::Own(text.into())
+            RequestBody::Own(text.into())
         }
         (Some(_), Some("text" | "base64")) => {
-            fields.wrong("body", "with this `bodyEncoding` a text is expected");
-            Body::Empty
+            fields.wrong("body", "must be a string with this `bodyEncoding`");
+            RequestBody::Empty
         }
         (Some(value), _) => {
             if said.is_none() {
                 headers.push(("content-type".into(), "application/json".into()));
             }
-            Body::Own(value.to_string().into())
+            RequestBody::Own(value.to_string().into())
         }
     };
-    Request { method, path, headers, body }
+    RenderedRequest { operation: method, target: path, attributes: headers, body }
 }
 
 /// `query` as an object, whose values may be lists, or as a text that is encoded already.
@@ -159,18 +156,19 @@ fn query(fields: &mut Fields, path: &mut String) {
                         _ => {
                             fields.wrong(
                                 &format!("query.{name}"),
-                                "a text, a number, a switch or a list of them is expected",
+                                "must be a string, a number, a boolean or a list of them",
                             );
                             continue;
                         }
                     };
                     let and = if out.is_empty() { "" } else { "&" };
-                    let _ = write!(out, "{and}{}={}", Encoded(&name), Encoded(&text));
+                    let (name, text) = (percent(&name, QUERY_VALUE), percent(&text, QUERY_VALUE));
+                    let _ = write!(out, "{and}{name}={text}");
                 }
             }
             out
         }
-        Some(_) => return fields.wrong("query", "an object or a text is expected"),
+        Some(_) => return fields.wrong("query", "must be an object or a string"),
     };
     if !encoded.is_empty() {
         path.push(if path.contains('?') { '&' } else { '?' });
@@ -178,41 +176,28 @@ fn query(fields: &mut Fields, path: &mut String) {
     }
 }
 
-/// Percent-encoded, but for what is never in need of it.
-struct Encoded<'a>(&'a str);
-
-impl std::fmt::Display for Encoded<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.bytes().try_for_each(|byte| {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                f.write_char(char::from(byte))
-            } else {
-                write!(f, "%{byte:02X}")
-            }
-        })
-    }
-}
-
-fn now(hub: &Hub, service: &Slug, answered: Answered, room: HeldBytes) -> Response {
+fn now(cx: &RequestContext, service: &Slug, answered: CallResult, room: HeldBytes) -> Response {
+    let circuit = circuit_word(&cx.hub, service);
     match answered.answer {
         Ok(whole) => {
-            let about = About {
+            let about = CallSummary {
                 attempts: answered.attempts,
                 latency_ms: millis(answered.took),
-                circuit: circuit_word(hub, service),
+                circuit,
+                trace: cx.trace,
             };
             call_response(&whole, &about, (room, answered.place))
         }
         Err(error) => {
-            let last = error.last().map_or_else(Last::default, |last| Last {
+            let last = error.last().map_or_else(LastFailure::default, |last| LastFailure {
                 error: Some(&last.error),
                 impossible: last.impossible,
                 too_large: last.too_large,
                 no_memory: last.no_memory,
             });
-            let refusal = Refusal::of(&error, last);
+            let refusal = GatewayRefusal::of(&error, last);
             let about = json!({
-                "attempts": answered.attempts, "latencyMs": millis(answered.took), "circuit": circuit_word(hub, service),
+                "attempts": answered.attempts, "latencyMs": millis(answered.took), "circuit": circuit,
                 "decidedBy": refusal.decided_by,
             });
             refused(&refusal, &about)
@@ -220,8 +205,8 @@ fn now(hub: &Hub, service: &Slug, answered: Answered, room: HeldBytes) -> Respon
     }
 }
 
-pub(super) fn refused(refusal: &Refusal, about: &Value) -> Response {
-    let Refusal { status, code, message, retryable, .. } = refusal;
+pub(super) fn refused(refusal: &GatewayRefusal, about: &Value) -> Response {
+    let GatewayRefusal { status, code, message, retryable, .. } = refusal;
     let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, about), *retryable);
     refusal.tell(response.headers_mut());
     response
@@ -233,7 +218,7 @@ pub(super) fn is_json_type(value: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-fn later(hub: &Hub, service: &Slug, kept: &KeptCall) -> String {
+fn later(hub: &Server, service: &Slug, kept: &QueuedCall) -> String {
     let deliveries: Vec<String> = kept.deliveries.iter().map(ToString::to_string).collect();
     let mut data = json!({
         "id": kept.event, "deliveries": deliveries, "delivery": deliveries.first(), "deduplicated": kept.deduplicated,
@@ -250,19 +235,19 @@ fn later(hub: &Hub, service: &Slug, kept: &KeptCall) -> String {
     data.to_string()
 }
 
-fn not_called(why: NotCalled) -> Response {
+fn not_called(why: CallError) -> Response {
     match why {
-        NotCalled::Missing => missing("service"),
-        NotCalled::Paused => refused(&Refusal::paused(), &Value::Null),
-        NotCalled::Wrong(problems) => {
-            let problem = |(field, reason)| FieldProblem { field, reason };
+        CallError::Missing => missing("service"),
+        CallError::Paused => refused(&GatewayRefusal::paused(), &Value::Null),
+        CallError::Wrong(problems) => {
+            let problem = |(field, reason)| FieldError { field, reason };
             wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
         }
-        NotCalled::OtherContent => {
-            let word = "the key was used for another call; use another key";
+        CallError::OtherContent => {
+            let word = "the idempotency key was used for another call; use a new key";
             problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", word, false)
         }
-        NotCalled::Store(error) => store_problem(&error),
+        CallError::Store(error) => store_problem(&error),
     }
 }
 

@@ -1,23 +1,23 @@
 //! Keys to the API.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::Path;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use seawall_hub_core::domain::key::{Key, Scope, Scopes};
+use seawall_api::{CreatedKey, Key, KeySpec, RotateInput};
+use seawall_hub_core::domain;
+use seawall_hub_core::domain::key::{Scope, Scopes};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use serde_json::{Value, json};
 
 use super::access::key_hash;
-use super::fields::Fields;
-use super::reply::{missing, parse, refused, success, wrong_fields};
-use super::services::merged;
-use super::{Caught, split_verb};
-use crate::hub::Hub;
+use super::context::RequestContext;
+use super::input::{Input, duration, slug};
+use super::once::{change_key, refused_or, sealed_note, secret_of_note};
+use super::reply::{missing, refused, success};
+use super::{HandlerResult, split_verb};
 
 /// A key before it was rotated is good for so long, unless somebody says otherwise.
 const GRACE: Duration = Duration::from_secs(3_600);
@@ -28,107 +28,92 @@ pub fn fresh_key() -> String {
     format!("swk_{}", super::random_hex::<32>())
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>) -> Response {
-    success(StatusCode::OK, &hub.keys().iter().map(shown).collect())
+pub(super) async fn list(cx: RequestContext) -> Response {
+    success(StatusCode::OK, &cx.hub.registry.keys().iter().map(view).collect::<Vec<_>>())
 }
 
-fn shown(key: &Key) -> Value {
-    let time = |at: Option<Millis>| at.map(|at| at.to_string());
-    json!({
-        "name": key.name.as_str(), "scopes": key.scopes.named().map(Scope::word).collect::<Vec<_>>(),
-        "services": key.services.as_ref().map(|all| all.iter().map(Slug::as_str).collect::<Vec<_>>()),
-        "sources": key.sources, "madeAt": key.made.to_string(), "expiresAt": time(key.expires),
-        "revokedAt": time(key.revoked), "formerUntil": time(key.former.map(|(_, until)| until)),
-    })
+fn view(key: &domain::key::Key) -> Key {
+    let time = |at: Millis| at.to_string().into();
+    Key {
+        name: key.name.as_str().into(),
+        scopes: key.scopes.named().map(|scope| scope.word().into()).collect(),
+        services: key.services.as_ref().map(|all| all.iter().map(|name| name.as_str().into()).collect()),
+        sources: key.sources.clone(),
+        made_at: time(key.made),
+        expires_at: key.expires.map(time),
+        revoked_at: key.revoked.map(time),
+        former_until: key.former.map(|(_, until)| time(until)),
+    }
 }
 
-/// `{name, scopes, services, sources, expiresIn}`
-pub(super) async fn make(State(hub): State<Arc<Hub>>, body: Bytes) -> Caught {
-    let mut fields = Fields::new(parse(&body)?);
-    let name = fields.needed("name");
-    let name = fields.parsed("name", &name, Slug::new);
-    let mut scopes = Vec::new();
-    for word in fields.texts("scopes") {
-        match Scope::from_word(&word) {
-            Some(scope) => scopes.push(scope),
-            None => {
-                let known = Scope::ALL.map(Scope::word).join(", ");
-                fields.wrong("scopes", format!("`{word}` is none of {known}"));
-            }
-        }
-    }
-    if scopes.is_empty() && !fields.has_problem_with("scopes") {
-        fields.wrong("scopes", "say what it may do: ingest, call, read, operate, admin");
-    }
-    let services = list_of(&mut fields, "services").map(|names| {
-        names.iter().filter_map(|name| fields.parsed("services", name, Slug::new)).collect::<Vec<_>>()
-    });
-    let sources = list_of(&mut fields, "sources");
-    if scopes.contains(&Scope::Admin) && (services.is_some() || sources.is_some()) {
+pub(super) async fn make(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+    let mut once = change_key(&headers, &cx.caller, "key", &body)?;
+    let mut input = Input::<KeySpec>::create(&body)?;
+    let is_admin =
+        input.get::<Vec<String>>("scopes").is_some_and(|all| all.iter().any(|word| word == "admin"));
+    if is_admin && (input.has("services") || input.has("sources")) {
         // It could make itself another one without limits.
-        fields.wrong(
+        input.wrong(
             "scopes",
-            "a key with `admin` can't be limited; give it `operate`, `read`, `call` or `ingest`",
+            "a key with `admin` can't be restricted; use `operate`, `read`, `call` or `ingest`",
         );
     }
-    let expires = fields.duration("expiresIn").map(|time| hub.now() + time);
-    let problems = fields.end("name, scopes, services, sources, expiresIn");
-    let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
+    let KeySpec { name, scopes, services, sources, expires_in } = input.finish()?;
+    let name = slug(&name);
     let secret = fresh_key();
-    let key = Key {
+    if let Some(once) = &mut once {
+        once.note = sealed_note(&cx.hub, &secret, name.as_str());
+    }
+    let key = domain::key::Key {
         name,
         hash: key_hash(&secret),
         former: None,
-        scopes: scopes.into_iter().collect::<Scopes>(),
-        services,
+        scopes: scopes.iter().filter_map(|scope| Scope::from_word(scope.as_str())).collect::<Scopes>(),
+        services: services.map(|all| all.iter().map(slug).collect()),
         sources,
         made: Millis(0),
-        expires,
+        expires: expires_in.map(|time| cx.hub.now() + duration(&time)),
         revoked: None,
     };
-    Ok(match hub.make_key(key).await {
-        Ok(key) => success(StatusCode::CREATED, &merged(shown(&key), json!({"key": secret}))),
-        Err(why) => refused(why, "key"),
+    let name = key.name.clone();
+    let created =
+        |key: &domain::key::Key, secret: &str| success(StatusCode::CREATED, &created_key(key, secret));
+    Ok(match cx.hub.registry.make_key(&cx, key, once).await {
+        Ok(key) => created(&key, &secret),
+        Err(why) => refused_or(why, "key", |_, note| {
+            let key =
+                cx.hub.registry.keys().into_iter().find(|key| key.name == name && key.revoked.is_none())?;
+            let secret = secret_of_note(&cx.hub, &note, name.as_str())?;
+            // One that was rotated since has another secret.
+            (key.hash == key_hash(&secret)).then(|| created(&key, &secret))
+        }),
     })
 }
 
-/// A list that limits something: if it is named it has something in it, because an empty one would limit to nothing and look
-/// like no limit.
-fn list_of(fields: &mut Fields, field: &str) -> Option<Vec<String>> {
-    if !fields.has(field) {
-        return None;
-    }
-    let named = fields.texts(field);
-    if named.is_empty() && !fields.has_problem_with(field) {
-        fields.wrong(field, "name at least one, or leave it out for all");
-    }
-    Some(named)
+fn created_key(key: &domain::key::Key, secret: &str) -> CreatedKey {
+    CreatedKey { about: view(key), key: secret.to_owned() }
 }
 
-pub(super) async fn revoke(State(hub): State<Arc<Hub>>, Path(name): Path<String>) -> Response {
+pub(super) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> Response {
     let Ok(name) = Slug::new(&name) else { return missing("key") };
-    match hub.revoke_key(&name).await {
-        Ok(key) => success(StatusCode::OK, &shown(&key)),
+    match cx.hub.registry.revoke_key(&cx, &name).await {
+        Ok(key) => success(StatusCode::OK, &view(&key)),
         Err(why) => refused(why, "key"),
     }
 }
 
 /// `POST …/keys/{name}:rotate` with `{grace}`.
-pub(super) async fn act(State(hub): State<Arc<Hub>>, Path(name_verb): Path<String>, body: Bytes) -> Caught {
+pub(super) async fn act(cx: RequestContext, Path(name_verb): Path<String>, body: Bytes) -> HandlerResult {
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
     if verb != "rotate" {
         return Ok(super::no_verb(verb, "rotate"));
     }
-    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(&body)? });
-    let grace = fields.duration("grace").unwrap_or(GRACE);
-    let problems = fields.end("grace");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
+    let RotateInput { grace } = Input::<RotateInput>::optional(&body)?.finish()?;
+    let grace = grace.as_ref().map_or(GRACE, duration);
     let Ok(name) = Slug::new(name) else { return Ok(missing("key")) };
     let secret = fresh_key();
-    Ok(match hub.rotate_key(&name, key_hash(&secret), grace).await {
-        Ok(key) => success(StatusCode::OK, &merged(shown(&key), json!({"key": secret}))),
+    Ok(match cx.hub.registry.rotate_key(&cx, &name, key_hash(&secret), grace).await {
+        Ok(key) => success(StatusCode::OK, &created_key(&key, &secret)),
         Err(why) => refused(why, "key"),
     })
 }

@@ -1,48 +1,43 @@
 //! The hub's numbers: for Prometheus, and as Spring's actuator has them.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use seawall::{Clock, Tick};
-use seawall_hub_core::service::numbers;
+use seawall::Tick;
+use seawall_hub_core::service::metric_names;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 
-use super::Caught;
+use super::HandlerResult;
 use super::query::Query;
 use super::reply::missing;
-use crate::hub::Hub;
-use crate::numbers::Numbers;
-use crate::responses::IsCounted;
+use crate::hub::Server;
+use crate::metric_store::MetricStore;
+use crate::responses::CountedMark;
 
-/// A text of at least so many bytes is kept,
+/// The size in bytes from which on a text is cached.
 const KEPT_BYTES_MIN: usize = 256 * 1024;
-/// for so long: nobody asks more often, and many who ask at once cost no more than one.
+/// How long a text is cached: nobody asks more often, and many who ask at once cost no more than one.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::system);
-
-/// One after the other: gauges are taken away and set anew, and nobody may look in between.
-static READING: Mutex<()> = Mutex::const_new(());
-
 /// Reads the numbers as they are now.
-async fn read<T>(hub: &Hub, read: impl FnOnce(&Numbers) -> T) -> T {
-    let _one_after_the_other = READING.lock().await;
-    let numbers = Numbers::of_process();
+async fn read<T>(hub: &Server, read: impl FnOnce(&MetricStore) -> T) -> T {
+    let _one_after_the_other = hub.metric_store().lock_gauges().await;
+    let numbers = hub.metric_store();
     numbers.clear_gauges();
     hub.store().record_gauges();
-    hub.record_gauges().await;
-    metrics::gauge!(numbers::RESPONSE_MEMORY).set(hub.responses().taken() as f64);
+    hub.ops.record_gauges().await;
+    metrics::gauge!(metric_names::RESPONSE_MEMORY).set(hub.responses().taken() as f64);
     read(numbers)
 }
 
-pub(super) async fn prometheus(State(hub): State<Arc<Hub>>) -> Response {
+pub(super) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
     let kept = hub.metrics_text().lock().await;
-    let now = CLOCK.now();
+    let now = hub.clock().now();
     let known = kept.as_ref().filter(|(at, _)| now.since(*at) < KEPT_FOR).map(|(_, text)| text.clone());
     let text = match known {
         Some(text) => text,
@@ -51,34 +46,34 @@ pub(super) async fn prometheus(State(hub): State<Arc<Hub>>) -> Response {
     let mut response =
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response();
     // One text for all who ask.
-    response.extensions_mut().insert(IsCounted);
+    response.extensions_mut().insert(CountedMark);
     response
 }
 
 /// The text as it is now. One that takes long to make is kept for who else asks.
-async fn made(hub: &Hub, mut kept: MutexGuard<'_, Option<(Tick, Bytes)>>, now: Tick) -> Bytes {
-    let text = Bytes::from(read(hub, Numbers::prometheus).await);
+async fn made(hub: &Server, mut kept: MutexGuard<'_, Option<(Tick, Bytes)>>, now: Tick) -> Bytes {
+    let text = Bytes::from(read(hub, MetricStore::prometheus).await);
     *kept = (text.len() > KEPT_BYTES_MIN).then(|| (now, text.clone()));
     text
 }
 
-pub(super) async fn names(State(hub): State<Arc<Hub>>) -> Response {
-    let names = read(&hub, Numbers::names).await;
+pub(super) async fn names(State(hub): State<Arc<Server>>) -> Response {
+    let names = read(&hub, MetricStore::names).await;
     plain(&json!({"names": names}))
 }
 
 /// `?tag=service:billing` narrows it down; may be given more than once.
 pub(super) async fn one(
-    State(hub): State<Arc<Hub>>,
+    State(hub): State<Arc<Server>>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Caught {
+) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
     let mut tags = Vec::new();
     while let Some(tag) = query.text("tag") {
         match tag.split_once(':') {
             Some((name, value)) => tags.push((name.to_owned(), value.to_owned())),
-            None => query.wrong("tag", format!("`{tag}` is not written as `name:value`")),
+            None => query.wrong("tag", format!("must have the form `name:value`, not `{tag}`")),
         }
     }
     query.end("tag")?;

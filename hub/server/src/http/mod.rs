@@ -9,76 +9,98 @@ mod attention;
 mod audit;
 mod call_response;
 mod circuits;
+pub(crate) mod context;
 mod deliveries;
 mod demo;
 mod desk;
 mod evaluate;
 mod events;
 pub(crate) mod fields;
+mod formats;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod gateway;
+mod input;
 mod keys;
+mod merge;
 mod metrics;
+mod once;
 pub(crate) mod openapi;
 mod ops;
 pub(crate) mod query;
+mod raw;
+mod reader;
 mod reply;
 pub(crate) mod routes;
 mod rules;
 mod secrets;
 mod services;
-mod shallow;
+pub(crate) mod shape;
 mod sources;
 mod watch;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use ring::rand::{SecureRandom, SystemRandom};
+use seawall_hub_core::domain::trace::TraceId;
+use seawall_hub_core::encode::hex;
 
 pub use self::access::key_hash;
 pub use self::keys::fresh_key;
-use self::reply::{TRACE, enveloped, problem};
-use crate::gateway::Refusal;
-use crate::hub::Hub;
+use self::reply::{completed, problem};
+pub(crate) use self::watch::RequestTelemetry;
+use crate::gateway::GatewayRefusal;
+use crate::hub::Server;
 
 /// No request is larger.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Whoever does not read is cut off soon, and then there is memory again.
+/// The `Retry-After` while response memory is full. A client that does not read is cut off soon, and then there is memory again.
 const MEMORY_RETRY_SECONDS: &str = "5";
 
 /// An answer, or one that came early.
-type Caught = Result<Response, Early>;
+type HandlerResult = Result<Response, EarlyResponse>;
 
 /// An answer that came before the handler was done.
-struct Early(Response);
+pub(crate) struct EarlyResponse(Response);
 
-impl From<Box<Response>> for Early {
+impl From<Box<Response>> for EarlyResponse {
     fn from(response: Box<Response>) -> Self {
-        Early(*response)
+        EarlyResponse(*response)
     }
 }
 
-impl From<Response> for Early {
+impl From<serde_json::Error> for EarlyResponse {
+    fn from(error: serde_json::Error) -> Self {
+        EarlyResponse(reply::not_json(&error))
+    }
+}
+
+impl From<Vec<fields::FieldError>> for EarlyResponse {
+    fn from(problems: Vec<fields::FieldError>) -> Self {
+        EarlyResponse(reply::wrong_fields(&problems))
+    }
+}
+
+impl From<Response> for EarlyResponse {
     fn from(response: Response) -> Self {
-        Early(response)
+        EarlyResponse(response)
     }
 }
 
-impl IntoResponse for Early {
+impl IntoResponse for EarlyResponse {
     fn into_response(self) -> Response {
         self.0
     }
 }
 
 /// The API of a hub.
-pub fn api(hub: Arc<Hub>) -> Router {
+pub fn api(hub: Arc<Server>) -> Router {
     let (guarded, table) = routes::router(hub.demo().is_some());
     let table = Arc::new(table);
     let unknown = table.clone();
@@ -95,68 +117,58 @@ pub fn api(hub: Arc<Hub>) -> Router {
             async move { others.map_or_else(no_such_method, |others| wrong_method(&others)) }
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(traced))
-        .layer(middleware::from_fn(to_the_end))
+        .layer(middleware::from_fn_with_state(hub.clone(), outermost))
         .with_state(hub)
 }
 
-/// What changes something is done to its end, also if whoever asked has gone away in the middle: a unit that is written while
-/// nobody waits for it any more would have deliveries in nobody's hand, and another registry in memory than on the disk.
-async fn to_the_end(request: Request, next: Next) -> Response {
+/// Runs a request in its trace: the one that it names, or a new one. What changes something is done to its end, also if the
+/// client has gone away in the middle: a unit that is written while nobody waits for it any more would have deliveries that
+/// nobody sends, and another registry in memory than on the disk.
+async fn outermost(State(hub): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+    let trace = trace_id(request.headers());
+    request.extensions_mut().insert(trace);
     if request.method().is_safe() {
-        return next.run(request).await;
+        return answered(hub, trace, request, next).await;
     }
     #[expect(clippy::disallowed_methods, reason = "it is waited for, and must outlive who waits")]
-    let done = tokio::spawn(next.run(request)).await;
+    let done = tokio::spawn(answered(hub, trace, request, next)).await;
     done.unwrap_or_else(|_| {
-        let word = "the hub could not answer; this is a mistake in it";
-        problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false)
+        let word = "internal error of the hub";
+        completed(problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false), Some(trace))
     })
 }
 
-/// Every request belongs to a trace: the one that it says, or a new one.
-async fn traced(request: Request, next: Next) -> Response {
-    let trace = trace_id(request.headers());
-    let seen = watch::Seen::new(&request, &trace);
-    let response = TRACE.scope(trace, async { enveloped(next.run(request).await) }).await;
-    seen.answered(&response);
+/// Answers a request with a complete envelope, and logs what could not be served.
+async fn answered(hub: Arc<Server>, trace: TraceId, request: Request, next: Next) -> Response {
+    let log = watch::RequestLog::new(&request, trace, hub.request_telemetry());
+    let response = completed(next.run(request).await, Some(trace));
+    log.answered(&response, hub.request_telemetry());
     response
 }
 
-fn trace_id(headers: &HeaderMap) -> String {
+/// Returns the trace that a request names, or a new one.
+fn trace_id(headers: &HeaderMap) -> TraceId {
     let said = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    match said.filter(|text| is_traceparent(text)) {
-        Some(text) => text[3..35].to_owned(),
-        None => random_hex::<16>(),
-    }
+    said.and_then(TraceId::of).unwrap_or_else(fresh_trace)
 }
 
-/// `00-<32 digits>-<16 digits>-<2 digits>`, neither id all zeros.
-pub(crate) fn is_traceparent(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let hex = |part: &str, length| {
-        part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    match parts[..] {
-        [version, trace, span, flags] => {
-            version == "00"
-                && hex(trace, 32)
-                && hex(span, 16)
-                && hex(flags, 2)
-                && trace.bytes().any(|byte| byte != b'0')
-                && span.bytes().any(|byte| byte != b'0')
-        }
-        _ => false,
-    }
+/// Returns a new trace.
+pub(crate) fn fresh_trace() -> TraceId {
+    TraceId::fresh(u128::from_be_bytes(random_bytes()))
 }
 
 /// The answer to a request that is refused before the API sees it.
-pub(crate) fn refused(headers: &HeaderMap, refusal: &Refusal) -> Response {
-    TRACE.sync_scope(trace_id(headers), || gateway::refused(refusal, &serde_json::Value::Null))
+pub(crate) fn refused(headers: &HeaderMap, refusal: &GatewayRefusal) -> Response {
+    completed(gateway::refused(refusal, &serde_json::Value::Null), Some(trace_id(headers)))
+}
+
+/// The answer to a request for whose response there is no memory left, after the API has made it.
+pub(crate) fn no_memory_left() -> Response {
+    completed(memory_full(), None)
 }
 
 /// The answer to a request for whose response there is no memory left.
-pub(crate) fn memory_full() -> Response {
+fn memory_full() -> Response {
     let word = "the hub holds as many bytes of responses as it may: clients do not read theirs; ask again, or raise \
                 `--response-memory`";
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "memoryFull", word, true);
@@ -166,34 +178,32 @@ pub(crate) fn memory_full() -> Response {
 
 /// A name for an event that has none, by chance.
 #[must_use]
-pub fn fresh_event_id() -> String {
+pub(crate) fn fresh_event_id() -> String {
     format!("evt_{}", random_hex::<16>())
 }
 
 pub(crate) fn random_hex<const N: usize>() -> String {
+    hex(&random_bytes::<N>())
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0_u8; N];
     // Without randomness nothing else of the hub would run: keys are drawn from it at the start.
     let _ = SystemRandom::new().fill(&mut bytes);
-    hex(&bytes)
+    bytes
 }
 
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// `{id}:{verb}`.
+/// Splits `{id}:{verb}` into its two parts.
 fn split_verb(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':')
 }
 
 fn nothing_here() -> Response {
-    problem(StatusCode::NOT_FOUND, "notFound", "there is nothing at this path", false)
+    problem(StatusCode::NOT_FOUND, "notFound", "path not found", false)
 }
 
 fn no_such_method() -> Response {
-    let word = "there is something at this path, but not for this method";
+    let word = "the path does not support this method";
     problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
 }
 
@@ -207,7 +217,7 @@ fn wrong_method(others: &str) -> Response {
 }
 
 fn no_verb(verb: &str, known: &str) -> Response {
-    let word = format!("there is no `:{verb}` here; there are {known}");
+    let word = format!("unknown action `:{verb}`. Known: {known}");
     problem(StatusCode::NOT_FOUND, "noSuchAction", &word, false)
 }
 

@@ -1,15 +1,16 @@
 //! What stands after the question mark: filters and pages.
 
 use axum::response::Response;
-use seawall_hub_core::port::store::{Page, PageAt};
+use seawall_hub_core::encode::decoded_value;
+use seawall_hub_core::port::store::{Page, PageRequest};
 use serde_json::{Value, json};
 
-use super::fields::FieldProblem;
+use super::fields::{FieldError, unknown};
 use super::reply::wrong_fields;
 
-/// A page has so many, unless somebody says otherwise,
+/// The default number of items on a page.
 const PAGE_SIZE: usize = 50;
-/// and so many at most.
+/// The maximum number of items on a page.
 const PAGE_SIZE_MAX: usize = 500;
 
 /// The last digits of a token are made of the others, so that a token that no page has given is recognised.
@@ -18,7 +19,7 @@ const CHECK_DIGITS: usize = 4;
 /// The parameters of a request, taken one by one. What is left at the end is unknown.
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
-    problems: Vec<FieldProblem>,
+    problems: Vec<FieldError>,
 }
 
 impl Query {
@@ -27,7 +28,7 @@ impl Query {
     }
 
     pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
+        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
     }
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
@@ -35,7 +36,7 @@ impl Query {
         let value = self.pairs.remove(at).1;
         if value.is_empty() {
             // Whoever forgot to fill it in would get everything.
-            self.wrong(name, "it is empty; leave it out for all");
+            self.wrong(name, "must not be empty; omit it for all");
         }
         Some(value).filter(|value| !value.is_empty())
     }
@@ -55,38 +56,42 @@ impl Query {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
         if found.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(name, format!("`{text}` is none of {}", known.join(", ")));
+            self.wrong(name, format!("must be one of {}, not `{text}`", known.join(", ")));
         }
         found
     }
 
-    pub(super) fn page(&mut self) -> PageAt {
+    pub(super) fn page(&mut self) -> PageRequest {
         // What the last page calls the next one is empty, and so is what a loop begins with.
         self.pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
         let size = self.parsed("page_size", |text| {
             let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
-            size.ok_or(format!("a number from 1 to {PAGE_SIZE_MAX} is expected"))
+            size.ok_or(format!("must be an integer from 1 to {PAGE_SIZE_MAX}"))
         });
         let from = self.parsed("page_token", |text| {
-            position(text).ok_or("no page has given it; it is what a page before called `nextPageToken`")
+            position(text).ok_or("must be the `nextPageToken` of a previous page")
         });
-        PageAt { from, size: size.unwrap_or(PAGE_SIZE) }
+        PageRequest { from, size: size.unwrap_or(PAGE_SIZE) }
     }
 
     pub(super) fn end(mut self, known: &str) -> Result<(), Box<Response>> {
-        let unknown: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
-        for name in unknown {
-            self.wrong(&name, format!("no such parameter; there are {known}"));
+        let left: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
+        for name in left {
+            self.wrong(&name, unknown("parameter", &name, known));
         }
         if self.problems.is_empty() { Ok(()) } else { Err(Box::new(wrong_fields(&self.problems))) }
     }
 }
 
+/// The token of the next page; empty if there is none.
+pub(super) fn next_token<T>(page: &Page<T>) -> String {
+    page.next.map(token).unwrap_or_default()
+}
+
 /// A page as it is answered.
 pub(super) fn paged<T>(page: &Page<T>, name: &str, show: impl Fn(&T) -> Value) -> Value {
     let items: Vec<Value> = page.items.iter().map(show).collect();
-    let next = page.next.map(token).unwrap_or_default();
-    json!({name: items, "nextPageToken": next})
+    json!({name: items, "nextPageToken": next_token(page)})
 }
 
 /// What a page calls the next one.
@@ -118,31 +123,9 @@ pub(crate) fn pairs_of(query: Option<&str>) -> Vec<(String, String)> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode(name), decode(value))
+        (decoded_value(name), decoded_value(value))
     };
     pairs.map(pair).collect()
-}
-
-/// Percent-encoding undone; a plus is a space.
-fn decode(text: &str) -> String {
-    let (mut bytes, mut out) = (text.bytes(), Vec::new());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'+' => out.push(b' '),
-            b'%' => {
-                let rest = bytes.clone().take(2).map(char::from).collect::<String>();
-                match u8::from_str_radix(&rest, 16) {
-                    Ok(decoded) if rest.len() == 2 => {
-                        out.push(decoded);
-                        bytes.nth(1);
-                    }
-                    _ => out.push(byte),
-                }
-            }
-            byte => out.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]
@@ -156,7 +139,7 @@ mod tests {
             Query::new(Some("type=order.%2A&source=a+b&page_size=7&page_token=zzlugz&state=%zz%4"));
         assert_eq!(query.text("type").as_deref(), Some("order.*"));
         assert_eq!(query.text("source").as_deref(), Some("a b"));
-        assert_eq!(query.page(), PageAt { from: Some(35 * 36 + 35), size: 7 });
+        assert_eq!(query.page(), PageRequest { from: Some(35 * 36 + 35), size: 7 });
         assert_eq!(query.text("state").as_deref(), Some("%zz%4"));
         assert!(query.end("").is_ok());
         for wrong in [

@@ -1,41 +1,45 @@
 //! Answers: one envelope for everything.
 
+use std::fmt::Write;
+
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::StoreError;
-use seawall_hub_core::service::Refused;
+use seawall_hub_core::service::ChangeError;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::fields::FieldProblem;
-use super::openapi::errors::trouble_of;
+use super::fields::FieldError;
 use super::watch;
-
-tokio::task_local! {
-    /// The trace that the request under way belongs to.
-    pub(super) static TRACE: String;
-}
+use seawall_api::ErrorEntry;
 
 const JSON: &str = "application/json";
 
-/// The trace that an event belongs to: what it says, or that of the request that brings it. One that begins here is told.
-pub(super) fn trace_or_own(said: Option<String>) -> Option<String> {
-    said.or_else(|| TRACE.try_with(|own| format!("00-{own}-{}-01", &own[16..])).ok())
-}
+/// A response of the API without its end: the outermost layer adds the trace of the request.
+#[derive(Clone)]
+struct OpenEnvelope(String);
+
+/// The length of the end of an envelope: `,"traceId":"` with 32 digits and `"}`.
+const END_LENGTH: usize = 46;
 
 /// A store that is busy or full is worth another try after so many seconds.
 const STORE_RETRY_SECONDS: &str = "1";
 
 /// What went well.
-pub(super) fn success(status: StatusCode, data: &Value) -> Response {
-    success_text(status, &data.to_string())
+pub(super) fn success(status: StatusCode, data: &impl Serialize) -> Response {
+    match serde_json::to_string(data) {
+        Ok(data) => success_text(status, &data),
+        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error of the hub", false),
+    }
 }
 
 /// The same, for whoever has the JSON as a text already.
 pub(super) fn success_text(status: StatusCode, data: &str) -> Response {
-    let word = status_word(status);
-    let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
-    let body = format!(r#"{{"status":"{word}","data":{data},"message":null,"traceId":"{trace}"}}"#);
+    let parts = [r#"{"status":""#, status_word(status), r#"","data":"#, data, r#","message":null"#];
+    let mut body = String::with_capacity(parts.iter().map(|part| part.len()).sum::<usize>() + END_LENGTH);
+    parts.iter().for_each(|part| body.push_str(part));
     answer(status, body)
 }
 
@@ -44,14 +48,34 @@ fn status_word(status: StatusCode) -> &'static str {
 }
 
 /// What stands before the data of a success, and what behind it.
-pub(super) fn envelope(status: StatusCode) -> (String, String) {
-    let word = status_word(status);
-    let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
-    (format!(r#"{{"status":"{word}","data":"#), format!(r#","message":null,"traceId":"{trace}"}}"#))
+pub(super) fn envelope(status: StatusCode, trace: Option<TraceId>) -> (String, String) {
+    let mut after = r#","message":null"#.to_owned();
+    close(&mut after, trace);
+    (format!(r#"{{"status":"{}","data":"#, status_word(status)), after)
+}
+
+/// Writes the end of an envelope.
+fn close(envelope: &mut String, trace: Option<TraceId>) {
+    envelope.push_str(r#","traceId":""#);
+    if let Some(trace) = trace {
+        let _ = write!(envelope, "{trace}");
+    }
+    envelope.push_str("\"}");
+}
+
+/// Completes a response with the trace of its request. What was refused before a handler saw it gets the same envelope as
+/// everything else.
+pub(super) fn completed(response: Response, trace: Option<TraceId>) -> Response {
+    let mut response = enveloped(response);
+    if let Some(OpenEnvelope(mut envelope)) = response.extensions_mut().remove() {
+        close(&mut envelope, trace);
+        *response.body_mut() = envelope.into();
+    }
+    response
 }
 
 /// With the version of what it shows, for whoever wants to change it.
-pub(super) fn versioned(status: StatusCode, version: u64, data: &Value) -> Response {
+pub(super) fn versioned(status: StatusCode, version: u64, data: &impl Serialize) -> Response {
     let mut response = success(status, data);
     if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -83,22 +107,22 @@ fn failure(
     (errors, data): (&Value, &Value),
 ) -> Response {
     debug_assert!(
-        trouble_of(status.as_u16(), code).is_some_and(|trouble| trouble.retryable == retryable),
+        ErrorEntry::find(status.as_u16(), code).is_some_and(|entry| entry.retryable == retryable),
         "`{code}` with {status} is in no list of errors"
     );
-    let trace = TRACE.try_with(Clone::clone).unwrap_or_default();
     let body = json!({
         "status": "error", "data": data, "code": code, "message": message, "retryable": retryable, "errors": errors,
-        "traceId": trace,
     });
-    watch::because(answer(status, body.to_string()), message)
+    let mut body = body.to_string();
+    body.pop();
+    watch::because(answer(status, body), message)
 }
 
 /// Some fields are wrong.
-pub(super) fn wrong_fields(problems: &[FieldProblem]) -> Response {
+pub(super) fn wrong_fields(problems: &[FieldError]) -> Response {
     let errors: Vec<Value> =
         problems.iter().map(|problem| json!({"field": problem.field, "reason": problem.reason})).collect();
-    let message = "some fields are wrong; `errors` says which and why";
+    let message = "some fields are invalid; see `errors`";
     failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, (&Value::from(errors), &Value::Null))
 }
 
@@ -107,20 +131,24 @@ pub(super) fn missing(what: &str) -> Response {
 }
 
 /// A change that was not made.
-pub(super) fn refused(refused: Refused, what: &str) -> Response {
+pub(super) fn refused(refused: ChangeError, what: &str) -> Response {
     match refused {
-        Refused::Wrong(problems) => {
-            let problem = |(field, reason)| FieldProblem { field, reason };
+        ChangeError::Wrong(problems) => {
+            let problem = |(field, reason)| FieldError { field, reason };
             wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
         }
-        Refused::Missing => missing(what),
-        Refused::Conflict(reason) => problem(StatusCode::CONFLICT, "conflict", &reason, false),
-        Refused::Busy => {
+        ChangeError::Missing => missing(what),
+        ChangeError::Conflict(reason) => problem(StatusCode::CONFLICT, "conflict", &reason, false),
+        ChangeError::Repeated(_) => problem(StatusCode::CONFLICT, "conflict", &refused.to_string(), false),
+        ChangeError::OtherContent => {
+            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", &refused.to_string(), false)
+        }
+        ChangeError::Busy => {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "busy", &refused.to_string(), true);
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(STORE_RETRY_SECONDS));
             response
         }
-        Refused::Store(error) => store_problem(&error),
+        ChangeError::Store(error) => store_problem(&error),
     }
 }
 
@@ -130,7 +158,7 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
         StoreError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", true),
         StoreError::Full => (StatusCode::INSUFFICIENT_STORAGE, "full", true),
         StoreError::Damaged(_) => (StatusCode::SERVICE_UNAVAILABLE, "damaged", true),
-        StoreError::Fatal(_) => (StatusCode::SERVICE_UNAVAILABLE, "store", true),
+        StoreError::Broken(_) => (StatusCode::SERVICE_UNAVAILABLE, "store", true),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "store", true),
     };
     let mut response = problem(status, code, &error.to_string(), retryable);
@@ -140,24 +168,24 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
     response
 }
 
-/// What is refused before a handler sees it gets the same envelope as everything else.
-pub(super) fn enveloped(response: Response) -> Response {
+fn enveloped(response: Response) -> Response {
     let status = response.status();
     let ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == JSON);
     match status {
         _ if ours || !(status.is_client_error() || status.is_server_error()) => response,
         StatusCode::PAYLOAD_TOO_LARGE => {
-            problem(status, "tooLarge", "the body is larger than a request may be, which is 1 MiB", false)
+            problem(status, "tooLarge", "the body is larger than the maximum request size of 1 MiB", false)
         }
-        _ if status.is_server_error() => {
-            problem(status, "internal", "the hub could not answer; this is a mistake in it", false)
-        }
+        _ if status.is_server_error() => problem(status, "internal", "internal error of the hub", false),
         _ => problem(status, "badRequest", "the request can't be read", false),
     }
 }
 
-fn answer(status: StatusCode, body: String) -> Response {
-    (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
+/// Returns a response whose envelope is still open.
+fn answer(status: StatusCode, envelope: String) -> Response {
+    let mut response = (status, [(header::CONTENT_TYPE, JSON)]).into_response();
+    response.extensions_mut().insert(OpenEnvelope(envelope));
+    response
 }
 
 /// The JSON of a request.
@@ -166,7 +194,7 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Value, Box<Response>> {
 }
 
 pub(super) fn not_json(error: &serde_json::Error) -> Response {
-    let message = format!("the body is no JSON: {error}");
+    let message = format!("the body is not valid JSON: {error}");
     problem(StatusCode::BAD_REQUEST, "notJson", &message, false)
 }
 
@@ -176,12 +204,12 @@ pub(super) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Box<Response>
     match text(header::IF_NONE_MATCH) {
         Some("*") => return Ok(Some(0)),
         // Passed over, it would change what whoever sent it did not want changed.
-        Some(_) => return Err(Box::new(bad_version("`If-None-Match` is `*`, for what is not there yet"))),
+        Some(_) => return Err(Box::new(bad_version("`If-None-Match` must be `*`"))),
         None => {}
     }
     let Some(tag) = text(header::IF_MATCH).filter(|tag| *tag != "*") else { return Ok(None) };
     tag.trim_matches('"').parse().map(Some).map_err(|_| {
-        Box::new(bad_version(&format!("`If-Match: {tag}` is no version; it looks like `If-Match: \"3\"`")))
+        Box::new(bad_version(&format!("`If-Match: {tag}` is not a version; write `If-Match: \"3\"`")))
     })
 }
 

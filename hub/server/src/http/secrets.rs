@@ -1,21 +1,18 @@
 //! The key of all secrets.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use seawall_api::KeyRotation;
 
+use super::context::RequestContext;
 use super::reply::{refused, success};
-use crate::hub::Hub;
-use crate::rotate::Rotated;
+use crate::rotate::RotationReport;
 
-/// `POST …/ops/secrets:rotate`
-pub(super) async fn rotate(State(hub): State<Arc<Hub>>) -> Response {
-    match hub.rotate_secrets().await {
-        Ok(Rotated { key, resealed, unreadable }) => {
-            success(StatusCode::OK, &json!({"key": key, "resealed": resealed, "unreadable": unreadable}))
+/// Handles `POST …/ops/secrets:rotate`.
+pub(super) async fn rotate(cx: RequestContext) -> Response {
+    match cx.hub.rotate_secrets(&cx).await {
+        Ok(RotationReport { key, resealed, unreadable }) => {
+            success(StatusCode::OK, &KeyRotation { key, resealed: resealed as u64, unreadable })
         }
         Err(why) => refused(why, "key"),
     }

@@ -1,219 +1,212 @@
 //! Services and their circuits.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
 use seawall::fault::Class;
-use seawall_hub_core::domain::service::Service;
+use seawall_api::{
+    Auth, Deleted, Exposed, Headers, Policy, Service, ServiceSpec, ServiceType, TestRequest, TestResult,
+    WriteOnly,
+};
+use seawall_hub_core::domain;
+use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::render::{Body, Request};
-use seawall_hub_core::service::{Pending, Standing, problems_of_policy};
-use serde_json::{Map, Value, json};
+use seawall_hub_core::render::{RenderedRequest, RequestBody};
+use seawall_hub_core::service::{
+    ChangeKey, DEFAULT_POLICY, PendingPolicy, ServiceBacklog, problems_of_policy,
+};
+use serde_json::{Value, json};
 
 use super::access::Caller;
-use super::deliveries::shown_wait;
-use super::fields::Fields;
+use super::context::RequestContext;
+use super::deliveries::wait_fields;
+use super::input::{Input, retried};
+use super::once::{change_key, refused_or};
 use super::query::Query;
-use super::reply::{expected, missing, parse, problem, refused, success, versioned, wrong_fields};
-use super::{Caught, split_verb};
-use crate::credentials::Credentials;
-use crate::hub::Hub;
+use super::reply::{expected, missing, parse, problem, refused, success, versioned};
+use super::{HandlerResult, split_verb};
+use crate::credentials;
+use crate::hub::Server;
 
-const KNOWN: &str = "name, type, address, auth, headers, policy, paused";
-
-/// What is shown of a service and can't be written; `inHand` is what older versions have shown.
-pub(super) const SHOWN_ONLY: [&str; 9] = [
-    "changedAt",
-    "circuit",
-    "warnings",
-    "waiting",
-    "inFlight",
-    "waitsFor",
-    "waitsUntil",
-    "waitsBecause",
-    "inHand",
-];
-
-pub(super) async fn put(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Caught {
-    keep(&hub, &caller, None, expected(&headers)?, parse(&body)?).await
+pub(super) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+    let once = change_key(&headers, &cx.caller, "service", &body)?;
+    keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
 }
 
 pub(super) async fn replace(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
-    keep(&hub, &caller, Some(&name), expected(&headers)?, parse(&body)?).await
+) -> HandlerResult {
+    keep(&cx, expected(&headers)?, Input::put(&body, &name)?, None).await
 }
 
-/// What is not named stays as it is.
+/// Changes some fields; those that are omitted stay.
 pub(super) async fn change(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
-    let (said, change) = (expected(&headers)?, parse(&body)?);
-    loop {
-        let Some(service) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-        let (seen, changed) = (
-            said.unwrap_or(service.version),
-            patched(written(&service), change.clone(), &["headers", "policy"]),
-        );
-        let answer = keep(&hub, &caller, Some(&name), Some(seen), changed).await?;
-        // Whoever does not say which version they have seen means the newest, also if it came this moment.
-        if said.is_some() || answer.status() != StatusCode::PRECONDITION_FAILED {
-            return Ok(answer);
-        }
-    }
+) -> HandlerResult {
+    let (stated, change) = (expected(&headers)?, parse(&body)?);
+    let (cx, name, change) = (&cx, &*name, &change);
+    retried(stated, || async move {
+        let Some(service) = find(&cx.hub, &cx.caller, name) else { return Ok(missing("service")) };
+        let input = Input::patch(&spec(&cx.hub, &service), change.clone(), name);
+        keep(cx, stated.or(Some(service.version)), input, None).await
+    })
+    .await
 }
 
-/// A change over what is there: field by field, and within these fields field by field too, however deep. Null takes away.
-pub(super) fn patched(before: Value, change: Value, deep: &[&str]) -> Value {
-    fn over(before: &mut Value, change: Value) {
-        match (before, change) {
-            (Value::Object(before), Value::Object(change)) => {
-                for (name, value) in change {
-                    if value.is_null() {
-                        before.remove(&name);
-                    } else {
-                        over(before.entry(name).or_insert(Value::Null), value);
-                    }
-                }
-            }
-            (before, change) => *before = change,
-        }
+async fn keep(
+    cx: &RequestContext,
+    expected: Option<u64>,
+    mut input: Input<ServiceSpec, Service>,
+    once: Option<ChangeKey>,
+) -> HandlerResult {
+    let _sealing = cx.hub.keyring().sealing().await;
+    let name = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
+    let before = name.filter(|name| cx.caller.sees(name)).and_then(|name| cx.hub.registry.service(&name));
+    check_headers(&mut input);
+    if let Some(policy) = input.get::<Policy>("policy") {
+        input.also(problems_of_policy(&text_of(&policy)));
     }
-    let (Value::Object(mut all), Value::Object(change)) = (before, change.clone()) else { return change };
-    for (name, value) in change {
-        let there = all.entry(name.clone()).or_insert(Value::Null);
-        if deep.contains(&&*name) && there.is_object() && value.is_object() {
-            over(there, value);
-        } else {
-            *there = value;
-        }
-    }
-    Value::Object(all)
-}
-
-/// One object over another, field by field.
-pub(super) fn merged(before: Value, over: Value) -> Value {
-    match (before, over) {
-        (Value::Object(mut before), Value::Object(over)) => {
-            before.extend(over);
-            Value::Object(before)
-        }
-        (_, over) => over,
-    }
-}
-
-async fn keep(hub: &Hub, caller: &Caller, named: Option<&str>, expected: Option<u64>, body: Value) -> Caught {
-    let mut fields = Fields::new(body);
-    let name = fields.name(named);
-    if fields.text("type").is_some_and(|kind| kind != "http") {
-        fields.wrong("type", "there is only `http` so far");
-    }
-    let address = fields.needed("address");
-    check_address(&address, &mut fields);
-    let service_headers = fields.pairs("headers");
-    check_headers(&service_headers, &mut fields);
-    let policy = fields.any("policy").map_or_else(|| DEFAULT_POLICY.to_owned(), |policy| policy.to_string());
-    problems_of_policy(&policy).into_iter().for_each(|(field, reason)| fields.wrong(&field, reason));
-    let paused = fields.switch("paused", false);
-    let _sealing = hub.keyring().sealing().await;
-    let before = name.as_ref().filter(|name| caller.sees(name)).and_then(|name| hub.service(name));
-    // What is shown can be written back: what nobody can write is passed over, and what is shown in place of a secret means
-    // the secret that is there.
-    let said_version = fields.number("version", 0, u64::MAX);
-    for shown in SHOWN_ONLY {
-        fields.any(shown);
-    }
-    let shown_auth = before.as_ref().and_then(|service| shown_auth(hub, service));
-    let (names_auth, auth) = (fields.has("auth"), fields.any("auth"));
-    let names_auth = names_auth && (auth.is_none() || auth != shown_auth);
-    let credentials = auth.filter(|_| names_auth).and_then(|auth| Credentials::read(auth, &mut fields));
-    let moves = before.as_ref().is_some_and(|before| origin(&before.address) != origin(&address));
-    if moves && !names_auth && before.as_ref().is_some_and(|before| before.auth.is_some()) {
-        let reason = "it is another host than before, and the secret would go there: say `auth` again, or null for none";
-        fields.wrong("auth", reason);
-    }
-    let problems = fields.end(KNOWN);
-    let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
-    if !caller.sees(&name) {
+    let auth = new_auth(&cx.hub, before.as_ref(), &mut input);
+    let version = input.version();
+    let spec = input.finish()?;
+    let name = Slug::new(spec.name.as_str()).map_err(|_| missing("service"))?;
+    if !cx.caller.sees(&name) {
         return Ok(missing("service"));
     }
-    let auth = match credentials {
-        Some(credentials) => match hub.keyring().seal(&credentials.to_bytes(), name.as_str()) {
-            Some(sealed) => Some(sealed),
-            None => {
-                let word = "the secret could not be sealed, so it was not kept";
+    let auth = match auth {
+        // A secret can't be read back, so whoever changes something else does not have to know it.
+        NewAuth::Keep => before.and_then(|service| service.auth),
+        NewAuth::Remove => None,
+        NewAuth::Set(auth) => {
+            let bytes = serde_json::to_vec(&auth).unwrap_or_default();
+            let Some(sealed) = cx.hub.keyring().seal(&bytes, name.as_str()) else {
+                let word = "the secret could not be encrypted and was not stored";
                 return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
-            }
-        },
-        // A secret can't be read back, so whoever changes something else does not have to know it; null takes it away.
-        None if names_auth => None,
-        None => before.and_then(|service| service.auth),
+            };
+            Some(sealed)
+        }
     };
-    let (version, changed) = (0, Millis(0));
-    let service = Service { name, version, address, headers: service_headers, auth, policy, paused, changed };
-    Ok(match hub.put_service(service, expected.or(said_version)).await {
-        Ok(kept) => {
-            hub.check_egress(&kept.name, &kept.address).await;
-            let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &shown(hub, &kept).await)
+    Ok(
+        match cx
+            .hub
+            .registry
+            .put_service_once(cx, to_domain(spec, &name, auth), expected.or(version), once)
+            .await
+        {
+            Ok(kept) => {
+                cx.hub.check_egress(&kept.name, &kept.address).await;
+                let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+                versioned(status, kept.version, &shown(&cx.hub, &kept).await)
+            }
+            Err(why) => match cx.hub.registry.service(&name) {
+                Some(service) => {
+                    let data = shown(&cx.hub, &service).await;
+                    refused_or(why, "service", |status, _| Some(versioned(status, service.version, &data)))
+                }
+                None => refused_or(why, "service", |_, _| None),
+            },
+        },
+    )
+}
+
+/// The service that a specification describes.
+fn to_domain(spec: ServiceSpec, name: &Slug, auth: Option<SealedSecret>) -> domain::service::Service {
+    let ServiceSpec { name: _, r#type: _, address, auth: _, headers, policy, paused } = spec;
+    domain::service::Service {
+        name: name.clone(),
+        version: 0,
+        address: address.into_string(),
+        headers: headers.into_iter().collect(),
+        auth,
+        policy: policy.as_ref().map_or_else(|| DEFAULT_POLICY.to_owned(), text_of),
+        paused,
+        changed: Millis(0),
+    }
+}
+
+/// The specification of a service, with placeholders for its secrets.
+fn spec(hub: &Server, service: &domain::service::Service) -> ServiceSpec {
+    ServiceSpec {
+        name: service.name.as_str().into(),
+        r#type: ServiceType::Http,
+        address: service.address.clone().into(),
+        auth: shown_auth(hub, service),
+        headers: service.headers.iter().cloned().collect(),
+        policy: serde_json::from_str(&service.policy).ok(),
+        paused: service.paused,
+    }
+}
+
+fn view(hub: &Server, service: &domain::service::Service, backlog: &ServiceBacklog) -> Service {
+    Service {
+        spec: spec(hub, service),
+        version: service.version,
+        changed_at: service.changed.to_string().into(),
+        circuit: circuit_word(hub, &service.name).map(Into::into),
+        warnings: hub.warnings_of(&service.name),
+        waiting: backlog.waiting,
+        in_flight: backlog.in_flight as u64,
+        wait: wait_fields(backlog.wait, hub.now()),
+    }
+}
+
+fn text_of(Policy(policy): &Policy) -> String {
+    Value::from(policy.clone()).to_string()
+}
+
+/// What becomes of the credentials of a service.
+enum NewAuth {
+    Keep,
+    Remove,
+    Set(Auth<Exposed>),
+}
+
+/// What a request says about the credentials. What is shown in place of a secret means the secret that is there.
+fn new_auth(
+    hub: &Server,
+    before: Option<&domain::service::Service>,
+    input: &mut Input<ServiceSpec, Service>,
+) -> NewAuth {
+    let shown = before.and_then(|service| shown_auth(hub, service)).map(|auth| json!(auth));
+    if !input.has("auth") || (shown.is_some() && input.raw("auth") == shown.as_ref()) {
+        let address = input.get::<String>("address");
+        let moves = before.zip(address).is_some_and(|(before, now)| origin(&before.address) != origin(&now));
+        if moves && shown.is_some() {
+            let reason = "required with a new host, which would receive the secret: set `auth` again, or null for none";
+            input.wrong("auth", reason);
         }
-        Err(why) => refused(why, "service"),
-    })
+        return NewAuth::Keep;
+    }
+    let Some(written) = input.get::<Auth<WriteOnly>>("auth") else { return NewAuth::Remove };
+    let Some(auth) = credentials::exposed(written) else {
+        input.wrong("auth.secret", credentials::PLACEHOLDER);
+        return NewAuth::Keep;
+    };
+    // What the client would refuse later is refused now.
+    if let Err(reason) = credentials::client_auth(&auth) {
+        input.wrong("auth", reason);
+    }
+    NewAuth::Set(auth)
 }
 
-/// What a service gets that says nothing about its policy.
-const DEFAULT_POLICY: &str = r#"{"attempt_timeout":"3s","retry":{"max_attempts":3},"breaker":{"consecutive_failures":5,"cooldown":"30s"},"bulkhead":{"max_calls":20}}"#;
-
-fn check_address(address: &str, fields: &mut Fields) {
-    if address.is_empty() {
-        return;
-    }
-    if !address.starts_with("http://") && !address.starts_with("https://") {
-        fields.wrong("address", "it begins with `http://` or `https://`");
-    } else if let Err(error) = seawall_http::Request::get(address) {
-        fields.wrong("address", error.to_string());
-    } else if address.contains(['?', '#']) {
-        fields.wrong("address", "it ends before the query; a rule's path may have one");
-    }
-}
-
-fn check_headers(headers: &[(String, String)], fields: &mut Fields) {
-    for (name, value) in headers {
-        let request =
-            seawall_http::Request::get("http://service").and_then(|request| request.header(name, value));
-        if let Err(error) = request {
-            fields.wrong(&format!("headers.{name}"), error.to_string());
+fn check_headers(input: &mut Input<ServiceSpec, Service>) {
+    for (name, value) in input.get::<Headers>("headers").unwrap_or_default() {
+        let request = seawall_http::Request::get("http://service");
+        if let Err(error) = request.and_then(|request| request.header(&name, &value)) {
+            input.wrong(&format!("headers.{name}"), error.to_string());
         }
     }
-}
-
-/// As somebody would write it, but for what is secret.
-fn written(service: &Service) -> Value {
-    let headers: Map<String, Value> =
-        service.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    json!({
-        "name": service.name.as_str(), "type": "http", "address": service.address, "headers": headers,
-        "policy": serde_json::from_str::<Value>(&service.policy).unwrap_or_default(), "paused": service.paused,
-    })
 }
 
 /// The part of an address that says who is there.
@@ -222,28 +215,19 @@ fn origin(address: &str) -> &str {
     &address[..path.unwrap_or(address.len())]
 }
 
-fn shown_auth(hub: &Hub, service: &Service) -> Option<Value> {
+fn shown_auth(hub: &Server, service: &domain::service::Service) -> Option<Auth<WriteOnly>> {
     let sealed = service.auth.as_ref()?;
     let opened = hub.keyring().unseal(sealed, service.name.as_str());
-    let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
-    Some(credentials.map_or(json!({"type": "unreadable"}), |credentials| credentials.shown()))
+    let auth = opened.and_then(|bytes| credentials::from_bytes(&bytes));
+    Some(auth.map_or(Auth::Unreadable, Auth::hidden))
 }
 
-async fn shown(hub: &Hub, service: &Service) -> Value {
-    shown_with(hub, service, &hub.standing(&service.name).await)
+async fn shown(hub: &Server, service: &domain::service::Service) -> Service {
+    view(hub, service, &hub.ops.backlog(&service.name).await)
 }
 
-fn shown_with(hub: &Hub, service: &Service, standing: &Standing) -> Value {
-    let more = json!({
-        "version": service.version, "auth": shown_auth(hub, service), "changedAt": service.changed.to_string(),
-        "circuit": circuit_word(hub, &service.name), "waiting": standing.waiting, "inFlight": standing.in_flight,
-        "warnings": hub.warnings_of(&service.name),
-    });
-    merged(written(service), merged(more, shown_wait(standing.wait, hub.now())))
-}
-
-pub(super) fn circuit_word(hub: &Hub, name: &Slug) -> Option<&'static str> {
-    Some(state_word(hub.guard(name)?.breaker()?.state()))
+pub(super) fn circuit_word(hub: &Server, name: &Slug) -> Option<&'static str> {
+    Some(state_word(hub.gateway.guard(name)?.breaker()?.state()))
 }
 
 /// A state of a circuit, in the same word everywhere.
@@ -260,75 +244,75 @@ pub(super) fn state_word(state: GuardState) -> &'static str {
 }
 
 /// A service that the caller may see.
-pub(super) fn find(hub: &Hub, caller: &Caller, name: &str) -> Option<Service> {
+pub(super) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::service::Service> {
     let name = Slug::new(name).ok().filter(|name| caller.sees(name))?;
-    hub.service(&name)
+    hub.registry.service(&name)
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
-    let standings: HashMap<Slug, Standing> =
-        hub.standings().await.into_iter().map(|standing| (standing.service.clone(), standing)).collect();
+pub(super) async fn list(cx: RequestContext) -> Response {
+    let standings: HashMap<Slug, ServiceBacklog> = cx
+        .hub
+        .ops
+        .backlogs()
+        .await
+        .into_iter()
+        .map(|standing| (standing.service.clone(), standing))
+        .collect();
     let mut all = Vec::new();
-    for service in hub.services().iter().filter(|service| caller.sees(&service.name)) {
+    for service in cx.hub.registry.services().iter().filter(|service| cx.caller.sees(&service.name)) {
         all.push(match standings.get(&service.name) {
-            Some(standing) => shown_with(&hub, service, standing),
-            None => shown(&hub, service).await,
+            Some(standing) => view(&cx.hub, service, standing),
+            None => shown(&cx.hub, service).await,
         });
     }
-    success(StatusCode::OK, &Value::Array(all))
+    success(StatusCode::OK, &all)
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-) -> Response {
-    match find(&hub, &caller, &name) {
-        Some(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service).await),
+pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+    match find(&cx.hub, &cx.caller, &name) {
+        Some(service) => versioned(StatusCode::OK, service.version, &shown(&cx.hub, &service).await),
         None => missing("service"),
     }
 }
 
-pub(super) fn pending(query: &mut Query) -> Pending {
-    let words = [("refuse", Pending::Refuse), ("deadLetter", Pending::DeadLetter)];
+pub(super) fn pending(query: &mut Query) -> PendingPolicy {
+    let words = [("refuse", PendingPolicy::Refuse), ("deadLetter", PendingPolicy::DeadLetter)];
     query.word("pending", &words).unwrap_or_default()
 }
 
 pub(super) async fn delete(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
+    cx: RequestContext,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Caught {
+) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
     let pending = pending(&mut query);
     query.end("pending")?;
-    let Some(Service { name, .. }) = find(&hub, &caller, &name) else { return Ok(missing("service")) };
-    Ok(match hub.delete_service(&name, expected(&headers)?, pending).await {
-        Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
+    let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, &name) else {
+        return Ok(missing("service"));
+    };
+    Ok(match cx.hub.registry.delete_service(&cx, &name, expected(&headers)?, pending).await {
+        Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
         Err(why) => refused(why, "service"),
     })
 }
 
 /// `POST …/services/{name}:test`, `:pause`, `:resume`.
-pub(super) async fn act(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name_verb): Path<String>,
-    body: Bytes,
-) -> Caught {
+pub(super) async fn act(cx: RequestContext, Path(name_verb): Path<String>, body: Bytes) -> HandlerResult {
     let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
-    let Some(Service { name, .. }) = find(&hub, &caller, name) else { return Ok(missing("service")) };
+    let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, name) else {
+        return Ok(missing("service"));
+    };
     let paused = match verb {
-        "test" => return test(&hub, &caller, &name, &body).await,
+        "test" => return test(&cx, &name, &body).await,
         "pause" => true,
         "resume" => false,
         _ => return Ok(super::no_verb(verb, "test, pause, resume")),
     };
-    let _sealing = hub.keyring().sealing().await;
-    Ok(match hub.pause_service(&name, paused).await {
-        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&hub, &service).await),
+    let _sealing = cx.hub.keyring().sealing().await;
+    Ok(match cx.hub.registry.pause_service(&cx, &name, paused).await {
+        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&cx.hub, &service).await),
         Err(why) => refused(why, "service"),
     })
 }
@@ -347,47 +331,47 @@ fn class_word(class: Class) -> &'static str {
 
 /// One request, through the service's guard: what somebody wants to know before they rely on it. What it answered and why it did
 /// not is for administrators: it tells of the network around the hub, and of what lies behind the service.
-async fn test(hub: &Hub, caller: &Caller, name: &Slug, body: &Bytes) -> Caught {
-    let mut fields = Fields::new(if body.is_empty() { json!({}) } else { parse(body)? });
-    let method = fields.text("method").unwrap_or_else(|| "GET".into());
-    let path = fields.text("path").unwrap_or_else(|| "/".into());
-    if !path.starts_with('/') {
-        fields.wrong("path", "it begins with a slash, below the address of the service");
-    }
-    let headers = fields.pairs("headers");
-    let content = fields.any("body");
-    let problems = fields.end("method, path, headers, body");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
-    let content = content.map_or(Body::Empty, |content| Body::Own(content.to_string().into()));
-    let began = hub.now();
-    let sent = hub.test_service(name, &Request { method, path, headers, body: content }).await;
-    let took = hub.now().since(began).as_millis();
-    let circuit = circuit_word(hub, name);
+async fn test(cx: &RequestContext, name: &Slug, body: &Bytes) -> HandlerResult {
+    let TestRequest { method, path, headers, body } = Input::<TestRequest>::optional(body)?.finish()?;
+    let (path, headers) = (path.into_string(), headers.into_iter().collect());
+    let body = body.map_or(RequestBody::Empty, |body| RequestBody::Own(body.to_string().into()));
+    let began = cx.hub.now();
+    let request = RenderedRequest { operation: method, target: path, attributes: headers, body };
+    let sent = cx.hub.gateway.test_service(name, &request).await;
+    let latency_ms = u64::try_from(cx.hub.now().since(began).as_millis()).unwrap_or(u64::MAX);
+    let circuit = circuit_word(&cx.hub, name).map(Into::into);
+    let is_admin = cx.caller.is_admin();
     Ok(match sent {
         Err(why) => refused(why, "service"),
         Ok(Ok(answer)) => {
-            let mut data = json!({
-                "reached": true, "httpStatus": answer.status, "good": answer.fault.is_none(), "latencyMs": took,
-                "fault": answer.fault.map(|fault| class_word(fault.class())), "circuit": circuit,
-            });
-            if caller.is_admin() {
-                data["body"] = json!(String::from_utf8_lossy(&answer.body));
-            }
-            success(StatusCode::OK, &data)
+            let result = TestResult {
+                reached: true,
+                latency_ms,
+                circuit,
+                http_status: answer.code,
+                good: Some(answer.fault.is_none()),
+                fault: answer.fault.map(|fault| class_word(fault.class()).into()),
+                body: is_admin.then(|| String::from_utf8_lossy(&answer.body).into_owned()),
+                error: None,
+                decided_by: None,
+            };
+            success(StatusCode::OK, &result)
         }
         Ok(Err(error)) => {
             let class = error.last().map_or_else(|| error.last_fault().class(), |last| last.fault.class());
-            let mut data = json!({
-                "reached": false, "fault": class_word(class), "decidedBy": error.decided_by().to_string(),
-                "latencyMs": took, "circuit": circuit,
-            });
-            if caller.is_admin() {
-                let why = error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
-                data["error"] = json!(why);
-            }
-            success(StatusCode::OK, &data)
+            let why = || error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
+            let result = TestResult {
+                reached: false,
+                latency_ms,
+                circuit,
+                http_status: None,
+                good: None,
+                fault: Some(class_word(class).into()),
+                body: None,
+                error: is_admin.then(why),
+                decided_by: Some(error.decided_by().to_string()),
+            };
+            success(StatusCode::OK, &result)
         }
     })
 }

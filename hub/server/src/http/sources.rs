@@ -1,191 +1,246 @@
 //! Sources of webhooks, and the webhooks that they send.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use seawall_api::{Deleted, Exposed, Source, SourceSpec, Verify, WriteOnly};
 use seawall_http::Secret;
+use seawall_hub_core::domain;
 use seawall_hub_core::domain::event_type::EventType;
+use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::StoreError;
-use seawall_hub_core::render::{Meter, Mistake, Naming, Webhook};
-use seawall_hub_core::service::{Data, Incoming, QUICK_BYTES_MAX, QUICK_WORK_MAX};
+use seawall_hub_core::render::{Meter, TemplateError, Webhook, WebhookNaming};
+use seawall_hub_core::service::{
+    ChangeKey, Context, EventData, IncomingEvent, QUICK_BYTES_MAX, QUICK_WORK_MAX,
+};
 use serde_json::{Value, json};
 
-use super::Caught;
-use super::access::Caller;
+use super::HandlerResult;
+use super::context::RequestContext;
 use super::events::{not_accepted, shown as shown_accepted};
-use super::fields::{FieldProblem, Fields};
+use super::fields::FieldError;
+use super::input::{Input, slug};
+use super::once::{change_key, refused_or};
 use super::reply::{
-    expected, missing, parse, problem, refused, store_problem, success, success_text, trace_or_own,
-    versioned, wrong_fields,
+    expected, missing, problem, refused, store_problem, success, success_text, versioned, wrong_fields,
 };
-use super::services::merged;
-use super::watch::webhook_refused;
-use crate::credentials::HIDDEN;
-use crate::hub::{Gate, Hub};
+use crate::hub::{Server, SourceVerifier};
 use crate::rotate;
-use crate::source::verify::{Presented, Scheme, Settings, Verified, Verifier};
-use crate::source::{Replays, Sight};
+use crate::source::verify::{Scheme, SchemeSettings, SignedRequest, VerifiedRequest, Verifier};
+use crate::source::{ReplayCache, ReplayCheck};
 
-const KNOWN: &str = "name, verify, eventType, eventId, enabled";
 /// A token is all that a sender shows, and anybody can try as many as they like. One that was registered before counts still.
 const TOKEN_CHARS_MIN: usize = 16;
-const TOKEN_TOO_SHORT: &str =
-    "a token has at least 16 characters, or it can be guessed; make one with `openssl rand -hex 32`";
-/// So many webhooks are remembered for each source, to see a replay.
+const TOKEN_TOO_SHORT: &str = "a token must have at least 16 characters, so that it can't be guessed; create one with `openssl rand -hex 32`";
+/// The number of webhooks that are remembered for each source, to detect a replay.
 const REPLAYS: NonZeroUsize = NonZeroUsize::new(100_000).expect("it is not zero");
 
-pub(super) async fn put(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Bytes) -> Caught {
-    keep(&hub, None, &headers, parse(&body)?).await
+pub(super) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+    let once = change_key(&headers, &cx.caller, "source", &body)?;
+    keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
 }
 
 pub(super) async fn replace(
-    State(hub): State<Arc<Hub>>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
-    keep(&hub, Some(&name), &headers, parse(&body)?).await
+) -> HandlerResult {
+    keep(&cx, expected(&headers)?, Input::put(&body, &name)?, None).await
 }
 
-async fn keep(hub: &Hub, named: Option<&str>, headers: &HeaderMap, body: Value) -> Caught {
-    let mut fields = Fields::new(body);
-    let name = fields.name(named);
-    let event_type = fields.needed("eventType");
-    let event_id = fields.text("eventId");
-    let enabled = fields.switch("enabled", true);
-    for mistake in Naming::new(&event_type, event_id.as_deref()).err().unwrap_or_default() {
-        if !fields.has_problem_with(&mistake.place) {
-            fields.wrong(&mistake.place, mistake.reason);
+async fn keep(
+    cx: &RequestContext,
+    expected: Option<u64>,
+    mut input: Input<SourceSpec, Source>,
+    once: Option<ChangeKey>,
+) -> HandlerResult {
+    let (event_type, event_id) = (input.get::<String>("eventType"), input.get::<String>("eventId"));
+    if let Some(event_type) = event_type {
+        let mistakes = WebhookNaming::new(&event_type, event_id.as_deref()).err().unwrap_or_default();
+        input.also(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)));
+    }
+    let _sealing = cx.hub.keyring().sealing().await;
+    let name = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
+    let before = name.and_then(|name| cx.hub.registry.source(&name));
+    let verify = new_verify(&cx.hub, before.as_ref(), &mut input);
+    let version = input.version();
+    let spec = input.finish()?;
+    let name = slug(&spec.name);
+    let sealed = match verify {
+        Some(verify) => {
+            let bytes = serde_json::to_vec(&verify).unwrap_or_default();
+            cx.hub.keyring().seal(&bytes, &rotate::source(&name))
         }
-    }
-    // What is secret can't be read back, so whoever changes something else does not have to know it.
-    let said = fields.any("verify");
-    let is_said = said.is_some();
-    let proof = said.and_then(|proof| verifier(&proof, &mut fields).map(|_| proof));
-    if let Some(proof) = proof.as_ref().filter(|proof| proof["type"] == "bearer") {
-        let secrets = proof["secrets"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        if secrets.into_iter().any(|secret| secret.len() < TOKEN_CHARS_MIN) {
-            fields.wrong("verify.secrets", TOKEN_TOO_SHORT);
-        }
-    }
-    let _sealing = hub.keyring().sealing().await;
-    let before = name.as_ref().and_then(|name| hub.source(name));
-    if !is_said && before.is_none() {
-        fields.wrong("verify", "say how it shows who it is: `{type: bearer | hmac | …, secrets: […]}`");
-    }
-    let problems = fields.end(KNOWN);
-    let Some(name) = name.filter(|_| problems.is_empty()) else { return Ok(wrong_fields(&problems)) };
-    let sealed = match &proof {
-        Some(proof) => hub.keyring().seal(proof.to_string().as_bytes(), &rotate::source(&name)),
         None => before.map(|source| source.proof),
     };
     let Some(proof) = sealed else {
-        let word = "the secret could not be sealed, so it was not kept";
+        let word = "the secret could not be encrypted and was not stored";
         return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
     };
-    let (version, changed) = (0, Millis(0));
-    let source = Source { name, version, proof, event_type, event_id, enabled, changed };
-    Ok(match hub.put_source(source, expected(headers)?).await {
+    Ok(match cx.hub.registry.put_source_once(cx, to_domain(spec, proof), expected.or(version), once).await {
         Ok(kept) => {
             let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &shown(hub, &kept))
+            versioned(status, kept.version, &view(&cx.hub, &kept))
         }
-        Err(why) => refused(why, "source"),
+        Err(why) => refused_or(why, "source", |status, _| {
+            cx.hub
+                .registry
+                .source(&name)
+                .map(|source| versioned(status, source.version, &view(&cx.hub, &source)))
+        }),
     })
 }
 
-/// `{type, secrets, header, prefix, encoding}`. What is wrong is told to `fields`, under `verify.`.
-fn verifier(proof: &Value, fields: &mut Fields) -> Option<Verifier> {
-    let mut group = Fields::new(proof.clone());
-    let kind = group.needed("type");
-    let settings = Settings {
-        header: group.text("header"),
-        prefix: group.text("prefix"),
-        encoding: group.text("encoding"),
+/// The verification that a request sets; `None` if it keeps the one that is there. What is secret can't be read back, so a
+/// request that changes something else omits it, or contains what was shown.
+fn new_verify(
+    hub: &Server,
+    before: Option<&domain::source::Source>,
+    input: &mut Input<SourceSpec, Source>,
+) -> Option<Verify<Exposed>> {
+    let Some(written) = input.raw("verify") else {
+        if before.is_none() {
+            let reason =
+                "required: the verification of its webhooks, `{type: bearer | hmac | …, secrets: […]}`";
+            input.wrong("verify", reason);
+        }
+        return None;
     };
-    let secrets = group.texts("secrets");
-    if secrets.iter().any(|secret| secret == HIDDEN) {
-        let reason =
-            "this is what is shown in its place; say the secrets, or leave `verify` out to keep them";
-        group.wrong("secrets", reason);
+    if before.is_some_and(|source| *written == json!(shown_verify(hub, source))) {
+        return None;
     }
-    let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
-    let made = if kind.is_empty() {
-        None
-    } else {
-        let scheme =
-            Scheme::named(&kind, &settings).map_err(|wrong| group.wrong("type", wrong.to_string())).ok();
-        scheme.and_then(|scheme| {
-            Verifier::new(scheme, secrets).map_err(|wrong| group.wrong("secrets", wrong.to_string())).ok()
-        })
+    let verify = input.get::<Verify<WriteOnly>>("verify")?;
+    let Some(verify) = exposed(verify) else {
+        let reason = "must not be the placeholder `…`; set the secrets, or omit `verify` to keep them";
+        input.wrong("verify.secrets", reason);
+        return None;
     };
-    fields.within("verify", group, "type, secrets, header, prefix, encoding");
-    made
+    if let Verify::Bearer { secrets } = &verify
+        && secrets.iter().any(|Exposed(secret)| secret.len() < TOKEN_CHARS_MIN)
+    {
+        input.wrong("verify.secrets", TOKEN_TOO_SHORT);
+    } else if let Err((field, reason)) = verifier(&verify) {
+        input.wrong(&format!("verify.{field}"), reason);
+    }
+    Some(verify)
 }
 
-fn shown(hub: &Hub, source: &Source) -> Value {
-    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name));
-    let proof: Option<Value> = opened.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let count = proof.as_ref().and_then(|proof| proof["secrets"].as_array().map(Vec::len)).unwrap_or(0);
-    let proof = merged(proof.unwrap_or(json!({})), json!({"secrets": vec![HIDDEN; count]}));
-    json!({
-        "name": source.name.as_str(), "version": source.version, "verify": proof, "eventType": source.event_type,
-        "eventId": source.event_id, "enabled": source.enabled, "changedAt": source.changed.to_string(),
-        "path": format!("/in/{}", source.name),
-    })
+/// The verification with the secrets that were written; `None` if one of them is the placeholder.
+fn exposed(verify: Verify<WriteOnly>) -> Option<Verify<Exposed>> {
+    let mut is_whole = true;
+    let verify = verify.map(|secret| match secret {
+        WriteOnly::Set(text) => Exposed(text),
+        WriteOnly::Keep => {
+            is_whole = false;
+            Exposed(String::new())
+        }
+    });
+    is_whole.then_some(verify)
 }
 
-pub(super) async fn list(State(hub): State<Arc<Hub>>, Extension(caller): Extension<Caller>) -> Response {
-    let sources = hub.sources();
-    let seen = sources.iter().filter(|source| caller.sees_source(source.name.as_str()));
-    success(StatusCode::OK, &seen.map(|source| shown(&hub, source)).collect())
+/// What checks webhooks, or the field that is wrong and its reason.
+fn verifier(verify: &Verify<Exposed>) -> Result<Verifier, (&'static str, String)> {
+    let settings = match verify {
+        Verify::Hmac { header, prefix, encoding, .. } => SchemeSettings {
+            header: Some(header.clone()),
+            prefix: prefix.clone(),
+            encoding: encoding.as_ref().map(ToString::to_string),
+        },
+        _ => SchemeSettings::default(),
+    };
+    let scheme = Scheme::named(verify.r#type(), &settings).map_err(|wrong| ("type", wrong.to_string()))?;
+    let secrets = verify.secrets().iter().map(|Exposed(secret)| Secret::new(secret.clone()));
+    Verifier::new(scheme, secrets).map_err(|wrong| ("secrets", wrong.to_string()))
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-) -> Response {
-    let name = Slug::new(&name).ok().filter(|name| caller.sees_source(name.as_str()));
-    match name.and_then(|name| hub.source(&name)) {
-        Some(source) => versioned(StatusCode::OK, source.version, &shown(&hub, &source)),
+/// The source that a specification describes.
+fn to_domain(spec: SourceSpec, proof: SealedSecret) -> domain::source::Source {
+    let SourceSpec { name, verify: _, event_type, event_id, enabled } = spec;
+    domain::source::Source {
+        name: slug(&name),
+        version: 0,
+        proof,
+        event_type: event_type.into_string(),
+        event_id: event_id.map(seawall_api::Template::into_string),
+        enabled,
+        changed: Millis(0),
+    }
+}
+
+fn view(hub: &Server, source: &domain::source::Source) -> Source {
+    Source {
+        spec: SourceSpec {
+            name: source.name.as_str().into(),
+            verify: Some(shown_verify(hub, source)),
+            event_type: source.event_type.clone().into(),
+            event_id: source.event_id.clone().map(Into::into),
+            enabled: source.enabled,
+        },
+        version: source.version,
+        changed_at: source.changed.to_string().into(),
+        path: format!("/in/{}", source.name),
+    }
+}
+
+/// The verification of a source in clear text; `None` if it can't be decrypted.
+fn opened(hub: &Server, source: &domain::source::Source) -> Option<Verify<Exposed>> {
+    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name))?;
+    serde_json::from_slice(&opened).ok()
+}
+
+fn shown_verify(hub: &Server, source: &domain::source::Source) -> Verify<WriteOnly> {
+    opened(hub, source).map_or(Verify::Unreadable, |verify| verify.map(|_| WriteOnly::Keep))
+}
+
+pub(super) async fn list(cx: RequestContext) -> Response {
+    let sources = cx.hub.registry.sources();
+    let seen = sources.iter().filter(|source| cx.caller.sees_source(source.name.as_str()));
+    success(StatusCode::OK, &seen.map(|source| view(&cx.hub, source)).collect::<Vec<_>>())
+}
+
+pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+    let name = Slug::new(&name).ok().filter(|name| cx.caller.sees_source(name.as_str()));
+    match name.and_then(|name| cx.hub.registry.source(&name)) {
+        Some(source) => versioned(StatusCode::OK, source.version, &view(&cx.hub, &source)),
         None => missing("source"),
     }
 }
 
 pub(super) async fn delete(
-    State(hub): State<Arc<Hub>>,
+    cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
-) -> Caught {
+) -> HandlerResult {
     let Ok(name) = Slug::new(&name) else { return Ok(missing("source")) };
-    Ok(match hub.delete_source(&name, expected(&headers)?).await {
-        Ok(()) => success(StatusCode::OK, &json!({"name": name.as_str(), "deleted": true})),
+    Ok(match cx.hub.registry.delete_source(&cx, &name, expected(&headers)?).await {
+        Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
         Err(why) => refused(why, "source"),
     })
 }
 
 /// A webhook. Whoever can't show who they are learns nothing: not whether there is such a source, nor what was wrong.
 pub(super) async fn webhook(
-    State(hub): State<Arc<Hub>>,
+    State(hub): State<Arc<Server>>,
+    Extension(trace): Extension<TraceId>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Caught {
+) -> HandlerResult {
     let stranger = || {
-        let word = "the request does not prove that it comes from this source";
+        let word = "the verification of the request failed";
         problem(StatusCode::UNAUTHORIZED, "unverified", word, false)
     };
-    let found = Slug::new(&name).ok().and_then(|name| hub.source(&name));
+    let found = Slug::new(&name).ok().and_then(|name| hub.registry.source(&name));
     let refuse = |why: &str| {
-        webhook_refused(&name, found.is_some(), why);
+        hub.request_telemetry().webhook_refused(&name, found.is_some(), why, trace);
         stranger()
     };
     let source = match &found {
@@ -194,20 +249,20 @@ pub(super) async fn webhook(
         None => return Ok(refuse("there is no such source")),
     };
     let Some(gate) = gate(&hub, source) else {
-        return Ok(refuse("its secret can't be opened; was `secret.key` changed?"));
+        return Ok(refuse("its secret can't be decrypted; was `secret.key` changed?"));
     };
-    let presented = Presented { headers: &headers, body: &body };
+    let presented = SignedRequest { headers: &headers, body: &body };
     let verified = match gate.verifier.check(&presented, hub.now()) {
         Ok(verified) => verified,
         Err(refused) => return Ok(refuse(&refused.reason())),
     };
-    let incoming = match incoming(&hub, &gate, &headers, &body, &verified).await {
+    let incoming = match incoming(&hub, &gate, (&headers, trace), &body, &verified).await {
         Ok(incoming) => incoming,
-        Err(Unnamed::Wrong(problem)) => return Ok(wrong_fields(&[problem])),
-        Err(Unnamed::Busy) => return Ok(store_problem(&StoreError::Busy)),
+        Err(NamingError::Wrong(problem)) => return Ok(wrong_fields(&[problem])),
+        Err(NamingError::Busy) => return Ok(store_problem(&StoreError::Busy)),
     };
     match verified.replay_key.map(|key| gate.replays.look(key, hub.now())) {
-        Some(Sight::Accepted) => {
+        Some(ReplayCheck::Accepted) => {
             // Answered like a failure, its sender would try for ever.
             let data = json!({
                 "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
@@ -215,10 +270,10 @@ pub(super) async fn webhook(
             return Ok(success(StatusCode::ACCEPTED, &data));
         }
         // Whoever is told now that it is there would not send it again if it is not kept after all.
-        Some(Sight::UnderWay) => return Ok(store_problem(&StoreError::Busy)),
-        Some(Sight::First) | None => {}
+        Some(ReplayCheck::UnderWay) => return Ok(store_problem(&StoreError::Busy)),
+        Some(ReplayCheck::First) | None => {}
     }
-    match hub.accept(incoming).await {
+    match hub.bridge.accept(&Context { trace: Some(trace), ..hub.own_context() }, incoming).await {
         Ok(accepted) => {
             if let Some(key) = verified.replay_key {
                 gate.replays.accepted(&key);
@@ -235,22 +290,20 @@ pub(super) async fn webhook(
 }
 
 /// What checks the webhooks of a source: made once for each version of it.
-fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
-    let known = hub.gates.read().unwrap_or_else(PoisonError::into_inner).get(&source.name).cloned();
+fn gate(hub: &Server, source: &domain::source::Source) -> Option<Arc<SourceVerifier>> {
+    let known = hub.gates.read().get(&source.name).cloned();
     if let Some(gate) = known.as_ref().filter(|gate| gate.source == *source) {
         return Some(gate.clone());
     }
     // What was seen before stays known, whatever else is new about the source.
-    let replays = known.map_or_else(|| Arc::new(Replays::new(REPLAYS)), |gate| gate.replays.clone());
-    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name))?;
-    let proof: Value = serde_json::from_slice(&opened).ok()?;
-    let gate = Arc::new(Gate {
+    let replays = known.map_or_else(|| Arc::new(ReplayCache::new(REPLAYS)), |gate| gate.replays.clone());
+    let gate = Arc::new(SourceVerifier {
         source: source.clone(),
-        verifier: verifier(&proof, &mut Fields::new(json!({})))?,
-        naming: Naming::new(&source.event_type, source.event_id.as_deref()).ok()?,
+        verifier: verifier(&opened(hub, source)?).ok()?,
+        naming: WebhookNaming::new(&source.event_type, source.event_id.as_deref()).ok()?,
         replays,
     });
-    hub.gates.write().unwrap_or_else(PoisonError::into_inner).insert(source.name.clone(), gate.clone());
+    hub.gates.write().insert(source.name.clone(), gate.clone());
     Some(gate)
 }
 
@@ -258,18 +311,18 @@ fn gate(hub: &Hub, source: &Source) -> Option<Arc<Gate>> {
 const NEVER_SHOWN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// Why a webhook is no event.
-enum Unnamed {
-    Wrong(FieldProblem),
+enum NamingError {
+    Wrong(FieldError),
     Busy,
 }
 
 /// The kind and the id of a webhook: here if that is quick, and else on a thread that may be held up.
 async fn named(
-    hub: &Hub,
-    gate: &Arc<Gate>,
+    hub: &Server,
+    gate: &Arc<SourceVerifier>,
     headers: Vec<(String, String)>,
     (data, size): (Value, usize),
-) -> Result<(Value, Result<(String, Option<String>), Mistake>), Unnamed> {
+) -> Result<(Value, Result<(String, Option<String>), TemplateError>), NamingError> {
     if size <= QUICK_BYTES_MAX {
         let meter = Meter::with_work(QUICK_WORK_MAX);
         let named = gate.naming.name(Webhook { headers: &headers, data: (&data).into() }, &meter);
@@ -283,18 +336,18 @@ async fn named(
         let named = gate.naming.name(webhook, &Meter::default());
         (data, named)
     };
-    hub.render_pool().run(work).await.map_err(|_| Unnamed::Busy)
+    hub.bridge.render_pool().run(work).await.map_err(|_| NamingError::Busy)
 }
 
 async fn incoming(
-    hub: &Hub,
-    gate: &Arc<Gate>,
-    headers: &HeaderMap,
+    hub: &Server,
+    gate: &Arc<SourceVerifier>,
+    (headers, trace): (&HeaderMap, TraceId),
     body: &Bytes,
-    verified: &Verified,
-) -> Result<Incoming, Unnamed> {
+    verified: &VerifiedRequest,
+) -> Result<IncomingEvent, NamingError> {
     let source = &gate.source;
-    let wrong = |field: &str, reason: String| Unnamed::Wrong(FieldProblem { field: field.into(), reason });
+    let wrong = |field: &str, reason: String| NamingError::Wrong(FieldError { field: field.into(), reason });
     // What is no JSON is a text: forms and plain texts come as webhooks too.
     let data = serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)));
     let plain: Vec<(String, String)> = headers
@@ -309,15 +362,15 @@ async fn incoming(
     // two events, and one that comes twice does less harm than one that is lost.
     let own = || verified.replay_key.map_or_else(super::random_hex::<16>, |key| super::hex(&key[..16]));
     let id = id.or_else(|| verified.message.clone()).unwrap_or_else(own);
-    Ok(Incoming {
+    Ok(IncomingEvent {
         id: format!("{}:{id}", source.name),
         kind,
         source: source.name.to_string(),
         time: None,
         subject: None,
         extensions: Vec::new(),
-        data: Data::from(&data),
-        trace: trace_or_own(super::events::trace_of(headers)),
+        data: EventData::from(&data),
+        trace: super::events::trace_of(headers).or_else(|| Some(trace.traceparent())),
         key: None,
     })
 }

@@ -1,4 +1,4 @@
-//! One line.
+//! The format of one line.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ const VALUE_MAX: usize = 1_024;
 
 /// The line of an event, with its end.
 pub(super) fn write(format: Format, clock: &Clock, event: &Event<'_>) -> String {
-    let mut fields = Fields::default();
+    let mut fields = LineFields::default();
     event.record(&mut fields);
     let (level, target) = (event.metadata().level().as_str(), event.metadata().target());
     compose(format, &wall_time(clock).to_string(), level, target, fields)
@@ -24,7 +24,7 @@ pub(super) fn write(format: Format, clock: &Clock, event: &Event<'_>) -> String 
 /// What an event says, without its fields: `[Module][Operation] Status.` What libraries say may be anything, so only who says it
 /// is told.
 pub(super) fn message(event: &Event<'_>) -> String {
-    let mut fields = Fields::default();
+    let mut fields = LineFields::default();
     event.record(&mut fields);
     if fields.message.starts_with('[') {
         fields.message
@@ -33,8 +33,8 @@ pub(super) fn message(event: &Event<'_>) -> String {
     }
 }
 
-pub(super) fn compose(format: Format, time: &str, level: &str, target: &str, fields: Fields) -> String {
-    let Fields { message, values } = fields;
+pub(super) fn compose(format: Format, time: &str, level: &str, target: &str, fields: LineFields) -> String {
+    let LineFields { message, values } = fields;
     // What libraries say has no module and no operation.
     let message = if message.starts_with('[') { message } else { format!("[{target}][log] {message}") };
     match format {
@@ -70,7 +70,7 @@ pub(super) fn compose(format: Format, time: &str, level: &str, target: &str, fie
     }
 }
 
-/// `[Module][Operation] Status.`
+/// Splits a message `[Module][Operation] Status.` into its parts.
 fn parts(message: &str) -> (&str, &str, &str) {
     let split = || {
         let (module, rest) = message.strip_prefix('[')?.split_once("][")?;
@@ -82,18 +82,18 @@ fn parts(message: &str) -> (&str, &str, &str) {
 
 /// What an event says, in its order.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(super) struct LineFields {
     pub(super) message: String,
     pub(super) values: Vec<(&'static str, Value)>,
 }
 
-impl Fields {
+impl LineFields {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         self.values.push((field.name(), value.into()));
     }
 }
 
-impl Visit for Fields {
+impl Visit for LineFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = format!("{value:?}");
         if field.name() == "message" { self.message = text } else { self.put(field, cut(&text)) }

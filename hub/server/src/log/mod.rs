@@ -9,23 +9,24 @@ mod line;
 mod queue;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use seawall::Clock;
-use seawall_hub_core::domain::alert::LogSeen;
-use seawall_hub_core::service::numbers;
+use seawall_hub_core::domain::alert::LogCounts;
+use seawall_hub_core::service::metric_names;
+use seawall_hub_core::sync::{Lock, RwLock};
 use tracing::metadata::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use self::queue::Queue;
+use self::queue::LineQueue;
 
 /// How lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// For people.
+    /// Plain text for people.
     #[default]
     Text,
     /// For machines: one object a line.
@@ -35,28 +36,33 @@ pub enum Format {
 /// The log of a process. A handle: clones share everything.
 #[derive(Clone, Debug)]
 pub struct Log {
-    queue: Arc<Queue>,
+    queue: Arc<LineQueue>,
     level: Arc<RwLock<Level>>,
 }
 
-/// So many lines wait to be written at most.
+/// The maximum number of lines that wait to be written.
 pub const LINES_MAX: usize = 4_096;
 
 impl Log {
     /// Writes what is at least this urgent to `out`, from now on and for the whole process. The first one counts: whoever
     /// comes later gets a log that nothing goes to.
-    pub fn install(format: Format, level: Level, out: impl Write + Send + 'static) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::new(LINES_MAX));
-        queue::start(queue.clone(), format, out)?;
+    pub fn install(
+        format: Format,
+        level: Level,
+        clock: Clock,
+        out: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let queue = Arc::new(LineQueue::new(LINES_MAX));
+        queue::start(queue.clone(), format, clock.clone(), out)?;
         let level = Arc::new(RwLock::new(level));
-        let lines = Lines { queue: queue.clone(), format, level: level.clone(), clock: Clock::system() };
+        let lines = LineSubscriber { queue: queue.clone(), format, level: level.clone(), clock };
         let _ = tracing::subscriber::set_global_default(lines);
         Ok(Log { queue, level })
     }
 
     /// From now on what is at least this urgent is written.
     pub fn set_level(&self, level: Level) {
-        *self.level.write().unwrap_or_else(PoisonError::into_inner) = level;
+        *self.level.write() = level;
         // Those who write have been told before whether anybody listens.
         tracing::callsite::rebuild_interest_cache();
     }
@@ -72,14 +78,14 @@ static WARNINGS: AtomicU64 = AtomicU64::new(0);
 /// The errors among them.
 static ERRORS: AtomicU64 = AtomicU64::new(0);
 /// What the last of these says.
-static LAST_ERROR: Mutex<Option<String>> = Mutex::new(None);
+static LAST_ERROR: Lock<Option<String>> = Lock::new(None);
 
 /// What the log of the process has had so far.
-pub(crate) fn seen() -> LogSeen {
-    LogSeen {
+pub(crate) fn seen() -> LogCounts {
+    LogCounts {
         warnings: WARNINGS.load(Ordering::Relaxed),
         errors: ERRORS.load(Ordering::Relaxed),
-        last_error: LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        last_error: LAST_ERROR.lock().clone(),
     }
 }
 
@@ -94,28 +100,28 @@ fn count(event: &Event<'_>) {
         WARNINGS.fetch_add(1, Ordering::Relaxed);
         if *metadata.level() == Level::ERROR {
             // The fields are not for those who are told: they may name what only the log may.
-            *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line::message(event));
+            *LAST_ERROR.lock() = Some(line::message(event));
             ERRORS.fetch_add(1, Ordering::Relaxed);
         }
     }
-    metrics::counter!(numbers::LOG_LINES, "level" => level).increment(1);
+    metrics::counter!(metric_names::LOG_LINES, "level" => level).increment(1);
 }
 
-struct Lines {
-    queue: Arc<Queue>,
+struct LineSubscriber {
+    queue: Arc<LineQueue>,
     format: Format,
     /// Read once for each place that writes, and again when it changes.
     level: Arc<RwLock<Level>>,
     clock: Clock,
 }
 
-impl Lines {
+impl LineSubscriber {
     fn level(&self) -> Level {
-        *self.level.read().unwrap_or_else(PoisonError::into_inner)
+        *self.level.read()
     }
 }
 
-impl Subscriber for Lines {
+impl Subscriber for LineSubscriber {
     /// What libraries have to say is heard from warnings on.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let own = metadata.target() == "seawall" || metadata.target().starts_with("seawall_");

@@ -1,25 +1,26 @@
 //! Lines on their way to whoever reads them.
 
 use std::io::Write;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use metrics::{Counter, counter};
 use seawall::Clock;
-use seawall_hub_core::service::{numbers, wall_time};
+use seawall_hub_core::service::{metric_names, wall_time};
+use seawall_hub_core::sync::Lock;
 use serde_json::Value;
 
 use super::Format;
-use super::line::{Fields, compose};
+use super::line::{LineFields, compose};
 
 /// Looked up when the first line is dropped: by then there is a recorder.
-static DROPPED: LazyLock<Counter> = LazyLock::new(|| counter!(numbers::LOG_DROPPED));
+static DROPPED: LazyLock<Counter> = LazyLock::new(|| counter!(metric_names::LOG_DROPPED));
 
 /// Lines that wait to be written.
 #[derive(Debug)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct LineQueue {
+    state: Lock<LineQueueState>,
     most: usize,
     /// Rung when there is something to write.
     filled: Condvar,
@@ -28,16 +29,16 @@ pub(super) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LineQueueState {
     lines: Vec<String>,
     /// Some are being written.
     writing: bool,
     dropped: u64,
 }
 
-impl Queue {
+impl LineQueue {
     pub(super) fn new(most: usize) -> Self {
-        Queue { state: Mutex::default(), most, filled: Condvar::new(), empty: Condvar::new() }
+        LineQueue { state: Lock::default(), most, filled: Condvar::new(), empty: Condvar::new() }
     }
 
     /// Never waits for whoever reads. A line for which there is no room is dropped and counted.
@@ -69,23 +70,23 @@ impl Queue {
     }
 
     pub(super) fn flush(&self, most: Duration) {
-        let busy = |state: &mut State| state.writing || !state.lines.is_empty();
+        let busy = |state: &mut LineQueueState| state.writing || !state.lines.is_empty();
         drop(self.empty.wait_timeout_while(self.lock(), most, busy).unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LineQueueState> {
+        self.state.lock()
     }
 }
 
 /// The thread that writes. It ends with the process.
 pub(super) fn start(
-    queue: Arc<Queue>,
+    queue: Arc<LineQueue>,
     format: Format,
+    clock: Clock,
     mut out: impl Write + Send + 'static,
 ) -> std::io::Result<()> {
     let write = move || {
-        let clock = Clock::system();
         loop {
             let (lines, dropped) = queue.take();
             let mut text = lines.concat();
@@ -100,8 +101,8 @@ pub(super) fn start(
 }
 
 fn lost(format: Format, clock: &Clock, dropped: u64) -> String {
-    let cause = "whoever reads the log was too slow";
+    let cause = "the reader of the log was too slow";
     let values = vec![("dropped", Value::from(dropped)), ("cause", Value::from(cause))];
-    let fields = Fields { message: "[Log][Write] Failed!".into(), values };
+    let fields = LineFields { message: "[Log][Write] Failed!".into(), values };
     compose(format, &wall_time(clock).to_string(), "WARN", "seawall", fields)
 }

@@ -3,11 +3,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde_json::{Value, json};
 
-use super::line::{Fields, compose};
+use super::line::{LineFields, compose};
 use super::*;
 
-fn fields(values: &[(&'static str, Value)]) -> Fields {
-    Fields { message: "[Deliver][Send] Failed!".into(), values: values.to_vec() }
+fn fields(values: &[(&'static str, Value)]) -> LineFields {
+    LineFields { message: "[Deliver][Send] Failed!".into(), values: values.to_vec() }
 }
 
 /// OBS-1: one line, the keys in their order, and the same in JSON. Trap: a value with a line break forges a line.
@@ -30,7 +30,7 @@ fn obs_1_a_value_can_not_forge_a_line_or_a_field() {
         "attempt": 3, "service": "billing", "note": "",
     });
     assert_eq!(object, expected);
-    let others = Fields { message: "a\nb".into(), values: Vec::new() };
+    let others = LineFields { message: "a\nb".into(), values: Vec::new() };
     assert_eq!(compose(Format::Text, "T", "WARN", "hyper", others), "T WARN  [hyper][log] a\\nb\n");
 }
 
@@ -57,8 +57,8 @@ impl Write for Slow {
 fn obs_1_a_reader_that_is_slow_holds_up_nobody() {
     let (open, gate) = sync_channel(10);
     let (out, written) = sync_channel(10);
-    let queue = Arc::new(Queue::new(3));
-    queue::start(queue.clone(), Format::Text, Slow { gate, out }).unwrap();
+    let queue = Arc::new(LineQueue::new(3));
+    queue::start(queue.clone(), Format::Text, Clock::system(), Slow { gate, out }).unwrap();
     queue.put("first\n".into());
     // The first is being written, or will be together with the next; either way there is room for three more at most.
     queue.flush(Duration::from_millis(1));

@@ -4,19 +4,19 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use seawall_hub_core::domain::alert::Turn;
+use seawall_hub_core::domain::alert::NoticeKind;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::notify::Message;
 
-use super::settings::Email;
+use super::settings::EmailSettings;
 
 /// A subject is no longer: whoever reads it sees a line.
 const SUBJECT_MAX: usize = 120;
-/// So many bytes of a subject fit into one encoded word.
+/// The number of bytes of a subject that fit into one encoded word.
 const WORD_BYTES: usize = 42;
 
 /// The whole mail, lines ended by CR and LF.
-pub(super) fn mail(email: &Email, message: &Message) -> String {
+pub(super) fn mail(email: &EmailSettings, message: &Message) -> String {
     let host = email.from.split_once('@').map_or("localhost", |(_, host)| host);
     let id = |turn| format!("<{}@{host}>", message.incident.message_id(turn));
     let mut headers = vec![
@@ -26,10 +26,10 @@ pub(super) fn mail(email: &Email, message: &Message) -> String {
         format!("Date: {}", date(message.at)),
         format!("Message-ID: {}", id(message.turn)),
     ];
-    if message.turn == Turn::Resolved {
+    if message.turn == NoticeKind::Resolved {
         // So that it stands below the one that it ends.
-        headers.push(format!("In-Reply-To: {}", id(Turn::Opened)));
-        headers.push(format!("References: {}", id(Turn::Opened)));
+        headers.push(format!("In-Reply-To: {}", id(NoticeKind::Opened)));
+        headers.push(format!("References: {}", id(NoticeKind::Opened)));
     }
     headers.extend([
         "Auto-Submitted: auto-generated".to_owned(),
@@ -46,8 +46,8 @@ fn subject(message: &Message) -> String {
     let incident = &message.incident;
     let word = match (message.test, message.turn) {
         (true, _) => "test",
-        (false, Turn::Resolved) => "resolved",
-        (false, Turn::Opened) => incident.severity.word(),
+        (false, NoticeKind::Resolved) => "resolved",
+        (false, NoticeKind::Opened) => incident.severity.word(),
     };
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     format!("[Seawall] {word}: {}", incident.summary).chars().map(plain).take(SUBJECT_MAX).collect()
@@ -59,8 +59,8 @@ fn text(message: &Message) -> String {
     let about =
         incident.service.as_ref().map_or("the hub itself".to_owned(), |name| format!("service {name}"));
     let mut lines = vec![incident.summary.clone(), String::new()];
-    if let (Turn::Resolved, Some(resolved)) = (message.turn, &incident.resolved) {
-        lines[0] = format!("It is over: {}", resolved.because);
+    if let (NoticeKind::Resolved, Some(resolved)) = (message.turn, &incident.resolved) {
+        lines[0] = format!("Resolved: {}", resolved.because);
         lines.push(format!("What it was:  {}", incident.summary));
         lines.push(format!("Resolved:     {}", resolved.at));
     }
@@ -72,7 +72,7 @@ fn text(message: &Message) -> String {
         String::new(),
         message.link.clone(),
     ]);
-    if message.turn == Turn::Opened && !message.test {
+    if message.turn == NoticeKind::Opened && !message.test {
         lines.extend([
             String::new(),
             format!("seawall alerts ack {}", incident.id),

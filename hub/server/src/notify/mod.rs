@@ -12,43 +12,43 @@ mod webhook;
 use seawall_hub_core::domain::alert::Channel;
 use seawall_hub_core::port::notify::{Message, Notifier};
 
-pub(crate) use self::settings::Settings;
-use crate::hub::Hub;
+pub(crate) use self::settings::ChannelSettings;
+use crate::hub::Server;
 use crate::rotate;
 use crate::seal::Keyring;
-use crate::transport::Http;
+use crate::transport::HttpTransport;
 use crate::transport::scrub::Secrets;
 
-/// So much of what another side says is kept.
+/// The maximum length of an answer that is stored.
 const SAID_MAX: usize = 300;
 
 /// Tells people, by the client of the transport. A handle.
 #[derive(Clone, Debug)]
-pub(crate) struct Channels {
-    transport: Http,
+pub(crate) struct ChannelNotifier {
+    transport: HttpTransport,
     keyring: Keyring,
 }
 
-impl Channels {
-    pub(crate) fn new(transport: Http, keyring: Keyring) -> Self {
-        Channels { transport, keyring }
+impl ChannelNotifier {
+    pub(crate) fn new(transport: HttpTransport, keyring: Keyring) -> Self {
+        ChannelNotifier { transport, keyring }
     }
 }
 
 /// The settings of a channel, opened.
-pub(crate) fn opened(keyring: &Keyring, channel: &Channel) -> Option<Settings> {
+pub(crate) fn opened(keyring: &Keyring, channel: &Channel) -> Option<ChannelSettings> {
     let bytes = keyring.unseal(&channel.settings, &rotate::channel(&channel.name))?;
-    Settings::from_bytes(&bytes)
+    ChannelSettings::from_bytes(&bytes)
 }
 
-impl Notifier for Channels {
+impl Notifier for ChannelNotifier {
     async fn tell(&self, channel: &Channel, message: &Message) -> Result<String, String> {
         let settings = opened(&self.keyring, channel)
             .ok_or("its settings can't be opened; was `secret.key` changed?")?;
         let client = self.transport.client();
         let told = match &settings {
-            Settings::Webhook(hook) => webhook::tell(&client, hook, message).await,
-            Settings::Email(email) => smtp::tell(&client, email, message).await,
+            ChannelSettings::Webhook(hook) => webhook::tell(&client, hook, message).await,
+            ChannelSettings::Email(email) => smtp::tell(&client, email, message).await,
         };
         let clean = |said: String| clean(&said, &settings);
         told.map(clean).map_err(clean)
@@ -56,7 +56,7 @@ impl Notifier for Channels {
 }
 
 /// In one line, not too long, and without what is secret.
-fn clean(said: &str, settings: &Settings) -> String {
+fn clean(said: &str, settings: &ChannelSettings) -> String {
     let secrets = settings.secrets();
     let said = Secrets::new(secrets.iter().map(String::as_str)).hidden_in(said.as_bytes());
     let said = String::from_utf8_lossy(&said);
@@ -64,10 +64,10 @@ fn clean(said: &str, settings: &Settings) -> String {
     said.trim().chars().map(plain).take(SAID_MAX).collect()
 }
 
-impl Hub {
+impl Server {
     /// Watches over everything, and tells people, again and again.
     pub async fn alert(&self) {
-        let channels = Channels::new(self.transport().clone(), self.keyring().clone());
-        self.watch_alerts(&channels, crate::log::seen).await;
+        let channels = ChannelNotifier::new(self.transport().clone(), self.keyring().clone());
+        self.alerts.watch_alerts(&channels, crate::log::seen).await;
     }
 }

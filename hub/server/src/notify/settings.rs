@@ -2,28 +2,28 @@
 //!
 //! Kept as JSON, sealed as a whole: the path of a webhook is often all that is secret about it.
 
+use seawall_api::HIDDEN;
 use seawall_http::auth::Webhook;
 use seawall_http::{Request, Secret, Tls};
 use serde_json::{Value, json};
 
-use crate::credentials::HIDDEN;
 use crate::http::fields::Fields;
 
-/// So many get a mail at most.
+/// The maximum number of recipients of a mail.
 const TO_MAX: usize = 50;
 
 /// How a channel is reached.
 #[derive(Clone)]
-pub(crate) enum Settings {
+pub(crate) enum ChannelSettings {
     /// A request for each message.
-    Webhook(Hook),
+    Webhook(WebhookSettings),
     /// A mail for each message.
-    Email(Email),
+    Email(EmailSettings),
 }
 
 /// Where a webhook goes.
 #[derive(Clone)]
-pub(crate) struct Hook {
+pub(crate) struct WebhookSettings {
     pub(super) url: String,
     /// Signs it by Standard Webhooks.
     pub(super) secret: Option<Secret>,
@@ -31,7 +31,7 @@ pub(crate) struct Hook {
 
 /// Where mail goes, and by whom.
 #[derive(Clone)]
-pub(crate) struct Email {
+pub(crate) struct EmailSettings {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) tls: TlsMode,
@@ -49,7 +49,7 @@ pub(super) enum TlsMode {
     StartTls,
     /// With the first byte.
     Implicit,
-    /// Never.
+    /// TLS is never used.
     None,
 }
 
@@ -61,24 +61,27 @@ const TYPES: &str = "`type` is one of webhook, email; `log` is always there";
 const HOOK: &str = "name, type, url, secret";
 const EMAIL: &str = "name, type, host, port, tls, username, password, from, to, ca";
 
-impl Settings {
+impl ChannelSettings {
     /// As somebody has written them, over those before: what is secret and not named stays, and so does what stands for it. The
     /// fields that there are, too.
-    pub(crate) fn read(fields: &mut Fields, before: Option<&Settings>) -> (Option<Self>, &'static str) {
+    pub(crate) fn read(
+        fields: &mut Fields,
+        before: Option<&ChannelSettings>,
+    ) -> (Option<Self>, &'static str) {
         match &*fields.needed("type") {
             "webhook" => {
                 let before = before.and_then(|before| match before {
-                    Settings::Webhook(hook) => Some(hook),
-                    Settings::Email(_) => None,
+                    ChannelSettings::Webhook(hook) => Some(hook),
+                    ChannelSettings::Email(_) => None,
                 });
-                (hook(fields, before).map(Settings::Webhook), HOOK)
+                (hook(fields, before).map(ChannelSettings::Webhook), HOOK)
             }
             "email" => {
                 let before = before.and_then(|before| match before {
-                    Settings::Email(email) => Some(email),
-                    Settings::Webhook(_) => None,
+                    ChannelSettings::Email(email) => Some(email),
+                    ChannelSettings::Webhook(_) => None,
                 });
-                (email(fields, before).map(Settings::Email), EMAIL)
+                (email(fields, before).map(ChannelSettings::Email), EMAIL)
             }
             "" => {
                 fields.forget();
@@ -96,10 +99,10 @@ impl Settings {
     /// What may be shown: everything but what is secret.
     pub(crate) fn shown(&self) -> Value {
         match self {
-            Settings::Webhook(hook) => json!({
+            ChannelSettings::Webhook(hook) => json!({
                 "type": "webhook", "url": hook.shown_url(), "secret": hook.secret.as_ref().map(|_| HIDDEN),
             }),
-            Settings::Email(email) => {
+            ChannelSettings::Email(email) => {
                 let mut all = email.whole();
                 all["password"] = json!(email.login.as_ref().map(|_| HIDDEN));
                 all
@@ -110,10 +113,10 @@ impl Settings {
     /// With what is secret, to be sealed.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let whole = match self {
-            Settings::Webhook(hook) => {
+            ChannelSettings::Webhook(hook) => {
                 json!({"type": "webhook", "url": hook.url, "secret": hook.secret.as_ref().map(Secret::expose)})
             }
-            Settings::Email(email) => email.whole(),
+            ChannelSettings::Email(email) => email.whole(),
         };
         whole.to_string().into_bytes()
     }
@@ -127,19 +130,19 @@ impl Settings {
     /// Every text that nobody else may see.
     pub(super) fn secrets(&self) -> Vec<String> {
         match self {
-            Settings::Webhook(hook) => {
+            ChannelSettings::Webhook(hook) => {
                 let path =
                     hook.url.splitn(4, '/').nth(3).filter(|path| path.len() > 4).map(ToOwned::to_owned);
                 path.into_iter()
                     .chain(hook.secret.as_ref().map(|secret| secret.expose().to_owned()))
                     .collect()
             }
-            Settings::Email(email) => email.secrets(),
+            ChannelSettings::Email(email) => email.secrets(),
         }
     }
 }
 
-impl Hook {
+impl WebhookSettings {
     /// Without its path: that is often all that is secret about it.
     fn shown_url(&self) -> String {
         let mut parts = self.url.splitn(4, '/');
@@ -150,14 +153,14 @@ impl Hook {
     }
 }
 
-fn hook(fields: &mut Fields, before: Option<&Hook>) -> Option<Hook> {
+fn hook(fields: &mut Fields, before: Option<&WebhookSettings>) -> Option<WebhookSettings> {
     let mut url = fields.needed("url");
     if let Some(before) = before.filter(|before| url == before.shown_url()) {
         url.clone_from(&before.url);
     }
     if !url.is_empty() {
         if url.ends_with(&format!("/{HIDDEN}")) {
-            fields.wrong("url", "this is what is shown in its place; say the whole of it");
+            fields.wrong("url", "must not be the shortened URL; set the whole URL");
         } else if let Err(error) = Request::post(&url) {
             fields.wrong("url", error.to_string());
         }
@@ -166,17 +169,17 @@ fn hook(fields: &mut Fields, before: Option<&Hook>) -> Option<Hook> {
     if let Some(Err(error)) = secret.clone().map(|secret| Webhook::new([secret])) {
         fields.wrong("secret", error.to_string());
     }
-    (!fields.has_problems()).then_some(Hook { url, secret })
+    (!fields.has_problems()).then_some(WebhookSettings { url, secret })
 }
 
-fn email(fields: &mut Fields, before: Option<&Email>) -> Option<Email> {
+fn email(fields: &mut Fields, before: Option<&EmailSettings>) -> Option<EmailSettings> {
     let host = fields.needed("host");
     if host.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '@')) {
-        fields.wrong("host", "a name or an address is expected, without a port");
+        fields.wrong("host", "must be a host name or an address, without a port");
     }
     let mode = fields.text("tls").unwrap_or_else(|| "starttls".to_owned());
     let Some((_, tls, usual)) = MODES.iter().find(|(word, ..)| *word == mode).copied() else {
-        fields.wrong("tls", "it is `starttls`, `implicit` or `none`");
+        fields.wrong("tls", "must be `starttls`, `implicit` or `none`");
         return None;
     };
     let port = fields.number("port", 1, 65_535).and_then(|port| u16::try_from(port).ok()).unwrap_or(usual);
@@ -188,25 +191,28 @@ fn email(fields: &mut Fields, before: Option<&Email>) -> Option<Email> {
         // Who takes the name away takes the password with it.
         (None, _) => None,
         (Some(_), None) => {
-            fields.wrong("password", "a username needs a password");
+            fields.wrong("password", "required with a username");
             None
         }
     };
     if login.is_some() && tls == TlsMode::None {
-        fields.wrong("tls", "a password is not sent in plain text; use `starttls` or `implicit`");
+        fields.wrong(
+            "tls",
+            "must be `starttls` or `implicit` with a password, which is never sent in plain text",
+        );
     }
     let (from, to) = (fields.needed("from"), fields.texts("to"));
     if !from.is_empty() && !is_address(&from) {
-        fields.wrong("from", "an address like `hub@example.com` is expected, and nothing else");
+        fields.wrong("from", "must be one address such as `hub@example.com`");
     }
     if to.is_empty() || to.len() > TO_MAX || !to.iter().all(|to| is_address(to)) {
-        fields.wrong("to", format!("a list of 1 to {TO_MAX} addresses like `duty@example.com` is expected"));
+        fields.wrong("to", format!("must be a list of 1 to {TO_MAX} addresses such as `duty@example.com`"));
     }
     let ca = fields.text("ca");
     if let Some(Err(error)) = ca.as_ref().map(|ca| Tls::mozilla().root_pem(ca.as_bytes())) {
         fields.wrong("ca", error.to_string());
     }
-    (!fields.has_problems()).then_some(Email { host, port, tls, login, from, to, ca })
+    (!fields.has_problems()).then_some(EmailSettings { host, port, tls, login, from, to, ca })
 }
 
 /// What is not named stays, what is null goes, and what is shown in its place means the one that is there.
@@ -217,11 +223,11 @@ fn secret(fields: &mut Fields, field: &str, before: Option<Secret>) -> Option<Se
     match fields.text(field) {
         Some(text) if text == HIDDEN && before.is_some() => before,
         Some(text) if text == HIDDEN => {
-            fields.wrong(field, "this is what is shown in its place, and there is none");
+            fields.wrong(field, "must not be the placeholder `…`; no secret is stored");
             None
         }
         Some(text) if text.is_empty() => {
-            fields.wrong(field, "it is empty; null takes it away");
+            fields.wrong(field, "must not be empty; null removes it");
             None
         }
         text => text.map(Secret::new),
@@ -237,7 +243,7 @@ fn is_address(text: &str) -> bool {
     text.len() <= 254 && text.split_once('@').is_some_and(|(name, host)| fits(name) && fits(host))
 }
 
-impl Email {
+impl EmailSettings {
     fn whole(&self) -> Value {
         let tls = MODES.iter().find(|(_, mode, _)| *mode == self.tls).map_or("", |(word, ..)| *word);
         json!({
@@ -258,11 +264,11 @@ impl Email {
     }
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for ChannelSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Settings::Webhook(_) => "Webhook",
-            Settings::Email(_) => "Email",
+            ChannelSettings::Webhook(_) => "Webhook",
+            ChannelSettings::Email(_) => "Email",
         })
     }
 }

@@ -12,14 +12,18 @@ use seawall_hub_core::port::notify::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::mail::mail;
-use super::settings::{Email, TlsMode};
+use super::settings::{EmailSettings, TlsMode};
 use crate::transport::explained;
 
 /// An answer is no longer.
 const ANSWER_MAX: usize = 16 * 1024;
 
 /// Hands in a mail, and says what the server said.
-pub(super) async fn tell(client: &HttpClient, email: &Email, message: &Message) -> Result<String, String> {
+pub(super) async fn tell(
+    client: &HttpClient,
+    email: &EmailSettings,
+    message: &Message,
+) -> Result<String, String> {
     let tls = match &email.ca {
         Some(ca) => Some(Tls::mozilla().root_pem(ca.as_bytes()).map_err(|error| error.to_string())?),
         None => None,
@@ -29,7 +33,7 @@ pub(super) async fn tell(client: &HttpClient, email: &Email, message: &Message) 
         TlsMode::Implicit => socket.secure(tls.as_ref()).await.map_err(|error| explained(&error))?,
         TlsMode::StartTls | TlsMode::None => socket,
     };
-    let mut talk = Talk { socket, heard: Vec::new() };
+    let mut talk = SmtpSession { socket, heard: Vec::new() };
     talk.answer("the greeting", "2").await?;
     let own_name = email.from.split_once('@').map_or("localhost", |(_, host)| host);
     let mut offers = talk.hello(own_name).await?;
@@ -66,14 +70,14 @@ fn offered(offers: &[String], word: &str) -> bool {
         .any(|line| line.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(word)))
 }
 
-/// A conversation.
-struct Talk {
+/// A session with a mail server.
+struct SmtpSession {
     socket: Socket,
     /// What has come and was not read yet.
     heard: Vec<u8>,
 }
 
-impl Talk {
+impl SmtpSession {
     async fn hello(&mut self, own_name: &str) -> Result<Vec<String>, String> {
         self.say(&format!("EHLO {own_name}"), "EHLO", "2").await
     }
@@ -81,10 +85,10 @@ impl Talk {
     async fn secure(self, tls: Option<&Tls>) -> Result<Self, String> {
         // What came before TLS began is from anybody, and must not be taken for what comes after it.
         if !self.heard.is_empty() {
-            return Err("it said more than it was asked before TLS began".into());
+            return Err("it sent unexpected data before TLS began".into());
         }
         let socket = self.socket.secure(tls).await.map_err(|error| explained(&error))?;
-        Ok(Talk { socket, heard: Vec::new() })
+        Ok(SmtpSession { socket, heard: Vec::new() })
     }
 
     async fn log_in(&mut self, offers: &[String], name: &str, password: &Secret) -> Result<(), String> {
@@ -104,7 +108,7 @@ impl Talk {
         Ok(())
     }
 
-    async fn hand_in(&mut self, email: &Email, mail: &str) -> Result<String, String> {
+    async fn hand_in(&mut self, email: &EmailSettings, mail: &str) -> Result<String, String> {
         self.say(&format!("MAIL FROM:<{}>", email.from), "MAIL", "2").await?;
         let mut refused = Vec::new();
         for to in &email.to {

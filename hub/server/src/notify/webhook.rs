@@ -3,15 +3,19 @@
 use seawall::{Guard, Safety, secs};
 use seawall_http::auth::{Auth, Webhook};
 use seawall_http::{HttpClient, Request};
-use seawall_hub_core::domain::alert::{Incident, Turn};
+use seawall_hub_core::domain::alert::{Incident, NoticeKind};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::notify::Message;
 use serde_json::{Value, json};
 
-use super::settings::Hook;
+use super::settings::WebhookSettings;
 use crate::transport::explained;
 
-pub(super) async fn tell(client: &HttpClient, hook: &Hook, message: &Message) -> Result<String, String> {
+pub(super) async fn tell(
+    client: &HttpClient,
+    hook: &WebhookSettings,
+    message: &Message,
+) -> Result<String, String> {
     let guard = Guard::builder("alerts").call_timeout(secs(10)).build().map_err(|error| error.to_string())?;
     let mut request = Request::post(&hook.url)
         .and_then(|request| request.header("content-type", "application/json"))
@@ -35,8 +39,8 @@ pub(super) fn body(message: &Message) -> Value {
     let Message { id, turn, incident, link, test, at } = message;
     let Incident { rule, kind, severity, service, opened, resolved, value, summary, .. } = incident;
     let kind_of_message = match turn {
-        Turn::Opened => "alert.opened",
-        Turn::Resolved => "alert.resolved",
+        NoticeKind::Opened => "alert.opened",
+        NoticeKind::Resolved => "alert.resolved",
     };
     json!({
         "type": kind_of_message, "id": id, "sentAt": at.to_string(), "test": test,
@@ -49,9 +53,9 @@ pub(super) fn body(message: &Message) -> Value {
     })
 }
 
-fn turn_state(turn: Turn) -> &'static str {
+fn turn_state(turn: NoticeKind) -> &'static str {
     match turn {
-        Turn::Opened => "open",
-        Turn::Resolved => "resolved",
+        NoticeKind::Opened => "open",
+        NoticeKind::Resolved => "resolved",
     }
 }

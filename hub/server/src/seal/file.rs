@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom, SystemRandom};
+use seawall_hub_core::encode::{bytes_of_hex, hex};
 
 pub(super) const KEY_LEN: usize = 32;
 /// The first line. A file without it is the key alone, as the first version wrote it.
@@ -88,8 +89,7 @@ impl KeyFile {
         let mut file = options.open(&unfinished)?;
         let mut text = format!("{HEAD}\n");
         for (number, key) in self.keys() {
-            let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-            text.push_str(&format!("{number} {digits}\n"));
+            text.push_str(&format!("{number} {}\n", hex(key)));
         }
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -105,15 +105,7 @@ fn parse(text: &str) -> Option<BTreeMap<u32, [u8; KEY_LEN]>> {
     let (head, keys) = text.strip_suffix('\n')?.split_once('\n')?;
     let key = |line: &str| {
         let (number, digits) = line.split_once(' ')?;
-        let digits = digits.as_bytes();
-        if digits.len() != 2 * KEY_LEN {
-            return None;
-        }
-        let mut key = [0; KEY_LEN];
-        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some((number.parse().ok()?, key))
+        Some((number.parse().ok()?, bytes_of_hex(digits)?.try_into().ok()?))
     };
     (head == HEAD).then(|| keys.lines().map(key).collect())?
 }

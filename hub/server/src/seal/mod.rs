@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
-use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::service::SealedSecret;
+use seawall_hub_core::sync::RwLock;
 
 use self::file::{FIRST, KeyFile};
 
@@ -32,10 +33,10 @@ const FORM: u8 = 2;
 /// The keys that seal secrets. A handle: clones share everything. Shows nothing of itself.
 #[derive(Clone)]
 pub struct Keyring {
-    inner: Arc<Inner>,
+    inner: Arc<KeyringInner>,
 }
 
-struct Inner {
+struct KeyringInner {
     folder: PathBuf,
     keys: RwLock<BTreeMap<u32, LessSafeKey>>,
     /// Held by those who register something, from sealing until it is kept, and alone by whoever changes the keys: nothing is
@@ -63,13 +64,13 @@ impl Keyring {
         };
         let keys = file.keys().map(usable).collect::<io::Result<_>>()?;
         let (folder, sealing) = (folder.to_owned(), tokio::sync::RwLock::new(()));
-        Ok(Keyring { inner: Arc::new(Inner { folder, keys: RwLock::new(keys), sealing }) })
+        Ok(Keyring { inner: Arc::new(KeyringInner { folder, keys: RwLock::new(keys), sealing }) })
     }
 
     /// The number of the key that seals.
     #[must_use]
     pub fn newest(&self) -> u32 {
-        let keys = self.inner.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.inner.keys.read();
         keys.last_key_value().map_or(FIRST, |(number, _)| *number)
     }
 
@@ -84,8 +85,8 @@ impl Keyring {
         let number = file.add()?;
         file.write(&self.inner.folder)?;
         let more = Self::of(&self.inner.folder, &file)?;
-        let mut more = more.inner.keys.write().unwrap_or_else(PoisonError::into_inner);
-        self.inner.keys.write().unwrap_or_else(PoisonError::into_inner).append(&mut more);
+        let mut more = more.inner.keys.write();
+        self.inner.keys.write().append(&mut more);
         Ok(number)
     }
 
@@ -95,7 +96,7 @@ impl Keyring {
     }
 
     fn file(&self) -> io::Result<KeyFile> {
-        let gone = || io::Error::new(io::ErrorKind::NotFound, "`secret.key` is gone");
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "`secret.key` is missing");
         KeyFile::read(&self.inner.folder)?.ok_or_else(gone)
     }
 
@@ -111,29 +112,29 @@ impl Keyring {
 
     /// Seals a secret. `owner` is whose it is: sealed for one, it can't be opened as another's.
     #[must_use]
-    pub fn seal(&self, secret: &[u8], owner: &str) -> Option<Sealed> {
+    pub fn seal(&self, secret: &[u8], owner: &str) -> Option<SealedSecret> {
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).ok()?;
         let mut sealed = secret.to_vec();
         let (once, owner) = (Nonce::assume_unique_for_key(nonce), Aad::from(owner.as_bytes()));
-        let keys = self.inner.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.inner.keys.read();
         let (number, key) = keys.last_key_value()?;
         key.seal_in_place_append_tag(once, owner, &mut sealed).ok()?;
         let mut out = vec![FORM];
         out.extend_from_slice(&number.to_be_bytes());
         out.extend_from_slice(&nonce);
         out.append(&mut sealed);
-        Some(Sealed(out))
+        Some(SealedSecret(out))
     }
 
     /// Opens what was sealed for this owner.
     #[must_use]
-    pub fn unseal(&self, sealed: &Sealed, owner: &str) -> Option<Vec<u8>> {
+    pub fn unseal(&self, sealed: &SealedSecret, owner: &str) -> Option<Vec<u8>> {
         let (number, rest) = parts(sealed)?;
         let (nonce, body) = rest.split_first_chunk::<NONCE_LEN>()?;
         let mut body = body.to_vec();
         let (once, owner) = (Nonce::assume_unique_for_key(*nonce), Aad::from(owner.as_bytes()));
-        let keys = self.inner.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.inner.keys.read();
         let length = keys.get(&number)?.open_in_place(once, owner, &mut body).ok()?.len();
         body.truncate(length);
         Some(body)
@@ -141,7 +142,7 @@ impl Keyring {
 
     /// Seals anew what another key has sealed; nothing if it can't be opened, or needs no other key.
     #[must_use]
-    pub fn reseal(&self, sealed: &Sealed, owner: &str) -> Option<Sealed> {
+    pub fn reseal(&self, sealed: &SealedSecret, owner: &str) -> Option<SealedSecret> {
         if key_of(sealed) == Some(self.newest()) {
             return None;
         }
@@ -151,11 +152,11 @@ impl Keyring {
 
 /// The number of the key that has sealed it.
 #[must_use]
-pub fn key_of(sealed: &Sealed) -> Option<u32> {
+pub fn key_of(sealed: &SealedSecret) -> Option<u32> {
     parts(sealed).map(|(number, _)| number)
 }
 
-fn parts(sealed: &Sealed) -> Option<(u32, &[u8])> {
+fn parts(sealed: &SealedSecret) -> Option<(u32, &[u8])> {
     match sealed.0.split_first()? {
         (&FORM_ONE_KEY, rest) => Some((FIRST, rest)),
         (&FORM, rest) => rest.split_first_chunk().map(|(number, rest)| (u32::from_be_bytes(*number), rest)),

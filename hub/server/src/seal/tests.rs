@@ -2,7 +2,7 @@ use std::fs;
 
 use super::*;
 
-fn opened(keyring: &Keyring, sealed: &Sealed, owner: &str) -> Option<String> {
+fn opened(keyring: &Keyring, sealed: &SealedSecret, owner: &str) -> Option<String> {
     keyring.unseal(sealed, owner).map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
@@ -23,7 +23,7 @@ fn sec_2_secrets_open_for_their_owner_only() {
         let mut broken = sealed.clone();
         broken.0[at] ^= 1;
         assert_eq!(keyring.unseal(&broken, "billing"), None, "byte {at}");
-        assert_eq!(keyring.unseal(&Sealed(sealed.0[..at].to_vec()), "billing"), None, "cut at {at}");
+        assert_eq!(keyring.unseal(&SealedSecret(sealed.0[..at].to_vec()), "billing"), None, "cut at {at}");
     }
     let elsewhere = tempfile::TempDir::new().unwrap();
     assert_eq!(Keyring::make(elsewhere.path()).unwrap().unseal(&sealed, "billing"), None);

@@ -12,41 +12,44 @@ use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use crate::gateway::Relay;
-use crate::responses::{HeldBytes, IsCounted, ResponseMemory, SMALL_BYTES};
+use crate::responses::{CountedMark, HeldBytes, ResponseMemory, SMALL_BYTES};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
 #[expect(clippy::large_enum_variant, reason = "each is made once and moved once, and a box would cost more")]
-pub(super) enum Reply {
+pub(super) enum ResponseBody {
     /// Of the hub's own, with the memory that it takes, if it is a large one.
     Own(axum::body::Body, Option<HeldBytes>),
     /// Of an upstream's.
     Relay(Relay),
 }
 
-impl Reply {
+impl ResponseBody {
     /// A small one.
     pub(super) fn own(body: axum::body::Body) -> Self {
-        Reply::Own(body, None)
+        ResponseBody::Own(body, None)
     }
 
     /// A response of the hub's own, if there is memory for it; else a refusal. One that is made piece by piece takes care of its
     /// memory itself.
-    pub(super) fn held(response: Response<axum::body::Body>, memory: &ResponseMemory) -> Response<Reply> {
+    pub(super) fn held(
+        response: Response<axum::body::Body>,
+        memory: &ResponseMemory,
+    ) -> Response<ResponseBody> {
         let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| *bytes > SMALL_BYTES);
-        match bytes.filter(|_| response.extensions().get::<IsCounted>().is_none()) {
-            None => response.map(Reply::own),
+        match bytes.filter(|_| response.extensions().get::<CountedMark>().is_none()) {
+            None => response.map(ResponseBody::own),
             Some(bytes) => match memory.try_take(bytes) {
-                Some(held) => response.map(|body| Reply::Own(body, Some(held))),
-                None => crate::http::memory_full().map(Reply::own),
+                Some(held) => response.map(|body| ResponseBody::Own(body, Some(held))),
+                None => crate::http::no_memory_left().map(ResponseBody::own),
             },
         }
     }
 }
 
-impl Body for Reply {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -55,7 +58,7 @@ impl Body for Reply {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Reply::Own(body, held) => {
+            ResponseBody::Own(body, held) => {
                 let polled = Pin::new(body).poll_frame(cx).map_err(Into::into);
                 let Poll::Ready(Some(Ok(frame))) = polled else { return polled };
                 // It comes in one piece, which is in memory until it is written.
@@ -64,21 +67,21 @@ impl Body for Reply {
                     None => frame,
                 })))
             }
-            Reply::Relay(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            ResponseBody::Relay(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Reply::Own(body, _) => body.is_end_stream(),
-            Reply::Relay(body) => body.is_end_stream(),
+            ResponseBody::Own(body, _) => body.is_end_stream(),
+            ResponseBody::Relay(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Reply::Own(body, _) => body.size_hint(),
-            Reply::Relay(body) => body.size_hint(),
+            ResponseBody::Own(body, _) => body.size_hint(),
+            ResponseBody::Relay(body) => body.size_hint(),
         }
     }
 }
@@ -87,18 +90,18 @@ impl Body for Reply {
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// A body that has to come in time. Most are there when they are asked for, and cost no timer.
-pub(super) struct Hurried {
+pub(super) struct TimedBody {
     body: Incoming,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Hurried {
+impl TimedBody {
     pub(super) fn new(body: Incoming) -> Self {
-        Hurried { body, timer: None }
+        TimedBody { body, timer: None }
     }
 }
 
-impl Body for Hurried {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -114,7 +117,7 @@ impl Body for Hurried {
         // Asked also when there is another piece: a client that always has one more byte has its limit too.
         let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(WITHIN)));
         if timer.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(TooSlow.into())));
+            return Poll::Ready(Some(Err(BodyTimeout.into())));
         }
         frame.map_err(Into::into)
     }
@@ -129,12 +132,12 @@ impl Body for Hurried {
 }
 
 #[derive(Debug)]
-struct TooSlow;
+struct BodyTimeout;
 
-impl fmt::Display for TooSlow {
+impl fmt::Display for BodyTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the body did not come within {WITHIN:?}")
     }
 }
 
-impl std::error::Error for TooSlow {}
+impl std::error::Error for BodyTimeout {}

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -12,75 +12,75 @@ use axum::http::HeaderValue;
 use hyper::rt::{Read, ReadBufCursor, Sleep, Timer, Write};
 use hyper_util::rt::TokioIo;
 use seawall::Deadline;
+use seawall_http::{GATHERED_MAX, gathered};
+use seawall_hub_core::sync::Lock;
 use tokio::net::TcpStream;
 
 /// An answer that is not over so long after its deadline is not going to be: its client does not read.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 /// A client that keeps us waiting has to take so much within the limit, or it is cut off.
 const TAKEN_MIN: usize = 64 * 1024;
-/// So much is written as one piece.
-const SMALL: usize = 1024;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// A connection.
+/// The limits of one connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ConnectionLimits {
     /// Who is at the other end, as it is told to upstreams.
     pub(crate) peer: HeaderValue,
     pub(super) address: IpAddr,
     /// When the answer under way has to be over.
-    deadline: Mutex<Option<Deadline>>,
+    deadline: Lock<Option<Deadline>>,
     aborted: AtomicBool,
     /// Until when the headers of the next request have to come, if they are waited for.
-    patience: Mutex<Option<Instant>>,
+    patience: Lock<Option<Instant>>,
     is_patience_over: AtomicBool,
     /// Since when its client has taken too little, if it has.
-    stalled: Mutex<Option<Instant>>,
+    stalled: Lock<Option<Instant>>,
 }
 
-impl Line {
+impl ConnectionLimits {
     pub(super) fn new(address: IpAddr) -> Arc<Self> {
         let peer = HeaderValue::try_from(address.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
-        Arc::new(Line {
+        Arc::new(ConnectionLimits {
             peer,
             address,
-            deadline: Mutex::default(),
+            deadline: Lock::default(),
             aborted: AtomicBool::new(false),
-            patience: Mutex::default(),
+            patience: Lock::default(),
             is_patience_over: AtomicBool::new(false),
-            stalled: Mutex::default(),
+            stalled: Lock::default(),
         })
     }
 
     /// The answer under way has to be over then.
     pub(crate) fn expect_end_by(&self, deadline: Option<Deadline>) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        *self.deadline.lock() = deadline;
     }
 
     /// When the answer under way has to be over, if one has a deadline.
     pub(super) fn deadline(&self) -> Option<Deadline> {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.deadline.lock()
     }
 
     /// Until when the headers of the next request have to come, if they are waited for.
     pub(super) fn patience(&self) -> Option<Instant> {
-        *self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.patience.lock()
     }
 
     fn wait_until(&self, patience: Option<Instant>) {
-        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+        *self.patience.lock() = patience;
     }
 
     /// Since when its client has taken too little of what there is for it, if it has.
     pub(super) fn stalled(&self) -> Option<Instant> {
-        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.stalled.lock()
     }
 
     fn stall(&self, since: Option<Instant>) {
-        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        *self.stalled.lock() = since;
     }
 
     /// They have not come.
@@ -97,30 +97,30 @@ impl Line {
 /// Hyper's clock for the headers of requests. It wants a timer for each of them; here they are times that are written down, and
 /// whoever drives the connection has one timer for all.
 #[derive(Clone, Debug)]
-pub(super) struct Patience(pub(super) Arc<Line>);
+pub(super) struct ReadTimer(pub(super) Arc<ConnectionLimits>);
 
-impl Timer for Patience {
+impl Timer for ReadTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.sleep_until(self.now() + duration)
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
         self.0.wait_until(Some(deadline));
-        Box::pin(Waiting(self.0.clone()))
+        Box::pin(TimerWait(self.0.clone()))
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, deadline: Instant) {
         // The old one goes first, and takes its time with it.
-        *sleep = Box::pin(Nobody);
+        *sleep = Box::pin(NoTimer);
         *sleep = self.sleep_until(deadline);
     }
 }
 
-struct Nobody;
+struct NoTimer;
 
-impl Sleep for Nobody {}
+impl Sleep for NoTimer {}
 
-impl Future for Nobody {
+impl Future for NoTimer {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -128,11 +128,11 @@ impl Future for Nobody {
     }
 }
 
-struct Waiting(Arc<Line>);
+struct TimerWait(Arc<ConnectionLimits>);
 
-impl Sleep for Waiting {}
+impl Sleep for TimerWait {}
 
-impl Future for Waiting {
+impl Future for TimerWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -140,23 +140,24 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for TimerWait {
     fn drop(&mut self) {
         self.0.wait_until(None);
     }
 }
 
 /// The socket of a connection.
-pub(super) struct LineIo {
+pub(super) struct LimitedSocket {
     io: TokioIo<TcpStream>,
-    line: Arc<Line>,
-    /// So much its client still has to take, if it keeps us waiting. Zero while it does not, so that this costs nothing then.
+    line: Arc<ConnectionLimits>,
+    /// The number of bytes that the client still has to read, while it keeps the hub waiting. It is zero otherwise, so that this
+    /// costs nothing then.
     untaken: usize,
 }
 
-impl LineIo {
-    pub(super) fn new(tcp: TcpStream, line: Arc<Line>) -> Self {
-        LineIo { io: TokioIo::new(tcp), line, untaken: 0 }
+impl LimitedSocket {
+    pub(super) fn new(tcp: TcpStream, line: Arc<ConnectionLimits>) -> Self {
+        LimitedSocket { io: TokioIo::new(tcp), line, untaken: 0 }
     }
 
     /// Writes down since when a client takes nothing. One that takes a byte now and then is no better: it is waited for until it
@@ -165,7 +166,7 @@ impl LineIo {
         match &polled {
             Poll::Pending if self.untaken == 0 => {
                 self.untaken = TAKEN_MIN;
-                self.line.stall(Some(Patience(self.line.clone()).now()));
+                self.line.stall(Some(ReadTimer(self.line.clone()).now()));
             }
             Poll::Ready(Ok(taken)) if self.untaken > 0 => {
                 self.untaken = self.untaken.saturating_sub(*taken);
@@ -179,7 +180,7 @@ impl LineIo {
     }
 }
 
-impl Drop for LineIo {
+impl Drop for LimitedSocket {
     fn drop(&mut self) {
         if self.line.aborted.load(Ordering::Relaxed) {
             // An answer without a length ends with its connection: only a reset says that this was not the end.
@@ -188,13 +189,13 @@ impl Drop for LineIo {
     }
 }
 
-impl Read for LineIo {
+impl Read for LimitedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().io).poll_read(cx, buf)
     }
 }
 
-impl Write for LineIo {
+impl Write for LimitedSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.io).poll_write(cx, buf);
@@ -230,23 +231,10 @@ impl Write for LineIo {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let io = Pin::new(&mut this.io);
-        let polled = match gathered(bufs, &mut [0; SMALL]) {
+        let polled = match gathered(bufs, &mut [0; GATHERED_MAX]) {
             Some(one) => io.poll_write(cx, one),
             None => io.poll_write_vectored(cx, bufs),
         };
         this.written(polled)
     }
-}
-
-/// Small pieces become one: the kernel takes one buffer faster than a list of them.
-fn gathered<'a>(bufs: &'a [io::IoSlice<'_>], room: &'a mut [u8; SMALL]) -> Option<&'a [u8]> {
-    if let [one] = bufs {
-        return Some(one);
-    }
-    let mut end = 0;
-    for buf in bufs {
-        room.get_mut(end..end + buf.len())?.copy_from_slice(buf);
-        end += buf.len();
-    }
-    Some(&room[..end])
 }

@@ -20,27 +20,27 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use seawall::Deadline;
-use seawall_hub_core::service::numbers;
+use seawall_hub_core::service::metric_names;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use self::body::{Hurried, Reply};
-use self::line::{GRACE, LineIo, Patience};
-pub(crate) use self::line::{Line, PeerAddress};
+use self::body::{ResponseBody, TimedBody};
+pub(crate) use self::line::{ConnectionLimits, PeerAddress};
+use self::line::{GRACE, LimitedSocket, ReadTimer};
 use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
-use crate::hub::Hub;
+use crate::hub::Server;
 use crate::responses::ResponseMemory;
 
-/// So many connections at once; others wait to be accepted.
+/// The maximum number of connections; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 16 * 1024;
 /// However few files the system allows, so many clients are served.
 const CONNECTIONS_MIN: usize = 8;
-/// So many files are kept for the hub's own connections at least.
+/// The number of file descriptors that are reserved for the hub's own connections.
 const FILES_RESERVED: usize = 32;
 /// The headers of a request have so long to come, and an idle connection is kept for as long. Longer than clients of ours keep
 /// theirs, so that it is they who close it.
@@ -58,11 +58,11 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves the API and the gateway of a hub until it is asked to stop. Then it accepts nothing more, and ends when what is under
 /// way has.
-pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<Output = ()>) {
+pub async fn serve(listener: TcpListener, hub: Arc<Server>, stopping: impl Future<Output = ()>) {
     let closing = Arc::new(AtomicBool::new(false));
     let api = Dashboard::beside(http::api(hub.clone()), hub.clone(), closing.clone());
     let (responses, write_timeout) = (hub.responses().clone(), hub.write_timeout());
-    let door = Arc::new(Door { api, gateway: Gateway::new(hub.clone()), responses, write_timeout });
+    let door = Arc::new(RequestRouter { api, gateway: Gateway::new(hub.clone()), responses, write_timeout });
     let (stop, stopped) = watch::channel(());
     let connections_max = connections_max(hub.open_files(), files_now());
     let mut connections = JoinSet::new();
@@ -77,7 +77,7 @@ pub async fn serve(listener: TcpListener, hub: Arc<Hub>, stopping: impl Future<O
                 Ok((tcp, peer)) => {
                     // Answers are written in one go; waiting for more to send only makes them late.
                     let _ = tcp.set_nodelay(true);
-                    connections.spawn(door.clone().connection(tcp, Line::new(peer.ip()), stopped.clone()));
+                    connections.spawn(door.clone().connection(tcp, ConnectionLimits::new(peer.ip()), stopped.clone()));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
             },
@@ -122,10 +122,10 @@ fn is_over(alarm: &mut Option<Pin<Box<Sleep>>>, patience: Instant, cx: &mut Cont
     false
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Reply>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
 /// Who gets which request.
-struct Door {
+struct RequestRouter {
     api: Router,
     gateway: Gateway,
     responses: ResponseMemory,
@@ -133,17 +133,22 @@ struct Door {
     write_timeout: Duration,
 }
 
-impl Door {
-    async fn connection(self: Arc<Self>, tcp: TcpStream, line: Arc<Line>, mut stopped: watch::Receiver<()>) {
+impl RequestRouter {
+    async fn connection(
+        self: Arc<Self>,
+        tcp: TcpStream,
+        line: Arc<ConnectionLimits>,
+        mut stopped: watch::Receiver<()>,
+    ) {
         let service = service_fn(|request| self.clone().answer(request, line.clone()));
         let mut builder = http1::Builder::new();
         builder
             // Without a timer the limit below would hold nobody up.
-            .timer(Patience(line.clone()))
+            .timer(ReadTimer(line.clone()))
             .header_read_timeout(HEADERS_WITHIN)
             .max_buf_size(BUFFER_BYTES)
             .max_header_size(HEADER_BYTES);
-        let mut connection = pin!(builder.serve_connection(LineIo::new(tcp, line.clone()), service));
+        let mut connection = pin!(builder.serve_connection(LimitedSocket::new(tcp, line.clone()), service));
         let mut stopped = pin!(stopped.changed());
         let (mut is_told, mut overdue) = (false, None::<(Deadline, Pin<Box<Sleep>>)>);
         let (mut alarm, mut write_alarm) = (None::<Pin<Box<Sleep>>>, None::<Pin<Box<Sleep>>>);
@@ -167,7 +172,7 @@ impl Door {
             if let Some(since) = line.stalled()
                 && is_over(&mut write_alarm, since + self.write_timeout, cx)
             {
-                metrics::counter!(numbers::CLIENTS_CUT_OFF).increment(1);
+                metrics::counter!(metric_names::CLIENTS_CUT_OFF).increment(1);
                 line.abort();
                 return Poll::Ready(());
             }
@@ -194,22 +199,22 @@ impl Door {
     }
 
     /// In a box, because a connection reserves the room for it also while it is idle.
-    fn answer(self: Arc<Self>, request: Request<Incoming>, line: Arc<Line>) -> Answering {
+    fn answer(self: Arc<Self>, request: Request<Incoming>, line: Arc<ConnectionLimits>) -> ResponseFuture {
         if !Gateway::is_for(request.uri().path()) {
             let mut api = self.api.clone();
-            let mut request = request.map(|body| axum::body::Body::new(Hurried::new(body)));
+            let mut request = request.map(|body| axum::body::Body::new(TimedBody::new(body)));
             if request.uri().path() == LOGIN {
                 request.extensions_mut().insert(PeerAddress(line.address));
             }
             return Box::pin(async move {
                 let response = api.call(request).await?;
-                Ok(Reply::held(response, &self.responses))
+                Ok(ResponseBody::held(response, &self.responses))
             });
         }
         Box::pin(async move {
             Ok(match self.gateway.pass(request, &line).await {
-                Ok(answer) => answer.map(Reply::Relay),
-                Err(refused) => refused.map(Reply::own),
+                Ok(answer) => answer.map(ResponseBody::Relay),
+                Err(refused) => refused.map(ResponseBody::own),
             })
         })
     }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::sync::Lock;
 
 use super::verify::TOLERANCE;
 
@@ -17,21 +18,21 @@ use super::verify::TOLERANCE;
 ///
 /// It is in memory: after a restart, what was seen before is new again until its time has run out.
 #[derive(Debug)]
-pub struct Replays {
+pub struct ReplayCache {
     capacity: NonZeroUsize,
-    seen: Mutex<Seen>,
+    seen: Lock<ReplayTable>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    keys: HashMap<[u8; 32], Known>,
+struct ReplayTable {
+    keys: HashMap<[u8; 32], ReplayEntry>,
     /// Oldest first. A key that was forgotten keeps its place here, so that the line bounds both.
     line: VecDeque<Entry>,
     next: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct ReplayEntry {
     /// The number under which it stands in line.
     number: u64,
     accepted: bool,
@@ -39,7 +40,7 @@ struct Known {
 
 /// What is known of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sight {
+pub enum ReplayCheck {
     /// It was never here, and from now on it is under way.
     First,
     /// The same is under way, and nobody knows yet what becomes of it.
@@ -55,32 +56,32 @@ struct Entry {
     at: Millis,
 }
 
-impl Replays {
+impl ReplayCache {
     /// With room for so many keys.
     #[must_use]
     pub fn new(capacity: NonZeroUsize) -> Self {
-        Replays { capacity, seen: Mutex::default() }
+        ReplayCache { capacity, seen: Lock::default() }
     }
 
-    /// What is known of this key. One that is new is under way from now on, until it is [accepted](Replays::accepted) or
-    /// [forgotten](Replays::forget).
+    /// What is known of this key. One that is new is under way from now on, until it is [accepted](ReplayCache::accepted) or
+    /// [forgotten](ReplayCache::forget).
     #[must_use]
-    pub fn look(&self, key: [u8; 32], now: Millis) -> Sight {
+    pub fn look(&self, key: [u8; 32], now: Millis) -> ReplayCheck {
         let mut seen = self.lock();
         while seen.line.front().is_some_and(|oldest| now.since(oldest.at) > TOLERANCE * 2) {
             seen.drop_oldest();
         }
         if let Some(known) = seen.keys.get(&key) {
-            return if known.accepted { Sight::Accepted } else { Sight::UnderWay };
+            return if known.accepted { ReplayCheck::Accepted } else { ReplayCheck::UnderWay };
         }
         if seen.line.len() >= self.capacity.get() {
             seen.drop_oldest();
         }
         let number = seen.next;
         seen.next += 1;
-        seen.keys.insert(key, Known { number, accepted: false });
+        seen.keys.insert(key, ReplayEntry { number, accepted: false });
         seen.line.push_back(Entry { key, number, at: now });
-        Sight::First
+        ReplayCheck::First
     }
 
     /// The request was accepted: the same bytes are a repetition.
@@ -96,12 +97,12 @@ impl Replays {
     }
 
     /// A panic elsewhere leaves at most one key too many or too few.
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReplayTable> {
+        self.seen.lock()
     }
 }
 
-impl Seen {
+impl ReplayTable {
     fn drop_oldest(&mut self) {
         let Some(oldest) = self.line.pop_front() else { return };
         // If it was forgotten and came again, it stands further back under another number.
@@ -118,14 +119,14 @@ mod tests {
     const START: Millis = Millis(1_700_000_000_000);
     const TEN_MINUTES: i64 = 600_000;
 
-    fn replays(capacity: usize) -> Replays {
-        Replays::new(NonZeroUsize::new(capacity).unwrap())
+    fn replays(capacity: usize) -> ReplayCache {
+        ReplayCache::new(NonZeroUsize::new(capacity).unwrap())
     }
 
-    impl Replays {
+    impl ReplayCache {
         /// Whether it is new, and accepted then.
         fn first_time(&self, key: [u8; 32], now: Millis) -> bool {
-            let first = self.look(key, now) == Sight::First;
+            let first = self.look(key, now) == ReplayCheck::First;
             self.accepted(&key);
             first
         }
@@ -186,14 +187,14 @@ mod tests {
     #[test]
     fn prm_1_what_is_under_way_is_not_taken_for_accepted() {
         let replays = replays(2);
-        assert_eq!(replays.look([1; 32], START), Sight::First);
-        assert_eq!(replays.look([1; 32], START), Sight::UnderWay);
+        assert_eq!(replays.look([1; 32], START), ReplayCheck::First);
+        assert_eq!(replays.look([1; 32], START), ReplayCheck::UnderWay);
         replays.forget(&[1; 32]);
-        assert_eq!(replays.look([1; 32], START), Sight::First, "it was not accepted after all");
+        assert_eq!(replays.look([1; 32], START), ReplayCheck::First, "it was not accepted after all");
         replays.accepted(&[1; 32]);
-        assert_eq!(replays.look([1; 32], START), Sight::Accepted);
+        assert_eq!(replays.look([1; 32], START), ReplayCheck::Accepted);
         replays.accepted(&[7; 32]);
-        assert_eq!(replays.look([7; 32], START), Sight::First, "who was never here can't be accepted");
+        assert_eq!(replays.look([7; 32], START), ReplayCheck::First, "who was never here can't be accepted");
     }
 
     /// HUB-3: a clock that is set back forgets nothing; one that is at its end does not panic.

@@ -8,13 +8,13 @@ use metrics::{Counter, counter};
 use seawall::telemetry::Sampler;
 use seawall::{Clock, Guard, Retry, Safety, secs};
 use seawall_http::{Egress, HttpClient, Request};
-use seawall_hub_core::service::numbers;
+use seawall_hub_core::service::metric_names;
 use serde_json::{Value as Json, json};
 use tracing::warn;
 
-use super::{Queue, Span, Spans, Value};
+use super::{AttributeValue, Span, SpanQueue, Spans};
 
-/// So many spans go together at most.
+/// The maximum number of spans in a request.
 const TOGETHER: usize = 512;
 /// The first one waits so long for others.
 const GATHER: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_millis(1_500);
 
 /// Sends spans to a collector.
 pub(crate) struct Exporter {
-    queue: Arc<Queue>,
+    queue: Arc<SpanQueue>,
     client: HttpClient,
     guard: Guard,
     url: String,
@@ -37,20 +37,20 @@ pub(crate) struct Exporter {
 impl Exporter {
     /// To this collector: `http://collector:4318`. Its address was said by whoever starts the hub, so it may be private; nothing
     /// else goes through this client.
-    pub(crate) fn new(endpoint: &str) -> Result<(Spans, Self), String> {
+    pub(crate) fn new(endpoint: &str, clock: &Clock) -> Result<(Spans, Self), String> {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         Request::post(&url).map_err(|error| format!("`{endpoint}` is no address of a collector: {error}"))?;
         let client = HttpClient::builder().egress(Egress::unrestricted()).build();
         let guard = Guard::builder("otlp").call_timeout(secs(10)).retry(Retry::max_attempts(3)).build();
-        let queue = Arc::new(Queue::new());
+        let queue = Arc::new(SpanQueue::new(clock.clone()));
         let exporter = Exporter {
             queue: queue.clone(),
             client: client.map_err(|error| error.to_string())?,
             guard: guard.map_err(|error| error.to_string())?,
             url,
-            sent: counter!(numbers::SPANS, "outcome" => "sent"),
+            sent: counter!(metric_names::SPANS, "outcome" => "sent"),
             lines: Sampler::new(1),
-            clock: Clock::system(),
+            clock: clock.clone(),
             sending: tokio::sync::Mutex::default(),
         };
         Ok((Spans { queue: Some(queue) }, exporter))
@@ -120,7 +120,7 @@ impl fmt::Debug for Exporter {
 
 pub(super) fn body(spans: &[Span]) -> Json {
     let resource = [("service.name", "seawall"), ("service.version", env!("CARGO_PKG_VERSION"))]
-        .map(|(name, value)| attribute(name, &Value::Text(value.to_owned())));
+        .map(|(name, value)| attribute(name, &AttributeValue::Text(value.to_owned())));
     let spans: Vec<Json> = spans.iter().map(span).collect();
     json!({"resourceSpans": [{
         "resource": {"attributes": resource},
@@ -145,14 +145,14 @@ fn span(span: &Span) -> Json {
     })
 }
 
-fn attribute(name: &str, value: &Value) -> Json {
+fn attribute(name: &str, value: &AttributeValue) -> Json {
     match value {
-        Value::Text(text) => json!({"key": name, "value": {"stringValue": text}}),
-        Value::Texts(texts) => {
+        AttributeValue::Text(text) => json!({"key": name, "value": {"stringValue": text}}),
+        AttributeValue::Texts(texts) => {
             let texts: Vec<Json> = texts.iter().map(|text| json!({"stringValue": text})).collect();
             json!({"key": name, "value": {"arrayValue": {"values": texts}}})
         }
         // Whole numbers of 64 bits are texts in this form.
-        Value::Number(number) => json!({"key": name, "value": {"intValue": number.to_string()}}),
+        AttributeValue::Number(number) => json!({"key": name, "value": {"intValue": number.to_string()}}),
     }
 }

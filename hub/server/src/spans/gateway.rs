@@ -9,52 +9,23 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use seawall::Attempt;
 use seawall_http::{AttemptObserver, HttpError, ObservedAttempt};
 use seawall_hub_core::domain::service::Service;
-use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::transport::{NoAnswer, Whole};
+use seawall_hub_core::domain::trace::{TraceId, TraceParent};
+use seawall_hub_core::port::transport::{FullResponse, SendError};
 
-use super::{Kind, Open, Span, Spans};
+use super::{OpenSpan, Span, SpanKind, Spans};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The bit of the flags that says that somebody keeps the trace.
-const SAMPLED: u8 = 1;
-
-/// A place in a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Context {
-    trace: TraceId,
-    span: u64,
-    flags: u8,
-}
-
-impl Context {
-    /// Of a `traceparent` that is one.
-    fn of(text: &str) -> Option<Self> {
-        let text = Some(text).filter(|text| crate::http::is_traceparent(text))?;
-        let number = |from: usize, to: usize| u64::from_str_radix(&text[from..to], 16).ok();
-        let flags = u8::try_from(number(53, 55)?).ok()?;
-        Some(Context { trace: TraceId::of(text)?, span: number(36, 52)?, flags })
-    }
-
-    fn is_sampled(self) -> bool {
-        self.flags & SAMPLED != 0
-    }
-
-    fn text(self) -> String {
-        format!("00-{}-{:016x}-{:02x}", self.trace, self.span, self.flags)
-    }
-
-    /// The attempt of this number below it: the same one has the same span, however often it is asked for.
-    fn attempt(self, number: u32) -> Self {
-        // Far apart for neighbours, as ids of spans should be.
-        let span = (self.span ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)).rotate_left(17);
-        Context { span: span.max(1), ..self }
-    }
+/// Returns the attempt of this number below a span: the same attempt has the same span, however often it is asked for.
+fn attempt_below(above: TraceParent, number: u32) -> TraceParent {
+    // Far apart for neighbours, as ids of spans should be.
+    let span = (above.span ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)).rotate_left(17);
+    TraceParent { span: span.max(1), ..above }
 }
 
 /// A call through the gateway, as its client sees it.
-pub(crate) struct Passage {
-    open: Open,
-    context: Context,
+pub(crate) struct GatewaySpan {
+    open: OpenSpan,
+    context: TraceParent,
 }
 
 impl Spans {
@@ -63,28 +34,29 @@ impl Spans {
     pub(crate) fn passage(
         &self,
         said: Option<&str>,
-        own: impl FnOnce() -> String,
+        own: impl FnOnce() -> TraceId,
         (method, route): (&str, &str),
         service: &str,
-    ) -> Option<Box<Passage>> {
-        let above = if self.are_wanted() { said.and_then(Context::of) } else { return None };
+    ) -> Option<Box<GatewaySpan>> {
+        let above = if self.are_wanted() { said.and_then(TraceParent::parse) } else { return None };
         if above.is_some_and(|above| !above.is_sampled()) {
             return None;
         }
         let span = u64::from_str_radix(&crate::http::random_hex::<8>(), 16).unwrap_or(1).max(1);
         let context = match above {
-            Some(above) => Context { span, ..above },
-            None => Context { trace: TraceId::of(&format!("00-{}-", own()))?, span, flags: SAMPLED },
+            Some(above) => TraceParent { span, ..above },
+            None => TraceParent::within(own(), span),
         };
         let open = self.begin(|| {
-            let mut span = Span::new(context.trace, context.span, format!("{method} {route}"), Kind::Server);
+            let mut span =
+                Span::new(context.trace, context.span, format!("{method} {route}"), SpanKind::Server);
             span.parent = above.map(|above| above.span);
             span.text("http.request.method", method);
             span.text("http.route", route);
             span.text("seawall.service", service);
             Some(span)
         })?;
-        Some(Box::new(Passage { open, context }))
+        Some(Box::new(GatewaySpan { open, context }))
     }
 
     /// One attempt of a call that belongs to this trace, and what its peer is told of it. If nobody wants to know, that is what
@@ -94,20 +66,20 @@ impl Spans {
         trace: Option<&str>,
         (method, service): (&str, &Service),
         attempt: Attempt,
-    ) -> (Option<Open>, Option<String>) {
-        let context = trace.and_then(Context::of);
+    ) -> (Option<OpenSpan>, Option<String>) {
+        let context = trace.and_then(TraceParent::parse);
         let Some(context) = context.filter(|context| self.are_wanted() && context.is_sampled()) else {
             return (None, trace.map(ToOwned::to_owned));
         };
-        let told = context.attempt(attempt.number()).text();
+        let told = attempt_below(context, attempt.number()).to_string();
         (self.begin(|| Some(trying(context, method, service, attempt))), Some(told))
     }
 }
 
-impl Passage {
+impl GatewaySpan {
     /// What a `traceparent` says of it.
     pub(crate) fn text(&self) -> String {
-        self.context.text()
+        self.context.to_string()
     }
 
     /// Who tells of its attempts.
@@ -118,7 +90,7 @@ impl Passage {
         service: &Arc<Service>,
     ) -> Arc<dyn AttemptObserver> {
         let (spans, method, service) = (spans.clone(), method.to_owned(), service.clone());
-        Arc::new(Tries { spans, context: self.context, method, service })
+        Arc::new(AttemptSpans { spans, context: self.context, method, service })
     }
 
     /// It was answered so, and this went wrong with it.
@@ -131,9 +103,9 @@ impl Passage {
     }
 }
 
-impl Open {
+impl OpenSpan {
     /// An attempt of `:call` has ended.
-    pub(crate) fn called(mut self, called: &Result<Whole, NoAnswer>) {
+    pub(crate) fn called(mut self, called: &Result<FullResponse, SendError>) {
         let error = match called {
             Ok(whole) => {
                 if let Some(span) = &mut self.span {
@@ -147,9 +119,10 @@ impl Open {
     }
 }
 
-fn trying(above: Context, method: &str, service: &Service, attempt: Attempt) -> Span {
-    let context = above.attempt(attempt.number());
-    let mut span = Span::new(above.trace, context.span, format!("{method} {}", service.name), Kind::Client);
+fn trying(above: TraceParent, method: &str, service: &Service, attempt: Attempt) -> Span {
+    let context = attempt_below(above, attempt.number());
+    let mut span =
+        Span::new(above.trace, context.span, format!("{method} {}", service.name), SpanKind::Client);
     span.parent = Some(above.span);
     span.text("http.request.method", method);
     span.text("seawall.service", service.name.as_str());
@@ -160,32 +133,32 @@ fn trying(above: Context, method: &str, service: &Service, attempt: Attempt) -> 
 }
 
 /// Tells of the attempts of a call that is passed on while it comes.
-struct Tries {
+struct AttemptSpans {
     spans: Spans,
-    context: Context,
+    context: TraceParent,
     method: String,
     service: Arc<Service>,
 }
 
-impl AttemptObserver for Tries {
+impl AttemptObserver for AttemptSpans {
     fn start(&self, attempt: Attempt) -> Box<dyn ObservedAttempt> {
         let open = self.spans.begin(|| Some(trying(self.context, &self.method, &self.service, attempt)));
-        Box::new(Trying { open, status: None })
+        Box::new(AttemptSpan { open, status: None })
     }
 
     fn add_headers(&self, attempt: Attempt, headers: &mut HeaderMap) {
-        if let Ok(told) = HeaderValue::try_from(self.context.attempt(attempt.number()).text()) {
+        if let Ok(told) = HeaderValue::try_from(attempt_below(self.context, attempt.number()).to_string()) {
             headers.insert(TRACEPARENT, told);
         }
     }
 }
 
-struct Trying {
-    open: Option<Open>,
+struct AttemptSpan {
+    open: Option<OpenSpan>,
     status: Option<StatusCode>,
 }
 
-impl ObservedAttempt for Trying {
+impl ObservedAttempt for AttemptSpan {
     fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
         if let Some(span) = self.open.as_mut().and_then(|open| open.span.as_mut()) {
@@ -194,7 +167,7 @@ impl ObservedAttempt for Trying {
     }
 
     fn ended(self: Box<Self>, error: Option<&HttpError>) {
-        let Trying { open, status } = *self;
+        let AttemptSpan { open, status } = *self;
         let refused = status.filter(|status| status.is_client_error() || status.is_server_error());
         let error = error.map(ToString::to_string).or_else(|| refused.map(|status| status.to_string()));
         if let Some(open) = open {
@@ -207,17 +180,12 @@ impl ObservedAttempt for Trying {
 mod tests {
     use super::*;
 
-    /// OBS-3: a place in a trace is read and written as W3C has it; attempts have spans of their own.
+    /// OBS-3: attempts have spans of their own.
     #[test]
-    fn obs_3_a_place_in_a_trace_is_read_and_written() {
-        let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let context = Context::of(text).unwrap();
-        assert!(context.is_sampled());
-        assert_eq!(context.text(), text);
-        assert!(!Context::of(&text.replace("-01", "-00")).unwrap().is_sampled());
-        assert_eq!(Context::of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ä"), None);
-        let (first, second) = (context.attempt(1), context.attempt(2));
+    fn obs_3_each_attempt_has_its_own_span() {
+        let context = TraceParent::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
+        let (first, second) = (attempt_below(context, 1), attempt_below(context, 2));
         assert!(first != second && first != context && first.trace == context.trace);
-        assert_eq!(first, context.attempt(1));
+        assert_eq!(first, attempt_below(context, 1));
     }
 }

@@ -14,7 +14,7 @@ mod gateway;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, counter};
@@ -22,29 +22,32 @@ use seawall::Clock;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer};
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accepted, Incoming, numbers};
+use seawall_hub_core::domain::trace::TraceParent;
+use seawall_hub_core::port::store::StoredDelivery;
+use seawall_hub_core::port::transport::{DeliveryHeaders, PeerResponse, SendError};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{AcceptedEvent, IncomingEvent, Observation, Observer, metric_names};
+use seawall_hub_core::sync::Lock;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 pub(crate) use export::Exporter;
-pub(crate) use gateway::Passage;
+pub(crate) use gateway::GatewaySpan;
 
-/// So many spans wait to be sent at most.
+/// The maximum number of spans that wait to be exported.
 const SPANS_MAX: usize = 8_192;
-/// So many rules are named in a span at most; all are counted.
+/// The maximum number of rules that a span names; all are counted.
 const RULES_NAMED: usize = 32;
 
 /// Where spans go. A handle: clones share everything; without a collector it does nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Spans {
-    queue: Option<Arc<Queue>>,
+    queue: Option<Arc<SpanQueue>>,
 }
 
 /// Spans that wait to be sent.
-pub(crate) struct Queue {
-    waiting: Mutex<Vec<Span>>,
+pub(crate) struct SpanQueue {
+    waiting: Lock<Vec<Span>>,
     bell: Notify,
     dropped: Counter,
     clock: Clock,
@@ -59,17 +62,17 @@ pub(crate) struct Span {
     /// Another span of the same trace that it is about.
     link: Option<u64>,
     name: String,
-    kind: Kind,
+    kind: SpanKind,
     began: u128,
     ended: u128,
-    attributes: Vec<(&'static str, Value)>,
+    attributes: Vec<(&'static str, AttributeValue)>,
     /// What went wrong.
     error: Option<String>,
 }
 
 /// As OTLP counts them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum SpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -77,19 +80,19 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Value {
+pub(crate) enum AttributeValue {
     Text(String),
     Number(i64),
     Texts(Vec<String>),
 }
 
-impl Queue {
-    fn new() -> Self {
-        Queue {
-            waiting: Mutex::default(),
+impl SpanQueue {
+    fn new(clock: Clock) -> Self {
+        SpanQueue {
+            waiting: Lock::default(),
             bell: Notify::new(),
-            dropped: counter!(numbers::SPANS, "outcome" => "dropped"),
-            clock: Clock::system(),
+            dropped: counter!(metric_names::SPANS, "outcome" => "dropped"),
+            clock,
         }
     }
 
@@ -99,7 +102,7 @@ impl Queue {
 
     /// Never waits. A span for which there is no room is dropped and counted.
     fn put(&self, span: Span) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() >= SPANS_MAX {
             self.dropped.increment(1);
             return;
@@ -110,31 +113,29 @@ impl Queue {
     }
 
     fn take(&self, most: usize) -> Vec<Span> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let count = waiting.len().min(most);
         waiting.drain(..count).collect()
     }
 }
 
 impl Spans {
-    fn begin(&self, span: impl FnOnce() -> Option<Span>) -> Option<Open> {
+    fn begin(&self, span: impl FnOnce() -> Option<Span>) -> Option<OpenSpan> {
         let queue = self.queue.clone()?;
         let mut span = span()?;
         span.began = queue.now();
-        Some(Open { queue, span: Some(span) })
+        Some(OpenSpan { queue, span: Some(span) })
     }
 
     /// An event comes in.
-    pub(crate) fn arrival(&self, incoming: &Incoming) -> Option<Open> {
+    fn arrival(&self, incoming: &IncomingEvent) -> Option<OpenSpan> {
         self.begin(|| {
             let said = incoming.trace.as_deref()?;
-            let trace = TraceId::of(said).filter(|trace| trace.is_sampled())?;
-            let mut span = Span::new(trace, arrival(trace, &incoming.id), "accept event", Kind::Consumer);
+            let above = TraceParent::parse(said).filter(|above| above.is_sampled())?;
+            let trace = above.trace;
+            let mut span = Span::new(trace, arrival(trace, &incoming.id), "accept event", SpanKind::Consumer);
             // An event that says nothing of a trace begins one, and has nobody above it.
-            span.parent = said
-                .get(36..52)
-                .filter(|parent| said.get(19..35) != Some(*parent))
-                .and_then(|parent| u64::from_str_radix(parent, 16).ok());
+            span.parent = Some(above.span).filter(|_| said.get(19..35) != said.get(36..52));
             span.text("messaging.message.id", &incoming.id);
             span.text("seawall.event.type", incoming.kind.as_str());
             span.text("seawall.event.source", &incoming.source);
@@ -143,16 +144,21 @@ impl Spans {
     }
 
     /// A try begins.
-    pub(crate) fn attempt(&self, service: &Service, request: &Request, letter: Letter<'_>) -> Option<Open> {
+    pub(crate) fn attempt(
+        &self,
+        service: &Service,
+        request: &RenderedRequest,
+        letter: DeliveryHeaders<'_>,
+    ) -> Option<OpenSpan> {
         self.begin(|| {
             let trace = letter.trace.filter(|trace| trace.is_sampled())?;
-            let name = format!("{} {}", request.method, service.name);
-            let mut span = Span::new(trace, attempt(letter.delivery, letter.number), name, Kind::Client);
+            let name = format!("{} {}", request.operation, service.name);
+            let mut span = Span::new(trace, attempt(letter.delivery, letter.number), name, SpanKind::Client);
             span.parent = Some(match letter.replay_of {
                 Some(_) => replay(letter.delivery),
                 None => arrival(trace, letter.event),
             });
-            span.text("http.request.method", &request.method);
+            span.text("http.request.method", &request.operation);
             span.text("seawall.service", service.name.as_str());
             span.text("seawall.delivery", &letter.delivery.to_string());
             span.text("messaging.message.id", letter.event);
@@ -164,10 +170,10 @@ impl Spans {
     }
 
     /// A dead letter is sent again, as this delivery.
-    pub(crate) fn replay(&self, dead: DeliveryId, event: &str, trace: Option<TraceId>) -> Option<Open> {
+    fn replay(&self, dead: DeliveryId, event: &str, trace: Option<TraceId>) -> Option<OpenSpan> {
         self.begin(|| {
             let trace = trace.filter(|trace| trace.is_sampled())?;
-            let mut span = Span::new(trace, 0, "replay dead letter", Kind::Internal);
+            let mut span = Span::new(trace, 0, "replay dead letter", SpanKind::Internal);
             (span.parent, span.link) = (Some(arrival(trace, event)), Some(attempt(dead, 1)));
             span.text("seawall.replay_of", &dead.to_string());
             span.text("messaging.message.id", event);
@@ -181,61 +187,44 @@ impl Spans {
     }
 }
 
+impl Observer for Spans {
+    fn times_rules(&self) -> bool {
+        self.are_wanted()
+    }
+
+    fn accepting(&self, event: &IncomingEvent) -> Option<Box<dyn Observation>> {
+        self.arrival(event).map(|span| Box::new(span) as Box<dyn Observation>)
+    }
+
+    fn replaying(&self, dead: &StoredDelivery) -> Option<Box<dyn Observation>> {
+        self.replay(dead.id, &dead.event, dead.trace).map(|span| Box::new(span) as Box<dyn Observation>)
+    }
+}
+
 /// A span under way. One that is dropped has been given up, by a timeout or because the process ends.
-pub(crate) struct Open {
-    queue: Arc<Queue>,
+pub(crate) struct OpenSpan {
+    queue: Arc<SpanQueue>,
     span: Option<Span>,
 }
 
-impl Open {
+impl OpenSpan {
     /// It has ended, well or with this error.
     pub(crate) fn end(mut self, error: Option<String>) {
         self.finish(error);
     }
 
-    /// An event is kept: the rules have looked at it, and it has arrived.
-    pub(crate) fn accepted(mut self, accepted: &Accepted) {
-        if let (Some(arrival), Some(looked)) = (&self.span, &accepted.looked) {
-            let mut span =
-                Span::new(arrival.trace, rules(arrival.trace, &accepted.id), "match rules", Kind::Internal);
-            (span.parent, span.began, span.ended) =
-                (Some(arrival.id), nanos(looked.began), nanos(looked.ended));
-            let names = looked.rules.iter().take(RULES_NAMED).map(ToString::to_string).collect();
-            span.attributes.push(("seawall.rules", Value::Texts(names)));
-            span.number("seawall.rules.considered", i64::from(accepted.tally.considered));
-            span.number("seawall.rules.matched", i64::try_from(looked.rules.len()).unwrap_or(i64::MAX));
-            span.number("seawall.rules.filtered", i64::from(accepted.tally.filtered));
-            self.queue.put(span);
-        }
-        self.finish(None);
-    }
-
     /// A try has ended.
-    pub(crate) fn answered(mut self, sent: &Result<Answer, NoAnswer>) {
+    pub(crate) fn answered(mut self, sent: &Result<PeerResponse, SendError>) {
         let error = match sent {
             Ok(answer) => {
-                if let Some(span) = &mut self.span {
-                    span.number("http.response.status_code", i64::from(answer.status));
+                if let (Some(span), Some(status)) = (&mut self.span, answer.code) {
+                    span.number("http.response.status_code", i64::from(status));
                 }
                 answer.fault.map(|fault| fault.to_string())
             }
             Err(none) => Some(none.error.clone()),
         };
         self.finish(error);
-    }
-
-    /// The replay is this delivery.
-    pub(crate) fn replayed_as(mut self, delivery: DeliveryId) {
-        if let Some(span) = &mut self.span {
-            span.id = replay(delivery);
-            span.text("seawall.delivery", &delivery.to_string());
-        }
-        self.finish(None);
-    }
-
-    /// It was nothing, and nobody is told.
-    pub(crate) fn forget(mut self) {
-        self.span = None;
     }
 
     fn finish(&mut self, error: Option<String>) {
@@ -245,30 +234,64 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Observation for OpenSpan {
+    fn accepted(mut self: Box<Self>, accepted: &AcceptedEvent) {
+        if let (Some(arrival), Some(timing)) = (&self.span, &accepted.timing) {
+            let mut span = Span::new(
+                arrival.trace,
+                rules(arrival.trace, &accepted.id),
+                "match rules",
+                SpanKind::Internal,
+            );
+            (span.parent, span.began, span.ended) =
+                (Some(arrival.id), nanos(timing.began), nanos(timing.ended));
+            let names = timing.rules.iter().take(RULES_NAMED).map(ToString::to_string).collect();
+            span.attributes.push(("seawall.rules", AttributeValue::Texts(names)));
+            span.number("seawall.rules.considered", i64::from(accepted.counts.considered));
+            span.number("seawall.rules.matched", i64::try_from(timing.rules.len()).unwrap_or(i64::MAX));
+            span.number("seawall.rules.filtered", i64::from(accepted.counts.filtered));
+            self.queue.put(span);
+        }
+        self.finish(None);
+    }
+
+    fn replayed(mut self: Box<Self>, delivery: DeliveryId) {
+        if let Some(span) = &mut self.span {
+            span.id = replay(delivery);
+            span.text("seawall.delivery", &delivery.to_string());
+        }
+        self.finish(None);
+    }
+
+    fn forget(mut self: Box<Self>) {
+        self.span = None;
+    }
+}
+
+impl Drop for OpenSpan {
     fn drop(&mut self) {
-        self.finish(Some("it was given up before it ended".into()));
+        self.finish(Some("abandoned before it ended".into()));
     }
 }
 
 impl Span {
-    fn new(trace: TraceId, id: u64, name: impl Into<String>, kind: Kind) -> Self {
+    fn new(trace: TraceId, id: u64, name: impl Into<String>, kind: SpanKind) -> Self {
         let (name, attributes) = (name.into(), Vec::new());
         Span { trace, id, parent: None, link: None, name, kind, began: 0, ended: 0, attributes, error: None }
     }
 
     fn text(&mut self, name: &'static str, value: &str) {
-        self.attributes.push((name, Value::Text(value.to_owned())));
+        self.attributes.push((name, AttributeValue::Text(value.to_owned())));
     }
 
     fn number(&mut self, name: &'static str, value: i64) {
-        self.attributes.push((name, Value::Number(value)));
+        self.attributes.push((name, AttributeValue::Number(value)));
     }
 }
 
 /// The span of a try: the same try has the same, also after a crash.
 pub(crate) fn attempt(delivery: DeliveryId, number: u32) -> u64 {
-    let span = delivery.era ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
+    let span = delivery.database ^ delivery.number.rotate_left(20) ^ u64::from(number).rotate_left(52);
     span.max(1)
 }
 

@@ -2,13 +2,13 @@ use super::*;
 
 fn span(id: u64) -> Span {
     let trace = TraceId::of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
-    Span::new(trace, id, "x", Kind::Client)
+    Span::new(trace, id, "x", SpanKind::Client)
 }
 
 /// OBS-3: a collector that takes nothing costs a bounded number of spans, and nobody waits.
 #[test]
 fn obs_3_spans_that_nobody_takes_are_dropped() {
-    let queue = Queue::new();
+    let queue = SpanQueue::new(Clock::system());
     for number in 0..SPANS_MAX as u64 + 10 {
         queue.put(span(number));
     }
@@ -41,9 +41,9 @@ fn obs_3_a_span_is_written_as_otlp_has_it() {
 /// OBS-3: what is dropped before it ended is told, and not lost.
 #[test]
 fn obs_3_a_span_that_is_given_up_is_told() {
-    let queue = Arc::new(Queue::new());
-    drop(Open { queue: queue.clone(), span: Some(span(1)) });
-    assert!(queue.take(1)[0].error.as_ref().is_some_and(|error| error.contains("given up")));
-    Open { queue: queue.clone(), span: Some(span(1)) }.forget();
+    let queue = Arc::new(SpanQueue::new(Clock::system()));
+    drop(OpenSpan { queue: queue.clone(), span: Some(span(1)) });
+    assert!(queue.take(1)[0].error.as_ref().is_some_and(|error| error.contains("abandoned")));
+    Box::new(OpenSpan { queue: queue.clone(), span: Some(span(1)) }).forget();
     assert!(queue.take(1).is_empty());
 }

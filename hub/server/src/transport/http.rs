@@ -1,52 +1,52 @@
 //! Deliveries over HTTP.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use axum::http::Uri;
+use seawall::fault::Code;
 use seawall::{Attempt, Fault};
 use seawall_dist::deadletter::{SentRequest, kept_headers};
 use seawall_http::{
     Auth, BadRequest, Base, Cause, HttpClient, HttpError, Method, Request as HttpRequest, Response, header,
 };
-use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::service::{Sealed, Service};
+use seawall_hub_core::domain::service::{SealedSecret, Service};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
-use seawall_hub_core::render::Request;
+use seawall_hub_core::domain::trace::TraceParent;
+use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::sync::RwLock;
 
 use super::scrub::Secrets;
-use crate::credentials::Credentials;
-use crate::responses::{BYTES_USUAL, NotRead, ResponseMemory};
+use crate::credentials;
+use crate::responses::{BYTES_USUAL, BodyReadError, ResponseMemory};
 use crate::seal::Keyring;
-use crate::spans::{self, Spans};
+use crate::spans;
 
-/// So much of an answer that is a failure is kept as evidence,
+/// The number of bytes of a failed response that are stored as evidence.
 pub const FAILURE_KEPT: usize = 4 * 1024;
-/// and so much of one that is not.
+/// The number of bytes of a successful response that are stored.
 pub const SUCCESS_KEPT: usize = 256;
-/// So many addresses are kept that were looked at.
+/// The maximum number of parsed addresses that are cached.
 const BASES_MAX: usize = 4096;
 
 /// Sends deliveries over HTTP, through one client with its egress guard. A handle: clones share everything.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpTransport {
     /// Another one, when other addresses are allowed.
     client: Arc<RwLock<HttpClient>>,
     keyring: Keyring,
     /// What was opened of the services' credentials: opening costs, and a token is asked for once. Known by what was sealed,
     /// because a version may come again when a service was deleted.
-    opened: Arc<RwLock<HashMap<Slug, (Sealed, Opened)>>>,
+    opened: Arc<RwLock<HashMap<Slug, (SealedSecret, OpenedCredentials)>>>,
     /// Addresses of services that are called, looked at once.
     bases: Arc<RwLock<HashMap<String, Arc<Base>>>>,
-    spans: Spans,
     responses: ResponseMemory,
 }
 
 /// Credentials, ready to be used.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedCredentials {
     pub(crate) auth: Auth,
     /// Signed by Standard Webhooks: the message has a name, and it is the same for all its tries.
     names_message: bool,
@@ -54,41 +54,35 @@ pub(crate) struct Opened {
     secrets: Arc<Secrets>,
 }
 
-impl Http {
+impl HttpTransport {
     /// By this client, with secrets that this keyring opens.
     #[must_use]
     pub fn new(client: HttpClient, keyring: Keyring) -> Self {
-        Http {
+        HttpTransport {
             client: Arc::new(RwLock::new(client)),
             keyring,
             opened: Arc::default(),
             bases: Arc::default(),
-            spans: Spans::default(),
             responses: ResponseMemory::new(BYTES_USUAL),
         }
     }
 
-    /// Tries are told there.
-    pub(crate) fn telling(self, spans: Spans) -> Self {
-        Http { spans, ..self }
-    }
-
     /// Whole answers take their memory from there.
     pub(crate) fn holding(self, responses: ResponseMemory) -> Self {
-        Http { responses, ..self }
+        HttpTransport { responses, ..self }
     }
 
     pub(crate) fn client(&self) -> HttpClient {
-        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.client.read().clone()
     }
 
     /// An address that requests go below.
     pub(crate) fn base(&self, address: &str) -> Result<Arc<Base>, BadRequest> {
-        if let Some(base) = self.bases.read().unwrap_or_else(PoisonError::into_inner).get(address) {
+        if let Some(base) = self.bases.read().get(address) {
             return Ok(base.clone());
         }
         let base = Arc::new(Base::new(address)?);
-        let mut bases = self.bases.write().unwrap_or_else(PoisonError::into_inner);
+        let mut bases = self.bases.write();
         if bases.len() >= BASES_MAX {
             // Services that are gone leave theirs.
             bases.clear();
@@ -112,13 +106,13 @@ impl Http {
 
     /// By this client from now on.
     pub(crate) fn change_client(&self, client: HttpClient) {
-        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+        *self.client.write() = client;
     }
 
     /// How the hub shows who it is to a service, if it does.
-    pub(crate) fn auth(&self, service: &Service) -> Result<Option<Opened>, String> {
+    pub(crate) fn auth(&self, service: &Service) -> Result<Option<OpenedCredentials>, String> {
         let Some(sealed) = &service.auth else { return Ok(None) };
-        let known = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.opened.read();
         if let Some((of, auth)) = known.get(&service.name)
             && of == sealed
         {
@@ -126,59 +120,65 @@ impl Http {
         }
         drop(known);
         let opened = self.keyring.unseal(sealed, service.name.as_str());
-        let credentials = opened.and_then(|bytes| Credentials::from_bytes(&bytes));
-        let credentials = credentials.ok_or("its secret can't be opened; was `secret.key` changed?")?;
-        let auth = Opened {
-            auth: credentials.auth()?,
-            names_message: matches!(credentials, Credentials::Webhook(_)),
-            secrets: Arc::new(Secrets::new(credentials.secrets().iter().map(String::as_str))),
+        let opened = opened.and_then(|bytes| credentials::from_bytes(&bytes));
+        let opened = opened.ok_or("its secret can't be opened; was `secret.key` changed?")?;
+        let auth = OpenedCredentials {
+            auth: credentials::client_auth(&opened)?,
+            names_message: matches!(opened, seawall_api::Auth::Webhook { .. }),
+            secrets: Arc::new(Secrets::new(credentials::secrets(&opened).iter().map(String::as_str))),
         };
         let entry = (sealed.clone(), auth.clone());
-        self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(service.name.clone(), entry);
+        self.opened.write().insert(service.name.clone(), entry);
         Ok(Some(auth))
     }
 }
 
-impl Transport for Http {
+impl Transport for HttpTransport {
     async fn send(
         &self,
         service: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
+        request: &RenderedRequest,
+        letter: Option<DeliveryHeaders<'_>>,
         attempt: Attempt,
-    ) -> Result<Answer, NoAnswer> {
-        let span = letter.and_then(|letter| self.spans.attempt(service, request, letter));
-        let sent = self.send_once(service, request, letter, attempt).await;
-        if let Some(span) = span {
-            span.answered(&sent);
+    ) -> Result<PeerResponse, SendError> {
+        #[cfg(seawall_sabotage)]
+        super::sabotage::poison(letter);
+        let request = self.outgoing(service, request, letter)?.sample_response(FAILURE_KEPT);
+        match self.client().single_exchange(&request, attempt).await {
+            Ok(response) => {
+                let secrets =
+                    self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();
+                // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
+                let arrived = response.status().is_success();
+                let status = response.status().as_u16();
+                let refused = || Fault::business().code(Code::Http(status));
+                let fault = response.fault().or_else(|| (!arrived).then(refused));
+                let most = if fault.is_some() { FAILURE_KEPT } else { SUCCESS_KEPT };
+                let headers =
+                    response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+                Ok(PeerResponse {
+                    code: Some(status),
+                    fault,
+                    attributes: if fault.is_some() {
+                        hidden(kept_headers(headers), &secrets)
+                    } else {
+                        Vec::new()
+                    },
+                    body: kept_body(&response, most, &secrets),
+                    sent: fault.map(|_| evidence(&request)),
+                })
+            }
+            Err(error) => Err(no_answer(&error, &request)),
         }
-        sent
     }
 
     async fn call(
         &self,
         service: &Service,
-        request: &Request,
+        request: &RenderedRequest,
         trace: Option<&str>,
         attempt: Attempt,
-    ) -> Result<Whole, NoAnswer> {
-        let (span, told) = self.spans.try_of(trace, (&request.method, service), attempt);
-        let called = self.call_once(service, request, told, attempt).await;
-        if let Some(span) = span {
-            span.called(&called);
-        }
-        called
-    }
-}
-
-impl Http {
-    async fn call_once(
-        &self,
-        service: &Service,
-        request: &Request,
-        trace: Option<String>,
-        attempt: Attempt,
-    ) -> Result<Whole, NoAnswer> {
+    ) -> Result<FullResponse, SendError> {
         let mut request = self.outgoing(service, request, None)?;
         // Whoever calls may have put one there.
         if let Some(trace) = trace.filter(|_| !request.headers().contains_key("traceparent")) {
@@ -192,70 +192,36 @@ impl Http {
         let (status, fault, mut headers) =
             (opened.status().as_u16(), opened.fault(), opened.headers().clone());
         let body = self.responses.read(opened.into_body()).await.map_err(|not_read| match not_read {
-            NotRead::Broken(error) => no_answer(&error, &request),
-            NotRead::NoMemory => no_memory(status, &request),
+            BodyReadError::Broken(error) => no_answer(&error, &request),
+            BodyReadError::NoMemory => no_memory(status, &request),
         })?;
         header::strip(&mut headers);
         let owned = |(name, value): (&seawall_http::HeaderName, &seawall_http::HeaderValue)| {
             (name.as_str().to_owned(), value.as_bytes().to_vec())
         };
-        Ok(Whole { status, fault, headers: headers.iter().map(owned).collect(), body })
+        Ok(FullResponse { status, fault, headers: headers.iter().map(owned).collect(), body })
     }
+}
 
-    async fn send_once(
-        &self,
-        service: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
-        attempt: Attempt,
-    ) -> Result<Answer, NoAnswer> {
-        #[cfg(seawall_sabotage)]
-        super::sabotage::poison(letter);
-        let request = self.outgoing(service, request, letter)?.sample_response(FAILURE_KEPT);
-        match self.client().single_exchange(&request, attempt).await {
-            Ok(response) => {
-                let secrets =
-                    self.auth(service).ok().flatten().map(|opened| opened.secrets).unwrap_or_default();
-                // A delivery has arrived only if the peer says so: a redirect that nobody follows is a refusal.
-                let arrived = response.status().is_success();
-                let fault = response.fault().or_else(|| (!arrived).then(Fault::business));
-                let most = if fault.is_some() { FAILURE_KEPT } else { SUCCESS_KEPT };
-                let headers =
-                    response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-                Ok(Answer {
-                    status: response.status().as_u16(),
-                    fault,
-                    headers: if fault.is_some() {
-                        hidden(kept_headers(headers), &secrets)
-                    } else {
-                        Vec::new()
-                    },
-                    body: kept_body(&response, most, &secrets),
-                    sent: fault.map(|_| evidence(&request)),
-                })
-            }
-            Err(error) => Err(no_answer(&error, &request)),
-        }
-    }
-
+impl HttpTransport {
     /// The request on the wire, with credentials.
     fn outgoing(
         &self,
         service: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
-    ) -> Result<HttpRequest, NoAnswer> {
+        request: &RenderedRequest,
+        letter: Option<DeliveryHeaders<'_>>,
+    ) -> Result<HttpRequest, SendError> {
         let bare = outgoing(service, request, letter).map_err(impossible)?;
         // Credentials are added last, so that what is kept of a request has none in it.
         Ok(match self.auth(service).map_err(impossible)? {
-            Some(Opened { auth, names_message: true, .. }) => {
+            Some(OpenedCredentials { auth, names_message: true, .. }) => {
                 let named = match letter {
                     Some(letter) => bare.header("webhook-id", letter.delivery.to_string()),
                     None => Ok(bare),
                 };
                 named.map_err(|error| impossible(error.to_string()))?.auth(auth)
             }
-            Some(Opened { auth, .. }) => bare.auth(auth),
+            Some(OpenedCredentials { auth, .. }) => bare.auth(auth),
             None => bare,
         })
     }
@@ -271,8 +237,8 @@ fn kept_body(response: &Response, most: usize, secrets: &Secrets) -> Vec<u8> {
 }
 
 /// It can never be sent.
-fn impossible(error: String) -> NoAnswer {
-    NoAnswer {
+fn impossible(error: String) -> SendError {
+    SendError {
         fault: Fault::business(),
         error,
         impossible: true,
@@ -282,8 +248,8 @@ fn impossible(error: String) -> NoAnswer {
     }
 }
 
-fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
-    NoAnswer {
+fn no_answer(error: &HttpError, request: &HttpRequest) -> SendError {
+    SendError {
         fault: error.fault(),
         // A target that the egress rules forbid stays forbidden.
         impossible: error.refusal().is_some(),
@@ -295,10 +261,10 @@ fn no_answer(error: &HttpError, request: &HttpRequest) -> NoAnswer {
 }
 
 /// The peer has answered, and there was no memory left to hold that. It is not to blame.
-fn no_memory(status: u16, request: &HttpRequest) -> NoAnswer {
+fn no_memory(status: u16, request: &HttpRequest) -> SendError {
     let error = format!("the service has answered {status}, and the hub had no memory left for its response");
     let sent = Some(evidence(request));
-    NoAnswer { fault: Fault::business(), error, impossible: false, too_large: false, no_memory: true, sent }
+    SendError { fault: Fault::business(), error, impossible: false, too_large: false, no_memory: true, sent }
 }
 
 /// Why there is no answer, for the operator.
@@ -353,13 +319,17 @@ fn evidence(request: &HttpRequest) -> SentRequest {
 
 /// The request on the wire: the service's headers, then the rule's, and the delivery's own name, so that a peer can tell a
 /// repetition and a replay.
-fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) -> Result<HttpRequest, String> {
-    let method = Method::from_bytes(request.method.as_bytes()).map_err(|error| error.to_string())?;
-    let url = format!("{}{}", service.address.trim_end_matches('/'), request.path);
+fn outgoing(
+    service: &Service,
+    request: &RenderedRequest,
+    letter: Option<DeliveryHeaders<'_>>,
+) -> Result<HttpRequest, String> {
+    let method = Method::from_bytes(request.operation.as_bytes()).map_err(|error| error.to_string())?;
+    let url = format!("{}{}", service.address.trim_end_matches('/'), request.target);
     let mut out = HttpRequest::new(method, url).map_err(|error| error.to_string())?;
-    let overridden = |name: &str| request.headers.iter().any(|(rule, _)| rule.eq_ignore_ascii_case(name));
+    let overridden = |name: &str| request.attributes.iter().any(|(rule, _)| rule.eq_ignore_ascii_case(name));
     let of_service = service.headers.iter().filter(|(name, _)| !overridden(name));
-    for (name, value) in of_service.chain(&request.headers) {
+    for (name, value) in of_service.chain(&request.attributes) {
         out = out.header(name, value).map_err(|error| error.to_string())?;
     }
     if let Some(letter) = letter {
@@ -371,7 +341,11 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = own(out, "seawall-event", letter.event.to_owned())?;
         out = own(out, "seawall-event-time", letter.event_accepted.to_string())?;
         if let Some(trace) = letter.trace {
-            out = own(out, "traceparent", traceparent(trace, letter.delivery, letter.number))?;
+            out = own(
+                out,
+                "traceparent",
+                TraceParent::within(trace, spans::attempt(letter.delivery, letter.number)).to_string(),
+            )?;
         }
         if let Some(dead) = letter.replay_of {
             out = own(out, "seawall-replayed", "true".into())?;
@@ -382,10 +356,4 @@ fn outgoing(service: &Service, request: &Request, letter: Option<Letter<'_>>) ->
         out = out.body(body.clone());
     }
     Ok(out)
-}
-
-/// The trace of the event, with the span of this try. Whether it is told is for whoever began it to say.
-fn traceparent(trace: TraceId, delivery: DeliveryId, number: u32) -> String {
-    let flags = u8::from(trace.is_sampled());
-    format!("00-{trace}-{:016x}-{flags:02x}", spans::attempt(delivery, number))
 }

@@ -5,6 +5,8 @@ mod http;
 mod sabotage;
 pub(crate) mod scrub;
 mod spelling;
+mod traced;
 
 pub(crate) use http::explained;
-pub use http::{FAILURE_KEPT, Http, SUCCESS_KEPT};
+pub use http::{FAILURE_KEPT, HttpTransport, SUCCESS_KEPT};
+pub use traced::TracedTransport;

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use seawall_hub_core::port::transport::Letter;
+use seawall_hub_core::port::transport::DeliveryHeaders;
 
 #[expect(clippy::panic, reason = "that is the mistake")]
 #[expect(clippy::disallowed_methods, reason = "a thread that never comes back is the mistake")]
-pub(super) fn poison(letter: Option<Letter<'_>>) {
-    let Some(Letter { event, .. }) = letter else { return };
+pub(super) fn poison(letter: Option<DeliveryHeaders<'_>>) {
+    let Some(DeliveryHeaders { event, .. }) = letter else { return };
     if event.starts_with("panic-") {
         panic!("the send of {event} panics on purpose");
     }

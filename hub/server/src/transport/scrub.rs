@@ -6,6 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use seawall_hub_core::encode::hex;
 
 use super::spelling::{SECRET_PART_MIN, Spelling, spelled};
 
@@ -22,8 +23,7 @@ impl Secrets {
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let secrets = secrets.into_iter().map(str::as_bytes).filter(|secret| secret.len() >= SECRET_MIN);
         let needles = secrets.flat_map(|secret| {
-            let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-            let plain = [(secret.to_vec(), Spelling::Text), (hex.into_bytes(), Spelling::Hex)];
+            let plain = [(secret.to_vec(), Spelling::Text), (hex(secret).into_bytes(), Spelling::Hex)];
             let encoded = (0..3).map(|before| (within_base64(secret, before), Spelling::Base64));
             plain.into_iter().chain(encoded)
         });

@@ -15,7 +15,7 @@ pub(super) enum Spelling {
 }
 
 impl Spelling {
-    /// So much of it has to be there at the end of a text that was cut off.
+    /// Returns the number of bytes that must be there at the end of a text that was cut off.
     pub(super) fn least(self) -> usize {
         match self {
             Spelling::Text => SECRET_PART_MIN,
@@ -27,7 +27,7 @@ impl Spelling {
 
 /// What was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct SpellingMatch {
     /// How many bytes of the text it takes.
     pub(super) length: usize,
     /// How many bytes of what was looked for there are.
@@ -37,12 +37,12 @@ pub(super) struct Found {
 }
 
 /// Whether the text begins with this, in any spelling; or with its beginning, if the text ends there.
-pub(super) fn spelled(text: &[u8], needle: &[u8], spelling: Spelling) -> Option<Found> {
+pub(super) fn spelled(text: &[u8], needle: &[u8], spelling: Spelling) -> Option<SpellingMatch> {
     let (mut at, mut matched) = (0, 0);
     while matched < needle.len() {
         let (rest, wanted) = (&text[at..], &needle[matched..]);
         if rest.is_empty() {
-            return (matched > 0).then_some(Found { length: at, matched, is_whole: false });
+            return (matched > 0).then_some(SpellingMatch { length: at, matched, is_whole: false });
         }
         // Nearly always nothing fits, and the first look says so.
         let is_same = same(rest[0], wanted[0], spelling);
@@ -54,7 +54,7 @@ pub(super) fn spelled(text: &[u8], needle: &[u8], spelling: Spelling) -> Option<
             (true, Some((taken, bytes))) => match spelled(&rest[taken..], &wanted[bytes..], spelling) {
                 Some(found) => {
                     let (length, matched) = (at + taken + found.length, matched + bytes + found.matched);
-                    return Some(Found { length, matched, is_whole: found.is_whole });
+                    return Some(SpellingMatch { length, matched, is_whole: found.is_whole });
                 }
                 None if rest.len() == taken => (taken, bytes),
                 None => (1, 1),
@@ -63,7 +63,7 @@ pub(super) fn spelled(text: &[u8], needle: &[u8], spelling: Spelling) -> Option<
         at += taken;
         matched += bytes;
     }
-    Some(Found { length: at, matched, is_whole: true })
+    Some(SpellingMatch { length: at, matched, is_whole: true })
 }
 
 /// How many bytes of the text stand for how many of what is wanted, if they are not simply the same.
@@ -103,7 +103,7 @@ fn slashes(text: &[u8], wanted: &[u8]) -> (usize, usize) {
     (own, needed.min(there))
 }
 
-/// `%2F`.
+/// Reads a percent-encoded byte like `%2F`.
 fn percent(text: &[u8], wanted: &[u8]) -> Option<(usize, usize)> {
     let byte = u8::try_from(number(text.get(1..3)?, 16)?).ok()?;
     (byte == wanted[0]).then_some((3, 1))

@@ -8,10 +8,10 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::StoreError;
 use serde_json::Value;
 
-use super::changes::Changes;
+use super::changes::UnitApplier;
 use super::rows;
 
-impl Changes<'_> {
+impl UnitApplier<'_> {
     pub(super) fn put_key(&self, key: &Key) -> Result<(), StoreError> {
         let Key { name, hash, former, scopes, services, sources, made, expires, revoked } = key;
         let scopes: Vec<&str> = scopes.named().map(Scope::word).collect();

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::alert::{
-    Acknowledged, AlertRule, Channel, Condition, Incident, Kind, Mute, Notice, NoticeState, Resolved,
-    Severity, Turn,
+    Acknowledgement, AlertRule, Channel, Condition, ConditionKind, Incident, Mute, Notice, NoticeKind,
+    NoticeState, Resolution, Severity,
 };
-use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{IncidentFilter, Page, PageAt, StoreError};
+use seawall_hub_core::port::store::{IncidentFilter, Page, PageRequest, StoreError};
 use serde_json::{Value, json};
 
-use super::changes::Changes;
+use super::changes::UnitApplier;
 use super::lists::page_of;
 use super::{access, rows};
 
-impl Changes<'_> {
+impl UnitApplier<'_> {
     pub(super) fn put_alert_rule(&self, rule: &AlertRule) -> Result<(), StoreError> {
         let name = rule.name.as_str();
         self.check_version("SELECT version FROM alert_rules WHERE name = ?1", name, rule.version)?;
@@ -94,7 +94,7 @@ impl Changes<'_> {
                 acknowledged.as_ref().and_then(|seen| seen.reason.as_ref()),
                 muted.as_ref().map(|mute| mute.until.0),
                 muted.as_ref().map(|mute| &mute.reason),
-                incident.told,
+                incident.notified,
                 Value::from(incident.notices.iter().map(notice_to_json).collect::<Vec<_>>()).to_string()
             ],
         )?;
@@ -109,15 +109,19 @@ pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<AlertRule>>
 }
 
 fn rule(row: &Row<'_>) -> rusqlite::Result<AlertRule> {
-    let kind = word(row, 2, Kind::from_word)?;
+    let kind = word(row, 2, ConditionKind::from_word)?;
     let more_than = || row.get(3);
     let condition = match kind {
-        Kind::CircuitOpen => Condition::CircuitOpen,
-        Kind::DeadLetters => Condition::DeadLetters { more_than: more_than()?, window: time(row, 4)? },
-        Kind::OldestDue => Condition::OldestDue { older_than: time(row, 4)? },
-        Kind::Warnings => Condition::Warnings { more_than: more_than()?, window: time(row, 4)? },
-        Kind::Errors => Condition::Errors { more_than: more_than()?, window: time(row, 4)? },
-        Kind::DataLossRisk => Condition::DataLossRisk { free_below: row.get::<_, i64>(5)?.cast_unsigned() },
+        ConditionKind::CircuitOpen => Condition::CircuitOpen,
+        ConditionKind::DeadLetters => {
+            Condition::DeadLetters { more_than: more_than()?, window: time(row, 4)? }
+        }
+        ConditionKind::OldestDue => Condition::OldestDue { older_than: time(row, 4)? },
+        ConditionKind::Warnings => Condition::Warnings { more_than: more_than()?, window: time(row, 4)? },
+        ConditionKind::Errors => Condition::Errors { more_than: more_than()?, window: time(row, 4)? },
+        ConditionKind::DataLossRisk => {
+            Condition::DataLossRisk { free_below: row.get::<_, i64>(5)?.cast_unsigned() }
+        }
     };
     Ok(AlertRule {
         name: rows::slug(row, 0)?,
@@ -140,7 +144,7 @@ pub(super) fn channels(connection: &Connection) -> rusqlite::Result<Vec<Channel>
         Ok(Channel {
             name: rows::slug(row, 0)?,
             version: row.get::<_, i64>(1)?.cast_unsigned(),
-            settings: Sealed(row.get(2)?),
+            settings: SealedSecret(row.get(2)?),
             changed: Millis(row.get(3)?),
         })
     };
@@ -163,7 +167,7 @@ pub(super) fn incident(connection: &Connection, id: &str) -> rusqlite::Result<Op
 pub(super) fn incidents(
     connection: &Connection,
     filter: &IncidentFilter,
-    page: PageAt,
+    page: PageRequest,
 ) -> rusqlite::Result<Page<Incident>> {
     let sql = format!("SELECT {INCIDENT} FROM incidents WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
     page_of(connection, &sql, page, None, incident_row, |incident| filter.takes(incident))
@@ -184,11 +188,11 @@ pub(super) fn dead_since(
 fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
     let at = |column| row.get::<_, Option<i64>>(column);
     let resolved = match at(8)? {
-        Some(when) => Some(Resolved { at: Millis(when), because: row.get(9)? }),
+        Some(when) => Some(Resolution { at: Millis(when), because: row.get(9)? }),
         None => None,
     };
     let acknowledged = match at(13)? {
-        Some(when) => Some(Acknowledged { who: row.get(12)?, at: Millis(when), reason: row.get(14)? }),
+        Some(when) => Some(Acknowledgement { who: row.get(12)?, at: Millis(when), reason: row.get(14)? }),
         None => None,
     };
     let service = if at_text(row, 5)?.is_some() { Some(rows::slug(row, 5)?) } else { None };
@@ -198,7 +202,7 @@ fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
     Ok(Incident {
         id: row.get(1)?,
         rule: rows::slug(row, 2)?,
-        kind: word(row, 3, Kind::from_word)?,
+        kind: word(row, 3, ConditionKind::from_word)?,
         severity: word(row, 4, Severity::from_word)?,
         service,
         opened: Millis(row.get(6)?),
@@ -208,7 +212,7 @@ fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
         summary: row.get(11)?,
         acknowledged,
         muted: mute(row, 15)?,
-        told: row.get(17)?,
+        notified: row.get(17)?,
         notices: notices.ok_or_else(|| rows::strange(18, "no notices"))?,
     })
 }
@@ -231,7 +235,7 @@ fn notice(json: &Value) -> Option<Notice> {
     let at = || json[4].as_i64().map(Millis);
     Some(Notice {
         channel: Slug::new(json[0].as_str()?).ok()?,
-        turn: Turn::from_word(json[1].as_str()?)?,
+        turn: NoticeKind::from_word(json[1].as_str()?)?,
         made: Millis(json[2].as_i64()?),
         state: match json[3].as_str()? {
             "waiting" => NoticeState::Waiting { due: at()? },

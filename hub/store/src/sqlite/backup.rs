@@ -20,31 +20,36 @@ use super::{OpenError, make_file_private, make_private, schema, take_lock};
 
 const UNFINISHED: &str = "seawall.db.unfinished";
 
-/// A copy of a database, and what is known of it.
+/// A verified copy of a database.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Copied {
-    /// The version of its tables.
+pub struct CopyReport {
+    /// The version of the schema.
     pub version: u32,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// How many events are in it.
+    /// The number of events in it.
     pub events: u64,
 }
 
-/// Copies the database of one folder into another, which must be new or empty. Whether a hub runs on it makes no difference.
+/// Copies the database of one folder into another, which must be new or empty. A hub may run on it meanwhile.
 ///
-/// Before the copy gets its name, `besides` does what else is to be there with it.
-pub fn backup(data: &Path, to: &Path, besides: impl FnOnce() -> io::Result<()>) -> Result<Copied, OpenError> {
+/// Before the copy gets its name, `besides` adds the other files.
+pub fn backup(
+    data: &Path,
+    to: &Path,
+    besides: impl FnOnce() -> io::Result<()>,
+) -> Result<CopyReport, OpenError> {
     let from = data.join(DATABASE);
     if !from.is_file() {
         return Err(OpenError(format!("there is no `{DATABASE}` in `{}`", data.display())));
     }
-    make_private(to).map_err(|error| at("can't make", to, &error))?;
+    make_private(to).map_err(|error| at("can't create", to, &error))?;
     refuse_full(to, &[UNFINISHED])?;
     let unfinished = fresh(to)?;
     let source = Connection::open_with_flags(&from, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| at("can't open", &from, &error))?;
-    let name = unfinished.path.to_str().ok_or_else(|| at("can't write to", to, &"its name is no text"))?;
+    let name =
+        unfinished.path.to_str().ok_or_else(|| at("can't write to", to, &"its name is not valid UTF-8"))?;
     source.execute("VACUUM INTO ?1", [name]).map_err(|error| at("can't copy", &from, &error))?;
     let copied = checked(&unfinished.path, "quick_check")?;
     besides().map_err(|error| at("can't write to", to, &error))?;
@@ -52,30 +57,30 @@ pub fn backup(data: &Path, to: &Path, besides: impl FnOnce() -> io::Result<()>) 
     Ok(copied)
 }
 
-/// Makes a database of a backup, in a folder that must be new or empty. It names its deliveries anew: after it was copied, others
-/// have been given names that must not come again.
+/// Restores a backup into a folder that must be new or empty. The database gets a new id: since the backup, deliveries have got
+/// ids that must not be used again.
 ///
-/// Before the database gets its name, `besides` does what else is to be there with it.
+/// Before the database gets its name, `besides` adds the other files.
 pub fn restore(
     from: &Path,
     data: &Path,
     besides: impl FnOnce() -> io::Result<()>,
-) -> Result<Copied, OpenError> {
+) -> Result<CopyReport, OpenError> {
     let source = from.join(DATABASE);
     if !source.is_file() {
         return Err(OpenError(format!(
-            "there is no `{DATABASE}` in `{}`: it is no whole backup",
+            "there is no `{DATABASE}` in `{}`: the backup is incomplete",
             from.display()
         )));
     }
     if fs::metadata(from.join(LOG)).is_ok_and(|log| log.len() > 0) {
         let word = format!(
-            "`{LOG}` is beside it, with a part of what was acknowledged: this is the folder of a hub, and no backup; make one \
-             with `seawall backup`"
+            "`{LOG}` is beside it and holds acknowledged data: this is the data directory of a hub and not a backup; create \
+             one with `seawall backup`"
         );
         return Err(at("can't restore from", from, &word));
     }
-    make_private(data).map_err(|error| at("can't make", data, &error))?;
+    make_private(data).map_err(|error| at("can't create", data, &error))?;
     // First what is there, so that nothing is put into a folder that is refused.
     refuse_full(data, &[UNFINISHED, "lock"])?;
     let _lock = take_lock(data)?;
@@ -99,7 +104,7 @@ fn at(what: &str, path: &Path, why: &dyn std::fmt::Display) -> OpenError {
     OpenError(format!("{what} `{}`: {why}", path.display()))
 }
 
-/// Only what an attempt before has left may be there.
+/// Refuses a folder with other files than an earlier attempt has left.
 fn refuse_full(folder: &Path, allowed: &[&str]) -> Result<(), OpenError> {
     let entries = fs::read_dir(folder).map_err(|error| at("can't read", folder, &error))?;
     for entry in entries {
@@ -112,27 +117,26 @@ fn refuse_full(folder: &Path, allowed: &[&str]) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Copies the bytes of a file, and not who may read or write it: a backup may lie where it is for everybody, or for nobody to
-/// write.
+/// Copies the bytes of a file without its permissions: a backup may be readable by everybody, or read-only.
 fn copy_bytes(from: &Path, to: &Path) -> io::Result<()> {
     let mut target = OpenOptions::new().write(true).truncate(true).open(to)?;
     io::copy(&mut File::open(from)?, &mut target).map(drop)
 }
 
-/// A file that has not got its name yet. If it never does it is taken away: the disk may be full because of it.
-struct Unfinished {
+/// A file that has not got its name yet. It is deleted if it never does, because the disk may be full because of it.
+struct PartialFile {
     path: PathBuf,
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         // One that has its name is not there any more.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// An empty file for its owner only.
-fn fresh(folder: &Path) -> Result<Unfinished, OpenError> {
+/// Creates an empty file for its owner only.
+fn fresh(folder: &Path) -> Result<PartialFile, OpenError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -141,11 +145,11 @@ fn fresh(folder: &Path) -> Result<Unfinished, OpenError> {
         _ => {}
     }
     make_file_private(&path).map_err(|error| at("can't write to", folder, &error))?;
-    Ok(Unfinished { path })
+    Ok(PartialFile { path })
 }
 
-/// Whether all of it can be read, and this program knows its tables.
-fn checked(path: &Path, check: &str) -> Result<Copied, OpenError> {
+/// Checks that the copy can be read and that this program knows its schema.
+fn checked(path: &Path, check: &str) -> Result<CopyReport, OpenError> {
     let read = || -> rusqlite::Result<(String, u32, u64)> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let found = connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
@@ -155,16 +159,16 @@ fn checked(path: &Path, check: &str) -> Result<Copied, OpenError> {
         Ok((found, version, events.cast_unsigned()))
     };
     let (found, version, events) =
-        read().map_err(|error| at("this is no database of the hub:", path, &error))?;
+        read().map_err(|error| at("this is not a database of the hub:", path, &error))?;
     if found != "ok" {
         return Err(at("the database is damaged:", path, &found));
     }
     schema::check_version(version)?;
     let bytes = fs::metadata(path).map_err(|error| at("can't read", path, &error))?.len();
-    Ok(Copied { version, bytes, events })
+    Ok(CopyReport { version, bytes, events })
 }
 
-/// It is on the disk, and only then has its name.
+/// Syncs the file to the disk, and only then renames it.
 fn finish(folder: &Path) -> Result<(), OpenError> {
     let (unfinished, whole) = (folder.join(UNFINISHED), folder.join(DATABASE));
     let done = || {

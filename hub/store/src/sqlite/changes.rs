@@ -2,37 +2,39 @@
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
-use seawall_hub_core::domain::delivery::{DeliveryId, State};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::source::Source;
-use seawall_hub_core::port::store::{Change, Committed, Owner, Reseal, StoreError, Unit};
+use seawall_hub_core::port::store::{
+    Change, CommitResult, SecretOwner, SecretRotation, StoreError, UnitOfWork,
+};
 
 use super::rows;
-use super::schema::Start;
+use super::schema::StartInfo;
 use super::unit_of_work::translate;
 
-/// So many moves of a circuit are kept.
+/// The number of changes that are stored for each circuit.
 const MOVES_KEPT: u32 = 200;
 
-/// The changes of one unit, on their way. What is in the way of deliveries is in `deliveries.rs`.
-pub(super) struct Changes<'c> {
+/// Applies the changes of one unit. Those of deliveries are in `deliveries.rs`.
+pub(super) struct UnitApplier<'c> {
     pub(super) connection: &'c Connection,
-    pub(super) start: Start,
-    pub(super) committed: Committed,
+    pub(super) start: StartInfo,
+    pub(super) committed: CommitResult,
 }
 
-impl<'c> Changes<'c> {
-    pub(super) fn new(connection: &'c Connection, start: Start) -> Self {
-        Changes { connection, start, committed: Committed::default() }
+impl<'c> UnitApplier<'c> {
+    pub(super) fn new(connection: &'c Connection, start: StartInfo) -> Self {
+        UnitApplier { connection, start, committed: CommitResult::default() }
     }
 
-    pub(super) fn unit(mut self, unit: &Unit) -> Result<Committed, StoreError> {
+    pub(super) fn unit(mut self, unit: &UnitOfWork) -> Result<CommitResult, StoreError> {
         for change in &unit.changes {
             self.change(change)?;
         }
         for change in &unit.changes {
-            if let Change::Once(once) = change {
+            if let Change::ClaimKey(once) = change {
                 self.remember(once)?;
             }
         }
@@ -74,25 +76,25 @@ impl<'c> Changes<'c> {
                 *version,
             ),
             Change::PutIncident(incident) => self.put_incident(incident),
-            Change::PutCircuit(circuit) => self.put_circuit(circuit),
+            Change::PutCircuit { circuit, .. } => self.put_circuit(circuit),
             Change::PutKey(key) => self.put_key(key),
             Change::Audit(entry) => self.add_audit(entry),
-            Change::Once(once) => self.once(once),
+            Change::ClaimKey(once) => self.once(once),
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough),
             Change::Settle(settlement) => self.settle(settlement),
-            Change::PutBack(deliveries) => self.put_back(deliveries),
-            Change::Convict(settlement) => self.convict(settlement),
-            Change::Stopped => self.stopped(),
+            Change::ReturnToStore(deliveries) => self.return_to_store(deliveries),
+            Change::Quarantine(settlement) => self.quarantine(settlement),
+            Change::RecordStop => self.record_stop(),
             Change::Replay(replay) => self.replay(replay),
             Change::Move(moved) => self.move_letter(moved),
             Change::Note(note) => self.note(note),
-            Change::Begin(operation) => self.begin_work(operation),
-            Change::Steer(steer) => self.steer(steer),
-            Change::Step(step) => self.step(step),
+            Change::StartOperation(operation) => self.begin_work(operation),
+            Change::TransitionOperation(steer) => self.transition(steer),
+            Change::AdvanceOperation(step) => self.step(step),
             Change::Index { most } => self.index(*most),
-            Change::Bury { whose, most, at } => self.bury(whose, *most, *at),
-            Change::Release { rule, most } => self.release(rule, *most),
+            Change::DeadLetterAll { whose, most, at } => self.dead_letter_all(whose, *most, *at),
+            Change::ReleaseHeld { rule, most } => self.release_held(rule, *most),
             Change::Reseal(reseal) => self.reseal(reseal),
             Change::Prune(prune) => self.prune(prune),
         }
@@ -106,7 +108,7 @@ impl<'c> Changes<'c> {
         self.prepare(sql)?.execute(params).map_err(|error| translate(&error))
     }
 
-    /// One row, if there is one.
+    /// Returns one row, if there is one.
     pub(super) fn find<T>(
         &self,
         sql: &str,
@@ -117,10 +119,10 @@ impl<'c> Changes<'c> {
     }
 
     pub(super) fn name(&self, number: i64) -> DeliveryId {
-        DeliveryId { era: self.start.era, number: number.cast_unsigned() }
+        DeliveryId::new(self.start.database, number.cast_unsigned())
     }
 
-    pub(super) fn made(&mut self, number: i64, state: State) {
+    pub(super) fn made(&mut self, number: i64, state: DeliveryState) {
         let id = self.name(number);
         self.committed.deliveries.push((id, state));
     }
@@ -130,7 +132,7 @@ impl<'c> Changes<'c> {
         if gone == 0 { Err(StoreError::Stale { found: None }) } else { Ok(()) }
     }
 
-    /// Version `n` takes the place of `n - 1`, or of nothing if it is the first.
+    /// Checks that version `n` replaces `n - 1`, or nothing if it is the first.
     pub(super) fn check_version(&self, sql: &str, name: &str, version: u64) -> Result<(), StoreError> {
         let found = self.find(sql, [name], |row| row.get::<_, i64>(0))?.map(i64::cast_unsigned);
         if found.unwrap_or(0) + 1 == version { Ok(()) } else { Err(StoreError::Stale { found }) }
@@ -202,13 +204,17 @@ impl<'c> Changes<'c> {
         Ok(())
     }
 
-    fn reseal(&mut self, Reseal { owner, was, now }: &Reseal) -> Result<(), StoreError> {
+    fn reseal(&mut self, SecretRotation { owner, was, now }: &SecretRotation) -> Result<(), StoreError> {
         let (sql, name) = match owner {
-            Owner::Service(name) => ("UPDATE services SET auth = ?3 WHERE name = ?1 AND auth = ?2", name),
-            Owner::Channel(name) => {
+            SecretOwner::Service(name) => {
+                ("UPDATE services SET auth = ?3 WHERE name = ?1 AND auth = ?2", name)
+            }
+            SecretOwner::Channel(name) => {
                 ("UPDATE alert_channels SET settings = ?3 WHERE name = ?1 AND settings = ?2", name)
             }
-            Owner::Source(name) => ("UPDATE sources SET proof = ?3 WHERE name = ?1 AND proof = ?2", name),
+            SecretOwner::Source(name) => {
+                ("UPDATE sources SET proof = ?3 WHERE name = ?1 AND proof = ?2", name)
+            }
         };
         self.committed.touched += self.run(sql, params![name.as_str(), was.0, now.0])?;
         Ok(())

@@ -1,21 +1,22 @@
 //! What the process had in hand when it ended: taken up by the next start, and counted if the end was a crash.
 //!
-//! The rules are in `seawall_hub_core::domain::poison`. Here is how they are kept: `crashes` counts how often a delivery was in hand
+//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Here is how they are kept: `crashes` counts how often a delivery was in hand
 //! at a crash since its last outcome, and makes it watched. `against` and `step` are what speaks against it, by the marks that
 //! the process has left (see `steps.rs`). A convict stays leased to the epoch that has ended until it is given up.
 //! Nobody who is delivered at once is ever written to for this.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use seawall_hub_core::domain::poison::{CRASHES_MAX, Step, Suspicion, Trace};
-use seawall_hub_core::port::store::{Evidence, Kept, Settlement, StoreError};
+use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, HandlingStep, Suspicion};
+use seawall_hub_core::port::store::{CrashHistory, Settlement, StoreError, StoredDelivery};
 
-use super::changes::Changes;
-use super::lists::era;
-use super::rows::{self, KEPT, KEPT_COLUMNS, REQUEST};
+use super::changes::UnitApplier;
+use super::lists::database;
+use super::rows::{self, REQUEST, STORED, STORED_COLUMNS};
 use super::steps::Mark;
 
-/// What the start before had in hand is due at once, but for convicts. Must come before the epoch moves.
-pub(super) fn take_up(connection: &Connection, marks: &[Mark]) -> rusqlite::Result<()> {
+/// Makes the deliveries due at once that the process before had claimed, apart from those to quarantine. It must come before the
+/// epoch changes.
+pub(super) fn reclaim(connection: &Connection, marks: &[Mark]) -> rusqlite::Result<()> {
     let (epoch, crashed): (i64, bool) =
         connection.query_row("SELECT epoch, epoch <> stopped FROM meta", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -34,7 +35,7 @@ pub(super) fn take_up(connection: &Connection, marks: &[Mark]) -> rusqlite::Resu
     Ok(())
 }
 
-/// Writes down what speaks against each that was in hand at the crash of this epoch, and what does not any more.
+/// Updates the suspicion of each delivery that was claimed at the crash of this epoch.
 fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Result<()> {
     let mut of_marked = connection.prepare(&format!(
         "SELECT against, step FROM deliveries WHERE number = ?1 AND state = 0 AND against < {CRASHES_MAX}"
@@ -45,18 +46,18 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
          WHERE number = ?1",
     )?;
     let suspicion =
-        |row: &rusqlite::Row<'_>| Ok(Suspicion { crashes: row.get(0)?, step: Step::of(row.get(1)?) });
-    let step_number = |suspicion: Suspicion| suspicion.step.map_or(0, Step::number);
+        |row: &rusqlite::Row<'_>| Ok(Suspicion { crashes: row.get(0)?, step: HandlingStep::of(row.get(1)?) });
+    let step_number = |suspicion: Suspicion| suspicion.step.map_or(0, HandlingStep::number);
     for mark in marks.iter().filter(|mark| mark.epoch == epoch) {
         let Some(before) = of_marked.query_row([mark.number], suspicion).optional()? else { continue };
-        let after = before.after(mark.step.map_or(Trace::Ended, Trace::Begun));
+        let after = before.after(mark.step.map_or(CrashTrace::Ended, CrashTrace::Begun));
         if after != before {
             write.execute(params![mark.number, after.crashes, step_number(after), epoch.to_string()])?;
         }
     }
     let in_hand =
         connection.query_row("SELECT count(*) FROM deliveries WHERE state = 0", [], |row| row.get(0))?;
-    let unwatched = Suspicion::default().after(Trace::Unwatched(in_hand));
+    let unwatched = Suspicion::default().after(CrashTrace::Unwatched(in_hand));
     if unwatched != Suspicion::default() {
         connection.execute(
             "UPDATE deliveries SET against = ?1, step = ?2, starts = ?3 WHERE state = 0 AND crashes = 0",
@@ -66,28 +67,31 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
     Ok(())
 }
 
-/// Those against whom the last crash was the proof.
-pub(super) fn convicts(connection: &Connection, epoch: u64) -> rusqlite::Result<Vec<(Kept, Evidence)>> {
-    let era = era(connection)?;
+/// Lists the deliveries that the last crash proved guilty.
+pub(super) fn quarantine_candidates(
+    connection: &Connection,
+    epoch: u64,
+) -> rusqlite::Result<Vec<(StoredDelivery, CrashHistory)>> {
+    let database = database(connection)?;
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {KEPT}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
+        "SELECT {STORED}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
          JOIN requests r ON r.delivery = d.number WHERE d.state = 0 AND d.against >= {CRASHES_MAX} AND d.epoch <> ?1"
     ))?;
     let convict = |row: &rusqlite::Row<'_>| {
-        let step = Step::of(row.get(KEPT_COLUMNS + 4)?);
-        let evidence = Evidence {
-            crashes: row.get(KEPT_COLUMNS + 2)?,
-            starts: row.get(KEPT_COLUMNS + 3)?,
-            step: step.ok_or_else(|| rows::strange(KEPT_COLUMNS + 4, "no step"))?,
+        let step = HandlingStep::of(row.get(STORED_COLUMNS + 4)?);
+        let evidence = CrashHistory {
+            crashes: row.get(STORED_COLUMNS + 2)?,
+            starts: row.get(STORED_COLUMNS + 3)?,
+            step: step.ok_or_else(|| rows::strange(STORED_COLUMNS + 4, "no step"))?,
         };
-        Ok((rows::kept_row(row, era, Some(KEPT_COLUMNS))?, evidence))
+        Ok((rows::stored_row(row, database, Some(STORED_COLUMNS))?, evidence))
     };
     statement.query_map([epoch.cast_signed()], convict)?.collect()
 }
 
-impl Changes<'_> {
-    /// Given up as any other, by this process, once.
-    pub(super) fn convict(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
+impl UnitApplier<'_> {
+    /// Quarantines a delivery like any other dead letter, once.
+    pub(super) fn quarantine(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
         let (number, epoch) = (settlement.delivery.number.cast_signed(), self.start.epoch.cast_signed());
         self.run(
             &format!("UPDATE deliveries SET epoch = ?2 WHERE number = ?1 AND state = 0 AND against >= {CRASHES_MAX}"),
@@ -96,8 +100,8 @@ impl Changes<'_> {
         self.settle(settlement)
     }
 
-    /// This start ends in order.
-    pub(super) fn stopped(&self) -> Result<(), StoreError> {
+    /// Records that the process stopped in an orderly way.
+    pub(super) fn record_stop(&self) -> Result<(), StoreError> {
         self.run("UPDATE meta SET stopped = ?1", [self.start.epoch.cast_signed()]).map(drop)
     }
 }

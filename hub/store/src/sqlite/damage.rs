@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use seawall_hub_core::port::store::StoreError;
 
-use super::Inner;
+use super::SqliteInner;
 use super::unit_of_work::translate;
 
-impl Inner {
-    /// This came of a unit.
+impl SqliteInner {
+    /// Records the result of a unit.
     pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
         self.disk.answered(answer);
         if let Err(error) = answer {
@@ -21,7 +21,7 @@ impl Inner {
         }
     }
 
-    /// Nothing more is promised, once something can't be read. Told once.
+    /// Accepts nothing more once something can't be read, and logs that once.
     pub(super) fn notice_damage(&self, error: &StoreError) {
         if let StoreError::Damaged(reason) = error
             && self.queue.damage(reason)
@@ -42,7 +42,7 @@ fn note(database: &Path, reason: &str) {
     let _ = fs::write(note_of(database), format!("{reason}\n"));
 }
 
-/// What is damaged, if a process before has left a note and it is still true. A database that was put right has no note any more.
+/// Returns the damage that an earlier process noted, if it is still there. The note of a repaired database is removed.
 pub(super) fn found(database: &Path, connection: &Connection) -> Option<StoreError> {
     let note = note_of(database);
     if !note.exists() {
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn prm_8_a_database_that_was_put_right_is_not_damaged() {
         let folder = tempfile::TempDir::new().unwrap();
-        drop(Sqlite::open(folder.path()).unwrap());
+        drop(Sqlite::open(folder.path(), &seawall::Clock::system()).unwrap());
         let database = folder.path().join("seawall.db");
         note(&database, "database disk image is malformed");
-        let store = Sqlite::open(folder.path()).unwrap();
+        let store = Sqlite::open(folder.path(), &seawall::Clock::system()).unwrap();
         assert_eq!(store.damaged(), None);
         assert!(!note_of(&database).exists());
     }

@@ -2,27 +2,31 @@
 
 use rusqlite::params;
 use seawall_dist::deadletter::{Answer, Attempt};
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
+use seawall_hub_core::domain::dead_letter::FailureSummary;
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
+};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Birth, Following, Kept, NewDelivery, Room, Settlement, StoreError};
-
-use super::changes::Changes;
-use super::rows::{
-    self, BLOCKED, DEAD, DELIVERED, HELD, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX,
+use seawall_hub_core::port::store::{
+    InitialState, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
 };
+use seawall_hub_core::service::failure_summary;
+
+use super::changes::UnitApplier;
+use super::rows::{self, BLOCKED, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
 use super::unit_of_work::translate;
 
-/// A delivery that is about to be written.
-pub(super) struct Birthplace<'a> {
-    /// The event's row.
+/// A delivery to insert.
+pub(super) struct DeliveryInsert<'a> {
+    /// The row number of the event.
     pub(super) event: i64,
     pub(super) new: &'a NewDelivery,
     pub(super) at: Millis,
     pub(super) replay_of: Option<i64>,
 }
 
-impl Changes<'_> {
+impl UnitApplier<'_> {
     pub(super) fn add_event(&mut self, event: &Event, deliveries: &[NewDelivery]) -> Result<(), StoreError> {
         let added = self.run(
             "INSERT INTO events (id, kind, source, payload, fingerprint, accepted, trace, considered, filtered)
@@ -44,29 +48,29 @@ impl Changes<'_> {
         }
         let number = self.connection.last_insert_rowid();
         for new in deliveries {
-            self.add_delivery(&Birthplace { event: number, new, at: event.accepted, replay_of: None })?;
+            self.add_delivery(&DeliveryInsert { event: number, new, at: event.accepted, replay_of: None })?;
         }
         Ok(())
     }
 
-    pub(super) fn add_delivery(&mut self, born: &Birthplace<'_>) -> Result<(), StoreError> {
-        let Birthplace { event, new, at, replay_of } = born;
-        let at_work = if new.birth == Birth::Held { self.is_at_work(new)? } else { Some(true) };
-        let state = match (&new.birth, at_work) {
+    pub(super) fn add_delivery(&mut self, born: &DeliveryInsert<'_>) -> Result<(), StoreError> {
+        let DeliveryInsert { event, new, at, replay_of } = born;
+        let at_work = if new.initial == InitialState::Held { self.is_rule_enabled(new)? } else { Some(true) };
+        let state = match (&new.initial, at_work) {
             // Held by a rule that is gone, nobody would ever let it go.
-            (Birth::Dead { .. }, _) | (_, None) => State::DeadLettered,
-            (_, Some(false)) => State::Held,
-            _ if self.is_behind_others(new)? => State::Blocked,
-            (Birth::Leased, _) => State::Leased,
+            (InitialState::Dead { .. }, _) | (_, None) => DeliveryState::DeadLettered,
+            (_, Some(false)) => DeliveryState::Held,
+            _ if self.is_behind_others(new)? => DeliveryState::Blocked,
+            (InitialState::Leased, _) => DeliveryState::Leased,
             // What is replayed comes behind what is fresh.
-            _ if replay_of.is_some() => State::Waiting,
-            (Birth::Queued | Birth::Held, _) => State::Queued,
+            _ if replay_of.is_some() => DeliveryState::Waiting,
+            (InitialState::Queued | InitialState::Held, _) => DeliveryState::Queued,
         };
-        let reason = match new.birth {
-            Birth::Dead { reason, .. } if at_work.is_some() => reason,
-            _ => Reason::Deleted,
+        let reason = match new.initial {
+            InitialState::Dead { reason, .. } if at_work.is_some() => reason,
+            _ => DeadLetterReason::Deleted,
         };
-        let reason = (state == State::DeadLettered).then(|| rows::reason_to_number(reason));
+        let reason = (state == DeliveryState::DeadLettered).then(|| rows::reason_to_number(reason));
         self.run(
             "INSERT INTO deliveries
              (event, state, epoch, due, touched, accepted, counted, failures, reason, replay_of, rule_version, rule, service,
@@ -74,7 +78,7 @@ impl Changes<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                if let Birth::Dead { hold: true, .. } = new.birth { HOLDING } else { rows::state_to_number(state) },
+                if let InitialState::Dead { hold: true, .. } = new.initial { HOLDING } else { rows::state_to_number(state) },
                 self.start.epoch.cast_signed(),
                 at.0,
                 reason,
@@ -87,20 +91,20 @@ impl Changes<'_> {
         )?;
         let number = self.connection.last_insert_rowid();
         self.run("INSERT INTO requests (delivery, request) VALUES (?1, ?2)", params![number, new.request])?;
-        if let Birth::Dead { error, .. } = &new.birth {
+        if let InitialState::Dead { error, .. } = &new.initial {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
-            self.add_dead_letter(number, *at, Some(&attempt), 0)?;
-        } else if state == State::DeadLettered {
+            self.add_dead_letter(number, *at, Some(&failure_summary(&attempt)), 0)?;
+        } else if state == DeliveryState::DeadLettered {
             self.add_dead_letter(number, *at, None, 0)?;
         }
         self.made(number, state);
         Ok(())
     }
 
-    /// Whether its rule has been enabled since somebody looked: then what it held has been let go, and nobody would come again.
-    /// Nothing, if it is gone.
-    fn is_at_work(&self, new: &NewDelivery) -> Result<Option<bool>, StoreError> {
+    /// Whether its rule was enabled meanwhile: then its held deliveries have been released, and nobody would release this one.
+    /// `None` if the rule was deleted.
+    fn is_rule_enabled(&self, new: &NewDelivery) -> Result<Option<bool>, StoreError> {
         let sql = "SELECT enabled FROM rules WHERE name = ?1 AND current = 1";
         self.find(sql, [new.rule.0.as_str()], |row| row.get(0))
     }
@@ -111,7 +115,7 @@ impl Changes<'_> {
         Ok(self.find(sql, [new.rule.0.as_str(), order], |_| Ok(()))?.is_some())
     }
 
-    /// What is known of an event that was there before.
+    /// Returns what is stored of an event that was accepted before.
     fn existing(&self, event: &Event) -> rusqlite::Result<StoreError> {
         let mut find = self
             .connection
@@ -125,12 +129,16 @@ impl Changes<'_> {
         Ok(StoreError::EventExists { fingerprint, deliveries: deliveries.collect::<rusqlite::Result<_>>()? })
     }
 
-    /// Only what is in this process's hand can be settled.
+    /// Settles a delivery that this process has claimed.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, next, ordered, at, attempt, cause, number: sends, replays } = settlement;
+        let Settlement { delivery, decision, attempt, failure, at, ordered, is_replay } = settlement;
+        let Decision { disposition, progress, .. } = decision;
         let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
-        let changed = match next {
-            Following::Delivered => {
+        let state = rows::state_after(disposition);
+        let changed = match disposition {
+            // It stays claimed, and nothing is known that was not known before.
+            Disposition::Defer { .. } => return Ok(()),
+            Disposition::Delivered => {
                 let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
                 self.run(
                     "UPDATE deliveries SET state = ?3, touched = ?4, took = ?5, status = ?6, answer = ?7
@@ -138,7 +146,7 @@ impl Changes<'_> {
                     params![
                         number,
                         epoch,
-                        DELIVERED,
+                        state,
                         attempt.as_ref().map_or(at.0, |attempt| attempt.at.0),
                         attempt.as_ref().map(|attempt| micros(attempt.took)),
                         answer.map(|answer| answer.status),
@@ -147,36 +155,27 @@ impl Changes<'_> {
                 )?
             }
             // Unless its rule has been enabled since somebody looked, or is gone: what it has asked for goes on.
-            Following::Held => self.run(
+            Disposition::Hold => self.run(
                 "UPDATE deliveries SET touched = ?4, crashes = 0, against = 0, step = 0, starts = NULL, state = CASE
                      WHEN EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 0) THEN ?3
                      WHEN failures = 0 THEN ?5 ELSE ?6 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, HELD, at.0, QUEUED, WAITING],
+                params![number, epoch, state, at.0, QUEUED, WAITING],
             )?,
-            Following::Waits { until, progress, stalled } => self.run(
-                // Its try has ended, and the process has not: it is acquitted.
+            Disposition::Retry { due, .. } => self.run(
+                // Its attempt has ended, and the process has not: it is no suspect any more.
                 "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7, panics = ?8,
                      crashes = 0, against = 0, step = 0, starts = NULL
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![
-                    number,
-                    epoch,
-                    if *stalled { STALLED } else { WAITING },
-                    at.0,
-                    until.0,
-                    progress.counted,
-                    progress.failures,
-                    progress.panics
-                ],
+                params![number, epoch, state, at.0, due.0, progress.counted, progress.failures, progress.panics],
             )?,
-            Following::DeadLetter { reason, progress, hold } => self.run(
+            Disposition::DeadLetter { reason, .. } => self.run(
                 "UPDATE deliveries SET state = ?3, touched = ?4, reason = ?5, counted = ?6, failures = ?7, panics = ?8
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
                 params![
                     number,
                     epoch,
-                    if *hold { HOLDING } else { DEAD },
+                    state,
                     at.0,
                     rows::reason_to_number(*reason),
                     progress.counted,
@@ -185,23 +184,25 @@ impl Changes<'_> {
                 ],
             )?,
         };
-        if changed == 0 || delivery.era != self.start.era {
-            return Err(StoreError::NotOurs(*delivery));
+        if changed == 0 || delivery.database != self.start.database {
+            return Err(StoreError::LeaseLost(*delivery));
         }
-        if let Some(attempt) = attempt.as_ref().filter(|_| *next != Following::Delivered) {
-            self.add_attempt(number, *sends, attempt)?;
+        let attempt_number = decision.attempt_number();
+        if let Some(attempt) = attempt.as_ref().filter(|_| *disposition != Disposition::Delivered) {
+            self.add_attempt(number, attempt_number, attempt)?;
         }
-        if let Following::DeadLetter { .. } = next {
-            let last = match attempt {
-                Some(attempt) => Some(attempt.clone()),
-                None => self.last_attempt(number, cause.as_deref())?,
-            };
-            self.add_dead_letter(number, *at, last.as_ref(), *sends)?;
+        if let Disposition::DeadLetter { .. } = disposition {
+            let recorded = if attempt.is_none() { self.last_failure(number)? } else { None };
+            let failure = recorded.as_ref().or(failure.as_ref());
+            self.add_dead_letter(number, *at, failure, attempt_number)?;
         }
-        if *replays {
-            self.replay_tried(number, *sends, next)?;
+        if *is_replay {
+            self.replay_tried(number, attempt_number, disposition)?;
         }
-        let ended = matches!(next, Following::Delivered | Following::DeadLetter { hold: false, .. });
+        let ended = matches!(
+            disposition,
+            Disposition::Delivered | Disposition::DeadLetter { holds_order: false, .. }
+        );
         if *ordered
             && ended
             && let Some(next) = self.unblock(number, LEASED)?
@@ -212,7 +213,7 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// The next one in the order of a delivery that has ended, unless a dead letter before it holds it up.
+    /// Claims the next delivery in the order of one that has ended, unless a dead letter before it holds it up.
     pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
         let next = self.find(
             "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
@@ -229,20 +230,18 @@ impl Changes<'_> {
         Ok(Some(next))
     }
 
-    /// What is known of a delivery that is given up without another attempt: its own last attempt, or else what its peer did to
-    /// others.
-    fn last_attempt(&self, delivery: i64, cause: Option<&str>) -> Result<Option<Attempt>, StoreError> {
-        let own = self.find(
+    /// Returns the failure of the last recorded attempt of a delivery, for one that is given up without another attempt.
+    fn last_failure(&self, delivery: i64) -> Result<Option<FailureSummary>, StoreError> {
+        self.find(
             "SELECT status, error, answer FROM attempts WHERE delivery = ?1 ORDER BY number DESC LIMIT 1",
             [delivery],
             |row| {
                 let status: Option<u16> = row.get(0)?;
                 let body = row.get::<_, Option<Vec<u8>>>(2)?.unwrap_or_default();
                 let answer = status.map(|status| Answer { status, headers: Vec::new(), body });
-                Ok(Attempt { error: row.get(1)?, answer, ..Attempt::default() })
+                Ok(failure_summary(&Attempt { error: row.get(1)?, answer, ..Attempt::default() }))
             },
-        )?;
-        Ok(own.or_else(|| cause.map(|cause| Attempt { error: Some(cause.to_owned()), ..Attempt::default() })))
+        )
     }
 
     fn add_attempt(&self, delivery: i64, number: u32, attempt: &Attempt) -> Result<(), StoreError> {
@@ -266,9 +265,10 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// What this process does not have is left alone. What was tried before was due, or its peer is back: it comes forward again.
-    pub(super) fn put_back(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
-        for delivery in deliveries.iter().filter(|delivery| delivery.era == self.start.era) {
+    /// Returns claimed deliveries to the store. Those of other processes stay as they are. A delivery that was attempted before
+    /// was due, or its service has recovered: it is due again.
+    pub(super) fn return_to_store(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
+        for delivery in deliveries.iter().filter(|delivery| delivery.database == self.start.database) {
             self.run(
                 "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
@@ -278,8 +278,8 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Takes what is due, the longest due first.
-    pub(super) fn due(&self, now: Millis, room: &[Room]) -> rusqlite::Result<Vec<Kept>> {
+    /// Claims due deliveries, the longest due first.
+    pub(super) fn due(&self, now: Millis, room: &[LaneCapacity]) -> rusqlite::Result<Vec<StoredDelivery>> {
         let due = |state: i64| {
             format!(
                 "SELECT number, due FROM deliveries WHERE {WAITING_INDEX} AND state = {state} AND service = ?1 AND due <= ?2
@@ -297,20 +297,21 @@ impl Changes<'_> {
             .prepare_cached("UPDATE deliveries SET state = 0, epoch = ?2 WHERE number = ?1")?;
         let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
         let mut taken = Vec::new();
-        for Room { service, fresh: fresh_most, again: again_most, forward } in room {
-            let (service, most) = (service.as_str(), |most: usize| i64::try_from(most).unwrap_or(i64::MAX));
+        for LaneCapacity { service, fresh: fresh_limit, retries: retry_limit, resume_before } in room {
+            let (service, limit) =
+                (service.as_str(), |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX));
             let mut found = fresh
-                .query_map(params![service, now.0, most(*fresh_most)], pair)?
+                .query_map(params![service, now.0, limit(*fresh_limit)], pair)?
                 .collect::<rusqlite::Result<Vec<_>>>()?;
-            let mut again = waiting
-                .query_map(params![service, now.0, most(*again_most)], pair)?
+            let mut retries = waiting
+                .query_map(params![service, now.0, limit(*retry_limit)], pair)?
                 .collect::<rusqlite::Result<Vec<_>>>()?;
-            let before = forward.map_or(i64::MIN, |forward| forward.0);
-            let peer_is_back = stalled.query_map(params![service, now.0, most(*again_most), before], pair)?;
-            again.extend(peer_is_back.collect::<rusqlite::Result<Vec<_>>>()?);
-            again.sort_unstable();
-            again.truncate(*again_most);
-            found.append(&mut again);
+            let before = resume_before.map_or(i64::MIN, |before| before.0);
+            let recovered = stalled.query_map(params![service, now.0, limit(*retry_limit), before], pair)?;
+            retries.extend(recovered.collect::<rusqlite::Result<Vec<_>>>()?);
+            retries.sort_unstable();
+            retries.truncate(*retry_limit);
+            found.append(&mut retries);
             for (_, number) in found {
                 take.execute(params![number, self.start.epoch.cast_signed()])?;
                 taken.extend(rows::kept(self.connection, self.name(number))?);

@@ -7,61 +7,61 @@
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
-use seawall_hub_core::domain::letter::{Fingerprint, LetterFilter, Standing, Within};
-use seawall_hub_core::domain::operation::{Mode, Plan, Task};
+use seawall_hub_core::domain::dead_letter::{Fingerprint, LetterFilter, LetterState, Visibility};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId};
+use seawall_hub_core::domain::operation::{BulkAction, ReplayMode, ReplayPlan};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use serde_json::{Value, json};
 
-use super::lists::era;
+use super::lists::database;
 use super::rows;
 
-/// More groups than this are not looked into one by one.
+/// The number of groups up to which each is searched by its own index.
 const GROUPS_MERGED: usize = 16;
 
-/// Which end comes first.
+/// The end of the list that comes first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum SortOrder {
     Newest,
     Oldest,
 }
 
-/// How dead letters are found.
+/// A search for dead letters.
 pub(super) struct Search {
-    way: Way,
-    /// What is asked of each row, with `?` for each value.
+    way: SearchPlan,
+    /// The conditions on each row, with `?` for each value.
     conditions: Vec<String>,
     values: Vec<Sql>,
 }
 
-enum Way {
-    /// There can't be any.
+enum SearchPlan {
+    /// Nothing can match.
     Nothing,
-    /// One after the other.
+    /// All rows, one after the other.
     All,
-    /// By their words.
+    /// Rows by full-text search.
     Words(String),
-    /// In each of these groups, where they stand there.
+    /// Rows in each of these groups and states.
     Groups(Vec<i64>, Vec<i64>),
 }
 
 impl Search {
     pub(super) fn new(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Self> {
-        let standings: Vec<i64> = match &filter.standings[..] {
-            [] => Standing::ALL.into_iter().filter(|one| *one != Standing::Deleted).collect(),
+        let states: Vec<i64> = match &filter.states[..] {
+            [] => LetterState::ALL.into_iter().filter(|one| *one != LetterState::Deleted).collect(),
             asked => asked.to_vec(),
         }
         .into_iter()
-        .map(rows::standing_to_number)
+        .map(rows::letter_state_to_number)
         .collect();
-        let mut search = Search { way: Way::All, conditions: Vec::new(), values: Vec::new() };
+        let mut search = Search { way: SearchPlan::All, conditions: Vec::new(), values: Vec::new() };
         search.ask("l.at >= ?", filter.since.map(|since| Sql::from(since.0)));
         search.ask("l.at < ?", filter.before.map(|before| Sql::from(before.0)));
         // A name of another database has a number that somebody else has here.
-        let era = era(connection)?;
+        let database = database(connection)?;
         let ids = (!filter.ids.is_empty()).then(|| {
-            let ours = filter.ids.iter().filter(|id| id.era == era);
+            let ours = filter.ids.iter().filter(|id| id.database == database);
             let ids: Vec<Value> = ours.map(|id| id.number.into()).collect();
             Sql::from(Value::from(ids).to_string())
         });
@@ -79,29 +79,29 @@ impl Search {
         );
         let groups = groups_of(connection, filter)?;
         if groups.as_ref().is_some_and(Vec::is_empty) {
-            search.way = Way::Nothing;
+            search.way = SearchPlan::Nothing;
             return Ok(search);
         }
         let words = match filter.text.as_deref().map(expression) {
             Some(None) => {
-                search.way = Way::Nothing;
+                search.way = SearchPlan::Nothing;
                 return Ok(search);
             }
             words => words.flatten(),
         };
         match (groups, words) {
             (Some(groups), None) if groups.len() <= GROUPS_MERGED && !narrow => {
-                search.way = Way::Groups(groups, standings);
+                search.way = SearchPlan::Groups(groups, states);
                 return Ok(search);
             }
             (groups, words) => {
                 let groups = groups.map(|groups| Sql::from(json!(groups).to_string()));
                 search.ask("l.grouping IN (SELECT value FROM json_each(?))", groups);
-                search.way = words.map_or(Way::All, Way::Words);
+                search.way = words.map_or(SearchPlan::All, SearchPlan::Words);
             }
         }
-        let standings = Sql::from(json!(standings).to_string());
-        search.ask("l.standing IN (SELECT value FROM json_each(?))", Some(standings));
+        let states = Sql::from(json!(states).to_string());
+        search.ask("l.standing IN (SELECT value FROM json_each(?))", Some(states));
         Ok(search)
     }
 
@@ -112,17 +112,17 @@ impl Search {
         }
     }
 
-    /// The numbers of those that are found, from behind this one on.
+    /// Returns the numbers of the matches, behind a position.
     pub(super) fn numbers(
         &self,
         connection: &Connection,
-        first: First,
+        first: SortOrder,
         behind: i64,
         most: usize,
     ) -> rusqlite::Result<Vec<i64>> {
         let (beyond, order) = match first {
-            First::Newest => ("<", "DESC"),
-            First::Oldest => (">", "ASC"),
+            SortOrder::Newest => ("<", "DESC"),
+            SortOrder::Oldest => (">", "ASC"),
         };
         let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
         let most_row = i64::try_from(most).unwrap_or(i64::MAX);
@@ -131,15 +131,15 @@ impl Search {
             connection.prepare_cached(sql)?.query_map(params_from_iter(values), |row| row.get(0))?.collect()
         };
         match &self.way {
-            Way::Nothing => Ok(Vec::new()),
-            Way::All => run(
+            SearchPlan::Nothing => Ok(Vec::new()),
+            SearchPlan::All => run(
                 &format!(
                     "SELECT l.delivery FROM dead_letters l NOT INDEXED WHERE l.delivery {beyond} ?{asked}
                      ORDER BY l.delivery {order} LIMIT ?"
                 ),
                 vec![behind.into()],
             ),
-            Way::Words(words) => run(
+            SearchPlan::Words(words) => run(
                 &format!(
                     "SELECT l.delivery FROM letter_words CROSS JOIN dead_letters l ON l.delivery = letter_words.rowid
                      WHERE letter_words MATCH ? AND letter_words.rowid {beyond} ?{asked}
@@ -147,7 +147,7 @@ impl Search {
                 ),
                 vec![words.clone().into(), behind.into()],
             ),
-            Way::Groups(groups, standings) => {
+            SearchPlan::Groups(groups, states) => {
                 let sql = format!(
                     "SELECT l.delivery FROM dead_letters l INDEXED BY dead_letters_of_group
                      WHERE l.grouping = ? AND l.standing = ? AND l.delivery {beyond} ?{asked}
@@ -155,12 +155,12 @@ impl Search {
                 );
                 let mut all = Vec::new();
                 for group in groups {
-                    for standing in standings {
-                        all.extend(run(&sql, vec![(*group).into(), (*standing).into(), behind.into()])?);
+                    for state in states {
+                        all.extend(run(&sql, vec![(*group).into(), (*state).into(), behind.into()])?);
                     }
                 }
                 all.sort_unstable();
-                if first == First::Newest {
+                if first == SortOrder::Newest {
                     all.reverse();
                 }
                 all.truncate(most);
@@ -169,7 +169,7 @@ impl Search {
         }
     }
 
-    /// How many there are, up to so many.
+    /// Counts the matches, at most up to a limit.
     pub(super) fn count(&self, connection: &Connection, most: u64) -> rusqlite::Result<u64> {
         let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
         let run = |from: &str, before: Vec<Sql>| -> rusqlite::Result<u64> {
@@ -180,19 +180,19 @@ impl Search {
             count.query_row(params_from_iter(values), |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
         };
         let found = match &self.way {
-            Way::Nothing => 0,
-            Way::All => run("dead_letters l NOT INDEXED WHERE 1 = 1", Vec::new())?,
-            Way::Words(words) => run(
+            SearchPlan::Nothing => 0,
+            SearchPlan::All => run("dead_letters l NOT INDEXED WHERE 1 = 1", Vec::new())?,
+            SearchPlan::Words(words) => run(
                 "letter_words CROSS JOIN dead_letters l ON l.delivery = letter_words.rowid WHERE letter_words MATCH ?",
                 vec![words.clone().into()],
             )?,
-            Way::Groups(groups, standings) => {
+            SearchPlan::Groups(groups, states) => {
                 let mut all = 0;
                 for group in groups {
-                    for standing in standings {
+                    for state in states {
                         all += run(
                             "dead_letters l INDEXED BY dead_letters_of_group WHERE l.grouping = ? AND l.standing = ?",
-                            vec![(*group).into(), (*standing).into()],
+                            vec![(*group).into(), (*state).into()],
                         )?;
                     }
                 }
@@ -203,7 +203,7 @@ impl Search {
     }
 }
 
-/// The rows of the groups that a filter is about; nothing, if it is about all of them.
+/// Returns the row numbers of the groups that a filter names; `None` if it names none.
 fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Option<Vec<i64>>> {
     let (mut asked, mut values): (Vec<&str>, Vec<Sql>) = (Vec::new(), Vec::new());
     let mut ask = |condition, value: Option<Sql>| {
@@ -236,8 +236,8 @@ fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result
     found.query_map(params_from_iter(values), |row| row.get(0))?.collect::<rusqlite::Result<_>>().map(Some)
 }
 
-/// What somebody has typed, as the index wants it: every word must be there, what is in quotes in this order, and the last one
-/// may go on. Nothing, if there is no word in it. Nothing that is typed has a meaning of its own.
+/// Converts a search text to an expression of the index: every word must occur, quoted words in this order, and the last word may
+/// be a prefix. Returns `None` if there is no word. Nothing in the text is an operator.
 pub(super) fn expression(text: &str) -> Option<String> {
     let mut pieces: Vec<(String, bool)> = Vec::new();
     for (turn, part) in text.split('"').enumerate() {
@@ -256,15 +256,15 @@ pub(super) fn expression(text: &str) -> Option<String> {
     Some(quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// As it is kept.
+/// Encodes a filter for the store.
 pub(super) fn to_text(filter: &LetterFilter) -> String {
     let names =
         |services: &Vec<Slug>| services.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>();
     json!({
         "service": filter.service.as_ref().map(Slug::as_str), "rule": filter.rule.as_ref().map(Slug::as_str),
-        "event": filter.event, "reason": filter.reason.map(Reason::word), "status": filter.status,
+        "event": filter.event, "reason": filter.reason.map(DeadLetterReason::word), "status": filter.status,
         "group": filter.group.map(|group| group.to_string()),
-        "standings": filter.standings.iter().map(|standing| standing.word()).collect::<Vec<_>>(),
+        "standings": filter.states.iter().map(|state| state.word()).collect::<Vec<_>>(),
         "since": filter.since.map(|since| since.0), "before": filter.before.map(|before| before.0),
         "text": filter.text, "ids": filter.ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "services": filter.within.services.as_ref().map(names), "sources": filter.within.sources,
@@ -272,11 +272,11 @@ pub(super) fn to_text(filter: &LetterFilter) -> String {
     .to_string()
 }
 
-/// Back from there. Nothing, if it says something that this program does not know: to leave it out would take more than was
-/// asked for.
+/// Decodes a filter. Returns `None` if it contains something that this program does not know: leaving it out would match more
+/// than was asked for.
 pub(super) fn from_text(text: &str) -> Option<LetterFilter> {
     let kept: Value = serde_json::from_str(text).ok()?;
-    /// What is not there stays away, and what can't be read is a mistake.
+    /// Reads an optional field. An absent one is `None`, and an unreadable one is an error.
     fn read<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
         if value.is_null() { Some(None) } else { read(value).map(Some) }
     }
@@ -285,61 +285,61 @@ pub(super) fn from_text(text: &str) -> Option<LetterFilter> {
     }
     let slug = |value: &Value| Slug::new(value.as_str()?).ok();
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
-    let standing =
-        |value: &Value| Standing::ALL.into_iter().find(|standing| Some(standing.word()) == value.as_str());
+    let state =
+        |value: &Value| LetterState::ALL.into_iter().find(|state| Some(state.word()) == value.as_str());
     Some(LetterFilter {
         service: read(&kept["service"], slug)?,
         rule: read(&kept["rule"], slug)?,
         event: read(&kept["event"], text)?,
-        reason: read(&kept["reason"], |word| Reason::from_word(word.as_str()?))?,
+        reason: read(&kept["reason"], |word| DeadLetterReason::from_word(word.as_str()?))?,
         status: read(&kept["status"], |status| u16::try_from(status.as_u64()?).ok())?,
         group: read(&kept["group"], |group| Fingerprint::parse(group.as_str()?))?,
-        standings: all(&kept["standings"], standing)?,
+        states: all(&kept["standings"], state)?,
         since: read(&kept["since"], |since| since.as_i64().map(Millis))?,
         before: read(&kept["before"], |before| before.as_i64().map(Millis))?,
         text: read(&kept["text"], text)?,
         ids: all(&kept["ids"], |id| DeliveryId::parse(id.as_str()?))?,
         except: Vec::new(),
-        within: Within {
+        within: Visibility {
             services: read(&kept["services"], |services| all(services, slug))?,
             sources: read(&kept["sources"], |sources| all(sources, text))?,
         },
     })
 }
 
-/// As it is kept: its number, and its plan if it has one.
-pub(super) fn task_to_row(task: &Task) -> (i64, Option<String>) {
+/// Encodes an action: its number, and its plan if it has one.
+pub(super) fn task_to_row(task: &BulkAction) -> (i64, Option<String>) {
     let number = match task {
-        Task::Replay(Plan { mode, rate, canary }) => {
-            let plan = json!({"same": *mode == Mode::Same, "rate": rate, "canary": canary});
+        BulkAction::Replay(ReplayPlan { mode, rate, canary }) => {
+            let plan = json!({"same": *mode == ReplayMode::Same, "rate": rate, "canary": canary});
             return (0, Some(plan.to_string()));
         }
-        Task::Delete => 1,
-        Task::Restore => 2,
-        Task::Park => 3,
-        Task::Unpark => 4,
-        Task::Purge => 5,
+        BulkAction::Delete => 1,
+        BulkAction::Restore => 2,
+        BulkAction::Park => 3,
+        BulkAction::Unpark => 4,
+        BulkAction::Purge => 5,
     };
     (number, None)
 }
 
-/// Back from there.
-pub(super) fn task_from_row(number: i64, plan: Option<&str>) -> Option<Task> {
+/// Decodes an action.
+pub(super) fn task_from_row(number: i64, plan: Option<&str>) -> Option<BulkAction> {
     Some(match number {
         0 => {
             let plan: Value = serde_json::from_str(plan?).ok()?;
             let count = |count: &Value| u32::try_from(count.as_u64()?).ok();
-            Task::Replay(Plan {
-                mode: if plan["same"].as_bool()? { Mode::Same } else { Mode::Render },
+            BulkAction::Replay(ReplayPlan {
+                mode: if plan["same"].as_bool()? { ReplayMode::Same } else { ReplayMode::Render },
                 rate: count(&plan["rate"])?,
                 canary: plan["canary"].as_array()?.iter().map(count).collect::<Option<_>>()?,
             })
         }
-        1 => Task::Delete,
-        2 => Task::Restore,
-        3 => Task::Park,
-        4 => Task::Unpark,
-        5 => Task::Purge,
+        1 => BulkAction::Delete,
+        2 => BulkAction::Restore,
+        3 => BulkAction::Park,
+        4 => BulkAction::Unpark,
+        5 => BulkAction::Purge,
         _ => return None,
     })
 }
@@ -368,16 +368,16 @@ mod tests {
             service: slug("billing"),
             rule: slug("invoices"),
             event: Some("evt \"1\"".into()),
-            reason: Some(Reason::Refused),
+            reason: Some(DeadLetterReason::Refused),
             status: Some(422),
             group: Some(Fingerprint(7)),
-            standings: vec![Standing::Open, Standing::Parked],
+            states: vec![LetterState::Open, LetterState::Parked],
             since: Some(Millis(1)),
             before: Some(Millis(2)),
             text: Some("no stock".into()),
-            ids: vec![DeliveryId { era: 1, number: 2 }],
+            ids: vec![DeliveryId::new(1, 2)],
             except: Vec::new(),
-            within: Within {
+            within: Visibility {
                 services: Some(vec![Slug::new("billing").unwrap()]),
                 sources: Some(vec!["shop".into()]),
             },
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(from_text(&to_text(&empty)), Some(empty));
         assert_eq!(from_text(r#"{"standings":["odd"],"ids":[]}"#), None);
         assert_eq!(from_text("{}"), None);
-        let task = Task::Replay(Plan { mode: Mode::Same, rate: 7, canary: vec![1, 10] });
+        let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 7, canary: vec![1, 10] });
         let (number, plan) = task_to_row(&task);
         assert_eq!(task_from_row(number, plan.as_deref()), Some(task));
         assert_eq!(task_from_row(9, None), None);

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 
 use rusqlite::params;
-use seawall_hub_core::domain::delivery::Reason;
-use seawall_hub_core::domain::letter::Standing;
+use seawall_hub_core::domain::dead_letter::LetterState;
+use seawall_hub_core::domain::delivery::DeadLetterReason;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Replay, StoreError, Whose};
+use seawall_hub_core::port::store::{DeliverySelector, ReplayChange, StoreError};
 
-use super::changes::Changes;
-use super::deliveries::Birthplace;
-use super::desk::Letter;
+use super::changes::UnitApplier;
+use super::deliveries::DeliveryInsert;
+use super::groups::LetterRow;
 use super::rows::{self, BLOCKED, DEAD, HELD, HOLDING, QUEUED};
 use super::unit_of_work::translate;
 
-impl Changes<'_> {
-    /// A new delivery that is linked to the dead letter, and the mark on it: both, or none. What is open or put aside can be
-    /// replayed; anything else, if somebody means it, but for what was deleted.
-    pub(super) fn replay(&mut self, replay: &Replay) -> Result<(), StoreError> {
+impl UnitApplier<'_> {
+    /// Inserts a delivery that is linked to the dead letter, and marks the dead letter: both, or none. An open or parked one can
+    /// be replayed; one in another state only if `again` is set, and a deleted one never.
+    pub(super) fn replay(&mut self, replay: &ReplayChange) -> Result<(), StoreError> {
         let found = self.letter(replay.dead)?;
-        if found.standing == Standing::Deleted {
-            return Err(StoreError::Elsewhere(found.standing.word()));
+        if found.state == LetterState::Deleted {
+            return Err(StoreError::WrongState(found.state.word()));
         }
-        if !replay.again && !matches!(found.standing, Standing::Open | Standing::Parked) {
+        if !replay.again && !matches!(found.state, LetterState::Open | LetterState::Parked) {
             let before = self.find(
                 "SELECT x.number, x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed
                  WHERE l.delivery = ?1",
@@ -31,20 +31,20 @@ impl Changes<'_> {
                 |row| Ok((row.get::<_, i64>(0)?, rows::state(row, 1)?)),
             )?;
             let Some((before, state)) = before else {
-                return Err(StoreError::Elsewhere(found.standing.word()));
+                return Err(StoreError::WrongState(found.state.word()));
             };
-            return Err(StoreError::Replayed(self.name(before), state));
+            return Err(StoreError::AlreadyReplayed(self.name(before), state));
         }
         self.replay_found(found, replay, None)
     }
 
     pub(super) fn replay_found(
         &mut self,
-        found: Letter,
-        replay: &Replay,
+        found: LetterRow,
+        replay: &ReplayChange,
         operation: Option<i64>,
     ) -> Result<(), StoreError> {
-        let Replay { dead, new, at, edited, .. } = replay;
+        let ReplayChange { dead, new, at, edited, .. } = replay;
         let number = found.number;
         // If it holds up others, the new one takes its place: it must not wait for itself.
         self.run(
@@ -55,8 +55,8 @@ impl Changes<'_> {
             .find("SELECT event, ordering IS NOT NULL FROM deliveries WHERE number = ?1", [number], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?
-            .ok_or(StoreError::NotDead(*dead))?;
-        self.add_delivery(&Birthplace { event, new, at: *at, replay_of: Some(number) })?;
+            .ok_or(StoreError::NotADeadLetter(*dead))?;
+        self.add_delivery(&DeliveryInsert { event, new, at: *at, replay_of: Some(number) })?;
         let made = self.committed.deliveries.last().map_or(0, |(id, _)| id.number.cast_signed());
         if held_up {
             self.start_order(made)?;
@@ -66,12 +66,12 @@ impl Changes<'_> {
         self.run(
             "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3, edited = ?5,
              operation = CASE WHEN ?4 IS NULL AND standing = ?6 THEN operation ELSE ?4 END WHERE delivery = ?1",
-            params![number, made, at.0, operation, edited, rows::standing_to_number(Standing::Replaying)],
+            params![number, made, at.0, operation, edited, rows::letter_state_to_number(LetterState::Replaying)],
         )?;
-        self.stand(found, Standing::Replaying)
+        self.set_state(found, LetterState::Replaying)
     }
 
-    /// A delivery that was born blocked behind nothing but others that are blocked goes first.
+    /// Starts a delivery that was inserted as blocked, if nothing but blocked deliveries are before it.
     fn start_order(&mut self, number: i64) -> Result<(), StoreError> {
         if self.order_is_idle(number)? {
             self.run("UPDATE deliveries SET state = ?2 WHERE number = ?1", params![number, QUEUED])?;
@@ -79,7 +79,7 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Whether nothing in the order of this delivery is on its way, is held, or holds up the others.
+    /// Whether no delivery in the order of this one is active, held, or holds up the others.
     fn order_is_idle(&self, number: i64) -> Result<bool, StoreError> {
         let active = self.find(
             "SELECT 1 FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
@@ -90,8 +90,8 @@ impl Changes<'_> {
         Ok(active.is_none())
     }
 
-    /// It does not hold up those behind it any more.
-    pub(super) fn let_go(&mut self, number: i64) -> Result<(), StoreError> {
+    /// Releases the order that a dead letter holds up.
+    pub(super) fn release_order(&mut self, number: i64) -> Result<(), StoreError> {
         let held_up = self.run(
             "UPDATE deliveries SET state = ?2 WHERE number = ?1 AND state = ?3",
             params![number, DEAD, HOLDING],
@@ -102,10 +102,15 @@ impl Changes<'_> {
         Ok(())
     }
 
-    pub(super) fn bury(&mut self, whose: &Whose, most: u32, at: Millis) -> Result<(), StoreError> {
+    pub(super) fn dead_letter_all(
+        &mut self,
+        whose: &DeliverySelector,
+        most: u32,
+        at: Millis,
+    ) -> Result<(), StoreError> {
         let (sql, name) = match whose {
-            Whose::Service(name) => (PENDING_OF_SERVICE, name),
-            Whose::HeldBy(name) => (HELD_BY_RULE, name),
+            DeliverySelector::Service(name) => (PENDING_OF_SERVICE, name),
+            DeliverySelector::HeldBy(name) => (HELD_BY_RULE, name),
         };
         let numbers: Vec<i64> = self
             .prepare(&format!("{sql} LIMIT ?2"))?
@@ -116,7 +121,7 @@ impl Changes<'_> {
         for number in &numbers {
             self.run(
                 "UPDATE deliveries SET state = ?2, touched = ?3, reason = ?4 WHERE number = ?1",
-                params![number, DEAD, at.0, rows::reason_to_number(Reason::Deleted)],
+                params![number, DEAD, at.0, rows::reason_to_number(DeadLetterReason::Deleted)],
             )?;
             let sends =
                 self.find("SELECT failures FROM deliveries WHERE number = ?1", [number], |row| row.get(0))?;
@@ -139,8 +144,8 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// What is in an order goes on in it: only the first of each, and nobody where a replay is on its way already.
-    pub(super) fn release(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
+    /// Releases the held deliveries of a rule. Of each order only the first is released, and none where a replay is in progress.
+    pub(super) fn release_held(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
         let released = self.run(
             "UPDATE deliveries SET state = CASE WHEN ordering IS NULL THEN ?2 ELSE ?3 END WHERE number IN
              (SELECT number FROM deliveries WHERE rule = ?1 AND state = 5 ORDER BY number LIMIT ?4)",
@@ -165,10 +170,10 @@ impl Changes<'_> {
     }
 }
 
-/// Every delivery to a service that has not ended: those in hand, which are few, and those that wait.
+/// Every pending delivery to a service: the claimed ones, which are few, and those that wait.
 pub(super) const PENDING_OF_SERVICE: &str = "SELECT number FROM (
      SELECT number FROM deliveries WHERE state = 0 AND service = ?1
      UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6 AND state IN (1, 2, 3, 4, 5) AND service = ?1)";
 
-/// Every delivery that waits for a rule.
+/// Every delivery that a rule holds.
 pub(super) const HELD_BY_RULE: &str = "SELECT number FROM deliveries WHERE rule = ?1 AND state = 5";

@@ -8,19 +8,19 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::Attempt;
 use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::domain::delivery::{DeliveryId, State};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Kept, Page, PageAt};
+use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Page, PageRequest, StoredDelivery};
 
 use super::access;
-use super::rows::{self, KEPT};
+use super::rows::{self, STORED};
 
-/// So many rows a page looks at, at most.
+/// The maximum number of rows that a page reads.
 const LOOKED_AT: usize = 10_000;
 
-/// A page ends when its events have so many bytes: it is all in memory at once, more than once.
+/// The maximum size of the events of a page, which is in memory more than once.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const EVENT: &str = "number, id, kind, source, payload, fingerprint, accepted, trace, considered, filtered";
@@ -59,7 +59,7 @@ pub(super) fn event_of(connection: &Connection, delivery: DeliveryId) -> rusqlit
 pub(super) fn events(
     connection: &Connection,
     filter: &EventFilter,
-    page: PageAt,
+    page: PageRequest,
 ) -> rusqlite::Result<Page<Event>> {
     // Payloads are large, and are read only of those that the filter takes.
     let sql =
@@ -88,8 +88,8 @@ pub(super) fn events(
 pub(super) fn delivery(
     connection: &Connection,
     id: DeliveryId,
-) -> rusqlite::Result<Option<(Kept, Vec<Attempt>)>> {
-    if era(connection)? != id.era {
+) -> rusqlite::Result<Option<(StoredDelivery, Vec<Attempt>)>> {
+    if database(connection)? != id.database {
         return Ok(None);
     }
     let Some(kept) = rows::kept(connection, id)? else { return Ok(None) };
@@ -110,13 +110,13 @@ pub(super) fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Res
 pub(super) fn deliveries(
     connection: &Connection,
     filter: &DeliveryFilter,
-    page: PageAt,
-) -> rusqlite::Result<Page<Kept>> {
-    let era = era(connection)?;
-    let read = |row: &Row<'_>| rows::kept_row(row, era, None);
+    page: PageRequest,
+) -> rusqlite::Result<Page<StoredDelivery>> {
+    let database = database(connection)?;
+    let read = |row: &Row<'_>| rows::stored_row(row, database, None);
     let select = |condition: &str| {
         format!(
-            "SELECT {KEPT} FROM deliveries d JOIN events e ON e.number = d.event
+            "SELECT {STORED} FROM deliveries d JOIN events e ON e.number = d.event
              WHERE {condition} ORDER BY d.number DESC LIMIT ?2"
         )
     };
@@ -137,14 +137,15 @@ pub(super) fn deliveries(
     page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
 }
 
-/// Those that have not ended, each by the index of its kind.
+/// Every pending delivery, each by the index of its kind.
 pub(super) const OPEN: &str = "SELECT number FROM deliveries WHERE state = 0
     UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6";
 
-/// Whether only those that have not ended are asked for, and there are so few of them that a page can look at all. They may be far
-/// behind many that have ended, and whoever asks what waits must not find an empty page.
+/// Whether only pending deliveries are asked for, and they are so few that a page can read all of them. They may be far behind
+/// many completed ones, and a caller who asks what waits must not get an empty page.
 fn are_few(connection: &Connection, filter: &DeliveryFilter) -> rusqlite::Result<bool> {
-    let ended = |state: &State| matches!(state, State::Delivered | State::DeadLettered);
+    let ended =
+        |state: &DeliveryState| matches!(state, DeliveryState::Delivered | DeliveryState::DeadLettered);
     if filter.states.is_empty() || filter.states.iter().any(ended) {
         return Ok(false);
     }
@@ -153,7 +154,7 @@ fn are_few(connection: &Connection, filter: &DeliveryFilter) -> rusqlite::Result
     Ok(count < LOOKED_AT as i64)
 }
 
-/// The number of the newest event of this id, among those from these sources.
+/// Returns the row number of the newest event with this id, among those from these sources.
 fn newest(connection: &Connection, id: &str, sources: Option<&[String]>) -> rusqlite::Result<Option<i64>> {
     let sql = "SELECT number, source FROM events WHERE id = ?1 ORDER BY number DESC";
     let mut statement = connection.prepare_cached(sql)?;
@@ -170,7 +171,7 @@ fn is_among(sources: Option<&[String]>, source: &str) -> bool {
     sources.is_none_or(|sources| sources.iter().any(|known| known == source))
 }
 
-fn takes(filter: &DeliveryFilter, kept: &Kept) -> bool {
+fn takes(filter: &DeliveryFilter, kept: &StoredDelivery) -> bool {
     is_among(filter.sources.as_deref(), &kept.source)
         && filter.service.as_ref().is_none_or(|service| *service == kept.service)
         && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
@@ -179,22 +180,22 @@ fn takes(filter: &DeliveryFilter, kept: &Kept) -> bool {
         && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
 }
 
-pub(super) fn audit(connection: &Connection, page: PageAt) -> rusqlite::Result<Page<AuditEntry>> {
+pub(super) fn audit(connection: &Connection, page: PageRequest) -> rusqlite::Result<Page<AuditEntry>> {
     let sql = "SELECT number, at, who, action, target, reason, trace FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
     page_of(connection, sql, page, None, access::audit_row, |_| true)
 }
 
-pub(super) fn era(connection: &Connection) -> rusqlite::Result<u64> {
-    let mut era = connection.prepare_cached("SELECT era FROM meta")?;
-    era.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+pub(super) fn database(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut database = connection.prepare_cached("SELECT era FROM meta")?;
+    database.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }
 
-/// A page of what `sql` finds: its first column is the number, `?1` the number that it has to be below, `?2` how many, and
-/// `?3` what else it asks for, if it does.
+/// Returns a page of a query. Its first column is the number, `?1` the number that it has to be below, `?2` the limit, and `?3`
+/// an optional parameter.
 pub(super) fn page_of<T>(
     connection: &Connection,
     sql: &str,
-    page: PageAt,
+    page: PageRequest,
     what_else: Option<i64>,
     read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     takes: impl Fn(&T) -> bool,

@@ -14,14 +14,16 @@ pub mod backup;
 mod changes;
 mod crash;
 mod damage;
+mod dead_letter_reads;
+mod dead_letter_store;
 mod deliveries;
-mod desk;
-mod desk_reads;
-mod desk_store;
 mod filter;
+mod groups;
+mod idempotency;
+mod index;
 mod letters;
 mod lists;
-mod once;
+mod operations;
 mod place;
 mod prune;
 mod queue;
@@ -32,19 +34,18 @@ mod rows;
 mod sabotage;
 mod schema;
 mod steps;
+mod telemetry;
 mod times;
 mod unit_of_work;
-mod watch;
-mod words;
-mod work;
 
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use rusqlite::{Connection, OpenFlags};
+use seawall::Clock;
 use seawall_dist::deadletter::Attempt;
 use seawall_hub_core::domain::alert::Incident;
 use seawall_hub_core::domain::audit::AuditEntry;
@@ -56,45 +57,47 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Census, Committed, DeliveryFilter, Due, EventFilter, Evidence, Health, IncidentFilter, Kept, OldEvents,
-    Page, PageAt, Registered, Room, StepMarks, Store, StoreError, Unit, Urgency, Whose,
+    BacklogCounts, CommitResult, CrashHistory, DeliveryFilter, DeliverySelector, DueTimes, EventFilter,
+    IdempotencyRecord, IncidentFilter, LaneCapacity, Page, PageRequest, PrunableEvents, RegistrySnapshot,
+    StepMarks, Store, StoreError, StoreHealth, StoredDelivery, UnitOfWork, WritePriority,
 };
+use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::place::{DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock};
-use self::queue::{Queue, Work};
+use self::queue::{WriteJob, WriteQueue};
 use self::steps::Steps;
+use self::telemetry::DiskTelemetry;
 use self::unit_of_work::{Writer, translate};
-use self::watch::Disk;
 
-/// So many read at once.
+/// The maximum number of concurrent readers.
 const READERS_MAX: usize = 16;
 
-/// The store on SQLite. A handle: clones share everything. When the last one goes, what is queued is still written.
+/// The store on SQLite. A handle: clones share everything. When the last one is dropped, queued units are still written.
 #[derive(Clone)]
 pub struct Sqlite {
-    inner: Arc<Inner>,
+    inner: Arc<SqliteInner>,
 }
 
-struct Inner {
-    queue: Arc<Queue>,
+struct SqliteInner {
+    queue: Arc<WriteQueue>,
     steps: Arc<Steps>,
-    /// Connections that only read, for as many as read at once.
-    readers: Mutex<Vec<Connection>>,
-    /// So many read at once: each connection holds files open, and a process may only hold so many.
+    /// Idle connections for readers.
+    readers: Lock<Vec<Connection>>,
+    /// Limits the readers: each connection holds files open, and a process may only hold a limited number.
     reading: Semaphore,
     path: PathBuf,
-    /// Of this start. What other starts had in hand is void.
+    /// The epoch of this process. Claims of earlier epochs are void.
     epoch: u64,
-    disk: Disk,
+    disk: DiskTelemetry,
     writer: Option<thread::JoinHandle<()>>,
     /// Held for as long as the store is open, so that two processes never share a folder.
     _lock: File,
 }
 
 impl Sqlite {
-    /// Opens the database in this folder, or makes one.
-    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+    /// Opens the database in this folder, or creates one.
+    pub fn open(folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
         let failed = |what: &str, error: &dyn fmt::Display| {
             OpenError(format!("{what} `{}`: {error}", folder.display()))
         };
@@ -103,7 +106,7 @@ impl Sqlite {
         let path = folder.join(DATABASE);
         refuse_without_database(folder)?;
         make_file_private(&path).map_err(|error| failed("can't write to the folder", &error))?;
-        let disk = Disk::new(&path);
+        let disk = DiskTelemetry::new(&path, clock.clone());
         let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
@@ -112,13 +115,13 @@ impl Sqlite {
         mark_lock(&lock).map_err(|error| failed("can't write to the folder", &error))?;
         let steps =
             Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
-        let (queue, steps) = (Arc::new(Queue::new()), Arc::new(steps));
-        let writer = Writer::new(connection, start, queue.clone(), steps.clone());
+        let (queue, steps) = (Arc::new(WriteQueue::new()), Arc::new(steps));
+        let writer = Writer::new(connection, start, queue.clone(), steps.clone(), clock.clone());
         let writer = thread::Builder::new().name("seawall store".into()).spawn(move || writer.run());
-        let inner = Inner {
+        let inner = SqliteInner {
             queue,
             steps,
-            readers: Mutex::default(),
+            readers: Lock::default(),
             reading: Semaphore::new(READERS_MAX),
             path,
             epoch: start.epoch,
@@ -131,24 +134,24 @@ impl Sqlite {
         Ok(Sqlite { inner: Arc::new(inner) })
     }
 
-    /// How often this database has been opened.
+    /// Returns the epoch: how often this database has been opened.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.inner.epoch
     }
 
-    /// Records what there is now: what waits to be written, and how large the log is.
+    /// Records the gauges: the length of the queue and the size of the log.
     pub fn record_gauges(&self) {
         self.inner.disk.record_gauges(self.inner.queue.waiting());
     }
 
-    /// Why nothing is accepted any more, if part of what was stored can't be read.
+    /// Returns why nothing is accepted any more, if part of the stored data can't be read.
     #[must_use]
     pub fn damaged(&self) -> Option<StoreError> {
         self.inner.queue.damaged().map(StoreError::Damaged)
     }
 
-    /// Folds the log back into the database, and leaves it empty. For whoever stops: the next start has nothing to read but the
+    /// Checkpoints the write-ahead log and empties it before the process stops: the next start has nothing to read but the
     /// database, and it can be copied as it is.
     pub async fn fold_log(&self) -> Result<(), StoreError> {
         let path = self.inner.path.clone();
@@ -156,15 +159,15 @@ impl Sqlite {
         folded.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
-    /// Waits until the store can't be trusted any more, also while nobody writes.
+    /// Waits until the store is broken, also while nobody writes.
     pub async fn broken(&self) -> StoreError {
-        StoreError::Fatal(self.inner.queue.broken().await)
+        StoreError::Broken(self.inner.queue.broken().await)
     }
 
     async fn ask<T: Send + 'static>(
         &self,
-        lane: Urgency,
-        work: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Work,
+        lane: WritePriority,
+        work: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> WriteJob,
     ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
@@ -173,7 +176,7 @@ impl Sqlite {
         answer
     }
 
-    /// Reads on a connection of its own, beside whatever is being written.
+    /// Runs a read on its own connection, beside whatever is being written.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -184,7 +187,7 @@ impl Sqlite {
         let done = tokio::task::spawn_blocking(move || {
             let connection = inner.reader()?;
             let answer = read(&connection);
-            inner.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            inner.readers.lock().push(connection);
             answer
         });
         let error = match done.await {
@@ -200,14 +203,14 @@ impl Sqlite {
     }
 }
 
-impl Inner {
+impl SqliteInner {
     fn reader(&self) -> rusqlite::Result<Connection> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.readers.lock().pop();
         idle.map_or_else(|| Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY), Ok)
     }
 }
 
-impl Drop for Inner {
+impl Drop for SqliteInner {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(writer) = self.writer.take() {
@@ -218,17 +221,21 @@ impl Drop for Inner {
 }
 
 impl Store for Sqlite {
-    async fn commit(&self, lane: Urgency, unit: Unit) -> Result<Committed, StoreError> {
-        self.ask(lane, |reply| Work::Commit(unit, reply)).await
+    async fn commit(&self, lane: WritePriority, unit: UnitOfWork) -> Result<CommitResult, StoreError> {
+        self.ask(lane, |reply| WriteJob::Commit(unit, reply)).await
     }
 
-    async fn commit_all(&self, lane: Urgency, units: Vec<Unit>) -> Vec<Result<Committed, StoreError>> {
+    async fn commit_all(
+        &self,
+        lane: WritePriority,
+        units: Vec<UnitOfWork>,
+    ) -> Vec<Result<CommitResult, StoreError>> {
         // All of them are queued before the first is waited for.
         let asked: Vec<_> = units
             .into_iter()
             .map(|unit| {
                 let (sender, receiver) = oneshot::channel();
-                self.inner.queue.put(lane, Work::Commit(unit, sender)).map(|()| receiver)
+                self.inner.queue.put(lane, WriteJob::Commit(unit, sender)).map(|()| receiver)
             })
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
@@ -243,8 +250,13 @@ impl Store for Sqlite {
         answers
     }
 
-    async fn registered(&self) -> Result<Registered, StoreError> {
+    async fn registered(&self) -> Result<RegistrySnapshot, StoreError> {
         self.read(reads::registered).await
+    }
+
+    async fn claimed(&self, scope: &'static str, key: &str) -> Result<Option<IdempotencyRecord>, StoreError> {
+        let key = key.to_owned();
+        self.read(move |connection| reads::claimed(connection, scope, &key)).await
     }
 
     async fn rule_versions(&self, name: &Slug) -> Result<Vec<Rule>, StoreError> {
@@ -262,19 +274,23 @@ impl Store for Sqlite {
         self.read(move |connection| lists::event(connection, &id, source.as_deref())).await
     }
 
-    async fn events(&self, filter: EventFilter, page: PageAt) -> Result<Page<Event>, StoreError> {
+    async fn events(&self, filter: EventFilter, page: PageRequest) -> Result<Page<Event>, StoreError> {
         self.read(move |connection| lists::events(connection, &filter, page)).await
     }
 
-    async fn delivery(&self, id: DeliveryId) -> Result<Option<(Kept, Vec<Attempt>)>, StoreError> {
+    async fn delivery(&self, id: DeliveryId) -> Result<Option<(StoredDelivery, Vec<Attempt>)>, StoreError> {
         self.read(move |connection| lists::delivery(connection, id)).await
     }
 
-    async fn deliveries(&self, filter: DeliveryFilter, page: PageAt) -> Result<Page<Kept>, StoreError> {
+    async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
+        page: PageRequest,
+    ) -> Result<Page<StoredDelivery>, StoreError> {
         self.read(move |connection| lists::deliveries(connection, &filter, page)).await
     }
 
-    async fn audit(&self, page: PageAt) -> Result<Page<AuditEntry>, StoreError> {
+    async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
         self.read(move |connection| lists::audit(connection, page)).await
     }
 
@@ -287,7 +303,11 @@ impl Store for Sqlite {
         self.read(move |connection| alerts::incident(connection, &id)).await
     }
 
-    async fn incidents(&self, filter: IncidentFilter, page: PageAt) -> Result<Page<Incident>, StoreError> {
+    async fn incidents(
+        &self,
+        filter: IncidentFilter,
+        page: PageRequest,
+    ) -> Result<Page<Incident>, StoreError> {
         self.read(move |connection| alerts::incidents(connection, &filter, page)).await
     }
 
@@ -295,45 +315,49 @@ impl Store for Sqlite {
         self.read(move |connection| alerts::dead_since(connection, since, most)).await
     }
 
-    fn health(&self) -> Health {
+    fn health(&self) -> StoreHealth {
         self.inner.disk.health(self.inner.queue.refused())
     }
 
-    async fn pending(&self, whose: Whose, most: u32) -> Result<u32, StoreError> {
+    async fn pending(&self, whose: DeliverySelector, most: u32) -> Result<u32, StoreError> {
         self.read(move |connection| reads::pending(connection, &whose, most)).await
     }
 
-    async fn census(&self, services: Vec<Slug>, most: u32) -> Result<Census, StoreError> {
+    async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
         self.read(move |connection| reads::census(connection, services, most)).await
     }
 
-    async fn take_due(&self, now: Millis, room: Vec<Room>) -> Result<Vec<Kept>, StoreError> {
-        self.ask(Urgency::Outcomes, |reply| Work::Take(now, room, reply)).await
+    async fn take_due(
+        &self,
+        now: Millis,
+        room: Vec<LaneCapacity>,
+    ) -> Result<Vec<StoredDelivery>, StoreError> {
+        self.ask(WritePriority::Outcomes, |reply| WriteJob::Take(now, room, reply)).await
     }
 
     fn step_marks(&self) -> Arc<dyn StepMarks> {
         self.inner.steps.clone()
     }
 
-    async fn convicts(&self) -> Result<Vec<(Kept, Evidence)>, StoreError> {
+    async fn quarantine_candidates(&self) -> Result<Vec<(StoredDelivery, CrashHistory)>, StoreError> {
         let epoch = self.inner.epoch;
-        self.read(move |connection| crash::convicts(connection, epoch)).await
+        self.read(move |connection| crash::quarantine_candidates(connection, epoch)).await
     }
 
-    async fn next_due(&self) -> Result<Vec<Due>, StoreError> {
+    async fn next_due(&self) -> Result<Vec<DueTimes>, StoreError> {
         self.read(reads::next_due).await
     }
 
-    async fn old_events(&self, limits: Limits, behind: u64) -> Result<OldEvents, StoreError> {
+    async fn old_events(&self, limits: Limits, behind: u64) -> Result<PrunableEvents, StoreError> {
         self.read(move |connection| prune::old_events(connection, limits, behind)).await
     }
 }
 
 fn ended() -> StoreError {
-    StoreError::Fatal("the writer has ended".into())
+    StoreError::Broken("the writer has ended".into())
 }
 
-/// Why a database could not be opened, and what to do.
+/// The reason why a database can't be opened, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenError(pub(crate) String);
 
@@ -347,7 +371,7 @@ impl std::error::Error for OpenError {}
 
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { path, epoch, .. } = &*self.inner;
+        let SqliteInner { path, epoch, .. } = &*self.inner;
         f.debug_struct("Sqlite").field("path", path).field("epoch", epoch).finish_non_exhaustive()
     }
 }

@@ -13,17 +13,17 @@ use super::OpenError;
 use super::unit_of_work::translate;
 
 pub(super) const DATABASE: &str = "seawall.db";
-/// The log of a database in use.
+/// The write-ahead log of the database.
 pub(super) const LOG: &str = "seawall.db-wal";
-/// Held by the process that uses the folder. It has a text in it once there was a database.
+/// Held by the process that uses the folder. It contains a text once there was a database.
 const LOCK: &str = "lock";
 const LOCK_TEXT: &str = "A hub keeps its database in this folder.\n";
-/// The key that opens the secrets in the database. Whoever makes it has made a database before.
+/// The key file of the secrets in the database. It is created after the database.
 const KEY: &str = "secret.key";
-/// Folding back the log waits this long for those who read or write.
+/// The time that a checkpoint waits for readers and writers.
 const FOLD_WAIT: Duration = Duration::from_secs(2);
 
-/// Makes the folder, if it is not there, for its owner only. One that is there is left as it is: somebody may have meant it so.
+/// Creates the folder for its owner only. The permissions of an existing one stay as they are, because they may be intended.
 pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -32,7 +32,7 @@ pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Makes the file of the database, if it is not there, for its owner only; its log is made like it.
+/// Creates the database file for its owner only; its log gets the same permissions.
 pub(super) fn make_file_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -53,8 +53,8 @@ pub(super) fn take_lock(folder: &Path) -> Result<File, OpenError> {
     Err(OpenError(format!("can't use the folder `{}`: {held}", folder.display())))
 }
 
-/// Asks for the lock of a folder. A process that has just ended may hold it a moment longer, and so may a child that another
-/// thread is about to start, so it is asked for more than once.
+/// Tries to take the lock, more than once: a process that has just ended may hold it a moment longer, and so may a child that
+/// another thread is about to start.
 fn is_ours(lock: &File) -> bool {
     (0..10).any(|turn| {
         if turn > 0 {
@@ -68,7 +68,7 @@ fn is_ours(lock: &File) -> bool {
     })
 }
 
-/// Says in the lock that there is a database, if it does not say so.
+/// Writes into the lock that there is a database.
 pub(super) fn mark_lock(mut lock: &File) -> std::io::Result<()> {
     if lock.metadata()?.len() > 0 {
         return Ok(());
@@ -96,13 +96,13 @@ pub(super) fn refuse_without_database(folder: &Path) -> Result<(), OpenError> {
     }
     let (place, left) = (folder.display(), left.join(", "));
     Err(OpenError(format!(
-        "`{DATABASE}` is {gone} in `{place}`, but {left} of it is there: nothing was changed. Put `{DATABASE}` back beside it, or \
-         restore a backup into a new folder with `seawall restore`; to begin anew without what was acknowledged, move {left} \
-         somewhere else first"
+        "`{DATABASE}` is {gone} in `{place}`, but {left} exists: nothing was changed. Restore `{DATABASE}` to this folder, or \
+         restore a backup into a new folder with `seawall restore`; to start without the acknowledged data, move {left} \
+         away first"
     )))
 }
 
-/// Folds the log back into the database, and empties it.
+/// Checkpoints the write-ahead log, and empties it.
 pub(super) fn fold_log(database: &Path) -> Result<(), StoreError> {
     let fold = || -> rusqlite::Result<bool> {
         let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

@@ -2,20 +2,21 @@
 
 use rusqlite::{Connection, params};
 use seawall_hub_core::domain::retention::Limits;
-use seawall_hub_core::port::store::{OldEvents, Prune, StoreError};
+use seawall_hub_core::port::store::{PrunableEvents, PruneTarget, StoreError};
 
-use super::changes::Changes;
+use super::changes::UnitApplier;
 use super::unit_of_work::translate;
 
-/// So many events are looked at together, however few of them are old.
+/// The number of events that are read at once, however few of them are old.
 const LOOKED_AT: usize = 1_000;
-/// So many pages that are free are kept for what comes next,
+/// The number of free pages that are kept for new rows.
 const FREE_KEPT: i64 = 1_024;
-/// and one in so many of all.
+/// The share of free pages that are kept, as one in this many of all.
 const FREE_SHARE: i64 = 4;
 
-/// Whether event `e` may go: every delivery of it has ended and is old, and none is the newest of all, whose number must not be
-/// given out again. `?1` and `?2` are the limits. A dead letter that was purged, or whose replay has ended, is nobody's any more.
+/// The condition for an event `e` to be pruned: every delivery of it has ended and is old, and none is the newest of all, whose
+/// number must not be used again. `?1` and `?2` are the limits. A dead letter that was purged or whose replay has ended counts as
+/// ended.
 const IS_OLD: &str = "NOT EXISTS (
          SELECT 1 FROM deliveries d LEFT JOIN dead_letters l ON l.delivery = d.number WHERE d.event = e.number
          AND (d.number = (SELECT max(number) FROM deliveries)
@@ -24,7 +25,7 @@ const IS_OLD: &str = "NOT EXISTS (
                       OR d.state = 8 AND l.standing = 5 AND l.discarded < ?2)))
      AND (e.accepted < ?1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number))";
 
-/// The payload is not read, only its length, which stands before it.
+/// Returns the query for old events. It reads the length of the payload, which stands before it, and not the payload.
 pub(super) fn old_sql() -> String {
     format!(
         "SELECT e.number, e.accepted, length(e.payload), {IS_OLD} FROM events e WHERE e.number > ?3 ORDER BY e.number LIMIT ?4"
@@ -35,12 +36,12 @@ pub(super) fn old_events(
     connection: &Connection,
     limits: Limits,
     behind: u64,
-) -> rusqlite::Result<OldEvents> {
+) -> rusqlite::Result<PrunableEvents> {
     let mut statement = connection.prepare_cached(&old_sql())?;
     let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
     let mut rows =
         statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), most])?;
-    let (mut old, mut looked_at, mut last) = (OldEvents::default(), 0, behind);
+    let (mut old, mut looked_at, mut last) = (PrunableEvents::default(), 0, behind);
     while let Some(row) = rows.next()? {
         // They are in the order of their arrival: behind the first that is young are others that are. One from the future says
         // nothing about those behind it: the clock was wrong when it came.
@@ -57,13 +58,13 @@ pub(super) fn old_events(
     Ok(old)
 }
 
-impl Changes<'_> {
-    pub(super) fn prune(&mut self, prune: &Prune) -> Result<(), StoreError> {
+impl UnitApplier<'_> {
+    pub(super) fn prune(&mut self, prune: &PruneTarget) -> Result<(), StoreError> {
         self.committed.touched += match prune {
-            Prune::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
+            PruneTarget::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
             // The oldest first, and the newest never: its number must not be given out again. Work that has ended goes with what is
             // remembered of it.
-            Prune::Audit { before, most } => self.run(
+            PruneTarget::Audit { before, most } => self.run(
                 "DELETE FROM operations WHERE number IN (SELECT number FROM operations WHERE ended < ?1 ORDER BY number LIMIT ?2)
                  AND number < (SELECT max(number) FROM operations)",
                 params![before.0, most],
@@ -73,17 +74,17 @@ impl Changes<'_> {
                  AND number < (SELECT max(number) FROM audit)",
                 params![before.0, most],
             )?,
-            Prune::Incidents { before, most } => self.run(
+            PruneTarget::Incidents { before, most } => self.run(
                 "DELETE FROM incidents WHERE number IN
                  (SELECT number FROM incidents WHERE resolved < ?1 AND live = 0 ORDER BY number LIMIT ?2)
                  AND number < (SELECT max(number) FROM incidents)",
                 params![before.0, most],
             )?,
-            Prune::Keys { now, most } => self.run(
+            PruneTarget::Keys { now, most } => self.run(
                 "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT ?2)",
                 params![now.0, most],
             )?,
-            Prune::Room { most } => self.give_back(*most)?,
+            PruneTarget::Room { most } => self.give_back(*most)?,
         };
         Ok(())
     }
@@ -119,7 +120,7 @@ impl Changes<'_> {
         Ok(gone)
     }
 
-    /// Gives back pages that are free and will not soon be needed again.
+    /// Returns free pages to the file system that will not be needed again soon.
     fn give_back(&self, most: u32) -> Result<usize, StoreError> {
         let count = |name: &str| {
             let value = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

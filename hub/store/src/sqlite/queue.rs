@@ -1,58 +1,61 @@
 //! What waits to be written.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Committed, Kept, Room, StoreError, Unit, Urgency};
+use seawall_hub_core::port::store::{
+    CommitResult, LaneCapacity, StoreError, StoredDelivery, UnitOfWork, WritePriority,
+};
+use seawall_hub_core::sync::Lock;
 use tokio::sync::Notify;
 use tokio::sync::oneshot::Sender;
 
 use super::unit_of_work::refuse;
 
-/// Something for the writer.
-pub(super) enum Work {
-    Commit(Unit, Sender<Result<Committed, StoreError>>),
-    /// Takes in hand what is due by then.
-    Take(Millis, Vec<Room>, Sender<Result<Vec<Kept>, StoreError>>),
+/// A job for the writer.
+pub(super) enum WriteJob {
+    Commit(UnitOfWork, Sender<Result<CommitResult, StoreError>>),
+    /// Claims the deliveries that are due.
+    Take(Millis, Vec<LaneCapacity>, Sender<Result<Vec<StoredDelivery>, StoreError>>),
 }
 
-/// So much waits in a lane at most: some seconds of the disk's work.
+/// The maximum length of a lane: some seconds of the disk's work.
 const LANE_MAX: usize = 8_192;
-/// So much is committed together at most, by lane: the first lane gets the most, and none gets nothing but the last.
+/// The maximum number of units in a commit, for each lane: the first gets the most, and only the last may get nothing.
 const TOGETHER: [usize; LANES] = [160, 80, 16, 1];
 const LANES: usize = 4;
-/// What is in the last lane waits while others do, but no longer than for so many commits: else a hub that is always busy would
-/// fill its disk.
+/// The number of commits after which the last lane gets its turn, even while others wait: otherwise a hub that is always busy
+/// would fill its disk.
 const PATIENCE: u32 = 16;
 
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct WriteQueue {
+    state: Lock<WriteQueueState>,
     filled: Condvar,
     broke: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    lanes: [VecDeque<Work>; LANES],
-    /// For how many commits the last lane has waited.
+struct WriteQueueState {
+    lanes: [VecDeque<WriteJob>; LANES],
+    /// The number of commits for which the last lane has waited.
     waited: u32,
-    /// So many found their lane full.
+    /// The number of units that found their lane full.
     refused: u64,
     closed: bool,
-    /// Whether the writer waits to be told. Telling one that does not costs a call into the kernel.
+    /// Whether the writer sleeps. Waking one that does not costs a system call.
     waits: bool,
-    /// Why nothing is written any more.
+    /// The reason why nothing is written any more.
     broken: Option<String>,
-    /// Why nothing but outcomes is taken any more.
+    /// The reason why only outcomes are accepted any more.
     damaged: Option<String>,
 }
 
-impl State {
-    /// How much of a lane is committed next; `first`, if nothing of the lanes before it is.
+impl WriteQueueState {
+    /// Returns how much of a lane is committed next; `first` means that the lanes before it have nothing.
     fn share(&mut self, lane: usize, first: bool) -> usize {
         let count = self.lanes[lane].len().min(TOGETHER[lane]);
-        if lane != Urgency::Retention as usize || count == 0 {
+        if lane != WritePriority::Retention as usize || count == 0 {
             return count;
         }
         let may = first || self.waited >= PATIENCE;
@@ -61,17 +64,17 @@ impl State {
     }
 }
 
-impl Queue {
+impl WriteQueue {
     pub(super) fn new() -> Self {
-        Queue { state: Mutex::default(), filled: Condvar::new(), broke: Notify::new() }
+        WriteQueue { state: Lock::default(), filled: Condvar::new(), broke: Notify::new() }
     }
 
-    pub(super) fn put(&self, lane: Urgency, work: Work) -> Result<(), StoreError> {
+    pub(super) fn put(&self, lane: WritePriority, work: WriteJob) -> Result<(), StoreError> {
         let mut state = self.lock();
         if let Some(reason) = &state.broken {
-            return Err(StoreError::Fatal(reason.clone()));
+            return Err(StoreError::Broken(reason.clone()));
         }
-        if let Some(reason) = state.damaged.as_ref().filter(|_| lane != Urgency::Outcomes) {
+        if let Some(reason) = state.damaged.as_ref().filter(|_| lane != WritePriority::Outcomes) {
             return Err(StoreError::Damaged(reason.clone()));
         }
         if state.lanes[lane as usize].len() >= LANE_MAX {
@@ -87,8 +90,8 @@ impl Queue {
         Ok(())
     }
 
-    /// What is to be done next, together; nothing when it is closed and empty.
-    pub(super) fn take(&self) -> Vec<Work> {
+    /// Returns the next jobs to commit together; empty when the queue is closed and empty.
+    pub(super) fn take(&self) -> Vec<WriteJob> {
         let mut state = self.lock();
         loop {
             let mut together = Vec::new();
@@ -104,12 +107,12 @@ impl Queue {
         }
     }
 
-    /// How much waits in each lane.
+    /// Returns the length of each lane.
     pub(super) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)
     }
 
-    /// How many found their lane full so far.
+    /// Returns the number of units that found their lane full.
     pub(super) fn refused(&self) -> u64 {
         self.lock().refused
     }
@@ -119,19 +122,20 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// From now on nothing is taken, and whoever waits is told why.
+    /// Closes the queue, and tells all who wait the reason.
     pub(super) fn break_off(&self, reason: &str) {
         let mut state = self.lock();
         state.broken = Some(reason.to_owned());
         state.closed = true;
         let waiting = std::mem::take(&mut state.lanes);
         drop(state);
-        let error = StoreError::Fatal(reason.to_owned());
+        let error = StoreError::Broken(reason.to_owned());
         waiting.into_iter().flatten().for_each(|work| refuse(work, &error));
         self.broke.notify_waiters();
     }
 
-    /// From now on nothing is taken but outcomes: what was sent is not sent again, and nothing else is promised. True the first time.
+    /// Accepts only outcomes from now on: sent deliveries are not sent again, and nothing else is promised. Returns true the
+    /// first time.
     pub(super) fn damage(&self, reason: &str) -> bool {
         let mut state = self.lock();
         let first = state.damaged.is_none();
@@ -143,7 +147,7 @@ impl Queue {
         self.lock().damaged.clone()
     }
 
-    /// Waits until nothing is written any more, and says why.
+    /// Waits until the queue is closed, and returns the reason.
     pub(super) async fn broken(&self) -> String {
         loop {
             // Before the look, so that nothing is missed between the two.
@@ -155,8 +159,8 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
+        self.state.lock()
     }
 }
 
@@ -169,20 +173,21 @@ mod tests {
     /// HUB-9: what is old goes when nobody waits; if somebody always does, once in so many commits, and one unit at a time.
     #[test]
     fn hub_9_retention_waits_for_all_others_but_not_for_ever() {
-        let queue = Queue::new();
-        let put = |lane| queue.put(lane, Work::Commit(Unit::default(), oneshot::channel().0)).unwrap();
+        let queue = WriteQueue::new();
+        let put =
+            |lane| queue.put(lane, WriteJob::Commit(UnitOfWork::default(), oneshot::channel().0)).unwrap();
         for _ in 0..3 {
-            put(Urgency::Retention);
+            put(WritePriority::Retention);
         }
         assert_eq!((queue.take().len(), queue.waiting()[3]), (1, 2), "nobody waits");
         for commit in 0..PATIENCE {
-            put(Urgency::Ingest);
-            put(Urgency::Outcomes);
+            put(WritePriority::Ingest);
+            put(WritePriority::Outcomes);
             assert_eq!((queue.take().len(), queue.waiting()), (2, [0, 0, 0, 2]), "commit {commit}");
         }
-        put(Urgency::Ingest);
+        put(WritePriority::Ingest);
         assert_eq!((queue.take().len(), queue.waiting()[3]), (2, 1), "it has waited long enough");
-        put(Urgency::Admin);
+        put(WritePriority::Admin);
         assert_eq!((queue.take().len(), queue.waiting()[3]), (1, 1), "and waits anew");
     }
 }

@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use seawall_dist::idempotency::KEPT;
 use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
 use seawall_hub_core::domain::event_type::Pattern;
-use seawall_hub_core::domain::rule::{Ordering, Rule};
-use seawall_hub_core::domain::service::{Sealed, Service};
+use seawall_hub_core::domain::rule::{OrderingRule, Rule};
+use seawall_hub_core::domain::service::{SealedSecret, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Census, Due, Registered, Whose};
+use seawall_hub_core::port::store::{
+    BacklogCounts, DeliverySelector, DueTimes, IdempotencyRecord, RegistrySnapshot,
+};
 
 use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
 use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
 use super::{access, alerts};
 
-pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered> {
+pub(super) fn registered(connection: &Connection) -> rusqlite::Result<RegistrySnapshot> {
     let all = |sql: &str| connection.prepare_cached(sql);
-    Ok(Registered {
+    Ok(RegistrySnapshot {
         services: all(
             "SELECT name, version, address, headers, auth, policy, paused, changed FROM services ORDER BY name",
         )?
@@ -43,6 +46,19 @@ pub(super) fn registered(connection: &Connection) -> rusqlite::Result<Registered
     })
 }
 
+pub(super) fn claimed(
+    connection: &Connection,
+    scope: &'static str,
+    key: &str,
+) -> rusqlite::Result<Option<IdempotencyRecord>> {
+    let sql = "SELECT fingerprint, note, until FROM once WHERE scope = ?1 AND key = ?2";
+    let record = |row: &Row<'_>| {
+        let at = Millis(row.get::<_, i64>(2)? - KEPT.as_millis() as i64);
+        Ok(IdempotencyRecord { scope, key: key.to_owned(), fingerprint: row.get(0)?, note: row.get(1)?, at })
+    };
+    connection.prepare_cached(sql)?.query_row(params![scope, key], record).optional()
+}
+
 pub(super) fn rule_versions(connection: &Connection, name: &Slug) -> rusqlite::Result<Vec<Rule>> {
     let sql = format!("SELECT {RULE} FROM rules WHERE name = ?1 ORDER BY version DESC");
     connection.prepare_cached(&sql)?.query_map([name.as_str()], rule)?.collect()
@@ -64,7 +80,7 @@ fn service(row: &Row<'_>) -> rusqlite::Result<Service> {
         version: row.get::<_, i64>(1)?.cast_unsigned(),
         address: row.get(2)?,
         headers: rows::pairs(row, 3)?,
-        auth: row.get::<_, Option<Vec<u8>>>(4)?.map(Sealed),
+        auth: row.get::<_, Option<Vec<u8>>>(4)?.map(SealedSecret),
         policy: row.get(5)?,
         paused: row.get(6)?,
         changed: Millis(row.get(7)?),
@@ -87,7 +103,7 @@ fn rule(row: &Row<'_>) -> rusqlite::Result<Rule> {
         headers: rows::pairs(row, 7)?,
         body: row.get(8)?,
         schedule: rows::schedule(row, 9)?,
-        ordering: row.get::<_, Option<String>>(10)?.map(|key| Ordering { key, hold }),
+        ordering: row.get::<_, Option<String>>(10)?.map(|key| OrderingRule { key, hold }),
         enabled: row.get(12)?,
         note: row.get(13)?,
         changed: Millis(row.get(14)?),
@@ -98,7 +114,7 @@ fn source(row: &Row<'_>) -> rusqlite::Result<Source> {
     Ok(Source {
         name: rows::slug(row, 0)?,
         version: row.get::<_, i64>(1)?.cast_unsigned(),
-        proof: Sealed(row.get(2)?),
+        proof: SealedSecret(row.get(2)?),
         event_type: row.get(3)?,
         event_id: row.get(4)?,
         enabled: row.get(5)?,
@@ -121,16 +137,20 @@ fn circuit(row: &Row<'_>) -> rusqlite::Result<Circuit> {
     })
 }
 
-pub(super) fn pending(connection: &Connection, whose: &Whose, most: u32) -> rusqlite::Result<u32> {
+pub(super) fn pending(connection: &Connection, whose: &DeliverySelector, most: u32) -> rusqlite::Result<u32> {
     let (sql, name) = match whose {
-        Whose::Service(name) => (PENDING_OF_SERVICE, name),
-        Whose::HeldBy(name) => (HELD_BY_RULE, name),
+        DeliverySelector::Service(name) => (PENDING_OF_SERVICE, name),
+        DeliverySelector::HeldBy(name) => (HELD_BY_RULE, name),
     };
     let sql = format!("SELECT count(*) FROM ({sql} LIMIT ?2)");
     connection.prepare_cached(&sql)?.query_row(params![name.as_str(), most], |row| row.get(0))
 }
 
-pub(super) fn census(connection: &Connection, services: Vec<Slug>, most: u32) -> rusqlite::Result<Census> {
+pub(super) fn census(
+    connection: &Connection,
+    services: Vec<Slug>,
+    most: u32,
+) -> rusqlite::Result<BacklogCounts> {
     let mut count = connection.prepare_cached(&format!(
         "SELECT count(*) FROM (SELECT 1 FROM deliveries
          WHERE {WAITING_INDEX} AND state IN (1, 2, 3, 4, 5) AND service = ?1 LIMIT ?2)"
@@ -143,14 +163,14 @@ pub(super) fn census(connection: &Connection, services: Vec<Slug>, most: u32) ->
         "SELECT service, sum(open) FROM letter_groups GROUP BY service HAVING sum(open) > 0",
     )?;
     let open = open.query_map([], |row| Ok((rows::slug(row, 0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
-    Ok(Census {
+    Ok(BacklogCounts {
         waiting: waiting.collect::<rusqlite::Result<_>>()?,
         dead_letters: open.collect::<rusqlite::Result<_>>()?,
     })
 }
 
-pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<Due>> {
-    let mut found: BTreeMap<Slug, Due> = BTreeMap::new();
+pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<DueTimes>> {
+    let mut found: BTreeMap<Slug, DueTimes> = BTreeMap::new();
     for state in [QUEUED, WAITING, STALLED] {
         // The index has the services in order, so each step is one look into it, however many wait.
         let mut first = connection.prepare_cached(&format!(
@@ -161,8 +181,9 @@ pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<Due>> {
         let read = |row: &Row<'_>| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)));
         while let Some((service, due)) = first.query_row([&after], read).optional()? {
             after = service.as_str().to_owned();
-            let entry = found.entry(service.clone()).or_insert(Due { service, fresh: None, again: None });
-            let earliest = if state == QUEUED { &mut entry.fresh } else { &mut entry.again };
+            let entry =
+                found.entry(service.clone()).or_insert(DueTimes { service, fresh: None, retries: None });
+            let earliest = if state == QUEUED { &mut entry.fresh } else { &mut entry.retries };
             *earliest = Some(earliest.map_or(due, |before| before.min(due)));
         }
     }

@@ -15,33 +15,44 @@ use std::time::Duration;
 
 use seawall::{Clock, Tick};
 
-/// More than is left where a page of the database finds no room.
+/// The size of the test file: more than what is left where a page of the database finds no room.
 const TRIED: usize = 64 * 1024;
 
+/// What a writer looks at when a write has failed.
+struct WriterPlace {
+    folder: PathBuf,
+    clock: Clock,
+}
+
 thread_local! {
-    /// The folder that this thread writes to. What SQLite calls back can be told nothing.
-    static FOLDER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
-    /// When there was none the last time.
+    /// The folder that this thread writes to and its clock, because SQLite's callback has no argument for them.
+    static PLACE: RefCell<Option<WriterPlace>> = const { RefCell::new(None) };
+    /// When there was no room the last time.
     static SHORT: Cell<Option<Tick>> = const { Cell::new(None) };
 }
 
-/// A write that fails so soon after there was no room has failed for want of it: somebody may have made room before it could be tried
-/// out.
+/// The time after a lack of room in which another failed write counts as such: somebody may have made room before it could be
+/// tested.
 const LATELY: Duration = Duration::from_secs(10);
 
-/// From now on this thread writes to this database.
-pub(super) fn is_of(database: Option<&str>) {
-    let folder = database.and_then(|path| Path::new(path).parent()).map(Path::to_owned);
-    FOLDER.with_borrow_mut(|of| *of = folder);
+/// Sets the database that this thread writes to.
+pub(super) fn is_of(database: Option<&str>, clock: &Clock) {
+    let folder = database.and_then(|path| Path::new(path).parent());
+    PLACE.with_borrow_mut(|place| {
+        *place = folder.map(|folder| WriterPlace { folder: folder.to_owned(), clock: clock.clone() });
+    });
 }
 
-/// Whether there is none left where this thread writes to, or was none a moment ago.
+/// Whether the disk that this thread writes to is full, or was a moment ago.
 pub(super) fn is_short() -> bool {
-    let now = Clock::system().precise();
-    if FOLDER.with_borrow(|folder| folder.as_deref().is_some_and(|folder| is_out_of_room(&tried(folder)))) {
-        SHORT.set(Some(now));
-    }
-    is_recent(SHORT.get(), now)
+    PLACE.with_borrow(|place| {
+        let Some(WriterPlace { folder, clock }) = place else { return false };
+        let now = clock.precise();
+        if is_out_of_room(&tried(folder)) {
+            SHORT.set(Some(now));
+        }
+        is_recent(SHORT.get(), now)
+    })
 }
 
 fn is_recent(short: Option<Tick>, now: Tick) -> bool {
@@ -78,10 +89,10 @@ mod tests {
         // Nobody has said where, and where there is room.
         assert!(!is_short());
         let folder = tempfile::TempDir::new().unwrap();
-        is_of(folder.path().join("seawall.db").to_str());
+        is_of(folder.path().join("seawall.db").to_str(), &Clock::system());
         assert!(!is_short());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left of it");
-        is_of(None);
+        is_of(None, &Clock::system());
     }
 
     /// PRM-8: room that has come back between the write that failed and the look was missing all the same.

@@ -6,13 +6,15 @@ use std::time::Duration;
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row};
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
-use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
-use seawall_hub_core::domain::letter::Standing;
-use seawall_hub_core::domain::operation::Run;
+use seawall_hub_core::domain::dead_letter::LetterState;
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, DeliveryId, DeliveryState, Disposition, FailureCounting, Progress, Schedule,
+};
+use seawall_hub_core::domain::operation::OperationState;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::store::Kept;
+use seawall_hub_core::port::store::StoredDelivery;
 use serde_json::{Value, json};
 
 pub(super) const LEASED: i64 = 0;
@@ -21,42 +23,55 @@ pub(super) const WAITING: i64 = 2;
 pub(super) const STALLED: i64 = 3;
 pub(super) const BLOCKED: i64 = 4;
 pub(super) const HELD: i64 = 5;
-/// A dead letter that holds up those behind it in its order.
+/// The state number of a dead letter that holds up those behind it in its order.
 pub(super) const HOLDING: i64 = 6;
 pub(super) const DELIVERED: i64 = 7;
 pub(super) const DEAD: i64 = 8;
 
-/// What a question must say to find the index of those that wait: SQLite does not see that `state = 2` says it already.
+/// The condition that a query needs to use the index of waiting deliveries: SQLite does not see that `state = 2` implies it.
 pub(super) const WAITING_INDEX: &str = "state > 0 AND state < 6";
 
-pub(super) fn state_to_number(state: State) -> i64 {
+pub(super) fn state_to_number(state: DeliveryState) -> i64 {
     match state {
-        State::Leased => LEASED,
-        State::Queued => QUEUED,
-        State::Waiting => WAITING,
-        State::Stalled => STALLED,
-        State::Blocked => BLOCKED,
-        State::Held => HELD,
-        State::Delivered => DELIVERED,
-        State::DeadLettered => DEAD,
+        DeliveryState::Leased => LEASED,
+        DeliveryState::Queued => QUEUED,
+        DeliveryState::Waiting => WAITING,
+        DeliveryState::Stalled => STALLED,
+        DeliveryState::Blocked => BLOCKED,
+        DeliveryState::Held => HELD,
+        DeliveryState::Delivered => DELIVERED,
+        DeliveryState::DeadLettered => DEAD,
     }
 }
 
-pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+/// Returns the number of the state that a decision leads to. A deferred delivery stays claimed.
+pub(super) fn state_after(disposition: &Disposition) -> i64 {
+    match disposition {
+        Disposition::Defer { .. } => LEASED,
+        Disposition::Retry { stalled: false, .. } => WAITING,
+        Disposition::Retry { stalled: true, .. } => STALLED,
+        Disposition::Hold => HELD,
+        Disposition::Delivered => DELIVERED,
+        Disposition::DeadLetter { holds_order: true, .. } => HOLDING,
+        Disposition::DeadLetter { holds_order: false, .. } => DEAD,
+    }
+}
+
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<DeliveryState> {
     Ok(match row.get(column)? {
-        LEASED => State::Leased,
-        QUEUED => State::Queued,
-        WAITING => State::Waiting,
-        STALLED => State::Stalled,
-        BLOCKED => State::Blocked,
-        HELD => State::Held,
-        DELIVERED => State::Delivered,
-        HOLDING | DEAD => State::DeadLettered,
+        LEASED => DeliveryState::Leased,
+        QUEUED => DeliveryState::Queued,
+        WAITING => DeliveryState::Waiting,
+        STALLED => DeliveryState::Stalled,
+        BLOCKED => DeliveryState::Blocked,
+        HELD => DeliveryState::Held,
+        DELIVERED => DeliveryState::Delivered,
+        HOLDING | DEAD => DeliveryState::DeadLettered,
         other => return Err(strange(column, format!("{other} is no state"))),
     })
 }
 
-/// A row that this program has not written.
+/// The error for a row that this program has not written.
 pub(super) fn strange(column: usize, what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, what.into())
 }
@@ -88,7 +103,7 @@ pub(super) fn sent_to_text(sent: &SentRequest) -> String {
     json!([sent.line, headers]).to_string()
 }
 
-/// What is remembered of a try; its columns from the first on.
+/// Reads an attempt from its columns, from the first on.
 pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     let sent = match row.get_ref(4)? {
         ValueRef::Null => None,
@@ -113,7 +128,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
 pub(super) fn schedule_to_text(schedule: &Schedule) -> String {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let Schedule { attempts, age_max, base, cap, count } = *schedule;
-    let (age, base, cap, all) = (millis(age_max), millis(base), millis(cap), count == Count::All);
+    let (age, base, cap, all) = (millis(age_max), millis(base), millis(cap), count == FailureCounting::All);
     json!({"attempts": attempts, "age": age, "base": base, "cap": cap, "all": all}).to_string()
 }
 
@@ -126,63 +141,67 @@ pub(super) fn schedule(row: &Row<'_>, column: usize) -> rusqlite::Result<Schedul
             age_max: time("age")?,
             base: time("base")?,
             cap: time("cap")?,
-            count: if text["all"].as_bool()? { Count::All } else { Count::Answered },
+            count: if text["all"].as_bool()? { FailureCounting::All } else { FailureCounting::Answered },
         })
     };
     read().ok_or_else(|| strange(column, "no schedule"))
 }
 
-pub(super) fn reason_to_number(reason: Reason) -> i64 {
+pub(super) fn reason_to_number(reason: DeadLetterReason) -> i64 {
     match reason {
-        Reason::Refused => 0,
-        Reason::Gone => 1,
-        Reason::Impossible => 2,
-        Reason::Attempts => 3,
-        Reason::Age => 4,
-        Reason::Deleted => 5,
-        Reason::Poison => 6,
+        DeadLetterReason::Refused => 0,
+        DeadLetterReason::Gone => 1,
+        DeadLetterReason::Impossible => 2,
+        DeadLetterReason::Attempts => 3,
+        DeadLetterReason::Age => 4,
+        DeadLetterReason::Deleted => 5,
+        DeadLetterReason::Poison => 6,
     }
 }
 
-pub(super) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Reason>> {
+pub(super) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<DeadLetterReason>> {
     let Some(number) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
-    let reason = Reason::ALL.into_iter().find(|reason| reason_to_number(*reason) == number);
+    let reason = DeadLetterReason::ALL.into_iter().find(|reason| reason_to_number(*reason) == number);
     reason.map(Some).ok_or_else(|| strange(column, format!("{number} is no reason")))
 }
 
-pub(super) const fn standing_to_number(standing: Standing) -> i64 {
-    standing as i64
+pub(super) const fn letter_state_to_number(state: LetterState) -> i64 {
+    state as i64
 }
 
-pub(super) fn standing(row: &Row<'_>, column: usize) -> rusqlite::Result<Standing> {
+pub(super) fn letter_state(row: &Row<'_>, column: usize) -> rusqlite::Result<LetterState> {
     let number = usize::from(row.get::<_, u8>(column)?);
-    let standing = Standing::ALL.get(number).copied();
-    standing.ok_or_else(|| strange(column, format!("{number} is no place on the desk")))
+    let state = LetterState::ALL.get(number).copied();
+    state.ok_or_else(|| strange(column, format!("{number} is no state of a dead letter")))
 }
 
-pub(super) const fn run_to_number(run: Run) -> i64 {
+pub(super) const fn run_to_number(run: OperationState) -> i64 {
     run as i64
 }
 
-pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<Run> {
+pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<OperationState> {
     let number = usize::from(row.get::<_, u8>(column)?);
-    let run = Run::ALL.get(number).copied();
+    let run = OperationState::ALL.get(number).copied();
     run.ok_or_else(|| strange(column, format!("{number} is no state of an operation")))
 }
 
-/// The columns of a delivery, but for its request; `e` is its event.
-pub(super) const KEPT: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
+/// The columns of a delivery, without its request; `e` is its event.
+pub(super) const STORED: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
                                d.crashes > 0, d.against > 0";
-/// Its request, and the event if that is its body.
+/// The column of the request, and that of the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
-/// So many columns has `KEPT`.
-pub(super) const KEPT_COLUMNS: usize = 19;
+/// The number of columns in `KEPT`.
+pub(super) const STORED_COLUMNS: usize = 19;
 
-/// `request` is the column of its request, with that of the event's payload behind it, if they were asked for.
-pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusqlite::Result<Kept> {
-    let name = |number: i64| DeliveryId { era, number: number.cast_unsigned() };
-    Ok(Kept {
+/// Reads a delivery. `request` is the column of its request, followed by that of the payload, if they were asked for.
+pub(super) fn stored_row(
+    row: &Row<'_>,
+    database: u64,
+    request: Option<usize>,
+) -> rusqlite::Result<StoredDelivery> {
+    let name = |number: i64| DeliveryId::new(database, number.cast_unsigned());
+    Ok(StoredDelivery {
         id: name(row.get(0)?),
         event: row.get(1)?,
         source: row.get(15)?,
@@ -200,8 +219,8 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
             panics: row.get(16)?,
         },
         order: row.get(12)?,
-        suspected: row.get(17)?,
-        accused: row.get(18)?,
+        is_suspect: row.get(17)?,
+        on_probation: row.get(18)?,
         replay_of: row.get::<_, Option<i64>>(13)?.map(name),
         request: request.map(|column| row.get(column)).transpose()?.unwrap_or_default(),
         payload: request
@@ -213,15 +232,15 @@ pub(super) fn kept_row(row: &Row<'_>, era: u64, request: Option<usize>) -> rusql
     })
 }
 
-/// A delivery with its request, if it is there.
-pub(super) fn kept(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<Kept>> {
+/// Returns a delivery with its request, if it exists.
+pub(super) fn kept(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
-            "SELECT {KEPT}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
+            "SELECT {STORED}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
              JOIN requests r ON r.delivery = d.number WHERE d.number = ?1"
         )
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let kept = |row: &Row<'_>| kept_row(row, id.era, Some(KEPT_COLUMNS));
+    let kept = |row: &Row<'_>| stored_row(row, id.database, Some(STORED_COLUMNS));
     statement.query_row([id.number.cast_signed()], kept).optional()
 }

@@ -6,22 +6,22 @@
 use std::thread;
 use std::time::Duration;
 
-use super::unit_of_work::Reply;
+use super::unit_of_work::CommitReply;
 
-/// Which mistake is made.
+/// The variable that names the mistake.
 const VARIABLE: &str = "SEAWALL_SABOTAGE";
 
 fn is(mistake: &str) -> bool {
     std::env::var(VARIABLE).is_ok_and(|value| value == mistake)
 }
 
-/// A commit does not wait for the disk.
+/// Makes commits that do not wait for the disk.
 pub(super) fn synchronous(right: &str) -> &str {
     if is("synchronous-normal") { "NORMAL" } else { right }
 }
 
-/// Whoever waits is told before the commit. It comes a little later, as on a disk that is busy.
-pub(super) fn tell_early(replies: Vec<Reply>) -> Vec<Reply> {
+/// Replies before the commit, which comes a little later, as on a busy disk.
+pub(super) fn tell_early(replies: Vec<CommitReply>) -> Vec<CommitReply> {
     if !is("acknowledge-before-commit") {
         return replies;
     }

@@ -8,27 +8,27 @@ use super::steps::Mark;
 use super::unit_of_work::{at_start, is_write, translate};
 use super::{OpenError, crash};
 
-/// What holds for one start of the process.
+/// The data of one process start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Start {
-    /// How often the database has been opened.
+pub(super) struct StartInfo {
+    /// The epoch: how often the database has been opened.
     pub(super) epoch: u64,
-    /// The higher half of the names of its deliveries.
-    pub(super) era: u64,
+    /// The id of the database, the first half of delivery ids.
+    pub(super) database: u64,
 }
 
-/// The steps from an empty database to today's, one for each version. Never changed, only added to.
+/// The migrations from an empty database to the current schema, one for each version. They are never changed, only added to.
 const STEPS: [&str; 3] = [include_str!("step_1.sql"), include_str!("step_2.sql"), include_str!("step_3.sql")];
 
-/// The log is folded back into the database when it has so many pages: now and then, and small enough that it stays small.
+/// The size of the log in pages that triggers a checkpoint: rarely, and small enough that the log stays small.
 const LOG_PAGES: i32 = 4_000;
 
-/// The file of the log keeps so many bytes when it begins anew; more than it usually has. What a backup or a slow reader has made of
-/// it beyond that goes back to the system.
+/// The size in bytes that the log file keeps after a checkpoint, more than it usually has. What a backup or a slow reader added
+/// beyond that is returned to the file system.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
-/// Folds back the log, after a commit. SQLite would do so by itself, and would not say when it fails: that a page can't be written
-/// is no harm, since the log is there still and goes on growing; that it can't be synced is.
+/// Checkpoints the log after a commit. SQLite would do so by itself, and would not report a failure: a page that can't be written
+/// is no harm, since the log is there still and goes on growing; one that can't be synced is.
 fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
     if pages < LOG_PAGES {
         return Ok(());
@@ -40,8 +40,8 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
     }
 }
 
-/// Brings the database to today's tables, and begins a new epoch. The marks are those that the process before has left.
-pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Start, OpenError> {
+/// Migrates the database, and begins a new epoch. The marks are those that the process before has left.
+pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<StartInfo, OpenError> {
     let failed = |error: rusqlite::Error| match translate(&error) {
         StoreError::Damaged(reason) => OpenError(format!(
             "the database is damaged ({reason}); restore a backup into a new folder with `seawall restore`"
@@ -69,19 +69,19 @@ pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Sta
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step)?;
         }
-        crash::take_up(connection, marks)?;
+        crash::reclaim(connection, marks)?;
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
-            Ok(Start {
+            Ok(StartInfo {
                 epoch: row.get::<_, i64>(0)?.cast_unsigned(),
-                era: row.get::<_, i64>(1)?.cast_unsigned(),
+                database: row.get::<_, i64>(1)?.cast_unsigned(),
             })
         })
     });
     start.map_err(failed)
 }
 
-/// Whether this program knows tables of this version.
+/// Checks that this program knows this version of the schema.
 pub(super) fn check_version(version: u32) -> Result<(), OpenError> {
     let known = STEPS.len();
     if version as usize <= known {

@@ -12,65 +12,65 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::poison::Step;
-use seawall_hub_core::port::store::{Change, StepMarks, Unit};
+use seawall_hub_core::domain::delivery::suspects::HandlingStep;
+use seawall_hub_core::port::store::{Change, StepMarks, UnitOfWork};
+use seawall_hub_core::sync::Lock;
 
-use super::schema::Start;
+use super::schema::StartInfo;
 
 const NAME: &str = "steps";
-/// The bytes of a slot.
+/// The size of a slot in bytes.
 const SLOT: usize = 24;
-/// The file has at least this many slots from the start, so that a full disk does not matter to most marks.
+/// The number of slots that the file has from the start, so that a full disk does not matter to most marks.
 const SLOTS_MIN: usize = 256;
-/// No more than this many are watched at once. What is beyond that is not marked, and so is not convicted.
+/// The maximum number of marked deliveries. Those beyond it are not marked, and so are never quarantined.
 const SLOTS_MAX: usize = 16_384;
 
-/// What a process has left of a delivery that it watched.
+/// The mark that a process has left about a delivery on probation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
     pub(super) epoch: i64,
     pub(super) number: i64,
     /// The step that was begun and not ended.
-    pub(super) step: Option<Step>,
+    pub(super) step: Option<HandlingStep>,
 }
 
-/// Marks steps of suspects.
+/// Marks the steps of crash suspects in a file.
 #[derive(Debug)]
 pub(super) struct Steps {
-    start: Start,
+    start: StartInfo,
     /// True since the first mark of this start: a hub that has not crashed never looks any further.
     watches: AtomicBool,
-    slots: Mutex<Slots>,
+    slots: Lock<Slots>,
 }
 
 #[derive(Debug)]
 struct Slots {
     file: File,
-    /// The slot of each delivery that is watched.
+    /// The slot of each delivery on probation.
     taken: HashMap<u64, usize>,
     free: Vec<usize>,
     /// The number of slots that were ever taken.
     used: usize,
 }
 
-/// What the process before has left. A file that can't be read says nothing.
+/// Returns the marks that the process before has left. A file that can't be read has none.
 pub(super) fn left(folder: &Path) -> Vec<Mark> {
     let bytes = fs::read(folder.join(NAME)).unwrap_or_default();
     let mark = |slot: &[u8]| {
         let number = |at: usize| slot.get(at..at + 8)?.try_into().ok().map(i64::from_le_bytes);
         let (epoch, number, step) = (number(0)?, number(8)?, number(16)?);
-        let step = Step::of(u8::try_from(step).ok()?);
+        let step = HandlingStep::of(u8::try_from(step).ok()?);
         (epoch > 0).then_some(Mark { epoch, number, step })
     };
     bytes.chunks_exact(SLOT).filter_map(mark).collect()
 }
 
 impl Steps {
-    /// Makes the file, or empties it.
-    pub(super) fn open(folder: &Path, start: Start) -> io::Result<Self> {
+    /// Creates or empties the file.
+    pub(super) fn open(folder: &Path, start: StartInfo) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
@@ -80,11 +80,11 @@ impl Steps {
         file.write_all(&[0; SLOTS_MIN * SLOT])?;
         file.set_len((SLOTS_MIN * SLOT) as u64)?;
         let slots = Slots { file, taken: HashMap::new(), free: Vec::new(), used: 0 };
-        Ok(Steps { start, watches: AtomicBool::new(false), slots: Mutex::new(slots) })
+        Ok(Steps { start, watches: AtomicBool::new(false), slots: Lock::new(slots) })
     }
 
     /// Marks that the outcome of a suspect is being recorded, until the guard is dropped.
-    pub(super) fn recording(&self, unit: &Unit) -> Option<Recording<'_>> {
+    pub(super) fn recording(&self, unit: &UnitOfWork) -> Option<Recording<'_>> {
         if !self.watches.load(Ordering::Relaxed) {
             return None;
         }
@@ -95,18 +95,18 @@ impl Steps {
         let delivery = unit.changes.iter().find_map(settled)?;
         let watched = self.lock().taken.contains_key(&delivery.number);
         watched.then(|| {
-            self.began(delivery, Step::Record);
+            self.began(delivery, HandlingStep::Record);
             Recording { steps: self, delivery }
         })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 }
 
 impl StepMarks for Steps {
-    fn began(&self, delivery: DeliveryId, step: Step) {
+    fn began(&self, delivery: DeliveryId, step: HandlingStep) {
         self.watches.store(true, Ordering::Relaxed);
         let mut slots = self.lock();
         if let Some(slot) = slots.slot(delivery.number) {
@@ -131,7 +131,7 @@ impl StepMarks for Steps {
 }
 
 impl Slots {
-    /// The slot of a delivery; a new one, if it has none.
+    /// Returns the slot of a delivery; a new one, if it has none.
     fn slot(&mut self, number: u64) -> Option<usize> {
         if let Some(slot) = self.taken.get(&number) {
             return Some(*slot);
@@ -156,7 +156,7 @@ impl Slots {
     }
 }
 
-/// The outcome of a suspect is being recorded.
+/// A guard while the outcome of a suspect is being recorded.
 #[derive(Debug)]
 pub(super) struct Recording<'s> {
     steps: &'s Steps,
@@ -171,18 +171,19 @@ impl Drop for Recording<'_> {
 
 #[cfg(test)]
 mod tests {
+    use seawall_hub_core::domain::delivery::{Decision, Disposition, Progress};
     use seawall_hub_core::domain::time::Millis;
-    use seawall_hub_core::port::store::{Following, Settlement};
+    use seawall_hub_core::port::store::Settlement;
     use tempfile::TempDir;
 
     use super::*;
 
     fn id(number: u64) -> DeliveryId {
-        DeliveryId { era: 7, number }
+        DeliveryId::new(7, number)
     }
 
     fn steps(folder: &TempDir) -> Steps {
-        Steps::open(folder.path(), Start { epoch: 3, era: 7 }).unwrap()
+        Steps::open(folder.path(), StartInfo { epoch: 3, database: 7 }).unwrap()
     }
 
     /// PRM-1: what was begun is there for the next start, and so is that it has ended; what is out of hand is not.
@@ -193,15 +194,15 @@ mod tests {
         let marks = steps(&folder);
         assert_eq!(left(folder.path()), []);
         for number in 1..=3 {
-            marks.began(id(number), Step::Send);
+            marks.began(id(number), HandlingStep::Send);
         }
         marks.ended(id(2));
         marks.forget(id(3));
         let mark = |number, step| Mark { epoch: 3, number, step };
-        assert_eq!(left(folder.path()), [mark(1, Some(Step::Send)), mark(2, None)]);
+        assert_eq!(left(folder.path()), [mark(1, Some(HandlingStep::Send)), mark(2, None)]);
         // The place of the third is used again.
-        marks.began(id(4), Step::Load);
-        assert_eq!(left(folder.path())[2], mark(4, Some(Step::Load)));
+        marks.began(id(4), HandlingStep::Load);
+        assert_eq!(left(folder.path())[2], mark(4, Some(HandlingStep::Load)));
         drop(marks);
         drop(steps(&folder));
         assert_eq!(left(folder.path()), [], "a new start begins anew");
@@ -213,7 +214,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let marks = steps(&folder);
         for number in 0..=SLOTS_MAX as u64 {
-            marks.began(id(number), Step::Send);
+            marks.began(id(number), HandlingStep::Send);
         }
         assert_eq!(left(folder.path()).len(), SLOTS_MAX);
     }
@@ -224,23 +225,27 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let marks = steps(&folder);
         let settle = |number| {
-            Unit::of(Change::Settle(Settlement {
+            UnitOfWork::of(Change::Settle(Settlement {
                 delivery: id(number),
-                next: Following::Delivered,
-                ordered: false,
-                at: Millis(0),
+                decision: Decision {
+                    disposition: Disposition::Delivered,
+                    progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },
+                    attempted: true,
+                    throttle: None,
+                },
                 attempt: None,
-                cause: None,
-                number: 1,
-                replays: false,
+                failure: None,
+                at: Millis(0),
+                ordered: false,
+                is_replay: false,
             }))
         };
         assert!(marks.recording(&settle(1)).is_none());
-        marks.began(id(1), Step::Send);
+        marks.began(id(1), HandlingStep::Send);
         marks.ended(id(1));
         assert!(marks.recording(&settle(2)).is_none());
         let recording = marks.recording(&settle(1));
-        assert_eq!(left(folder.path())[0].step, Some(Step::Record));
+        assert_eq!(left(folder.path())[0].step, Some(HandlingStep::Record));
         drop(recording);
         assert_eq!(left(folder.path())[0].step, None);
     }

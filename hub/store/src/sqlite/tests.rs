@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn hub_9_what_is_old_is_found_by_an_index() {
     let folder = tempfile::TempDir::new().unwrap();
-    drop(Sqlite::open(folder.path()).unwrap());
+    drop(Sqlite::open(folder.path(), &Clock::system()).unwrap());
     let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
     let layout: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
     assert_eq!(layout, 2, "what is free can be given back a few pages at a time");
@@ -23,7 +23,7 @@ fn hub_9_what_is_old_is_found_by_an_index() {
 #[test]
 fn hub_5_what_is_due_is_found_by_an_index() {
     let folder = tempfile::TempDir::new().unwrap();
-    drop(Sqlite::open(folder.path()).unwrap());
+    drop(Sqlite::open(folder.path(), &Clock::system()).unwrap());
     let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
     let waiting = rows::WAITING_INDEX;
     for sql in [
@@ -66,7 +66,7 @@ fn prm_1_suspects_of_the_first_tables_are_due() {
         connection.execute(sql, [number, state, failures]).unwrap();
     }
     drop(connection);
-    drop(Sqlite::open(folder.path()).unwrap());
+    drop(Sqlite::open(folder.path(), &Clock::system()).unwrap());
     let connection = Connection::open(&path).unwrap();
     let mut left = connection.prepare("SELECT state, against FROM deliveries ORDER BY number").unwrap();
     let left = left.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -78,7 +78,7 @@ fn prm_1_suspects_of_the_first_tables_are_due() {
 #[test]
 fn hub_5_what_has_not_ended_is_found_by_an_index() {
     let folder = tempfile::TempDir::new().unwrap();
-    drop(Sqlite::open(folder.path()).unwrap());
+    drop(Sqlite::open(folder.path(), &Clock::system()).unwrap());
     let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
     let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", lists::OPEN)).unwrap();
     let (mut rows, mut steps) = (plan.raw_query(), Vec::new());

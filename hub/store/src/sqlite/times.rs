@@ -4,14 +4,14 @@ use rusqlite::params;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::StoreError;
 
-use super::changes::Changes;
+use super::changes::UnitApplier;
 
-/// Deliveries that have not ended, in the words of the indices that find them.
+/// Pending deliveries, in the words of the indices that find them.
 const NOT_ENDED: [&str; 2] = ["state = 0", "state > 0 AND state < 6"];
 
-impl Changes<'_> {
-    /// The times of what has not ended move by so much. What lies ahead of `now` after that was kept by a clock that was ahead: it
-    /// is as old as nothing, and due.
+impl UnitApplier<'_> {
+    /// Shifts the times of pending deliveries. One that is later than `now` after that was stored by a clock that was ahead: it
+    /// counts as new, and due.
     pub(super) fn move_times(&self, by: i64, now: Millis, thorough: bool) -> Result<(), StoreError> {
         if !thorough {
             let newest = "SELECT accepted FROM deliveries ORDER BY number DESC LIMIT 1";

@@ -4,34 +4,41 @@ use std::sync::Arc;
 use std::thread;
 
 use rusqlite::{Connection, Error, ffi};
-use seawall_hub_core::port::store::{Change, Committed, Kept, StoreError};
+use seawall::Clock;
+use seawall_hub_core::port::store::{Change, CommitResult, StoreError, StoredDelivery};
 
-use super::changes::Changes;
-use super::queue::{Queue, Work};
+use super::changes::UnitApplier;
+use super::queue::{WriteJob, WriteQueue};
 use super::room;
-use super::schema::Start;
+use super::schema::StartInfo;
 use super::steps::Steps;
-use super::watch::Commits;
+use super::telemetry::CommitTelemetry;
 
 pub(super) struct Writer {
     connection: Connection,
-    start: Start,
-    queue: Arc<Queue>,
+    start: StartInfo,
+    queue: Arc<WriteQueue>,
     steps: Arc<Steps>,
-    watch: Commits,
+    watch: CommitTelemetry,
 }
 
-/// Tells somebody what came of it, when it is on the disk and not before.
-pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>)>;
+/// Sends the result of a unit, when it is on the disk and not before.
+pub(super) type CommitReply = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 impl Writer {
-    pub(super) fn new(connection: Connection, start: Start, queue: Arc<Queue>, steps: Arc<Steps>) -> Self {
-        Writer { connection, start, queue, steps, watch: Commits::new() }
+    pub(super) fn new(
+        connection: Connection,
+        start: StartInfo,
+        queue: Arc<WriteQueue>,
+        steps: Arc<Steps>,
+        clock: Clock,
+    ) -> Self {
+        Writer { connection, start, queue, steps, watch: CommitTelemetry::new(clock) }
     }
 
     pub(super) fn run(self) {
-        let _last = LastWord(&self.queue);
-        room::is_of(self.connection.path());
+        let _last = PanicGuard(&self.queue);
+        room::is_of(self.connection.path(), self.watch.clock());
         loop {
             let together = self.queue.take();
             if together.is_empty() {
@@ -46,8 +53,8 @@ impl Writer {
         }
     }
 
-    /// Commits everything in hand. An error means that nothing can be trusted any more.
-    fn commit(&self, together: Vec<Work>) -> Result<(), String> {
+    /// Commits a batch. An error means that the store is broken.
+    fn commit(&self, together: Vec<WriteJob>) -> Result<(), String> {
         let (units, began) = (together.len(), self.watch.now());
         let (mut work, mut replies) = (together.into_iter(), Vec::new());
         let outcome = self.begin().and_then(|()| work.try_for_each(|work| self.apply(work, &mut replies)));
@@ -60,7 +67,7 @@ impl Writer {
             work.for_each(|work| refuse(work, error));
         }
         match outcome {
-            Err(StoreError::Fatal(reason)) => Err(reason),
+            Err(StoreError::Broken(reason)) => Err(reason),
             _ => Ok(()),
         }
     }
@@ -79,29 +86,32 @@ impl Writer {
         }
     }
 
-    /// Takes back the whole transaction, unless SQLite has done so by itself. Says whether it is gone.
+    /// Rolls back the whole transaction, unless SQLite has done so by itself. Returns whether it is gone.
     fn take_back(&self) -> bool {
         self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok()
     }
 
-    /// Applies one unit. An error means that the whole transaction is gone, with those before it.
-    fn apply(&self, work: Work, replies: &mut Vec<Reply>) -> Result<(), StoreError> {
+    /// Applies one unit. An error means that the whole transaction is gone, with the units before it.
+    fn apply(&self, work: WriteJob, replies: &mut Vec<CommitReply>) -> Result<(), StoreError> {
         match work {
-            Work::Commit(unit, reply) => {
+            WriteJob::Commit(unit, reply) => {
                 let _marked = self.steps.recording(&unit);
                 let made = match &unit.changes[..] {
                     // They make several changes, and the others beside them must not pay for what is wrong with one.
-                    [Change::Prune(_) | Change::Convict(_) | Change::Step(_) | Change::Index { .. }] => {
-                        self.alone(|changes| changes.unit(&unit))
-                    }
-                    [_] | [Change::Once(_), _] => self.bare(|changes| changes.unit(&unit)),
+                    [
+                        Change::Prune(_)
+                        | Change::Quarantine(_)
+                        | Change::AdvanceOperation(_)
+                        | Change::Index { .. },
+                    ] => self.alone(|changes| changes.unit(&unit)),
+                    [_] | [Change::ClaimKey(_), _] => self.bare(|changes| changes.unit(&unit)),
                     _ => self.alone(|changes| changes.unit(&unit)),
                 };
                 let stands = self.stands(&made);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
                 stands
             }
-            Work::Take(now, room, reply) => {
+            WriteJob::Take(now, room, reply) => {
                 let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
                 let stands = self.stands(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
@@ -110,35 +120,38 @@ impl Writer {
         }
     }
 
-    /// Applies a unit that is one change. Each is made so that it looks before it writes, so that an error means that nothing
-    /// was written, and no savepoint is needed: that is a third of what a small unit costs. Should one have written before it
-    /// failed, the whole transaction goes.
-    fn bare<T>(&self, apply: impl FnOnce(Changes<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Applies a unit with one change. Each change reads before it writes, so that an error means that nothing was written, and
+    /// no savepoint is needed: that is a third of what a small unit costs. If one has written before it failed, the whole
+    /// transaction is rolled back.
+    fn bare<T>(&self, apply: impl FnOnce(UnitApplier<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let before = self.connection.total_changes();
-        let made = apply(Changes::new(&self.connection, self.start));
+        let made = apply(UnitApplier::new(&self.connection, self.start));
         match &made {
             Err(error) if !self.connection.is_autocommit() && self.connection.total_changes() != before => {
-                Err(if self.take_back() { error.clone() } else { StoreError::Fatal(error.to_string()) })
+                Err(if self.take_back() { error.clone() } else { StoreError::Broken(error.to_string()) })
             }
             _ => made,
         }
     }
 
-    /// Applies one unit: as a whole, or not at all, whatever becomes of the others beside it.
-    fn alone<T>(&self, apply: impl FnOnce(Changes<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Applies one unit, as a whole or not at all, whatever happens to the others beside it.
+    fn alone<T>(
+        &self,
+        apply: impl FnOnce(UnitApplier<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let run = |sql| {
             let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
             done.map_err(|error| translate(&error))
         };
         run("SAVEPOINT unit")?;
-        let made = apply(Changes::new(&self.connection, self.start));
+        let made = apply(UnitApplier::new(&self.connection, self.start));
         if self.connection.is_autocommit() {
             return made;
         }
         let undone = if made.is_err() { run("ROLLBACK TO unit").map(drop) } else { Ok(()) };
         if let Err(error) = undone.and_then(|()| run("RELEASE unit")) {
             // Half of a unit must not be committed with the others.
-            return Err(if self.take_back() { error } else { StoreError::Fatal(error.to_string()) });
+            return Err(if self.take_back() { error } else { StoreError::Broken(error.to_string()) });
         }
         made
     }
@@ -149,22 +162,22 @@ impl Writer {
     /// What is wrong with one unit is not told to the others: "it is in other hands" would end a delivery that nobody else has.
     fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
         match made {
-            Err(error @ StoreError::Fatal(_)) => Err(error.clone()),
+            Err(error @ StoreError::Broken(_)) => Err(error.clone()),
             Err(error @ (StoreError::Full | StoreError::Damaged(_))) if self.connection.is_autocommit() => {
                 Err(error.clone())
             }
-            Err(error) if self.connection.is_autocommit() => Err(StoreError::Failed(format!(
-                "all that was to be written together was taken back: {error}"
-            ))),
+            Err(error) if self.connection.is_autocommit() => {
+                Err(StoreError::Failed(format!("the transaction was rolled back: {error}")))
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// A writer that panics is gone like any other: nobody may wait for it.
-struct LastWord<'q>(&'q Queue);
+/// Closes the queue if the writer panics, so that nobody waits for it.
+struct PanicGuard<'q>(&'q WriteQueue);
 
-impl Drop for LastWord<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.break_off("the writer has panicked");
@@ -172,7 +185,7 @@ impl Drop for LastWord<'_> {
     }
 }
 
-/// The first unit of each start: everything in it, or nothing.
+/// Runs the first unit of each start, as a whole or not at all.
 pub(super) fn at_start<T>(
     connection: &mut Connection,
     apply: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -183,10 +196,10 @@ pub(super) fn at_start<T>(
     Ok(done)
 }
 
-pub(super) fn refuse(work: Work, error: &StoreError) {
+pub(super) fn refuse(work: WriteJob, error: &StoreError) {
     match work {
-        Work::Commit(_, reply) => drop(reply.send(Err::<Committed, _>(error.clone()))),
-        Work::Take(.., reply) => drop(reply.send(Err::<Vec<Kept>, _>(error.clone()))),
+        WriteJob::Commit(_, reply) => drop(reply.send(Err::<CommitResult, _>(error.clone()))),
+        WriteJob::Take(.., reply) => drop(reply.send(Err::<Vec<StoredDelivery>, _>(error.clone()))),
     }
 }
 
@@ -217,7 +230,7 @@ fn is_damage(code: i32) -> bool {
 
 fn fatal(error: &Error) -> StoreError {
     let code = error.sqlite_error().map_or(0, |error| error.extended_code);
-    StoreError::Fatal(format!("what was written may not be on the disk: {error} (SQLite's code {code})"))
+    StoreError::Broken(format!("what was written may not be on the disk: {error} (SQLite's code {code})"))
 }
 
 #[cfg(test)]
@@ -228,23 +241,23 @@ mod tests {
     use seawall_hub_core::domain::event::Event;
     use seawall_hub_core::domain::event_type::EventType;
     use seawall_hub_core::domain::time::Millis;
-    use seawall_hub_core::port::store::Unit;
+    use seawall_hub_core::port::store::UnitOfWork;
     use tempfile::TempDir;
     use tokio::sync::oneshot::{self, Receiver};
 
     use super::super::schema;
     use super::*;
 
-    type Answer = Receiver<Result<Committed, StoreError>>;
+    type Answer = Receiver<Result<CommitResult, StoreError>>;
 
     fn writer(folder: &TempDir) -> Writer {
         let mut connection = Connection::open(folder.path().join("seawall.db")).unwrap();
         let start = schema::prepare(&mut connection, &[]).unwrap();
         let steps = Steps::open(folder.path(), start).unwrap();
-        Writer::new(connection, start, Arc::new(Queue::new()), Arc::new(steps))
+        Writer::new(connection, start, Arc::new(WriteQueue::new()), Arc::new(steps), Clock::system())
     }
 
-    fn event(id: &str, bytes: usize) -> (Work, Answer) {
+    fn event(id: &str, bytes: usize) -> (WriteJob, Answer) {
         let event = Event {
             id: id.into(),
             kind: EventType::new("a").unwrap(),
@@ -257,8 +270,8 @@ mod tests {
             filtered: 0,
         };
         let (sender, receiver) = oneshot::channel();
-        let unit = Unit { changes: vec![Change::AddEvent(Arc::new(event), Vec::new())] };
-        (Work::Commit(unit, sender), receiver)
+        let unit = UnitOfWork { changes: vec![Change::AddEvent(Arc::new(event), Vec::new())] };
+        (WriteJob::Commit(unit, sender), receiver)
     }
 
     /// PRM-8. When there is no room in the middle of a transaction, SQLite takes back all of it. Then those before and after
@@ -275,7 +288,7 @@ mod tests {
             writer.connection.query_row(count, [], |row| row.get::<_, u32>(0)).unwrap()
         };
         pages(60);
-        let (works, answers): (Vec<Work>, Vec<Answer>) =
+        let (works, answers): (Vec<WriteJob>, Vec<Answer>) =
             [event("before", 10), event("huge", 400_000), event("after", 10)].into_iter().unzip();
         assert_eq!(writer.commit(works), Ok(()));
         for mut answer in answers {
@@ -297,7 +310,7 @@ mod tests {
     fn prm_1_the_reason_of_one_unit_is_not_told_to_the_others() {
         let folder = TempDir::new().unwrap();
         let writer = writer(&folder);
-        let foreign = StoreError::NotOurs(DeliveryId { era: 1, number: 1 });
+        let foreign = StoreError::LeaseLost(DeliveryId::new(1, 1));
         writer.begin().unwrap();
         let made = writer.bare(|changes| {
             changes.run("UPDATE meta SET epoch = epoch + 1", [])?;
@@ -312,11 +325,11 @@ mod tests {
     /// those were the last words of the hub.
     #[test]
     fn prm_8_who_waits_when_the_disk_fails_hears_why() {
-        let queue = Queue::new();
+        let queue = WriteQueue::new();
         let (work, mut answer) = event("a", 1);
-        queue.put(seawall_hub_core::port::store::Urgency::Ingest, work).unwrap();
+        queue.put(seawall_hub_core::port::store::WritePriority::Ingest, work).unwrap();
         queue.break_off("the disk");
-        assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Fatal("the disk".into())));
+        assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Broken("the disk".into())));
     }
 
     /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.
@@ -326,12 +339,12 @@ mod tests {
         let writer = writer(&folder);
         let queue = writer.queue.clone();
         let gone = thread::spawn(move || {
-            let _last = LastWord(&writer.queue);
+            let _last = PanicGuard(&writer.queue);
             panic!("a bug");
         });
         assert!(gone.join().is_err());
         let (work, _answer) = event("a", 1);
-        let refused = queue.put(seawall_hub_core::port::store::Urgency::Ingest, work);
-        assert_eq!(refused, Err(StoreError::Fatal("the writer has panicked".into())));
+        let refused = queue.put(seawall_hub_core::port::store::WritePriority::Ingest, work);
+        assert_eq!(refused, Err(StoreError::Broken("the writer has panicked".into())));
     }
 }

@@ -1,31 +1,33 @@
 //! Events that are accepted, with all that they lead to.
 
-use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::{Change, Store, Unit, Urgency};
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Begun, Data, Incoming, NotAccepted, Rulebook, Tally};
+use seawall_hub_core::port::store::{Change, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{
+    AcceptError, EventAcceptor, EventData, IncomingEvent, MatchCounts, PendingDelivery, RuleSet,
+};
 use serde_json::{Value, json};
 
 use crate::conformance::{NOW, Place, rule, slug};
 
 #[expect(clippy::needless_pass_by_value, reason = "so that a test can write it in place")]
-fn order(id: &str, data: Value) -> Incoming {
-    Incoming {
+fn order(id: &str, data: Value) -> IncomingEvent {
+    IncomingEvent {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),
         source: "shop".into(),
         time: Some("2026-11-15T12:00:00Z".into()),
         subject: None,
         extensions: Vec::new(),
-        data: Data::from(&data),
+        data: EventData::from(&data),
         trace: None,
         key: None,
     }
 }
 
-fn rules() -> Rulebook {
+fn rules() -> RuleSet {
     let everything = Rule {
         events: Pattern::new("*").unwrap(),
         filter: None,
@@ -35,7 +37,7 @@ fn rules() -> Rulebook {
         ..rule("to-mail", 1)
     };
     let other = Rule { events: Pattern::new("invoice.*").unwrap(), ..rule("other", 1) };
-    let (book, bad) = Rulebook::new(&[rule("invoices", 3), everything, other]);
+    let (book, bad) = RuleSet::new(&[rule("invoices", 3), everything, other]);
     assert_eq!(bad, []);
     book
 }
@@ -45,17 +47,20 @@ fn rules() -> Rulebook {
 async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
     let place = Place::new();
     let store = place.open();
-    let accept = Accept::new(store.clone(), rules());
+    let accept = EventAcceptor::new(store.clone(), rules());
     let accepted =
         accept.accept(order("evt-1", json!({"id": "A-7", "total": 120.5})), NOW, |_| true).await.unwrap();
     assert_eq!((accepted.deliveries.len(), accepted.deduplicated), (2, false));
-    assert_eq!(accepted.tally, Tally { considered: 2, filtered: 0, unclear: 0 });
-    let Begun { id, service, request, .. } = &accepted.begun[0];
-    assert_eq!((service, request.path.as_str()), (&slug("billing"), "/invoices/A-7"));
+    assert_eq!(accepted.counts, MatchCounts { considered: 2, filtered: 0, unclear: 0 });
+    let PendingDelivery { id, service, request, .. } = &accepted.started[0];
+    assert_eq!((service, request.target.as_str()), (&slug("billing"), "/invoices/A-7"));
     assert_eq!(request.body.bytes().map(|body| &body[..]), Some(&br#"{"order":"A-7"}"#[..]));
     let (kept, _) = store.delivery(*id).await.unwrap().unwrap();
-    assert_eq!(Request::from_bytes(&kept.request, &kept.payload).as_ref(), Some(request));
-    assert_eq!((kept.rule, kept.event.as_str(), kept.state), ((slug("invoices"), 3), "evt-1", State::Leased));
+    assert_eq!(RenderedRequest::from_bytes(&kept.request, &kept.payload).as_ref(), Some(request));
+    assert_eq!(
+        (kept.rule, kept.event.as_str(), kept.state),
+        ((slug("invoices"), 3), "evt-1", DeliveryState::Leased)
+    );
     let event = store.event("evt-1", None).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event.payload).unwrap()["data"]["total"], json!(120.5));
 }
@@ -64,11 +69,14 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
 #[tokio::test]
 async fn hub_5_what_is_filtered_is_counted() {
     let place = Place::new();
-    let accept = Accept::new(place.open(), rules());
+    let accept = EventAcceptor::new(place.open(), rules());
     let small = accept.accept(order("evt-1", json!({"id": "A-7", "total": 5})), NOW, |_| true).await.unwrap();
-    assert_eq!((small.deliveries.len(), small.tally), (1, Tally { considered: 2, filtered: 1, unclear: 0 }));
+    assert_eq!(
+        (small.deliveries.len(), small.counts),
+        (1, MatchCounts { considered: 2, filtered: 1, unclear: 0 })
+    );
     let unclear = accept.accept(order("evt-2", json!({"id": "A-8"})), NOW, |_| true).await.unwrap();
-    assert_eq!(unclear.tally, Tally { considered: 2, filtered: 1, unclear: 1 });
+    assert_eq!(unclear.counts, MatchCounts { considered: 2, filtered: 1, unclear: 1 });
 }
 
 /// HUB-4, HUB-5: an event of which no request can be made is a dead letter with its reason, beside those that can be sent.
@@ -76,11 +84,11 @@ async fn hub_5_what_is_filtered_is_counted() {
 async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once() {
     let place = Place::new();
     let store = place.open();
-    let accept = Accept::new(store.clone(), rules());
+    let accept = EventAcceptor::new(store.clone(), rules());
     let accepted = accept.accept(order("evt-1", json!({"total": 500})), NOW, |_| true).await.unwrap();
-    assert_eq!((accepted.deliveries.len(), accepted.begun.len()), (2, 1));
+    assert_eq!((accepted.deliveries.len(), accepted.started.len()), (2, 1));
     let (dead, attempts) = store.delivery(accepted.deliveries[0]).await.unwrap().unwrap();
-    assert_eq!((dead.state, dead.reason), (State::DeadLettered, Some(Reason::Impossible)));
+    assert_eq!((dead.state, dead.reason), (DeliveryState::DeadLettered, Some(DeadLetterReason::Impossible)));
     let error = attempts[0].error.as_deref().unwrap();
     assert!(error.starts_with("path: the event has no `data.id`"), "{error}");
 }
@@ -89,13 +97,14 @@ async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once() {
 #[tokio::test]
 async fn hub_3_the_same_event_again_is_the_same_event() {
     let place = Place::new();
-    let accept = Accept::new(place.open(), rules());
+    let accept = EventAcceptor::new(place.open(), rules());
     let data = json!({"id": "A-7", "total": 120.5});
     let first = accept.accept(order("evt-1", data.clone()), NOW, |_| true).await.unwrap();
-    let again = accept.accept(Incoming { time: None, ..order("evt-1", data) }, NOW, |_| true).await.unwrap();
-    assert_eq!((again.deduplicated, again.deliveries, again.begun), (true, first.deliveries, vec![]));
+    let again =
+        accept.accept(IncomingEvent { time: None, ..order("evt-1", data) }, NOW, |_| true).await.unwrap();
+    assert_eq!((again.deduplicated, again.deliveries, again.started.len()), (true, first.deliveries, 0));
     let other = accept.accept(order("evt-1", json!({"id": "A-8", "total": 1})), NOW, |_| true).await;
-    assert_eq!(other.unwrap_err(), NotAccepted::OtherContent);
+    assert_eq!(other.unwrap_err(), AcceptError::OtherContent);
     for (bad, why) in [("", "empty"), (&*"x".repeat(201), "200"), ("a b", "visible"), ("ä", "visible")] {
         let error = accept.accept(order(bad, json!({})), NOW, |_| true).await.unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
@@ -108,8 +117,8 @@ async fn hub_3_the_same_event_again_is_the_same_event() {
 async fn hub_3_the_same_key_is_the_same_event() {
     let place = Place::new();
     let store = place.open();
-    let accept = Accept::new(store.clone(), rules());
-    let keyed = |id: &str, total: u32| Incoming {
+    let accept = EventAcceptor::new(store.clone(), rules());
+    let keyed = |id: &str, total: u32| IncomingEvent {
         key: Some("k-1".into()),
         ..order(id, json!({"id": "A-7", "total": total}))
     };
@@ -118,7 +127,7 @@ async fn hub_3_the_same_key_is_the_same_event() {
     assert_eq!((&*again.id, again.deduplicated, &again.deliveries), ("evt-1", true, &first.deliveries));
     assert_eq!(store.event("evt-2", None).await.unwrap(), None, "nothing of it was kept");
     let other = accept.accept(keyed("evt-3", 300), NOW, |_| true).await;
-    assert_eq!(other.unwrap_err(), NotAccepted::OtherContent);
+    assert_eq!(other.unwrap_err(), AcceptError::OtherContent);
     let next_day = NOW + std::time::Duration::from_secs(25 * 3_600);
     let later = accept.accept(keyed("evt-4", 300), next_day, |_| true).await.unwrap();
     assert!(!later.deduplicated, "a key is forgotten after a day");
@@ -132,11 +141,11 @@ async fn hub_3_the_same_key_is_the_same_event() {
         order("b-2", json!({"id": 1})),
     ];
     let answers = accept.accept_all(batch, NOW, |_| true).await;
-    let short: Vec<Result<bool, NotAccepted>> =
+    let short: Vec<Result<bool, AcceptError>> =
         answers.into_iter().map(|answer| answer.map(|accepted| accepted.deduplicated)).collect();
     assert!(matches!(
         &short[..],
-        [Ok(false), Err(NotAccepted::BadId(_)), Ok(false), Ok(true), Err(NotAccepted::OtherContent)]
+        [Ok(false), Err(AcceptError::BadId(_)), Ok(false), Ok(true), Err(AcceptError::OtherContent)]
     ));
 }
 
@@ -147,15 +156,15 @@ async fn hub_5_a_disabled_rule_holds_and_a_full_hand_queues() {
     let place = Place::new();
     let store = place.open();
     let off = Rule { enabled: false, ..rule("off", 1) };
-    store.commit(Urgency::Admin, Unit::of(Change::PutRule(off.clone()))).await.unwrap();
-    let (book, _) = Rulebook::new(&[rule("invoices", 1), off]);
-    let accept = Accept::new(store.clone(), book);
+    store.commit(WritePriority::Admin, UnitOfWork::of(Change::PutRule(off.clone()))).await.unwrap();
+    let (book, _) = RuleSet::new(&[rule("invoices", 1), off]);
+    let accept = EventAcceptor::new(store.clone(), book);
     let accepted =
         accept.accept(order("evt-1", json!({"id": "A", "total": 200})), NOW, |_| false).await.unwrap();
-    assert_eq!((accepted.deliveries.len(), accepted.begun.len(), accepted.held), (2, 0, 1));
+    assert_eq!((accepted.deliveries.len(), accepted.started.len(), accepted.held), (2, 0, 1));
     let mut states = Vec::new();
     for id in accepted.deliveries {
         states.push(store.delivery(id).await.unwrap().unwrap().0.state);
     }
-    assert_eq!(states, [State::Queued, State::Held]);
+    assert_eq!(states, [DeliveryState::Queued, DeliveryState::Held]);
 }

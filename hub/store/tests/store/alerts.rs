@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use seawall_hub_core::domain::alert::{
-    Acknowledged, AlertRule, Channel, Incident, Kind, Mute, Notice, NoticeState, Severity, Turn,
+    Acknowledgement, AlertRule, Channel, ConditionKind, Incident, Mute, Notice, NoticeKind, NoticeState,
+    Severity,
 };
-use seawall_hub_core::domain::service::Sealed;
+use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Birth, Change, IncidentFilter, NewDelivery, Owner, PageAt, Prune, Reseal, Store, StoreError, Urgency,
+    Change, IncidentFilter, InitialState, NewDelivery, PageRequest, PruneTarget, SecretOwner, SecretRotation,
+    Store, StoreError, WritePriority,
 };
 
 use crate::conformance::{NOW, Place, event, slug, to, unit};
@@ -17,7 +19,7 @@ fn incident(id: &str, service: Option<&str>) -> Incident {
     Incident {
         id: id.into(),
         rule: slug("circuit-open"),
-        kind: Kind::CircuitOpen,
+        kind: ConditionKind::CircuitOpen,
         severity: Severity::Critical,
         service: service.map(slug),
         opened: NOW,
@@ -27,19 +29,19 @@ fn incident(id: &str, service: Option<&str>) -> Incident {
         summary: "it is open".into(),
         acknowledged: None,
         muted: None,
-        told: false,
+        notified: false,
         notices: Vec::new(),
     }
 }
 
-const FIRST: PageAt = PageAt { from: None, size: 10 };
+const FIRST: PageRequest = PageRequest { from: None, size: 10 };
 
 /// HUB-12: every kind of rule and a channel are kept as they are, by version, and a channel's secrets can be sealed anew.
 #[tokio::test]
 async fn hub_12_rules_and_channels_are_kept_by_version() {
     let place = Place::new();
     let store = place.open();
-    let put = |change| store.commit(Urgency::Admin, unit([change]));
+    let put = |change| store.commit(WritePriority::Admin, unit([change]));
     let mut rules = AlertRule::built_in();
     rules.sort_by(|a, b| a.name.cmp(&b.name));
     for rule in &mut rules {
@@ -53,13 +55,13 @@ async fn hub_12_rules_and_channels_are_kept_by_version() {
     let stale = put(Change::PutAlertRule(rules[0].clone())).await;
     assert_eq!(stale, Err(StoreError::Stale { found: Some(1) }));
     let channel =
-        Channel { name: slug("duty"), version: 1, settings: Sealed(vec![1, 2, 3]), changed: Millis(5) };
+        Channel { name: slug("duty"), version: 1, settings: SealedSecret(vec![1, 2, 3]), changed: Millis(5) };
     put(Change::PutChannel(channel.clone())).await.unwrap();
     let kept = store.registered().await.unwrap();
     assert_eq!((kept.alert_rules, kept.channels), (rules.clone(), vec![channel.clone()]));
     let anew = |was: &[u8], now: &[u8]| {
-        let (was, now) = (Sealed(was.to_vec()), Sealed(now.to_vec()));
-        Change::Reseal(Reseal { owner: Owner::Channel(slug("duty")), was, now })
+        let (was, now) = (SealedSecret(was.to_vec()), SealedSecret(now.to_vec()));
+        Change::Reseal(SecretRotation { owner: SecretOwner::Channel(slug("duty")), was, now })
     };
     assert_eq!(put(anew(&[9], &[4])).await.unwrap().touched, 0, "it is another one");
     assert_eq!(put(anew(&[1, 2, 3], &[4])).await.unwrap().touched, 1);
@@ -79,20 +81,20 @@ async fn hub_12_an_incident_is_kept_with_who_was_told() {
     {
         let store = place.open();
         let put = |incident: &Incident| {
-            store.commit(Urgency::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
+            store.commit(WritePriority::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
         };
         put(&first).await.unwrap();
         first.tell(&[hook.clone(), mail.clone()], NOW);
-        first.settle(&hook, Turn::Opened, Ok(()), NOW);
-        first.settle(&mail, Turn::Opened, Err("nobody \"there\"".into()), NOW);
-        first.acknowledged = Some(Acknowledged { who: "me".into(), at: NOW, reason: None });
+        first.settle(&hook, NoticeKind::Opened, Ok(()), NOW);
+        first.settle(&mail, NoticeKind::Opened, Err("nobody \"there\"".into()), NOW);
+        first.acknowledged = Some(Acknowledgement { who: "me".into(), at: NOW, reason: None });
         first.muted = Some(Mute { until: Millis(9), reason: "quiet".into() });
         put(&first).await.unwrap();
         put(&incident("inc_b", None)).await.unwrap();
     }
     let store = place.open();
     let put = |incident: &Incident| {
-        store.commit(Urgency::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
+        store.commit(WritePriority::Admin, unit([Change::PutIncident(Box::new(incident.clone()))]))
     };
     assert_eq!(store.incident("inc_a").await.unwrap(), Some(first.clone()));
     assert_eq!(store.incident("inc_c").await.unwrap(), None);
@@ -100,7 +102,9 @@ async fn hub_12_an_incident_is_kept_with_who_was_told() {
     first.resolve("it is closed", NOW);
     put(&first).await.unwrap();
     assert_eq!(store.live_incidents().await.unwrap().len(), 2, "somebody has still to be told");
-    for (channel, turn) in [(&mail, Turn::Opened), (&mail, Turn::Resolved), (&hook, Turn::Resolved)] {
+    for (channel, turn) in
+        [(&mail, NoticeKind::Opened), (&mail, NoticeKind::Resolved), (&hook, NoticeKind::Resolved)]
+    {
         first.settle(channel, turn, Ok(()), NOW);
     }
     let all_sent = |notice: &Notice| matches!(notice.state, NoticeState::Sent { .. });
@@ -118,13 +122,13 @@ async fn hub_12_an_incident_is_kept_with_who_was_told() {
     assert_eq!(ids(IncidentFilter { service: Some(slug("billing")), ..any() }).await, ["inc_a"]);
     assert_eq!(ids(IncidentFilter { only: Some(vec![slug("billing")]), ..any() }).await, ["inc_a"]);
     assert_eq!(ids(IncidentFilter { severity: Some(Severity::Warning), ..any() }).await, [] as [String; 0]);
-    let page = store.incidents(any(), PageAt { from: None, size: 1 }).await.unwrap();
-    let next = store.incidents(any(), PageAt { from: page.next, size: 1 }).await.unwrap();
+    let page = store.incidents(any(), PageRequest { from: None, size: 1 }).await.unwrap();
+    let next = store.incidents(any(), PageRequest { from: page.next, size: 1 }).await.unwrap();
     assert_eq!((&*page.items[0].id, &*next.items[0].id), ("inc_b", "inc_a"));
 
-    let prune = |before| Change::Prune(Prune::Incidents { before, most: 10 });
+    let prune = |before| Change::Prune(PruneTarget::Incidents { before, most: 10 });
     let pruned =
-        async |before| store.commit(Urgency::Retention, unit([prune(before)])).await.unwrap().touched;
+        async |before| store.commit(WritePriority::Retention, unit([prune(before)])).await.unwrap().touched;
     assert_eq!(pruned(NOW).await, 0, "it is not old");
     assert_eq!(pruned(Millis(NOW.0 + 1)).await, 1, "the other one is open");
     assert_eq!(ids(any()).await, ["inc_b"]);
@@ -135,16 +139,16 @@ async fn hub_12_an_incident_is_kept_with_who_was_told() {
 async fn hub_12_dead_letters_are_counted_by_age() {
     let place = Place::new();
     let store = place.open();
-    let dead = || Birth::Dead {
-        reason: seawall_hub_core::domain::delivery::Reason::Impossible,
+    let dead = || InitialState::Dead {
+        reason: seawall_hub_core::domain::delivery::DeadLetterReason::Impossible,
         error: "no request".into(),
         hold: false,
     };
     for n in 0..5 {
         let service = if n < 3 { "billing" } else { "mail" };
-        let delivery = NewDelivery { birth: dead(), ..to(service) };
+        let delivery = NewDelivery { initial: dead(), ..to(service) };
         let add = Change::AddEvent(event(&format!("e-{n}")), vec![delivery]);
-        store.commit(Urgency::Ingest, unit([add])).await.unwrap();
+        store.commit(WritePriority::Ingest, unit([add])).await.unwrap();
     }
     let counted = async |since, most| store.dead_since(since, most).await.unwrap();
     assert_eq!(counted(NOW, 100).await, [(slug("billing"), 3), (slug("mail"), 2)]);

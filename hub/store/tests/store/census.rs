@@ -2,46 +2,50 @@
 
 use std::sync::Arc;
 
-use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::{
-    Birth, Census, Change, Following, Move, NewDelivery, Store, Tray, Urgency,
+    BacklogCounts, Change, InitialState, LetterAction, LetterMove, NewDelivery, Store, WritePriority,
 };
 
-use crate::conformance::{NOW, Names, Place, SPENT, due, event, kept, rule, settle, slug, to, unit};
+use crate::conformance::{NOW, Names, Place, dead, due, event, kept, rule, settle, slug, to, unit};
 
 /// OBS-2: what waits is counted for each service and no further than asked; dead letters until they are discarded.
 #[tokio::test]
 async fn obs_2_what_waits_is_counted_and_not_too_far() {
     let place = Place::new();
     let store = place.open();
-    let queued = |service| NewDelivery { birth: Birth::Queued, ..to(service) };
+    let queued = |service| NewDelivery { initial: InitialState::Queued, ..to(service) };
     let off = Rule { enabled: false, ..rule("off", 1) };
-    store.commit(Urgency::Admin, unit([Change::PutRule(off)])).await.unwrap();
-    let held = NewDelivery { birth: Birth::Held, rule: (slug("off"), 1), ..to("mail") };
+    store.commit(WritePriority::Admin, unit([Change::PutRule(off)])).await.unwrap();
+    let held = NewDelivery { initial: InitialState::Held, rule: (slug("off"), 1), ..to("mail") };
     let deliveries = vec![queued("billing"), queued("billing"), queued("billing"), held, to("mail")];
-    let made = store.commit(Urgency::Ingest, unit([Change::AddEvent(event("a"), deliveries)])).await.unwrap();
+    let made =
+        store.commit(WritePriority::Ingest, unit([Change::AddEvent(event("a"), deliveries)])).await.unwrap();
     let count = async |most| {
-        let Census { waiting, dead_letters } =
-            store.census(["billing", "mail", "search"].map(slug).into(), most).await.unwrap();
+        let BacklogCounts { waiting, dead_letters } =
+            store.backlog_counts(["billing", "mail", "search"].map(slug).into(), most).await.unwrap();
         (waiting.into_iter().map(|(_, count)| count).collect::<Vec<_>>(), dead_letters)
     };
     let none: Vec<(Slug, u64)> = vec![];
     assert_eq!(count(100).await, (vec![3, 1, 0], none.clone()), "what is in hand does not wait in the store");
     assert_eq!(count(2).await, (vec![2, 1, 0], none.clone()));
 
-    let dead = Following::DeadLetter { reason: Reason::Refused, progress: SPENT, hold: false };
+    let dead = dead(DeadLetterReason::Refused);
     let in_hand = made.names()[4];
     settle(&store, in_hand, dead).await.unwrap();
     assert_eq!(
         (kept(&store, in_hand).await.state, count(100).await.1),
-        (State::DeadLettered, vec![(slug("mail"), 1)])
+        (DeliveryState::DeadLettered, vec![(slug("mail"), 1)])
     );
     store
-        .commit(Urgency::Admin, unit([Change::Move(Move { dead: in_hand, to: Tray::Bin, at: NOW })]))
+        .commit(
+            WritePriority::Admin,
+            unit([Change::Move(LetterMove { dead: in_hand, to: LetterAction::Delete, at: NOW })]),
+        )
         .await
         .unwrap();
     assert_eq!(count(100).await.1, none);
@@ -55,9 +59,9 @@ async fn obs_1_a_delivery_from_the_store_knows_its_trace() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for (id, trace) in [("a", Some(trace)), ("b", None)] {
         let event = Event { trace: trace.map(ToOwned::to_owned), ..Event::clone(&event(id)) };
-        let delivery = NewDelivery { birth: Birth::Queued, ..to("billing") };
+        let delivery = NewDelivery { initial: InitialState::Queued, ..to("billing") };
         store
-            .commit(Urgency::Ingest, unit([Change::AddEvent(Arc::new(event), vec![delivery])]))
+            .commit(WritePriority::Ingest, unit([Change::AddEvent(Arc::new(event), vec![delivery])]))
             .await
             .unwrap();
     }

@@ -9,38 +9,51 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use seawall::Clock;
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
-use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Reason, Schedule, State};
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition, FailureCounting, Progress, Schedule,
+};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::key::{Key, Scope};
-use seawall_hub_core::domain::rule::{Ordering, Rule};
-use seawall_hub_core::domain::service::{Sealed, Service};
+use seawall_hub_core::domain::rule::{OrderingRule, Rule};
+use seawall_hub_core::domain::service::{SealedSecret, Service};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Birth, Change, Committed, Due, EventFilter, Following, Kept, NewDelivery, PageAt, Registered, Room,
-    Settlement, Store, StoreError, Unit, Urgency,
+    Change, CircuitCause, CommitResult, DueTimes, EventFilter, InitialState, LaneCapacity, NewDelivery,
+    PageRequest, RegistrySnapshot, Settlement, Store, StoreError, StoredDelivery, UnitOfWork, WritePriority,
 };
+use seawall_hub_core::service::failure_summary;
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
 
 pub(crate) const NOW: Millis = Millis(1_700_000_000_000);
 
-/// The end of a first send, of which no attempt is kept.
-pub(crate) fn settlement(delivery: DeliveryId, next: Following) -> Settlement {
-    Settlement {
-        delivery,
-        next,
-        ordered: false,
-        at: NOW,
-        attempt: None,
-        cause: None,
-        number: 1,
-        replays: false,
-    }
+pub(crate) const DELIVERED: Decision = Decision {
+    disposition: Disposition::Delivered,
+    progress: Progress { accepted: NOW, counted: 0, failures: 0, panics: 0 },
+    attempted: true,
+    throttle: None,
+};
+pub(crate) const HELD: Decision = Decision { disposition: Disposition::Hold, attempted: false, ..DELIVERED };
+
+pub(crate) fn retry(due: Millis, progress: Progress, stalled: bool) -> Decision {
+    Decision { disposition: Disposition::Retry { due, stalled }, progress, ..DELIVERED }
+}
+
+/// The end of a delivery after its last attempt.
+pub(crate) fn dead(reason: DeadLetterReason) -> Decision {
+    let disposition = Disposition::DeadLetter { reason, holds_order: false };
+    Decision { disposition, progress: SPENT, ..DELIVERED }
+}
+
+/// The settlement of a decision, without an attempt to record.
+pub(crate) fn settlement(delivery: DeliveryId, decision: Decision) -> Settlement {
+    Settlement { delivery, decision, attempt: None, failure: None, at: NOW, ordered: false, is_replay: false }
 }
 
 pub(crate) struct Place {
@@ -53,7 +66,7 @@ impl Place {
     }
 
     pub(crate) fn open(&self) -> Sqlite {
-        Sqlite::open(self.folder.path()).unwrap()
+        Sqlite::open(self.folder.path(), &Clock::system()).unwrap()
     }
 
     /// Its file, to look into from outside.
@@ -72,7 +85,7 @@ pub(crate) fn service(name: &str, version: u64) -> Service {
         version,
         address: "https://billing.example/api".into(),
         headers: vec![("x-team".into(), "shop \"7\"".into())],
-        auth: Some(Sealed(vec![0, 159, 146, 150])),
+        auth: Some(SealedSecret(vec![0, 159, 146, 150])),
         policy: "{\"preset\":\"critical\"}".into(),
         paused: version.is_multiple_of(2),
         changed: NOW,
@@ -90,7 +103,7 @@ pub(crate) fn rule(name: &str, version: u64) -> Rule {
         path: "/invoices/{{ data.id }}".into(),
         headers: vec![],
         body: Some("{\"order\":\"{{ data.id }}\"}".into()),
-        schedule: Schedule { count: Count::All, attempts: Some(7), ..Schedule::default() },
+        schedule: Schedule { count: FailureCounting::All, attempts: Some(7), ..Schedule::default() },
         ordering: None,
         enabled: true,
         note: None,
@@ -117,18 +130,22 @@ pub(crate) fn to(service: &str) -> NewDelivery {
         rule: (slug("invoices"), 3),
         service: slug(service),
         request: format!("to {service}").into_bytes(),
-        birth: Birth::Leased,
+        initial: InitialState::Leased,
         order: None,
     }
 }
 
-pub(crate) fn unit(changes: impl IntoIterator<Item = Change>) -> Unit {
-    Unit { changes: changes.into_iter().collect() }
+pub(crate) fn unit(changes: impl IntoIterator<Item = Change>) -> UnitOfWork {
+    UnitOfWork { changes: changes.into_iter().collect() }
 }
 
-pub(crate) async fn add(store: &impl Store, id: &str, deliveries: &[&str]) -> Result<Committed, StoreError> {
+pub(crate) async fn add(
+    store: &impl Store,
+    id: &str,
+    deliveries: &[&str],
+) -> Result<CommitResult, StoreError> {
     let deliveries = deliveries.iter().map(|service| to(service)).collect();
-    store.commit(Urgency::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
+    store.commit(WritePriority::Ingest, unit([Change::AddEvent(event(id), deliveries)])).await
 }
 
 pub(crate) fn attempt() -> Attempt {
@@ -153,38 +170,40 @@ pub(crate) const SPENT: Progress = Progress { accepted: NOW, counted: 5, failure
 pub(crate) async fn settle(
     store: &impl Store,
     delivery: DeliveryId,
-    next: Following,
-) -> Result<Committed, StoreError> {
-    let settlement = Settlement {
-        delivery,
-        next,
-        ordered: false,
-        at: NOW,
-        attempt: Some(attempt()),
-        cause: None,
-        number: 1,
-        replays: false,
-    };
-    store.commit(Urgency::Outcomes, unit([Change::Settle(settlement)])).await
+    decision: Decision,
+) -> Result<CommitResult, StoreError> {
+    let (attempt, settlement) = (attempt(), settlement(delivery, decision));
+    let failure = Some(failure_summary(&attempt));
+    let settlement = Settlement { attempt: Some(attempt), failure, ..settlement };
+    store.commit(WritePriority::Outcomes, unit([Change::Settle(settlement)])).await
 }
 
 pub(crate) trait Names {
     fn names(&self) -> Vec<DeliveryId>;
 }
 
-impl Names for Committed {
+impl Names for CommitResult {
     fn names(&self) -> Vec<DeliveryId> {
         self.deliveries.iter().map(|(id, _)| *id).collect()
     }
 }
 
 /// What is due of all services, up to so many of each.
-pub(crate) async fn due(store: &impl Store, now: Millis, most: usize) -> Result<Vec<Kept>, StoreError> {
-    let room = |service: &str| Room { service: slug(service), fresh: most, again: most, forward: None };
+pub(crate) async fn due(
+    store: &impl Store,
+    now: Millis,
+    most: usize,
+) -> Result<Vec<StoredDelivery>, StoreError> {
+    let room = |service: &str| LaneCapacity {
+        service: slug(service),
+        fresh: most,
+        retries: most,
+        resume_before: None,
+    };
     store.take_due(now, ["billing", "mail", "search"].map(room).into()).await
 }
 
-pub(crate) async fn kept(store: &impl Store, id: DeliveryId) -> Kept {
+pub(crate) async fn kept(store: &impl Store, id: DeliveryId) -> StoredDelivery {
     store.delivery(id).await.unwrap().unwrap().0
 }
 
@@ -192,7 +211,7 @@ fn source(version: u64) -> Source {
     Source {
         name: slug("github"),
         version,
-        proof: Sealed(vec![1, 2, 3]),
+        proof: SealedSecret(vec![1, 2, 3]),
         event_type: "github.{{ headers['x-github-event'] }}".into(),
         event_id: None,
         enabled: true,
@@ -230,7 +249,7 @@ fn circuit(trips: u32) -> Circuit {
 async fn hub_1_services_and_rules_are_kept_by_version() {
     let place = Place::new();
     let store = place.open();
-    let put = |change| store.commit(Urgency::Admin, unit([change]));
+    let put = |change| store.commit(WritePriority::Admin, unit([change]));
     put(Change::PutService(service("billing", 1))).await.unwrap();
     put(Change::PutService(service("billing", 2))).await.unwrap();
     let stale = StoreError::Stale { found: Some(2) };
@@ -238,21 +257,24 @@ async fn hub_1_services_and_rules_are_kept_by_version() {
     assert_eq!(put(Change::PutService(service("billing", 4))).await, Err(stale));
     assert_eq!(put(Change::PutService(service("other", 2))).await, Err(StoreError::Stale { found: None }));
     put(Change::PutRule(rule("invoices", 1))).await.unwrap();
-    let ordered =
-        Rule { ordering: Some(Ordering { key: "{{ data.c }}".into(), hold: true }), ..rule("invoices", 2) };
+    let ordered = Rule {
+        ordering: Some(OrderingRule { key: "{{ data.c }}".into(), hold: true }),
+        ..rule("invoices", 2)
+    };
     put(Change::PutRule(ordered.clone())).await.unwrap();
     put(Change::PutSource(source(1))).await.unwrap();
     put(Change::PutSource(source(2))).await.unwrap();
     put(Change::PutKey(key(7))).await.unwrap();
     put(Change::PutKey(key(9))).await.unwrap();
+    let moved = |circuit| Change::PutCircuit { circuit, cause: CircuitCause::Breaker };
     for trips in 1..300 {
         let closed = Circuit { state: CircuitState::Closed, ..circuit(trips) };
-        put(Change::PutCircuit(closed)).await.unwrap();
-        put(Change::PutCircuit(circuit(trips))).await.unwrap();
+        put(moved(closed)).await.unwrap();
+        put(moved(circuit(trips))).await.unwrap();
     }
     // An outage that goes on is one line, with its last end.
-    put(Change::PutCircuit(circuit(299))).await.unwrap();
-    let all = Registered {
+    put(moved(circuit(299))).await.unwrap();
+    let all = RegistrySnapshot {
         services: vec![service("billing", 2)],
         rules: vec![ordered.clone()],
         sources: vec![source(2)],
@@ -290,10 +312,10 @@ async fn hub_14_a_unit_is_committed_as_a_whole_or_not_at_all() {
     let store = place.open();
     let half = unit([Change::PutService(service("billing", 1)), Change::PutService(service("other", 5))]);
     let (half, whole) = tokio::join!(
-        store.commit(Urgency::Admin, half),
-        store.commit(Urgency::Admin, unit([Change::PutService(service("third", 1))])),
+        store.commit(WritePriority::Admin, half),
+        store.commit(WritePriority::Admin, unit([Change::PutService(service("third", 1))])),
     );
-    assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(Committed::default())));
+    assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(CommitResult::default())));
     assert_eq!(store.registered().await.unwrap().services, [service("third", 1)]);
 }
 
@@ -341,26 +363,20 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
 
     let progress = Progress { accepted: NOW, counted: 1, failures: 2, panics: 0 };
     let until = NOW + Duration::from_secs(30);
-    settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
-    settle(&store, ids[1], Following::Delivered).await.unwrap();
-    settle(&store, ids[2], Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false })
-        .await
-        .unwrap();
-    assert_eq!(
-        settle(&store, ids[1], Following::Delivered).await,
-        Err(StoreError::NotOurs(ids[1])),
-        "it has ended"
-    );
+    settle(&store, ids[0], retry(until, progress, false)).await.unwrap();
+    settle(&store, ids[1], DELIVERED).await.unwrap();
+    settle(&store, ids[2], dead(DeadLetterReason::Attempts)).await.unwrap();
+    assert_eq!(settle(&store, ids[1], DELIVERED).await, Err(StoreError::LeaseLost(ids[1])), "it has ended");
     assert!(due(&store, NOW + Duration::from_secs(29), 10).await.unwrap().is_empty());
     let taken = due(&store, until, 10).await.unwrap();
     assert_eq!(taken.len(), 1);
     assert_eq!((taken[0].id, &taken[0].event, taken[0].progress), (ids[0], &"evt-1".to_owned(), progress));
-    assert_eq!((&*taken[0].request, taken[0].state), (&b"to billing"[..], State::Leased));
+    assert_eq!((&*taken[0].request, taken[0].state), (&b"to billing"[..], DeliveryState::Leased));
     assert!(due(&store, until, 10).await.unwrap().is_empty(), "taken once");
 
-    settle(&store, ids[0], Following::Delivered).await.unwrap();
+    settle(&store, ids[0], DELIVERED).await.unwrap();
     let (done, attempts) = store.delivery(ids[0]).await.unwrap().unwrap();
-    assert_eq!((done.state, attempts.len()), (State::Delivered, 2));
+    assert_eq!((done.state, attempts.len()), (DeliveryState::Delivered, 2));
     assert_eq!(attempts[0], attempt(), "of a failure everything is remembered");
     let answer = attempts[1].answer.as_ref().unwrap();
     assert_eq!(
@@ -370,9 +386,9 @@ async fn hub_5_a_delivery_waits_is_taken_and_ends() {
     let dead = kept(&store, ids[2]).await;
     assert_eq!(
         (dead.state, dead.reason, dead.progress),
-        (State::DeadLettered, Some(Reason::Attempts), SPENT)
+        (DeliveryState::DeadLettered, Some(DeadLetterReason::Attempts), SPENT)
     );
-    let foreign = DeliveryId { era: ids[0].era ^ 1, ..ids[0] };
+    let foreign = DeliveryId::new(ids[0].database ^ 1, ids[0].number);
     assert_eq!(store.delivery(foreign).await.unwrap(), None, "a name of another database");
     assert_eq!(DeliveryId::parse(&ids[0].to_string()), Some(ids[0]));
 }
@@ -385,19 +401,19 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
     let ids = {
         let store = place.open();
         let ids = add(&store, "evt-1", &["billing", "mail"]).await.unwrap().names();
-        settle(&store, ids[1], Following::Delivered).await.unwrap();
+        settle(&store, ids[1], DELIVERED).await.unwrap();
         ids
     };
     let store = place.open();
     assert_eq!(store.epoch(), 2);
     assert_eq!(
-        settle(&store, ids[0], Following::Delivered).await,
-        Err(StoreError::NotOurs(ids[0])),
+        settle(&store, ids[0], DELIVERED).await,
+        Err(StoreError::LeaseLost(ids[0])),
         "not in hand yet"
     );
     let taken = due(&store, NOW, 10).await.unwrap();
     assert_eq!(taken.iter().map(|kept| kept.id).collect::<Vec<_>>(), [ids[0]]);
-    settle(&store, ids[0], Following::Delivered).await.unwrap();
+    settle(&store, ids[0], DELIVERED).await.unwrap();
     let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().names();
     assert!(fresh[0] > ids[1], "names go on");
 }
@@ -412,13 +428,13 @@ async fn hub_5_the_longest_due_come_first() {
         let ids = add(&store, &format!("evt-{n}"), &["billing"]).await.unwrap().names();
         let until = NOW + Duration::from_secs((n * 7) % 20);
         let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 0 };
-        settle(&store, ids[0], Following::Waits { until, progress, stalled: false }).await.unwrap();
+        settle(&store, ids[0], retry(until, progress, false)).await.unwrap();
         expected.push((until, ids[0]));
     }
     expected.sort_unstable();
     assert_eq!(
         store.next_due().await.unwrap(),
-        [Due { service: slug("billing"), fresh: None, again: Some(NOW) }]
+        [DueTimes { service: slug("billing"), fresh: None, retries: Some(NOW) }]
     );
     let taken = due(&store, NOW + Duration::from_secs(60), 5).await.unwrap();
     assert_eq!(
@@ -432,13 +448,13 @@ async fn hub_5_the_longest_due_come_first() {
 async fn prm_1_a_folder_is_used_by_one_process() {
     let place = Place::new();
     let store = place.open();
-    let second = Sqlite::open(place.folder.path()).unwrap_err().to_string();
+    let second = Sqlite::open(place.folder.path(), &Clock::system()).unwrap_err().to_string();
     assert!(second.contains("another process uses it; stop that one"), "{second}");
     drop(store);
     let connection = rusqlite::Connection::open(place.folder.path().join("seawall.db")).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let newer = Sqlite::open(place.folder.path()).unwrap_err().to_string();
+    let newer = Sqlite::open(place.folder.path(), &Clock::system()).unwrap_err().to_string();
     assert!(newer.contains("newer Seawall (its version is 99"), "{newer}");
 }
 
@@ -502,14 +518,14 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
         events = due(&store, NOW, usize::MAX).await.unwrap().len();
         assert!(events >= acknowledged.len(), "each has its delivery");
         // To have looked is no crash.
-        store.commit(Urgency::Admin, unit([Change::Stopped])).await.unwrap();
+        store.commit(WritePriority::Admin, unit([Change::RecordStop])).await.unwrap();
     }
     assert!(acknowledged.len() > 5_000, "{} of {events}", acknowledged.len());
 }
 
 /// Writes events, and a line for each that is said to be written.
 async fn write_for_ever(folder: &str) {
-    let store = Sqlite::open(std::path::Path::new(folder)).unwrap();
+    let store = Sqlite::open(std::path::Path::new(folder), &Clock::system()).unwrap();
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..16 {
         let store = store.clone();
@@ -535,11 +551,11 @@ async fn prm_8_a_page_of_large_events_is_short() {
         let payload = vec![b'1'; 1024 * 1024].into();
         let large = Event { payload, ..Event::clone(&event(&format!("evt-{n}"))) };
         let unit = unit([Change::AddEvent(Arc::new(large), Vec::new())]);
-        store.commit(Urgency::Ingest, unit).await.unwrap();
+        store.commit(WritePriority::Ingest, unit).await.unwrap();
     }
     let (mut found, mut from) = (Vec::new(), None);
     loop {
-        let page = store.events(EventFilter::default(), PageAt { from, size: 500 }).await.unwrap();
+        let page = store.events(EventFilter::default(), PageRequest { from, size: 500 }).await.unwrap();
         assert!(page.items.len() <= 4, "{} at once", page.items.len());
         found.extend(page.items.into_iter().map(|event| event.id));
         from = page.next;

@@ -6,15 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use seawall::breaker::State as Circuit;
 use seawall::{Attempt, Breaker, Bulkhead, Clock, Fault, Guard, GuardBuilder, Registry, millis, secs};
-use seawall_hub_core::domain::delivery::{ATTEMPTS, Count, DeliveryId, Reason, Schedule, State};
+use seawall_hub_core::domain::delivery::{
+    ATTEMPTS, DeadLetterReason, DeliveryId, DeliveryState, FailureCounting, Schedule,
+};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Birth, Change, NewDelivery, Store, Unit, Urgency};
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Accept, Data, Deliver, Incoming, Rulebook, wall_time};
+use seawall_hub_core::port::store::{Change, InitialState, NewDelivery, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{
+    DeliveryDispatcher, EventAcceptor, EventData, IncomingEvent, RuleSet, wall_time,
+};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
@@ -56,16 +60,16 @@ impl Transport for Peer {
     async fn send(
         &self,
         _: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
+        request: &RenderedRequest,
+        letter: Option<DeliveryHeaders<'_>>,
         _: Attempt,
-    ) -> Result<Answer, NoAnswer> {
-        assert_eq!(request.path, "/hook");
+    ) -> Result<PeerResponse, SendError> {
+        assert_eq!(request.target, "/hook");
         let delivery = letter.unwrap().delivery;
         let mood = *self.mood.lock().unwrap();
         if mood == Mood::Refuses {
             let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
-            return Err(NoAnswer {
+            return Err(SendError {
                 fault,
                 error: "connection refused".into(),
                 impossible: false,
@@ -83,24 +87,30 @@ impl Transport for Peer {
         }
         self.at_once.fetch_sub(1, Ordering::SeqCst);
         let status = if let Mood::Says(status) = mood { status } else { 200 };
-        Ok(Answer {
-            status,
+        Ok(PeerResponse {
+            code: Some(status),
             fault: Fault::of_http(status),
-            headers: vec![],
+            attributes: vec![],
             body: b"{}".to_vec(),
             sent: None,
         })
     }
 
-    async fn call(&self, _: &Service, _: &Request, _: Option<&str>, _: Attempt) -> Result<Whole, NoAnswer> {
+    async fn call(
+        &self,
+        _: &Service,
+        _: &RenderedRequest,
+        _: Option<&str>,
+        _: Attempt,
+    ) -> Result<FullResponse, SendError> {
         unreachable!("nobody waits for an answer here")
     }
 }
 
 struct Scene {
     store: Sqlite,
-    accept: Accept<Sqlite>,
-    deliver: Deliver<Sqlite, Peer>,
+    accept: EventAcceptor<Sqlite>,
+    deliver: DeliveryDispatcher<Sqlite, Peer>,
     registry: Registry,
     peer: Peer,
     clock: Clock,
@@ -115,7 +125,7 @@ fn everything() -> Rule {
         schedule: Schedule {
             base: millis(20),
             cap: millis(100),
-            count: Count::Answered,
+            count: FailureCounting::Answered,
             ..Schedule::default()
         },
         ..rule("everything", 1)
@@ -125,12 +135,12 @@ fn everything() -> Rule {
 impl Scene {
     fn new(place: &Place, mood: Mood, guard: GuardBuilder) -> Self {
         let (store, registry, clock) = (place.open(), Registry::new(), Clock::system());
-        let (book, _) = Rulebook::new(&[everything()]);
+        let (book, _) = RuleSet::new(&[everything()]);
         let peer = Peer::new(mood);
-        let deliver = Deliver::new(store.clone(), peer.clone(), registry.clone(), clock.clone());
+        let deliver = DeliveryDispatcher::new(store.clone(), peer.clone(), registry.clone(), clock.clone());
         deliver.put_service(service("billing", 1), guard, ATTEMPTS).unwrap();
         deliver.put_rules(&[everything()]);
-        Scene { accept: Accept::new(store.clone(), book), store, deliver, registry, peer, clock }
+        Scene { accept: EventAcceptor::new(store.clone(), book), store, deliver, registry, peer, clock }
     }
 
     fn now(&self) -> Millis {
@@ -141,20 +151,20 @@ impl Scene {
     async fn send(&self, name: &str, count: usize) -> Vec<DeliveryId> {
         let mut ids = Vec::new();
         for n in 0..count {
-            let incoming = Incoming {
+            let incoming = IncomingEvent {
                 id: format!("{name}-{n}"),
                 kind: EventType::new("order.created").unwrap(),
                 source: "shop".into(),
                 time: None,
                 subject: None,
                 extensions: Vec::new(),
-                data: Data::from(&json!({"n": n})),
+                data: EventData::from(&json!({"n": n})),
                 trace: None,
                 key: None,
             };
-            let has_room = |service: &_| self.deliver.has_room(service);
-            let accepted = self.accept.accept(incoming, self.now(), has_room).await.unwrap();
-            self.deliver.begin(accepted.begun);
+            let admit = |service: &_| self.deliver.admit(service);
+            let accepted = self.accept.accept(incoming, self.now(), admit).await.unwrap();
+            self.deliver.begin(accepted.started);
             ids.extend(accepted.deliveries);
         }
         ids
@@ -169,7 +179,7 @@ impl Scene {
     }
 
     /// Waits until all of these are in a state.
-    async fn until(&self, ids: &[DeliveryId], state: State) {
+    async fn until(&self, ids: &[DeliveryId], state: DeliveryState) {
         for id in ids {
             while self.store.delivery(*id).await.unwrap().unwrap().0.state != state {
                 tokio::time::sleep(millis(2)).await;
@@ -193,7 +203,7 @@ async fn hub_5_what_is_accepted_is_delivered_once() {
     scene
         .play(async {
             let ids = scene.send("evt", 300).await;
-            scene.until(&ids, State::Delivered).await;
+            scene.until(&ids, DeliveryState::Delivered).await;
             assert_eq!(scene.peer.seen.lock().unwrap().len(), 300);
             assert_eq!(scene.peer.reached(), 300, "each once");
             assert!(scene.peer.most_at_once.load(Ordering::SeqCst) <= 20);
@@ -221,7 +231,7 @@ async fn prm_7_an_outage_costs_no_dead_letters() {
             scene.peer.feel(Mood::Hangs);
             tokio::time::sleep(millis(700)).await;
             scene.peer.feel(Mood::Healthy);
-            scene.until(&ids, State::Delivered).await;
+            scene.until(&ids, DeliveryState::Delivered).await;
             assert_eq!(guard.breaker().unwrap().state(), Circuit::Closed);
             let refused = guard.breaker().unwrap().counts().refused;
             let mut tries = 0;
@@ -247,10 +257,10 @@ async fn hub_5_refusals_end_as_dead_letters() {
     scene
         .play(async {
             let refused = scene.send("refused", 3).await;
-            scene.until(&refused, State::DeadLettered).await;
+            scene.until(&refused, DeliveryState::DeadLettered).await;
             scene.peer.feel(Mood::Says(500));
             let failing = scene.send("failing", 3).await;
-            scene.until(&failing, State::DeadLettered).await;
+            scene.until(&failing, DeliveryState::DeadLettered).await;
             let look = async |id| {
                 let (kept, attempts) = scene.store.delivery(id).await.unwrap().unwrap();
                 (
@@ -259,8 +269,8 @@ async fn hub_5_refusals_end_as_dead_letters() {
                     attempts.last().unwrap().answer.as_ref().map(|answer| answer.status),
                 )
             };
-            assert_eq!(look(refused[0]).await, (Some(Reason::Refused), 1, Some(422)));
-            assert_eq!(look(failing[0]).await, (Some(Reason::Attempts), 5, Some(500)));
+            assert_eq!(look(refused[0]).await, (Some(DeadLetterReason::Refused), 1, Some(422)));
+            assert_eq!(look(failing[0]).await, (Some(DeadLetterReason::Attempts), 5, Some(500)));
         })
         .await;
 }
@@ -283,7 +293,7 @@ async fn hub_5_a_paused_service_holds() {
                 .deliver
                 .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
                 .unwrap();
-            scene.until(&ids, State::Delivered).await;
+            scene.until(&ids, DeliveryState::Delivered).await;
         })
         .await;
 }
@@ -299,7 +309,7 @@ async fn prm_1_what_does_not_fit_in_hand_is_not_lost() {
         scene.send("evt", 1_200).await
     };
     let scene = Scene::new(&place, Mood::Healthy, usual());
-    scene.play(scene.until(&ids, State::Delivered)).await;
+    scene.play(scene.until(&ids, DeliveryState::Delivered)).await;
     assert_eq!(scene.peer.reached(), 1_200, "each once");
 }
 
@@ -313,20 +323,23 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
         rule: (slug("everything"), 1),
         service: slug("billing"),
         request: b"not ours".to_vec(),
-        birth: Birth::Leased,
+        initial: InitialState::Leased,
         order: None,
     };
     let added = scene
         .store
-        .commit(Urgency::Ingest, Unit { changes: vec![Change::AddEvent(event("strange"), vec![strange])] })
+        .commit(
+            WritePriority::Ingest,
+            UnitOfWork { changes: vec![Change::AddEvent(event("strange"), vec![strange])] },
+        )
         .await
         .unwrap();
     drop(scene);
     let scene = Scene::new(&place, Mood::Healthy, usual());
     scene
         .play(async {
-            scene.until(&ids, State::Delivered).await;
-            scene.until(&added.names(), State::DeadLettered).await;
+            scene.until(&ids, DeliveryState::Delivered).await;
+            scene.until(&added.names(), DeliveryState::DeadLettered).await;
         })
         .await;
 }
@@ -347,7 +360,7 @@ async fn prm_1_what_does_not_fit_comes_again_by_itself() {
                 .deliver
                 .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
                 .unwrap();
-            scene.until(&ids, State::Delivered).await;
+            scene.until(&ids, DeliveryState::Delivered).await;
             assert_eq!(scene.peer.reached(), 1_200, "each once");
         })
         .await;

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use seawall::{millis, secs};
 use seawall_hub_core::domain::circuit::CircuitState;
-use seawall_hub_core::domain::delivery::{Count, DeliveryId, Progress, Schedule, State};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Progress, Schedule};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::{Change, Following, Room, Store, Unit, Urgency};
-use seawall_hub_core::service::{Move, Pending};
+use seawall_hub_core::port::store::{Change, LaneCapacity, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::service::{CircuitCommand, PendingPolicy};
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, kept, settle, slug};
+use crate::conformance::{NOW, Names, Place, add, kept, retry, settle, slug};
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, peer_service, says};
 
 /// By its own schedule, what fails once is tried again after five minutes at the soonest.
 fn patient() -> Rule {
     Rule {
-        schedule: Schedule { base: secs(600), count: Count::Answered, ..Schedule::default() },
+        schedule: Schedule { base: secs(600), count: FailureCounting::Answered, ..Schedule::default() },
         ..everything()
     }
 }
@@ -38,7 +38,7 @@ async fn send(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
 }
 
 fn opened(scene: &Scene) -> u64 {
-    scene.hub.guard(&billing()).unwrap().breaker().unwrap().counts().opened
+    scene.hub.gateway.guard(&billing()).unwrap().breaker().unwrap().counts().opened
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -72,7 +72,7 @@ async fn hub_5_what_has_stalled_comes_forward_in_a_ramp() {
             until("it opens again and again", || opened(&scene) >= 4).await;
             scene.peer.forget();
             scene.peer.feel(Mood::Says(200, millis(20)));
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
             for id in ids {
                 assert_eq!(scene.kept(id).await.progress.counted, 0);
             }
@@ -92,14 +92,14 @@ async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp() {
     scene
         .play(async {
             let ids = send(&scene, "evt", 3).await;
-            scene.until_all(&ids, State::Stalled).await;
+            scene.until_all(&ids, DeliveryState::Stalled).await;
             scene.peer.feel(Mood::Says(200, millis(0)));
             send(&scene, "probe", 1).await;
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
             scene.peer.forget();
             scene.peer.feel(Mood::Says(422, millis(50)));
             let ids = send(&scene, "refused", 100).await;
-            scene.until_all(&ids, State::DeadLettered).await;
+            scene.until_all(&ids, DeliveryState::DeadLettered).await;
         })
         .await;
     let most = scene.peer.got().iter().map(|got| got.at_once).max();
@@ -115,12 +115,12 @@ async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage() {
     scene
         .play(async {
             let mut ids = send(&scene, "evt", 20).await;
-            scene.until_all(&ids, State::Stalled).await;
+            scene.until_all(&ids, DeliveryState::Stalled).await;
             tokio::time::sleep(millis(60)).await;
             scene.peer.forget();
             scene.peer.feel(Mood::Says(200, millis(20)));
             ids.extend(send(&scene, "probe", 1).await);
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
         })
         .await;
     check_ramp(&scene);
@@ -142,7 +142,7 @@ async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too() {
             until("it opens", || opened(&scene) == 1).await;
             tokio::time::sleep(millis(55)).await;
             ids.extend(send(&scene, "probe", 1).await);
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
         })
         .await;
 }
@@ -159,7 +159,7 @@ async fn prm_7_failed_probes_cost_no_attempts() {
             let id = scene.one("evt", json!({})).await;
             until("twelve tries", || scene.peer.got().len() >= 12).await;
             scene.peer.feel(WELL);
-            scene.until(id, State::Delivered).await;
+            scene.until(id, DeliveryState::Delivered).await;
             assert_eq!(scene.kept(id).await.progress.counted, 1, "the one that opened the circuit");
         })
         .await;
@@ -206,15 +206,20 @@ async fn hub_5_what_has_stalled_comes_forward_after_a_restart() {
     let ids = scene
         .play(async {
             let ids = send(&scene, "evt", 10).await;
-            scene.until(ids[0], State::Stalled).await;
+            scene.until(ids[0], DeliveryState::Stalled).await;
             until("it opens", || opened(&scene) == 1).await;
             ids
         })
         .await;
-    scene.hub.move_circuit(&billing(), Move::Reset, "it is back").await.unwrap();
+    scene
+        .hub
+        .gateway
+        .move_circuit(&scene.cx(), &billing(), CircuitCommand::Reset, "it is back")
+        .await
+        .unwrap();
     scene.peer.feel(WELL);
     let scene = scene.restart(&place).await;
-    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
 }
 
 /// HUB-5: what waits for its peer and finds no room in hand waits for its peer still.
@@ -224,16 +229,19 @@ async fn hub_5_what_is_put_back_still_comes_forward() {
     let store = place.open();
     let ids = add(&store, "evt", &["billing"]).await.unwrap().names();
     let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 0 };
-    let next = Following::Waits { until: NOW + secs(600), progress, stalled: true };
+    let next = retry(NOW + secs(600), progress, true);
     settle(&store, ids[0], next).await.unwrap();
-    let room = |forward| vec![Room { service: billing(), fresh: 1, again: 1, forward }];
+    let room = |resume_before| vec![LaneCapacity { service: billing(), fresh: 1, retries: 1, resume_before }];
     assert_eq!(store.take_due(NOW + secs(1), room(None)).await.unwrap(), []);
     for _ in 0..2 {
         let taken = store.take_due(NOW + secs(1), room(Some(NOW + secs(1)))).await.unwrap();
         assert_eq!(taken.len(), 1);
-        store.commit(Urgency::Outcomes, Unit::of(Change::PutBack(ids.clone()))).await.unwrap();
+        store
+            .commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(ids.clone())))
+            .await
+            .unwrap();
     }
-    assert_eq!(kept(&store, ids[0]).await.state, State::Stalled);
+    assert_eq!(kept(&store, ids[0]).await.state, DeliveryState::Stalled);
 }
 
 /// HUB-5: a heap of retries delays fresh work by a fifth, and not for ever; and the retries go on beside it.
@@ -250,14 +258,14 @@ async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work() {
                     tokio::time::sleep(millis(2)).await;
                 }
             }
-            scene.hub.pause_service(&billing(), true).await.unwrap();
+            scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
             let fresh = send(&scene, "new", 80).await;
-            until("all are in hand", || scene.hub.in_hand(&billing()) >= 280).await;
+            until("all are in hand", || scene.hub.ops.claimed(&billing()) >= 280).await;
             scene.peer.feel(WELL);
             scene.peer.forget();
-            scene.hub.pause_service(&billing(), false).await.unwrap();
-            scene.until_all(&fresh, State::Delivered).await;
-            scene.until_all(&old, State::Delivered).await;
+            scene.hub.registry.pause_service(&scene.cx(), &billing(), false).await.unwrap();
+            scene.until_all(&fresh, DeliveryState::Delivered).await;
+            scene.until_all(&old, DeliveryState::Delivered).await;
         })
         .await;
     let took = scene.peer.took();
@@ -272,17 +280,32 @@ async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work() {
 async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit() {
     let place = Place::new();
     let scene = Scene::new(&place, USUAL, everything()).await;
-    scene.hub.move_circuit(&billing(), Move::ForceOpen, "maintenance").await.unwrap();
-    scene.hub.move_circuit(&billing(), Move::ForceOpen, "longer than we thought").await.unwrap();
+    scene
+        .hub
+        .gateway
+        .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "maintenance")
+        .await
+        .unwrap();
+    scene
+        .hub
+        .gateway
+        .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "longer than we thought")
+        .await
+        .unwrap();
     let kept = scene.store.registered().await.unwrap().circuits;
     assert_eq!(kept[0].reason.as_deref(), Some("longer than we thought"));
-    scene.hub.delete_rule(&slug("everything"), None, Pending::Refuse).await.unwrap();
-    scene.hub.delete_service(&billing(), None, Pending::Refuse).await.unwrap();
-    scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
+    scene
+        .hub
+        .registry
+        .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::Refuse)
+        .await
+        .unwrap();
+    scene.hub.registry.delete_service(&scene.cx(), &billing(), None, PendingPolicy::Refuse).await.unwrap();
+    scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
     let scene = scene.restart(&place).await;
-    scene.hub.put_rule(everything(), None).await.unwrap();
+    scene.hub.registry.put_rule(&scene.cx(), everything(), None).await.unwrap();
     let id = scene.one("evt", json!({})).await;
-    scene.play(scene.until(id, State::Delivered)).await;
+    scene.play(scene.until(id, DeliveryState::Delivered)).await;
 }
 
 /// HUB-5: a rate limit defers, which costs neither attempts nor failures, and all arrive at its pace.
@@ -297,7 +320,7 @@ async fn hub_5_a_rate_limit_costs_no_attempts() {
             tokio::time::sleep(millis(100)).await;
             let early = scene.peer.got().len();
             assert!(early <= 25, "{early} of forty went out at once");
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
             assert_eq!(scene.peer.got().len(), 40, "each once");
             for id in ids {
                 let kept = scene.kept(id).await;

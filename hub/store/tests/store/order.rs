@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use seawall::millis;
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason, State};
-use seawall_hub_core::domain::rule::{Ordering, Rule};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
+use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::port::store::{
-    Birth, Change, Following, NewDelivery, Settlement, Store, Tray, Unit, Urgency,
+    Change, InitialState, LetterAction, NewDelivery, Store, UnitOfWork, WritePriority,
 };
-use seawall_hub_core::service::{Again, Mode, Pending};
+use seawall_hub_core::service::{PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, event, settlement, slug, to};
+use crate::conformance::{HELD, Place, event, settlement, slug, to};
 use crate::scene::{Mood, Scene, USUAL, everything, says};
 
 fn ordered(hold: bool) -> Rule {
-    Rule { ordering: Some(Ordering { key: "{{ data.key }}".into(), hold }), ..everything() }
+    Rule { ordering: Some(OrderingRule { key: "{{ data.key }}".into(), hold }), ..everything() }
 }
 
 fn name() -> seawall_hub_core::domain::slug::Slug {
@@ -62,7 +62,7 @@ async fn hub_5_one_key_is_in_order_under_load_with_failures() {
     scene
         .play(async {
             let ids = send(&scene, 8, 30).await;
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
         })
         .await;
     check_order(&scene, 30);
@@ -81,7 +81,7 @@ async fn prm_1_a_restart_in_the_middle_keeps_the_order() {
         scene.play(tokio::time::sleep(millis(40))).await;
     }
     scene = scene.restart(&place).await;
-    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
     // After a restart one may come twice, never before the one before it.
     let mut last: BTreeMap<String, u32> = BTreeMap::new();
     for event in scene.peer.took() {
@@ -105,22 +105,22 @@ async fn hub_5_hold_waits_behind_a_dead_letter() {
             // Three of each key in turn: the second of key 0 is the fourth.
             let ids = send(&scene, 3, 4).await;
             let (discarded, replayed, last) = (ids[3], ids[4], ids[11]);
-            scene.until_all(&[discarded, replayed], State::DeadLettered).await;
-            scene.until(last, State::Delivered).await;
+            scene.until_all(&[discarded, replayed], DeliveryState::DeadLettered).await;
+            scene.until(last, DeliveryState::Delivered).await;
             let late = scene.one("0/4", json!({"key": 0})).await;
-            assert_eq!(scene.kept(late).await.state, State::Blocked, "who comes later waits too");
+            assert_eq!(scene.kept(late).await.state, DeliveryState::Blocked, "who comes later waits too");
             assert_eq!(of_key(&scene, 0), ["0/0"]);
-            scene.hub.move_letter(discarded, Tray::Bin).await.unwrap();
-            scene.until(late, State::Delivered).await;
+            scene.hub.dead_letters.move_letter(&scene.cx(), discarded, LetterAction::Delete).await.unwrap();
+            scene.until(late, DeliveryState::Delivered).await;
             assert_eq!(of_key(&scene, 0), ["0/0", "0/2", "0/3", "0/4"]);
 
             // A replay that is refused again holds up the others as the first one did.
-            let again = Again { dead: replayed, mode: Mode::Same, again: false, key: None };
-            let refused = scene.hub.replay(&again).await.unwrap();
-            scene.until(refused, State::DeadLettered).await;
+            let again = ReplayRequest { mode: ReplayMode::Same, again: false, key: None };
+            let refused = scene.replay(replayed, &again).await.unwrap();
+            scene.until(refused, DeliveryState::DeadLettered).await;
             assert_eq!(of_key(&scene, 1), ["1/0"]);
-            let replay = scene.hub.replay(&Again { dead: refused, ..again }).await.unwrap();
-            scene.until_all(&[replay, ids[7], ids[10]], State::Delivered).await;
+            let replay = scene.replay(refused, &again).await.unwrap();
+            scene.until_all(&[replay, ids[7], ids[10]], DeliveryState::Delivered).await;
             assert_eq!(of_key(&scene, 1), ["1/0", "1/1", "1/2", "1/3"]);
         })
         .await;
@@ -140,11 +140,11 @@ async fn hub_5_continue_goes_on_behind_a_dead_letter() {
     scene
         .play(async {
             let ids = send(&scene, 1, 4).await;
-            scene.until(ids[3], State::Delivered).await;
-            assert_eq!(scene.kept(ids[1]).await.state, State::DeadLettered);
-            let again = Again { dead: ids[1], mode: Mode::Render, again: false, key: None };
-            let replay = scene.hub.replay(&again).await.unwrap();
-            scene.until(replay, State::Delivered).await;
+            scene.until(ids[3], DeliveryState::Delivered).await;
+            assert_eq!(scene.kept(ids[1]).await.state, DeliveryState::DeadLettered);
+            let again = ReplayRequest { mode: ReplayMode::Render, again: false, key: None };
+            let replay = scene.replay(ids[1], &again).await.unwrap();
+            scene.until(replay, DeliveryState::Delivered).await;
             assert_eq!(scene.peer.took(), ["0/0", "0/2", "0/3", "0/1"]);
         })
         .await;
@@ -161,11 +161,11 @@ async fn hub_5_hold_waits_behind_what_could_not_be_rendered() {
             let first = scene.one("0/0", json!({"key": 0, "n": 0})).await;
             let broken = scene.one("0/1", json!({"key": 0})).await;
             let behind = scene.one("0/2", json!({"key": 0, "n": 2})).await;
-            scene.until(first, State::Delivered).await;
-            assert_eq!(scene.kept(broken).await.state, State::DeadLettered);
-            assert_eq!(scene.kept(behind).await.state, State::Blocked);
-            scene.hub.move_letter(broken, Tray::Bin).await.unwrap();
-            scene.until(behind, State::Delivered).await;
+            scene.until(first, DeliveryState::Delivered).await;
+            assert_eq!(scene.kept(broken).await.state, DeliveryState::DeadLettered);
+            assert_eq!(scene.kept(behind).await.state, DeliveryState::Blocked);
+            scene.hub.dead_letters.move_letter(&scene.cx(), broken, LetterAction::Delete).await.unwrap();
+            scene.until(behind, DeliveryState::Delivered).await;
         })
         .await;
 }
@@ -181,18 +181,23 @@ async fn hub_5_what_was_held_comes_back_in_order() {
         .play(async {
             let mut ids =
                 vec![scene.one("0/0", json!({"key": 0})).await, scene.one("0/1", json!({"key": 0})).await];
-            scene.hub.enable_rule(&name(), false, Some("a look at it".into())).await.unwrap();
+            scene
+                .hub
+                .registry
+                .enable_rule(&scene.cx(), &name(), false, Some("a look at it".into()))
+                .await
+                .unwrap();
             for n in 2..700 {
                 ids.push(scene.one(&format!("0/{n}"), json!({"key": 0})).await);
             }
-            scene.until(ids[0], State::Held).await;
-            scene.until(ids[699], State::Held).await;
+            scene.until(ids[0], DeliveryState::Held).await;
+            scene.until(ids[699], DeliveryState::Held).await;
             assert_eq!(scene.peer.took(), [] as [&str; 0]);
-            scene.hub.enable_rule(&name(), true, None).await.unwrap();
+            scene.hub.registry.enable_rule(&scene.cx(), &name(), true, None).await.unwrap();
             for n in 700..710 {
                 ids.push(scene.one(&format!("0/{n}"), json!({"key": 0})).await);
             }
-            scene.until_all(&ids, State::Delivered).await;
+            scene.until_all(&ids, DeliveryState::Delivered).await;
         })
         .await;
     check_order(&scene, 710);
@@ -203,12 +208,12 @@ async fn hub_5_what_was_held_comes_back_in_order() {
 async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
     let place = Place::new();
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
-    let off = scene.hub.enable_rule(&name(), false, None).await.unwrap();
+    let off = scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
     let ids = [scene.one("0/0", json!({"key": 0})).await, scene.one("0/1", json!({"key": 0})).await];
     let on = Rule { enabled: true, version: off.version + 1, ..off };
-    scene.store.commit(Urgency::Admin, Unit::of(Change::PutRule(on))).await.unwrap();
+    scene.store.commit(WritePriority::Admin, UnitOfWork::of(Change::PutRule(on))).await.unwrap();
     let scene = scene.restart(&place).await;
-    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
     check_order(&scene, 2);
 }
 
@@ -218,17 +223,19 @@ async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
 async fn prm_1_enabling_a_rule_again_lets_go_what_is_left() {
     let place = Place::new();
     let scene = Scene::new(&place, USUAL, everything()).await;
-    let on = scene.hub.rule(&name()).unwrap();
-    let put = |version, enabled| Unit::of(Change::PutRule(Rule { version, enabled, ..on.clone() }));
-    scene.store.commit(Urgency::Admin, put(2, false)).await.unwrap();
+    let on = scene.hub.registry.rule(&name()).unwrap();
+    let put = |version, enabled| UnitOfWork::of(Change::PutRule(Rule { version, enabled, ..on.clone() }));
+    scene.store.commit(WritePriority::Admin, put(2, false)).await.unwrap();
     let rule = (name(), 2);
-    let held =
-        Change::AddEvent(event("held"), vec![NewDelivery { rule, birth: Birth::Held, ..to("billing") }]);
-    let held = scene.store.commit(Urgency::Ingest, Unit::of(held)).await.unwrap().deliveries[0].0;
-    scene.store.commit(Urgency::Admin, put(3, true)).await.unwrap();
-    assert_eq!(scene.kept(held).await.state, State::Held);
-    scene.hub.enable_rule(&name(), true, None).await.unwrap();
-    assert_eq!(scene.kept(held).await.state, State::Queued);
+    let held = Change::AddEvent(
+        event("held"),
+        vec![NewDelivery { rule, initial: InitialState::Held, ..to("billing") }],
+    );
+    let held = scene.store.commit(WritePriority::Ingest, UnitOfWork::of(held)).await.unwrap().deliveries[0].0;
+    scene.store.commit(WritePriority::Admin, put(3, true)).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, DeliveryState::Held);
+    scene.hub.registry.enable_rule(&scene.cx(), &name(), true, None).await.unwrap();
+    assert_eq!(scene.kept(held).await.state, DeliveryState::Queued);
 }
 
 /// PRM-1: whoever was about to be held while its rule was enabled is not held by nobody for ever.
@@ -238,9 +245,9 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement = settlement(id, Following::Held);
-    scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
-    assert_eq!(scene.kept(id).await.state, State::Queued);
+    let settlement = settlement(id, HELD);
+    scene.store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(settlement))).await.unwrap();
+    assert_eq!(scene.kept(id).await.state, DeliveryState::Queued);
 }
 
 /// HUB-4, PRM-1: a rule that is deleted makes dead letters of what it holds, and nobody waits behind them.
@@ -252,12 +259,24 @@ async fn prm_1_a_deleted_rule_leaves_nobody_waiting() {
     scene
         .play(async {
             let ids = send(&scene, 1, 2).await;
-            scene.hub.enable_rule(&name(), false, None).await.unwrap();
-            scene.until(ids[0], State::Held).await;
-            assert!(scene.hub.delete_rule(&name(), None, Pending::Refuse).await.is_err());
-            scene.hub.delete_rule(&name(), None, Pending::DeadLetter).await.unwrap();
-            scene.until(ids[0], State::DeadLettered).await;
-            scene.until(ids[1], State::Delivered).await;
+            scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
+            scene.until(ids[0], DeliveryState::Held).await;
+            assert!(
+                scene
+                    .hub
+                    .registry
+                    .delete_rule(&scene.cx(), &name(), None, PendingPolicy::Refuse)
+                    .await
+                    .is_err()
+            );
+            scene
+                .hub
+                .registry
+                .delete_rule(&scene.cx(), &name(), None, PendingPolicy::DeadLetter)
+                .await
+                .unwrap();
+            scene.until(ids[0], DeliveryState::DeadLettered).await;
+            scene.until(ids[1], DeliveryState::Delivered).await;
         })
         .await;
 }
@@ -270,30 +289,39 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_gone() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
-            let rule = scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            let rule = scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
             let first = scene.one("first", json!({})).await;
             // As somebody does who has looked at the rules a moment ago: one before it goes, and one after.
             let late = |id: &str| {
-                let birth = Birth::Held;
+                let initial = InitialState::Held;
                 let rule = (name(), rule.version);
-                Change::AddEvent(event(id), vec![NewDelivery { rule, birth, ..to("billing") }])
+                Change::AddEvent(event(id), vec![NewDelivery { rule, initial, ..to("billing") }])
             };
             let everything = name();
-            let (deleted, between) =
-                tokio::join!(scene.hub.delete_rule(&everything, None, Pending::DeadLetter), async {
+            let cx = scene.cx();
+            let (deleted, between) = tokio::join!(
+                scene.hub.registry.delete_rule(&cx, &everything, None, PendingPolicy::DeadLetter),
+                async {
                     let mut ids = Vec::new();
                     for n in 0..40 {
-                        let unit = Unit::of(late(&format!("between-{n}")));
-                        ids.push(scene.store.commit(Urgency::Ingest, unit).await.unwrap().deliveries[0].0);
+                        let unit = UnitOfWork::of(late(&format!("between-{n}")));
+                        ids.push(
+                            scene.store.commit(WritePriority::Ingest, unit).await.unwrap().deliveries[0].0,
+                        );
                     }
                     ids
-                });
+                }
+            );
             deleted.unwrap();
-            let after = scene.store.commit(Urgency::Ingest, Unit::of(late("after"))).await.unwrap();
+            let after =
+                scene.store.commit(WritePriority::Ingest, UnitOfWork::of(late("after"))).await.unwrap();
             for id in between.into_iter().chain([first, after.deliveries[0].0]) {
                 let kept = scene.kept(id).await;
-                assert_eq!((kept.state, kept.reason), (State::DeadLettered, Some(Reason::Deleted)));
-                assert!(scene.hub.dead_letter(id).await.unwrap().is_some());
+                assert_eq!(
+                    (kept.state, kept.reason),
+                    (DeliveryState::DeadLettered, Some(DeadLetterReason::Deleted))
+                );
+                assert!(scene.hub.dead_letters.letter(id).await.unwrap().is_some());
             }
         })
         .await;
@@ -305,21 +333,12 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
     let place = Place::new();
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
-    scene.hub.enable_rule(&name(), false, None).await.unwrap();
-    scene.hub.delete_rule(&name(), None, Pending::Refuse).await.unwrap();
+    scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
+    scene.hub.registry.delete_rule(&scene.cx(), &name(), None, PendingPolicy::Refuse).await.unwrap();
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement = Settlement {
-        delivery: id,
-        next: Following::Held,
-        ordered: false,
-        at: NOW,
-        attempt: None,
-        cause: None,
-        number: 1,
-        replays: false,
-    };
-    scene.store.commit(Urgency::Outcomes, Unit::of(Change::Settle(settlement))).await.unwrap();
-    assert_eq!(scene.kept(id).await.state, State::Queued);
+    let settlement = settlement(id, HELD);
+    scene.store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(settlement))).await.unwrap();
+    assert_eq!(scene.kept(id).await.state, DeliveryState::Queued);
 }
 
 /// HUB-5: when a rule goes on, nobody overtakes the replay that goes first in its order.
@@ -333,15 +352,15 @@ async fn hub_5_who_is_let_go_does_not_overtake_a_replay() {
     scene
         .play(async {
             let ids = send(&scene, 1, 2).await;
-            scene.until(ids[0], State::DeadLettered).await;
-            let again = Again { dead: ids[0], mode: Mode::Same, again: false, key: None };
-            let replay = scene.hub.replay(&again).await.unwrap();
-            scene.until(replay, State::Stalled).await;
-            scene.hub.enable_rule(&name(), false, None).await.unwrap();
+            scene.until(ids[0], DeliveryState::DeadLettered).await;
+            let again = ReplayRequest { mode: ReplayMode::Same, again: false, key: None };
+            let replay = scene.replay(ids[0], &again).await.unwrap();
+            scene.until(replay, DeliveryState::Stalled).await;
+            scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
             let held = scene.one("0/2", json!({"key": 0})).await;
-            assert_eq!(scene.kept(held).await.state, State::Held);
-            scene.hub.enable_rule(&name(), true, None).await.unwrap();
-            scene.until_all(&[replay, ids[1], held], State::Delivered).await;
+            assert_eq!(scene.kept(held).await.state, DeliveryState::Held);
+            scene.hub.registry.enable_rule(&scene.cx(), &name(), true, None).await.unwrap();
+            scene.until_all(&[replay, ids[1], held], DeliveryState::Delivered).await;
             assert_eq!(scene.peer.took(), ["0/0", "0/1", "0/2"]);
         })
         .await;

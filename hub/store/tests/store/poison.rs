@@ -1,27 +1,27 @@
 //! Deliveries whose handling panics, or ends the process: who is blamed, who is not, and that nothing is lost.
 
 use seawall::millis;
-use seawall_hub_core::domain::delivery::{DeliveryId, Progress, Reason, State};
-use seawall_hub_core::domain::poison::{CRASHES_MAX, FEW, PANICS_MAX, Step};
-use seawall_hub_core::domain::rule::{Ordering, Rule};
-use seawall_hub_core::port::store::{Change, Evidence, Following, Store, Unit, Urgency};
-use seawall_hub_core::service::{Again, Mode};
+use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, FEW, HandlingStep, PANICS_MAX};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Progress};
+use seawall_hub_core::domain::rule::{OrderingRule, Rule};
+use seawall_hub_core::port::store::{Change, CrashHistory, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::service::{ReplayMode, ReplayRequest};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, due, kept, settle, settlement};
+use crate::conformance::{NOW, Names, Place, add, dead, due, kept, retry, settle, settlement};
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything};
 
 async fn stop(store: &Sqlite) {
-    store.commit(Urgency::Admin, Unit::of(Change::Stopped)).await.unwrap();
+    store.commit(WritePriority::Admin, UnitOfWork::of(Change::RecordStop)).await.unwrap();
 }
 
 /// Ends the process of this store in the middle of this step, or outside of all if there is none.
-fn crash_in(place: &Place, store: Sqlite, id: DeliveryId, step: Option<Step>) -> Sqlite {
+fn crash_in(place: &Place, store: Sqlite, id: DeliveryId, step: Option<HandlingStep>) -> Sqlite {
     let marks = store.step_marks();
     drop(store);
     // What is in hand is forgotten by whoever ends in order, as a test does.
-    marks.began(id, step.unwrap_or(Step::Send));
+    marks.began(id, step.unwrap_or(HandlingStep::Send));
     if step.is_none() {
         marks.ended(id);
     }
@@ -38,20 +38,20 @@ async fn prm_1_a_crash_makes_a_suspect_and_an_orderly_end_none() {
     drop(store);
     let store = place.open();
     let taken = due(&store, NOW, 10).await.unwrap();
-    assert_eq!((taken.len(), taken[0].suspected), (1, false));
+    assert_eq!((taken.len(), taken[0].is_suspect), (1, false));
     drop(store);
     let store = place.open();
-    assert!(due(&store, NOW, 10).await.unwrap()[0].suspected);
+    assert!(due(&store, NOW, 10).await.unwrap()[0].is_suspect);
     let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 1 };
-    settle(&store, id, Following::Waits { until: NOW, progress, stalled: false }).await.unwrap();
+    settle(&store, id, retry(NOW, progress, false)).await.unwrap();
     let taken = due(&store, NOW, 10).await.unwrap();
-    assert_eq!((taken[0].progress, taken[0].suspected), (progress, false), "panics are kept");
+    assert_eq!((taken[0].progress, taken[0].is_suspect), (progress, false), "panics are kept");
     drop(store);
     let store = place.open();
-    assert_eq!(kept(&store, id).await.state, State::Waiting);
-    assert!(due(&store, NOW, 10).await.unwrap()[0].suspected);
-    store.commit(Urgency::Outcomes, Unit::of(Change::PutBack(vec![id]))).await.unwrap();
-    assert!(due(&store, NOW, 10).await.unwrap()[0].suspected, "nothing came of it yet");
+    assert_eq!(kept(&store, id).await.state, DeliveryState::Waiting);
+    assert!(due(&store, NOW, 10).await.unwrap()[0].is_suspect);
+    store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(vec![id]))).await.unwrap();
+    assert!(due(&store, NOW, 10).await.unwrap()[0].is_suspect, "nothing came of it yet");
 }
 
 /// PRM-1: a crash in the middle of the same step, again and again, convicts: three if it was alone in hand, four if it was not.
@@ -68,30 +68,37 @@ async fn prm_1_crashes_in_the_same_step_convict() {
         drop(store);
         store = place.open();
         for crash in 1..crashes {
-            assert!(store.convicts().await.unwrap().is_empty(), "after {crash} of {crashes}");
+            assert!(store.quarantine_candidates().await.unwrap().is_empty(), "after {crash} of {crashes}");
             let taken = due(&store, NOW, usize::MAX).await.unwrap();
             assert_eq!(taken.len(), 1 + others as usize);
-            let accused = taken.iter().filter(|kept| kept.accused).count();
-            assert_eq!(accused, usize::from(others == 0 || crash > 1), "it is worked at alone from then on");
-            store = crash_in(&place, store, id, Some(Step::Send));
+            let on_probation = taken.iter().filter(|kept| kept.on_probation).count();
+            assert_eq!(
+                on_probation,
+                usize::from(others == 0 || crash > 1),
+                "it is worked at alone from then on"
+            );
+            store = crash_in(&place, store, id, Some(HandlingStep::Send));
         }
-        let convicts = store.convicts().await.unwrap();
+        let convicts = store.quarantine_candidates().await.unwrap();
         assert_eq!(convicts.len(), 1);
         let (convict, evidence) = &convicts[0];
         assert_eq!(convict.id, id);
-        assert_eq!(*evidence, Evidence { crashes: CRASHES_MAX, starts: starts.into(), step: Step::Send });
+        assert_eq!(
+            *evidence,
+            CrashHistory { crashes: CRASHES_MAX, starts: starts.into(), step: HandlingStep::Send }
+        );
         assert_eq!(due(&store, NOW, usize::MAX).await.unwrap().len(), others as usize);
         // A crash before it is written down changes nothing.
         drop(store);
         let store = place.open();
-        assert_eq!(store.convicts().await.unwrap(), convicts);
-        let next = Following::DeadLetter { reason: Reason::Poison, progress: convict.progress, hold: false };
-        let given_up = settlement(id, next);
-        let give_up = || store.commit(Urgency::Outcomes, Unit::of(Change::Convict(given_up.clone())));
+        assert_eq!(store.quarantine_candidates().await.unwrap(), convicts);
+        let given_up = settlement(id, dead(DeadLetterReason::Poison));
+        let give_up =
+            || store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Quarantine(given_up.clone())));
         give_up().await.unwrap();
         assert!(give_up().await.is_err());
-        assert!(store.convicts().await.unwrap().is_empty());
-        assert_eq!(kept(&store, id).await.reason, Some(Reason::Poison));
+        assert!(store.quarantine_candidates().await.unwrap().is_empty());
+        assert_eq!(kept(&store, id).await.reason, Some(DeadLetterReason::Poison));
     }
 }
 
@@ -104,12 +111,12 @@ async fn prm_1_crashes_while_it_waits_convict_nobody() {
     drop(store);
     store = place.open();
     let crash = |n: usize| match n % 4 {
-        0 | 1 => Some(Step::Send),
-        2 => Some(Step::Record),
+        0 | 1 => Some(HandlingStep::Send),
+        2 => Some(HandlingStep::Record),
         _ => None,
     };
     for n in 2..40 {
-        assert!(store.convicts().await.unwrap().is_empty(), "crash {n}");
+        assert!(store.quarantine_candidates().await.unwrap().is_empty(), "crash {n}");
         assert_eq!(due(&store, NOW, 10).await.unwrap().len(), 1);
         store = crash_in(&place, store, id, crash(n));
     }
@@ -117,10 +124,10 @@ async fn prm_1_crashes_while_it_waits_convict_nobody() {
     for _ in 0..3 {
         due(&store, NOW, 10).await.unwrap();
         stop(&store).await;
-        store = crash_in(&place, store, id, Some(Step::Send));
+        store = crash_in(&place, store, id, Some(HandlingStep::Send));
     }
-    assert!(store.convicts().await.unwrap().is_empty());
-    assert_eq!(kept(&store, id).await.state, State::Queued);
+    assert!(store.quarantine_candidates().await.unwrap().is_empty());
+    assert_eq!(kept(&store, id).await.state, DeliveryState::Queued);
 }
 
 /// PRM-4, HUB-5. Trap "a panic in one delivery ends all": the third one is the end of it, all others go on, its place in the
@@ -141,16 +148,16 @@ async fn prm_4_a_panic_ends_nothing_but_its_own_delivery() {
             for n in 0..20 {
                 others.push(scene.one(&format!("good-{n}"), json!({})).await);
             }
-            scene.until_all(&others, State::Delivered).await;
-            scene.until(sometimes, State::Delivered).await;
-            scene.until(bad, State::DeadLettered).await;
+            scene.until_all(&others, DeliveryState::Delivered).await;
+            scene.until(sometimes, DeliveryState::Delivered).await;
+            scene.until(bad, DeliveryState::DeadLettered).await;
             let (kept, attempts) = scene.store.delivery(bad).await.unwrap().unwrap();
-            assert_eq!((kept.reason, kept.progress.panics), (Some(Reason::Poison), PANICS_MAX));
+            assert_eq!((kept.reason, kept.progress.panics), (Some(DeadLetterReason::Poison), PANICS_MAX));
             assert_eq!(attempts.len(), 3);
             for attempt in attempts {
                 assert!(attempt.error.unwrap().starts_with("the hub's own code has panicked over it"));
             }
-            let circuit = scene.hub.guard(&billing()).unwrap().breaker().unwrap().counts();
+            let circuit = scene.hub.gateway.guard(&billing()).unwrap().breaker().unwrap().counts();
             assert_eq!((circuit.opened, circuit.panicked), (0, 0), "the peer has done nothing");
         })
         .await;
@@ -167,7 +174,7 @@ async fn ends_three_times(place: &Place, mut scene: Scene, bad: DeliveryId) -> S
             })
             .await;
         let marks = scene.store.step_marks();
-        scene = scene.restart_after(place, || marks.began(bad, Step::Send)).await;
+        scene = scene.restart_after(place, || marks.began(bad, HandlingStep::Send)).await;
     }
     scene
 }
@@ -183,15 +190,15 @@ async fn prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed() {
     let scene = ends_three_times(&place, scene, bad).await;
     scene
         .play(async {
-            scene.until(bad, State::DeadLettered).await;
+            scene.until(bad, DeliveryState::DeadLettered).await;
             let (kept, attempts) = scene.store.delivery(bad).await.unwrap().unwrap();
-            assert_eq!(kept.reason, Some(Reason::Poison));
+            assert_eq!(kept.reason, Some(DeadLetterReason::Poison));
             let error = attempts[0].error.as_deref().unwrap();
             assert!(error.contains("3 times") && error.contains("(starts 1, 2, 3)"), "{error}");
-            assert!(error.ends_with("the last time in the middle of sending it"), "{error}");
-            let again = Again { dead: bad, mode: Mode::Same, again: false, key: None };
-            let replay = scene.hub.replay(&again).await.unwrap();
-            scene.until(replay, State::Delivered).await;
+            assert!(error.ends_with("the last time while sending it"), "{error}");
+            let again = ReplayRequest { mode: ReplayMode::Same, again: false, key: None };
+            let replay = scene.replay(bad, &again).await.unwrap();
+            scene.until(replay, DeliveryState::Delivered).await;
         })
         .await;
 }
@@ -217,18 +224,18 @@ async fn prm_1_what_waits_for_its_peer_at_each_crash_is_delivered() {
         scene = scene
             .restart_after(&place, || {
                 for id in ids {
-                    marks.began(id, Step::Send);
+                    marks.began(id, HandlingStep::Send);
                     marks.ended(id);
                 }
             })
             .await;
     }
     scene.peer.feel(WELL);
-    scene.play(scene.until_all(&ids, State::Delivered)).await;
+    scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
 }
 
 fn ordered(hold: bool) -> Rule {
-    Rule { ordering: Some(Ordering { key: "{{ data.c }}".into(), hold }), ..everything() }
+    Rule { ordering: Some(OrderingRule { key: "{{ data.c }}".into(), hold }), ..everything() }
 }
 
 /// HUB-5, PRM-1: an order is kept while its first is a suspect, and goes on behind a convict unless the rule says that it is held.
@@ -245,12 +252,17 @@ async fn hub_5_an_order_waits_for_a_suspect_and_goes_on_behind_a_convict() {
         let scene = ends_three_times(&place, scene, ids[0]).await;
         scene
             .play(async {
-                scene.until(ids[0], State::DeadLettered).await;
+                scene.until(ids[0], DeliveryState::DeadLettered).await;
                 if hold {
-                    assert_eq!(scene.kept(ids[1]).await.state, State::Blocked);
-                    scene.hub.move_letter(ids[0], seawall_hub_core::port::store::Tray::Bin).await.unwrap();
+                    assert_eq!(scene.kept(ids[1]).await.state, DeliveryState::Blocked);
+                    scene
+                        .hub
+                        .dead_letters
+                        .move_letter(&scene.cx(), ids[0], seawall_hub_core::port::store::LetterAction::Delete)
+                        .await
+                        .unwrap();
                 }
-                scene.until_all(&ids[1..], State::Delivered).await;
+                scene.until_all(&ids[1..], DeliveryState::Delivered).await;
             })
             .await;
         assert_eq!(scene.peer.took(), ["second", "third"], "hold: {hold}");

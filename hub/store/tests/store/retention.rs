@@ -6,16 +6,17 @@ use std::time::Duration;
 use rusqlite::Connection;
 use seawall::millis;
 use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::domain::delivery::{Reason, State};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, Committed, Following, Move, Once, PageAt, Prune, Store, StoreError, Tray, Unit, Urgency,
+    Change, CommitResult, IdempotencyRecord, LetterAction, LetterMove, PageRequest, PruneTarget, Store,
+    StoreError, UnitOfWork, WritePriority,
 };
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, SPENT, add, event, settle, to, unit};
+use crate::conformance::{DELIVERED, NOW, Names, Place, add, dead, event, settle, to, unit};
 use crate::scene::{Scene, USUAL, everything};
 
 const DAY: i64 = 86_400_000;
@@ -32,8 +33,8 @@ fn rows(place: &Place) -> [i64; 5] {
     })
 }
 
-async fn prune(store: &impl Store, prune: Prune) -> Result<Committed, StoreError> {
-    store.commit(Urgency::Retention, Unit::of(Change::Prune(prune))).await
+async fn prune(store: &impl Store, prune: PruneTarget) -> Result<CommitResult, StoreError> {
+    store.commit(WritePriority::Retention, UnitOfWork::of(Change::Prune(prune))).await
 }
 
 /// Takes out all that may go; how many events it was.
@@ -42,7 +43,7 @@ async fn prune_events(store: &impl Store, limits: Limits) -> usize {
     while let Some(from) = behind {
         let old = store.old_events(limits, from).await.unwrap();
         let numbers = old.found.iter().map(|(number, _)| *number).collect();
-        gone += prune(store, Prune::Events { numbers, limits }).await.unwrap().touched;
+        gone += prune(store, PruneTarget::Events { numbers, limits }).await.unwrap().touched;
         behind = old.next;
     }
     gone
@@ -54,24 +55,27 @@ async fn prune_events(store: &impl Store, limits: Limits) -> usize {
 async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
     let place = Place::new();
     let store = place.open();
-    let given_up = Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false };
+    let given_up = dead(DeadLetterReason::Attempts);
     let both = add(&store, "both delivered", &["billing", "mail"]).await.unwrap().names();
     for id in both {
-        settle(&store, id, Following::Delivered).await.unwrap();
+        settle(&store, id, DELIVERED).await.unwrap();
     }
     let half = add(&store, "one under way", &["billing", "mail"]).await.unwrap().names();
-    settle(&store, half[0], Following::Delivered).await.unwrap();
+    settle(&store, half[0], DELIVERED).await.unwrap();
     let open = add(&store, "a dead letter", &["billing"]).await.unwrap().names();
     settle(&store, open[0], given_up).await.unwrap();
     let discarded = add(&store, "a discarded one", &["billing"]).await.unwrap().names();
     settle(&store, discarded[0], given_up).await.unwrap();
     store
-        .commit(Urgency::Admin, unit([Change::Move(Move { dead: discarded[0], to: Tray::Bin, at: NOW })]))
+        .commit(
+            WritePriority::Admin,
+            unit([Change::Move(LetterMove { dead: discarded[0], to: LetterAction::Delete, at: NOW })]),
+        )
         .await
         .unwrap();
     add(&store, "for no rule", &[]).await.unwrap();
     let newest = add(&store, "the newest", &["billing"]).await.unwrap().names();
-    settle(&store, newest[0], Following::Delivered).await.unwrap();
+    settle(&store, newest[0], DELIVERED).await.unwrap();
     assert_eq!(rows(&place), [6, 7, 7, 2, 2]);
 
     assert_eq!(prune_events(&store, after(6)).await, 0, "nothing is old");
@@ -85,7 +89,7 @@ async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
         assert!(store.event(id, None).await.unwrap().is_some(), "{id}");
     }
     // What ends late is old late.
-    settle(&store, half[1], Following::Delivered).await.unwrap();
+    settle(&store, half[1], DELIVERED).await.unwrap();
     assert_eq!(prune_events(&store, after(8)).await, 1);
 }
 
@@ -97,7 +101,7 @@ async fn prm_2_names_are_not_given_out_again_when_all_is_pruned() {
     let mut last = None;
     for id in ["a", "b", "c"] {
         let name = add(&store, id, &["billing"]).await.unwrap().names()[0];
-        settle(&store, name, Following::Delivered).await.unwrap();
+        settle(&store, name, DELIVERED).await.unwrap();
         last = Some(name);
     }
     assert_eq!(prune_events(&store, after(8)).await, 2);
@@ -116,7 +120,7 @@ async fn hub_9_an_event_from_the_future_keeps_no_other() {
     let place = Place::new();
     let store = place.open();
     let early = Event { accepted: Millis(NOW.0 + 3_650 * DAY), ..Event::clone(&event("from the future")) };
-    store.commit(Urgency::Ingest, unit([Change::AddEvent(Arc::new(early), Vec::new())])).await.unwrap();
+    store.commit(WritePriority::Ingest, unit([Change::AddEvent(Arc::new(early), Vec::new())])).await.unwrap();
     add(&store, "later, and dated right", &[]).await.unwrap();
     assert_eq!(prune_events(&store, after(6)).await, 0);
     assert_eq!(prune_events(&store, after(8)).await, 1);
@@ -129,11 +133,11 @@ async fn hub_9_what_comes_between_keeps_an_event() {
     let place = Place::new();
     let store = place.open();
     let old = add(&store, "old", &["billing"]).await.unwrap().names();
-    let given_up = Following::DeadLetter { reason: Reason::Attempts, progress: SPENT, hold: false };
+    let given_up = dead(DeadLetterReason::Attempts);
     settle(&store, old[0], given_up).await.unwrap();
     add(&store, "newer", &["billing"]).await.unwrap();
     let numbers = vec![1, 2, 99];
-    let pruned = prune(&store, Prune::Events { numbers, limits: after(3_650) }).await.unwrap();
+    let pruned = prune(&store, PruneTarget::Events { numbers, limits: after(3_650) }).await.unwrap();
     assert_eq!((pruned.touched, rows(&place)[0]), (0, 2));
 }
 
@@ -146,28 +150,34 @@ async fn hub_9_audit_and_keys_go_by_their_age() {
         let at = Millis(NOW.0 + day * DAY);
         let text = || String::from("x");
         let entry = AuditEntry { at, who: text(), action: text(), target: text(), reason: None, trace: None };
-        let once = Once { scope: "events", key: day.to_string(), fingerprint: [0; 32], note: text(), at };
-        store.commit(Urgency::Admin, unit([Change::Audit(entry)])).await.unwrap();
+        let once = IdempotencyRecord {
+            scope: "events",
+            key: day.to_string(),
+            fingerprint: [0; 32],
+            note: text(),
+            at,
+        };
+        store.commit(WritePriority::Admin, unit([Change::Audit(entry)])).await.unwrap();
         let event = Change::AddEvent(event(&day.to_string()), Vec::new());
         // One that comes with a key lets go of a few old ones.
         if day < 2 {
-            store.commit(Urgency::Ingest, unit([Change::Once(once), event])).await.unwrap();
+            store.commit(WritePriority::Ingest, unit([Change::ClaimKey(once), event])).await.unwrap();
         }
     }
     let before = Millis(NOW.0 + 5 * DAY);
-    let audit = |most| prune(&store, Prune::Audit { before, most });
+    let audit = |most| prune(&store, PruneTarget::Audit { before, most });
     assert_eq!(audit(3).await.unwrap().touched, 3);
     assert_eq!(audit(3).await.unwrap().touched, 2);
     assert_eq!(audit(3).await.unwrap().touched, 0);
     let late = Millis(NOW.0 + 5_000 * DAY);
-    prune(&store, Prune::Audit { before: late, most: 100 }).await.unwrap();
-    let left = store.audit(PageAt { from: None, size: 100 }).await.unwrap().items;
+    prune(&store, PruneTarget::Audit { before: late, most: 100 }).await.unwrap();
+    let left = store.audit(PageRequest { from: None, size: 100 }).await.unwrap().items;
     assert_eq!(
         left.iter().map(|entry| entry.at.0).collect::<Vec<_>>(),
         [NOW.0 + 9 * DAY],
         "the newest stays"
     );
-    let keys = prune(&store, Prune::Keys { now: late, most: 100 }).await.unwrap();
+    let keys = prune(&store, PruneTarget::Keys { now: late, most: 100 }).await.unwrap();
     assert_eq!(keys.touched, 1, "the other went when this one came");
 }
 
@@ -182,19 +192,19 @@ async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
         let mut large = (*event(&number.to_string())).clone();
         large.payload = vec![b'x'; 40_000].into();
         let large = Change::AddEvent(large.into(), vec![to("billing")]);
-        let made = store.commit(Urgency::Ingest, unit([large])).await.unwrap().names();
-        settle(&store, made[0], Following::Delivered).await.unwrap();
+        let made = store.commit(WritePriority::Ingest, unit([large])).await.unwrap().names();
+        settle(&store, made[0], DELIVERED).await.unwrap();
     }
     let pages = |name: &str| {
         let connection = Connection::open(place.database()).unwrap();
         connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap()
     };
     let before = pages("page_count");
-    assert_eq!(prune(&store, Prune::Room { most: 64 }).await.unwrap().touched, 0, "nothing is free");
+    assert_eq!(prune(&store, PruneTarget::Room { most: 64 }).await.unwrap().touched, 0, "nothing is free");
     assert_eq!(prune_events(&store, after(8)).await, 399);
     let mut steps = 0;
     loop {
-        match prune(&store, Prune::Room { most: 64 }).await.unwrap().touched {
+        match prune(&store, PruneTarget::Room { most: 64 }).await.unwrap().touched {
             0 => break,
             given_back => assert!(given_back <= 64, "{given_back} pages at once"),
         }
@@ -209,7 +219,7 @@ async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
 /// back, and not only at the next start.
 #[tokio::test]
 async fn hub_9_the_log_gives_back_what_a_backup_has_cost() {
-    const KEPT: u64 = 64 * 1024 * 1024;
+    const STORED: u64 = 64 * 1024 * 1024;
     let place = Place::new();
     let store = place.open();
     let log = || std::fs::metadata(place.database().with_extension("db-wal")).unwrap().len();
@@ -218,14 +228,17 @@ async fn hub_9_the_log_gives_back_what_a_backup_has_cost() {
     for number in 0..90 {
         let large =
             Event { payload: vec![b'x'; 1_000_000].into(), ..Event::clone(&event(&number.to_string())) };
-        store.commit(Urgency::Ingest, unit([Change::AddEvent(large.into(), Vec::new())])).await.unwrap();
+        store
+            .commit(WritePriority::Ingest, unit([Change::AddEvent(large.into(), Vec::new())]))
+            .await
+            .unwrap();
     }
-    assert!(log() > KEPT + 20_000_000, "{}", log());
+    assert!(log() > STORED + 20_000_000, "{}", log());
     reader.execute_batch("ROLLBACK").unwrap();
     for number in 0..5 {
         add(&store, &format!("later {number}"), &[]).await.unwrap();
     }
-    assert!(log() <= KEPT, "{}", log());
+    assert!(log() <= STORED, "{}", log());
 }
 
 /// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
@@ -237,12 +250,12 @@ async fn hub_9_events_come_in_while_old_ones_go() {
         .play(async {
             for number in 0..300 {
                 let id = scene.one(&format!("old {number}").replace(' ', "-"), json!({})).await;
-                scene.until(id, State::Delivered).await;
+                scene.until(id, DeliveryState::Delivered).await;
             }
             tokio::time::sleep(millis(2)).await;
             let none = Some(Duration::ZERO);
-            scene.hub.keep_for(Retention { delivered: none, discarded: none, audit: None });
-            let (pruned, new) = tokio::join!(scene.hub.prune(), async {
+            scene.hub.ops.keep_for(Retention { delivered: none, discarded: none, audit: None });
+            let (pruned, new) = tokio::join!(scene.hub.ops.prune(), async {
                 let mut new = Vec::new();
                 for number in 0..300 {
                     new.push(scene.one(&format!("new-{number}"), json!({})).await);
@@ -250,9 +263,9 @@ async fn hub_9_events_come_in_while_old_ones_go() {
                 new
             });
             assert!(pruned.unwrap().events >= 299);
-            scene.hub.keep_for(Retention::default());
+            scene.hub.ops.keep_for(Retention::default());
             assert_eq!(new.len(), 300);
-            assert_eq!(scene.hub.prune().await.unwrap().events, 0, "what is new stays");
+            assert_eq!(scene.hub.ops.prune().await.unwrap().events, 0, "what is new stays");
         })
         .await;
 }

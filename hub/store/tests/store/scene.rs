@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use seawall::{Attempt, Clock, Fault, Registry, millis, secs};
-use seawall_hub_core::domain::delivery::{Count, DeliveryId, Schedule, State};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Schedule};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
-use seawall_hub_core::port::store::{DeliveryFilter, Kept, PageAt, Store};
-use seawall_hub_core::port::transport::{Answer, Letter, NoAnswer, Transport, Whole};
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Data, Hub, Incoming};
+use seawall_hub_core::port::store::{DeadLetterReads, DeliveryFilter, PageRequest, Store, StoredDelivery};
+use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{
+    ChangeError, Context, EditResult, EventData, Handles, IncomingEvent, LetterEdit, NoObserver,
+    ReplayRequest,
+};
 use seawall_hub_store::Sqlite;
 use serde_json::Value;
 
@@ -41,7 +44,7 @@ pub(crate) const fn says(status: u16) -> Mood {
 pub(crate) struct Got {
     pub(crate) delivery: DeliveryId,
     pub(crate) event: String,
-    pub(crate) request: Request,
+    pub(crate) request: RenderedRequest,
     pub(crate) number: u32,
     pub(crate) replay_of: Option<DeliveryId>,
     /// Nothing, if there was no answer.
@@ -104,17 +107,23 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Transport for Peer {
-    async fn call(&self, _: &Service, _: &Request, _: Option<&str>, _: Attempt) -> Result<Whole, NoAnswer> {
+    async fn call(
+        &self,
+        _: &Service,
+        _: &RenderedRequest,
+        _: Option<&str>,
+        _: Attempt,
+    ) -> Result<FullResponse, SendError> {
         unreachable!("nobody calls here")
     }
 
     async fn send(
         &self,
         _: &Service,
-        request: &Request,
-        letter: Option<Letter<'_>>,
+        request: &RenderedRequest,
+        letter: Option<DeliveryHeaders<'_>>,
         _: Attempt,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<PeerResponse, SendError> {
         let letter = letter.unwrap();
         let mood = self.mood(letter.event);
         let at_once = self.0.under_way.fetch_add(1, Ordering::SeqCst) + 1;
@@ -137,7 +146,7 @@ impl Transport for Peer {
             Mood::Refuses => {
                 let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
                 let error = "connection refused".into();
-                return Err(NoAnswer {
+                return Err(SendError {
                     fault,
                     error,
                     impossible: false,
@@ -150,12 +159,12 @@ impl Transport for Peer {
         tokio::time::sleep(time).await;
         self.0.done.fetch_add(usize::from(status == 200), Ordering::SeqCst);
         let fault = Fault::of_http(status);
-        Ok(Answer { status, fault, headers: vec![], body: b"{}".to_vec(), sent: None })
+        Ok(PeerResponse { code: Some(status), fault, attributes: vec![], body: b"{}".to_vec(), sent: None })
     }
 }
 
 pub(crate) struct Scene {
-    pub(crate) hub: Hub<Sqlite, Peer>,
+    pub(crate) hub: Handles<Sqlite, Peer>,
     pub(crate) store: Sqlite,
     pub(crate) peer: Peer,
 }
@@ -165,7 +174,7 @@ pub(crate) const USUAL: &str =
 
 /// All events go to billing, and what fails is tried again soon.
 pub(crate) fn everything() -> Rule {
-    let (base, cap, count, attempts) = (millis(10), millis(20), Count::Answered, None);
+    let (base, cap, count, attempts) = (millis(10), millis(20), FailureCounting::Answered, None);
     Rule {
         events: Pattern::new("*").unwrap(),
         filter: None,
@@ -184,32 +193,45 @@ impl Scene {
     /// A hub that goes on with what is in this place.
     pub(crate) async fn open(place: &Place, peer: &Peer) -> Self {
         let store = place.open();
-        let hub = Hub::open(store.clone(), peer.clone(), Registry::new(), Clock::system()).await.unwrap();
+        let hub = Handles::open(
+            store.clone(),
+            peer.clone(),
+            Registry::new(),
+            Clock::system(),
+            Arc::new(NoObserver),
+        )
+        .await
+        .unwrap();
         Scene { hub, store, peer: peer.clone() }
     }
 
     /// A hub with one service and one rule.
     pub(crate) async fn new(place: &Place, policy: &str, rule: Rule) -> Self {
         let scene = Scene::open(place, &Peer::default()).await;
-        scene.hub.put_service(peer_service(policy), None).await.unwrap();
-        scene.hub.put_rule(rule, None).await.unwrap();
+        scene.hub.registry.put_service(&scene.cx(), peer_service(policy), None).await.unwrap();
+        scene.hub.registry.put_rule(&scene.cx(), rule, None).await.unwrap();
         scene
+    }
+
+    /// The context of a change that the hub makes now.
+    pub(crate) fn cx(&self) -> Context {
+        self.hub.runtime.own_context()
     }
 
     /// Accepts an event; the deliveries that it leads to.
     pub(crate) async fn send(&self, id: &str, data: Value) -> Vec<DeliveryId> {
-        let incoming = Incoming {
+        let incoming = IncomingEvent {
             id: id.into(),
             kind: EventType::new("order.created").unwrap(),
             source: "shop".into(),
             time: None,
             subject: None,
             extensions: Vec::new(),
-            data: Data::from(&data),
+            data: EventData::from(&data),
             trace: None,
             key: None,
         };
-        self.hub.accept(incoming).await.unwrap().deliveries
+        self.hub.bridge.accept(&self.cx(), incoming).await.unwrap().deliveries
     }
 
     /// One event, which leads to one delivery.
@@ -222,16 +244,16 @@ impl Scene {
     /// Delivers beside `story`.
     pub(crate) async fn play<T>(&self, story: impl Future<Output = T>) -> T {
         tokio::select! {
-            error = self.hub.run() => unreachable!("it ended: {error}"),
+            error = self.hub.runtime.run() => unreachable!("it ended: {error}"),
             done = tokio::time::timeout(secs(60), story) => done.expect("the story does not end"),
         }
     }
 
-    pub(crate) async fn kept(&self, id: DeliveryId) -> Kept {
+    pub(crate) async fn kept(&self, id: DeliveryId) -> StoredDelivery {
         self.store.delivery(id).await.unwrap().unwrap().0
     }
 
-    pub(crate) async fn until(&self, id: DeliveryId, state: State) {
+    pub(crate) async fn until(&self, id: DeliveryId, state: DeliveryState) {
         let mut waited = Duration::ZERO;
         loop {
             let kept = self.kept(id).await;
@@ -244,7 +266,7 @@ impl Scene {
         }
     }
 
-    pub(crate) async fn until_all(&self, ids: &[DeliveryId], state: State) {
+    pub(crate) async fn until_all(&self, ids: &[DeliveryId], state: DeliveryState) {
         for id in ids {
             self.until(*id, state).await;
         }
@@ -252,7 +274,7 @@ impl Scene {
 
     /// How many deliveries there are.
     pub(crate) async fn count(&self) -> usize {
-        let page = PageAt { from: None, size: 500 };
+        let page = PageRequest { from: None, size: 500 };
         self.store.deliveries(DeliveryFilter::default(), page).await.unwrap().items.len()
     }
 
@@ -260,8 +282,31 @@ impl Scene {
     pub(crate) async fn dead_letter(&self, event: &str, data: Value) -> DeliveryId {
         self.peer.script(event, [says(422)]);
         let id = self.one(event, data).await;
-        self.until(id, State::DeadLettered).await;
+        self.until(id, DeliveryState::DeadLettered).await;
         id
+    }
+
+    /// Replays a dead letter as a caller does: it is read first.
+    pub(crate) async fn replay(
+        &self,
+        dead: DeliveryId,
+        request: &ReplayRequest,
+    ) -> Result<DeliveryId, ChangeError> {
+        let letter = self.store.dead_letter(dead).await?.ok_or(ChangeError::Missing)?;
+        self.hub.dead_letters.replay(&self.cx(), &letter, request).await
+    }
+
+    /// Edits a dead letter as a caller does: it is read first.
+    pub(crate) async fn edit(
+        &self,
+        dead: DeliveryId,
+        edit: &LetterEdit,
+        only_show: bool,
+        again: bool,
+        key: Option<&str>,
+    ) -> Result<EditResult, ChangeError> {
+        let letter = self.store.dead_letter(dead).await?.ok_or(ChangeError::Missing)?;
+        self.hub.dead_letters.edit(&self.cx(), &letter, edit, only_show, again, key).await
     }
 
     pub(crate) async fn restart(self, place: &Place) -> Self {

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use seawall::{Clock, Registry, Tick, Time, millis, secs};
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason, Schedule, State};
+use seawall_hub_core::domain::dead_letter::LetterFilter;
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Schedule};
 use seawall_hub_core::domain::event_type::Pattern;
-use seawall_hub_core::domain::letter::LetterFilter;
-use seawall_hub_core::domain::operation::{Mode, Operation, Plan, Run, Task};
+use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationState, ReplayMode, ReplayPlan};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
-use seawall_hub_core::port::store::Desk;
-use seawall_hub_core::service::{Hub, Move, Pending, Work};
+use seawall_hub_core::port::store::DeadLetterReads;
+use seawall_hub_core::service::{BulkRequest, CircuitCommand, Handles, NoObserver, PendingPolicy};
 use serde_json::json;
 
 use crate::conformance::{Place, slug};
@@ -50,12 +50,13 @@ async fn on_clock(place: &Place, clock: &Arc<Jumping>, peer: &Peer) -> Scene {
     let store = place.open();
     let clock = Clock::custom(clock.clone());
     let registry = Registry::builder().clock(clock.clone()).build();
-    let hub = Hub::open(store.clone(), peer.clone(), registry, clock).await.unwrap();
+    let hub =
+        Handles::open(store.clone(), peer.clone(), registry, clock, Arc::new(NoObserver)).await.unwrap();
     Scene { hub, store, peer: peer.clone() }
 }
 
 /// Reasons of those that were given up.
-async fn given_up(scene: &Scene, ids: &[DeliveryId]) -> Vec<Reason> {
+async fn given_up(scene: &Scene, ids: &[DeliveryId]) -> Vec<DeadLetterReason> {
     let mut reasons = Vec::new();
     for id in ids {
         reasons.extend(scene.kept(*id).await.reason);
@@ -70,8 +71,8 @@ async fn hub_5_a_clock_that_jumps_ages_nobody() {
     for years in [20, -20] {
         let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
         let scene = on_clock(&place, &clock, &peer).await;
-        scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
-        scene.hub.put_rule(everything(), None).await.unwrap();
+        scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
+        scene.hub.registry.put_rule(&scene.cx(), everything(), None).await.unwrap();
         scene
             .play(async {
                 peer.feel(Mood::Refuses);
@@ -92,7 +93,7 @@ async fn hub_5_a_clock_that_jumps_ages_nobody() {
                 }
                 assert_eq!(given_up(&scene, &ids).await, [], "{years} years");
                 peer.feel(WELL);
-                scene.until_all(&ids, State::Delivered).await;
+                scene.until_all(&ids, DeliveryState::Delivered).await;
             })
             .await;
     }
@@ -103,14 +104,14 @@ async fn hub_5_a_clock_that_jumps_ages_nobody() {
 async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait() {
     let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
     let scene = on_clock(&place, &clock, &peer).await;
-    scene.hub.put_service(peer_service(USUAL), None).await.unwrap();
+    scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
     let schedule = Schedule { base: secs(600), cap: secs(600), ..everything().schedule };
-    scene.hub.put_rule(Rule { schedule, ..everything() }, None).await.unwrap();
+    scene.hub.registry.put_rule(&scene.cx(), Rule { schedule, ..everything() }, None).await.unwrap();
     peer.feel(Mood::Refuses);
     let id = scene
         .play(async {
             let id = scene.one("evt", json!({})).await;
-            scene.until(id, State::Stalled).await;
+            scene.until(id, DeliveryState::Stalled).await;
             id
         })
         .await;
@@ -121,7 +122,7 @@ async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait() {
     clock.jump(-20);
     peer.feel(WELL);
     let scene = on_clock(&place, &clock, &peer).await;
-    scene.play(scene.until(id, State::Delivered)).await;
+    scene.play(scene.until(id, DeliveryState::Delivered)).await;
 }
 
 /// HUB-5: a delivery that becomes too old while nothing may be sent has no attempt that never took place; its dead letter says
@@ -136,15 +137,15 @@ async fn hub_5_a_deferral_that_ends_by_age_is_no_attempt() {
         .play(async {
             scene.peer.feel(Mood::Refuses);
             let first = scene.one("evt-1", json!({})).await;
-            scene.until(first, State::Stalled).await;
+            scene.until(first, DeliveryState::Stalled).await;
             let second = scene.one("evt-2", json!({})).await;
-            scene.until(second, State::DeadLettered).await;
-            scene.until(first, State::DeadLettered).await;
+            scene.until(second, DeliveryState::DeadLettered).await;
+            scene.until(first, DeliveryState::DeadLettered).await;
             assert_eq!(scene.peer.got().len(), 1, "the circuit was open after one");
             for (id, sends) in [(first, 1), (second, 0)] {
                 let whole = scene.store.dead_letter(id).await.unwrap().unwrap();
                 let kept = &whole.dead.delivery;
-                assert_eq!(kept.reason, Some(Reason::Age));
+                assert_eq!(kept.reason, Some(DeadLetterReason::Age));
                 assert_eq!((whole.attempts.len(), kept.progress.failures), (sends, sends as u32));
                 assert_eq!(whole.dead.error.as_deref(), Some("connection refused"));
             }
@@ -162,9 +163,9 @@ async fn hub_5_a_500_that_ends_by_age_is_counted() {
         .play(async {
             scene.peer.feel(says(500));
             let id = scene.one("evt", json!({})).await;
-            scene.until(id, State::DeadLettered).await;
+            scene.until(id, DeliveryState::DeadLettered).await;
             let kept = scene.kept(id).await;
-            assert_eq!(kept.reason, Some(Reason::Age));
+            assert_eq!(kept.reason, Some(DeadLetterReason::Age));
             assert_eq!((kept.progress.counted, kept.progress.failures), (1, 1));
         })
         .await;
@@ -186,12 +187,22 @@ async fn hub_1_deleting_a_service_waits_for_what_is_under_way() {
             while scene.peer.got().len() < 20 {
                 tokio::time::sleep(millis(2)).await;
             }
-            scene.hub.delete_rule(&slug("everything"), None, Pending::DeadLetter).await.unwrap();
-            scene.hub.delete_service(&billing(), None, Pending::DeadLetter).await.unwrap();
+            scene
+                .hub
+                .registry
+                .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::DeadLetter)
+                .await
+                .unwrap();
+            scene
+                .hub
+                .registry
+                .delete_service(&scene.cx(), &billing(), None, PendingPolicy::DeadLetter)
+                .await
+                .unwrap();
             for id in &ids {
                 let (kept, taken) = (scene.kept(*id).await, scene.peer.got());
                 let taken = taken.iter().any(|got| got.delivery == *id);
-                let expected = if taken { State::Delivered } else { State::DeadLettered };
+                let expected = if taken { DeliveryState::Delivered } else { DeliveryState::DeadLettered };
                 assert_eq!(kept.state, expected, "{kept:?}");
             }
         })
@@ -205,20 +216,24 @@ async fn hub_1_a_service_that_is_not_deleted_goes_on() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
-            let refused = scene.hub.delete_service(&billing(), Some(1), Pending::DeadLetter).await;
+            let refused = scene
+                .hub
+                .registry
+                .delete_service(&scene.cx(), &billing(), Some(1), PendingPolicy::DeadLetter)
+                .await;
             assert!(refused.unwrap_err().to_string().contains("everything"));
             let id = scene.one("evt", json!({})).await;
-            scene.until(id, State::Delivered).await;
+            scene.until(id, DeliveryState::Delivered).await;
         })
         .await;
 }
 
 async fn two_services(scene: &Scene) {
     let mail = Service { name: slug("mail"), ..peer_service(USUAL) };
-    scene.hub.put_service(mail, None).await.unwrap();
+    scene.hub.registry.put_service(&scene.cx(), mail, None).await.unwrap();
     let events = Pattern::new("order.*").unwrap();
     let rule = Rule { name: slug("mail"), service: slug("mail"), events, ..everything() };
-    scene.hub.put_rule(rule, None).await.unwrap();
+    scene.hub.registry.put_rule(&scene.cx(), rule, None).await.unwrap();
 }
 
 /// HUB-6: an operation names every service that it waits for: those for which replays wait, and those whose dead letters it passes
@@ -233,29 +248,30 @@ async fn hub_6_a_replay_names_the_services_that_it_waits_for() {
             scene.peer.feel(says(422));
             for number in 0..60 {
                 let ids = scene.send(&format!("evt-{number}"), json!({})).await;
-                scene.until_all(&ids, State::DeadLettered).await;
+                scene.until_all(&ids, DeliveryState::DeadLettered).await;
             }
             scene.peer.feel(WELL);
             for service in ["billing", "mail"] {
-                scene.hub.pause_service(&slug(service), true).await.unwrap();
+                scene.hub.registry.pause_service(&scene.cx(), &slug(service), true).await.unwrap();
             }
             for (most, expected) in [
                 (Some(2), "`billing`, `mail` are paused or their circuits are not closed"),
                 (Some(1), "` is paused or its circuit is not closed"),
                 (None, "`billing`, `mail` are paused or their circuits are not closed"),
             ] {
-                let task = Task::Replay(Plan { mode: Mode::Same, rate: 10_000, canary: vec![] });
-                let work = Work { task, filter: LetterFilter::default(), most, key: None };
-                let begun = scene.hub.begin_work(&work).await.unwrap();
+                let task =
+                    BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
+                let work = BulkRequest { task, filter: LetterFilter::default(), most, key: None };
+                let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
                 let all = most.unwrap_or(16);
                 let operation = loop {
                     let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
-                    if operation.tally.begun >= all {
+                    if operation.progress.begun >= all {
                         break operation;
                     }
                     tokio::time::sleep(millis(5)).await;
                 };
-                let waits_for = scene.hub.work_waits_for(&operation).await.unwrap().unwrap();
+                let waits_for = scene.hub.dead_letters.describe_wait(&operation).await.unwrap().unwrap();
                 assert!(waits_for.contains(expected), "{waits_for}");
             }
         })
@@ -274,16 +290,22 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
             scene.peer.feel(says(422));
             for number in 0..60 {
                 let ids = scene.send(&format!("evt-{number}"), json!({})).await;
-                scene.until_all(&ids, State::DeadLettered).await;
+                scene.until_all(&ids, DeliveryState::DeadLettered).await;
             }
             scene.peer.feel(WELL);
-            scene.hub.move_circuit(&billing(), Move::ForceOpen, "away").await.unwrap();
+            scene
+                .hub
+                .gateway
+                .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "away")
+                .await
+                .unwrap();
             let idle = Service { name: slug("idle"), ..peer_service(USUAL) };
-            scene.hub.put_service(idle, None).await.unwrap();
-            scene.hub.pause_service(&slug("idle"), true).await.unwrap();
-            let task = Task::Replay(Plan { mode: Mode::Same, rate: 10_000, canary: vec![] });
-            let work = Work { task, filter: LetterFilter::default(), most: None, key: None };
-            let begun = scene.hub.begin_work(&work).await.unwrap();
+            scene.hub.registry.put_service(&scene.cx(), idle, None).await.unwrap();
+            scene.hub.registry.pause_service(&scene.cx(), &slug("idle"), true).await.unwrap();
+            let task =
+                BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
+            let work = BulkRequest { task, filter: LetterFilter::default(), most: None, key: None };
+            let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
             assert_eq!(begun.total, 120);
             let is = async |done: &dyn Fn(&Operation) -> bool| loop {
                 let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
@@ -292,20 +314,28 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
                 }
                 tokio::time::sleep(millis(5)).await;
             };
-            let halfway = is(&|operation| operation.tally.delivered == 60).await;
-            assert_eq!(halfway.run, Run::Running);
-            assert!(halfway.tally.begun <= 60 + 32, "{:?}", halfway.tally);
-            let waits_for = scene.hub.work_waits_for(&halfway).await.unwrap();
+            let halfway = is(&|operation| operation.progress.delivered == 60).await;
+            assert_eq!(halfway.run, OperationState::Running);
+            assert!(halfway.progress.begun <= 60 + 32, "{:?}", halfway.progress);
+            let waits_for = scene.hub.dead_letters.describe_wait(&halfway).await.unwrap();
             assert_eq!(
                 waits_for.as_deref(),
                 Some(
-                    "`billing` is paused or its circuit is not closed: what is for it waits, the rest goes on"
+                    "`billing` is paused or its circuit is not closed: its replays wait, the others continue"
                 ),
                 "nothing of it is for `idle`, which is away too"
             );
-            scene.hub.move_circuit(&billing(), Move::Reset, "back").await.unwrap();
+            scene
+                .hub
+                .gateway
+                .move_circuit(&scene.cx(), &billing(), CircuitCommand::Reset, "back")
+                .await
+                .unwrap();
             let done = is(&|operation| operation.run.has_ended()).await;
-            assert_eq!((done.run, done.tally.delivered, done.tally.skipped), (Run::Done, 120, 0));
+            assert_eq!(
+                (done.run, done.progress.delivered, done.progress.skipped),
+                (OperationState::Done, 120, 0)
+            );
         })
         .await;
 }

@@ -14,8 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// So much is written as one piece.
-const SMALL: usize = 1024;
+use crate::gather::{GATHERED_MAX, gathered};
 
 /// What is known about a connection; the pool puts it beside every answer that came through it.
 #[derive(Clone, Debug)]
@@ -132,24 +131,11 @@ impl Write for Stream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match gathered(bufs, &mut [0; SMALL]) {
+        match gathered(bufs, &mut [0; GATHERED_MAX]) {
             Some(one) => either!(self, io => io.poll_write(cx, one)),
             None => either!(self, io => io.poll_write_vectored(cx, bufs)),
         }
     }
-}
-
-/// Small pieces become one: the kernel takes one buffer faster than a list of them.
-fn gathered<'a>(bufs: &'a [io::IoSlice<'_>], room: &'a mut [u8; SMALL]) -> Option<&'a [u8]> {
-    if let [one] = bufs {
-        return Some(one);
-    }
-    let mut end = 0;
-    for buf in bufs {
-        room.get_mut(end..end + buf.len())?.copy_from_slice(buf);
-        end += buf.len();
-    }
-    Some(&room[..end])
 }
 
 impl Connection for Stream {

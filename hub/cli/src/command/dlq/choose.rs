@@ -1,174 +1,204 @@
-//! Which dead letters: by name, or by what they have in common.
+//! The selection of dead letters: by id or by filter.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use seawall::Clock;
-use seawall_hub_server::client::moment;
-use serde_json::{Map, Value, json};
+use seawall_client::api::{DeadLetterFilter, DeadLetterQuery, LetterState, LetterStates};
+use seawall_dist::Millis;
 
 use crate::command::deliveries::REASONS;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
-/// Where a dead letter may stand.
+/// The states of a dead letter.
 const STANDINGS: [&str; 6] = ["open", "replaying", "delivered", "failedAgain", "parked", "deleted"];
 
-/// What dead letters have in common.
+/// A filter for dead letters.
 #[derive(Args)]
-pub(crate) struct Filter {
-    /// For this service.
+pub(crate) struct LetterFilterArgs {
+    /// Only those for this service.
     #[arg(long)]
     service: Option<String>,
-    /// Because of this rule.
+    /// Only those of this rule.
     #[arg(long)]
     rule: Option<String>,
-    /// The peer answered this last.
+    /// Only those whose last response had this status.
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..=999))]
     status: Option<u16>,
-    /// Where they stand; several with commas.
+    /// Only those in this state; separate several with commas.
     #[arg(long, value_delimiter = ',', value_parser = STANDINGS)]
     standing: Vec<String>,
-    /// Of the group with this fingerprint.
+    /// Only those of the group with this fingerprint.
     #[arg(long, value_name = "FP")]
     group: Option<String>,
-    /// Because of the event with this id.
+    /// Only those of the event with this id.
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Given up since then: so long ago, like `2h`, or a time, like `2026-11-15T02:40:00Z`.
+    /// Only those dead-lettered since: a duration ago such as `2h`, or a time such as `2026-11-15T02:40:00Z`.
     #[arg(long, value_name = "TIME", value_parser = when)]
     since: Option<String>,
-    /// Given up before then.
+    /// Only those dead-lettered before: a duration ago or a time.
     #[arg(long, value_name = "TIME", value_parser = when)]
     until: Option<String>,
-    /// With these words in the event, the errors, the answers or the names.
+    /// Only those with these words in the event, errors, responses or names.
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
 }
 
-/// How long ago, or when. The clock is the one of this machine.
+/// Parses a duration ago or a time, by the clock of this machine.
 fn when(text: &str) -> Result<String, String> {
     match seawall::config::duration(text) {
-        Ok(ago) => Clock::system()
-            .wall()
-            .checked_sub(ago)
-            .map(moment)
-            .ok_or_else(|| "that is before all time".to_owned()),
+        Ok(ago) => {
+            Clock::system().wall().checked_sub(ago).map(moment).ok_or_else(|| "too long ago".to_owned())
+        }
         // The hub reads it, and says what is wrong with it.
         Err(_) if text.len() > 4 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) => {
             Ok(text.to_owned())
         }
-        Err(_) => Err("say how long ago, like `2h`, or when, like `2026-11-15T02:40:00Z`".into()),
+        Err(_) => Err("must be a duration ago such as `2h`, or a time such as `2026-11-15T02:40:00Z`".into()),
     }
 }
 
-impl Filter {
-    /// Under the names that the API has. `reason` stands apart: it is also the name of why somebody does something.
-    pub(crate) fn pairs(&self, reason: Option<&str>) -> Vec<(&'static str, Option<String>)> {
-        vec![
-            ("service", self.service.clone()),
-            ("rule", self.rule.clone()),
-            ("reason", reason.map(ToOwned::to_owned)),
-            ("status", self.status.map(|status| status.to_string())),
-            ("standing", Some(self.standing.join(",")).filter(|all| !all.is_empty())),
-            ("group", self.group.clone()),
-            ("event", self.event.clone()),
-            ("since", self.since.clone()),
-            ("until", self.until.clone()),
-            ("q", self.search.clone()),
-        ]
+/// A point in time as the hub reads it: `2026-11-15T12:00:00.250Z`.
+fn moment(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).to_string()
+}
+
+impl LetterFilterArgs {
+    /// The query of a list. `reason` is an argument, because the option of that name means the reason for a change elsewhere.
+    pub(super) fn query(&self, reason: Option<&str>) -> DeadLetterQuery {
+        DeadLetterQuery {
+            service: self.service.as_deref().map(Into::into),
+            rule: self.rule.as_deref().map(Into::into),
+            reason: reason.map(Into::into),
+            status: self.status,
+            standing: Some(self.standing.join(",")).filter(|all| !all.is_empty()),
+            group: self.group.as_deref().map(Into::into),
+            event: self.event.clone(),
+            since: self.since.as_deref().map(Into::into),
+            until: self.until.as_deref().map(Into::into),
+            q: self.search.clone(),
+            ..DeadLetterQuery::default()
+        }
+    }
+
+    /// The same as the filter of a bulk operation.
+    fn filter(&self, reason: Option<&str>) -> DeadLetterFilter {
+        let states: Vec<LetterState> = self.standing.iter().map(|word| word.as_str().into()).collect();
+        let DeadLetterQuery { service, rule, reason, status, group, event, since, until, q, .. } =
+            self.query(reason);
+        let standing = Some(LetterStates(states)).filter(|states| !states.0.is_empty());
+        DeadLetterFilter {
+            service,
+            rule,
+            event,
+            reason,
+            status,
+            group,
+            standing,
+            since,
+            until,
+            q,
+            replayed: None,
+            ids: None,
+        }
     }
 }
 
-/// Those that something is done to.
+/// The dead letters that a command applies to.
 #[derive(Args)]
-pub(crate) struct Choice {
-    /// These; or say what they have in common with the options.
+pub(crate) struct LetterSelection {
+    /// Dead letter ids; or select with the options.
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
-    filter: Filter,
-    /// Given up for this reason.
+    filter: LetterFilterArgs,
+    /// Only those dead-lettered for this reason.
     #[arg(long, value_name = "REASON", value_parser = REASONS)]
     cause: Option<String>,
-    /// All that there are.
+    /// Select all dead letters.
     #[arg(long)]
     all: bool,
 }
 
-/// What was chosen.
-pub(super) enum Chosen {
+/// The selected dead letters.
+pub(super) enum SelectedLetters {
     One(String),
-    Many(Many),
+    Many(Box<BulkSelection>),
 }
 
-/// A filter for many.
-pub(super) struct Many {
-    pub(super) filter: Map<String, Value>,
+/// A filter for a bulk operation.
+pub(super) struct BulkSelection {
+    pub(super) filter: DeadLetterFilter,
 }
 
-impl Many {
-    /// The group that it is about, if it is about one.
-    pub(super) fn group(&self) -> Option<&str> {
-        self.filter.get("group").and_then(Value::as_str)
-    }
-
-    /// How many were named one by one.
+impl BulkSelection {
+    /// The number of ids, if the selection is by id.
     pub(super) fn named(&self) -> Option<usize> {
-        self.filter.get("ids").and_then(Value::as_array).map(Vec::len)
+        self.filter.ids.as_ref().map(Vec::len)
     }
 }
 
-impl Choice {
-    /// One that is named, or a filter. What is no choice, or two at once, is refused.
-    pub(super) fn chosen(&self) -> Result<Chosen, Failure> {
-        let said = self.filter.pairs(self.cause.as_deref());
-        let filter: Map<String, Value> =
-            said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))).collect();
+impl LetterSelection {
+    /// One id or a filter. No selection and contradictory selections are errors.
+    pub(super) fn chosen(&self) -> Result<SelectedLetters, CommandError> {
+        let filter = self.filter.filter(self.cause.as_deref());
         if let Some(group) = self.ids.iter().find(|id| id.starts_with("grp_")) {
             let word = format!(
-                "`{group}` is a group and no dead letter; for all that is in it say `--group {group}`"
+                "`{group}` is a group, not a dead letter; select the whole group with `--group {group}`"
             );
-            return Err(Failure::usage(word));
+            return Err(CommandError::usage(word));
         }
-        match (&self.ids[..], filter.is_empty(), self.all) {
-            ([], true, false) => Err(Failure::usage("which? Nothing is chosen").and(
-                "name ids, or `--group FP`, or filters like `--service billing --since 2h`, or `--all`",
-            )),
-            ([], true, true) | ([], false, false) => Ok(Chosen::Many(Many { filter })),
-            ([], false, true) => {
-                Err(Failure::usage("`--all` is everything, and the filters are less; leave one of them out"))
+        match (&self.ids[..], filter == DeadLetterFilter::default(), self.all) {
+            ([], true, false) => Err(CommandError::usage("no dead letters selected")
+                .and("pass ids, `--group FP`, filters such as `--service billing --since 2h`, or `--all`")),
+            ([], true, true) | ([], false, false) => {
+                Ok(SelectedLetters::Many(Box::new(BulkSelection { filter })))
             }
+            ([], false, true) => Err(CommandError::usage("`--all` can't be combined with filters")),
             (_, false, _) | (_, _, true) => {
-                Err(Failure::usage("both ids and filters: the ids say which already; leave one of them out"))
+                Err(CommandError::usage("ids can't be combined with filters or `--all`"))
             }
-            ([one], ..) => Ok(Chosen::One(one.clone())),
-            (ids, ..) => Ok(Chosen::Many(by_ids(ids))),
+            ([one], ..) => Ok(SelectedLetters::One(one.clone())),
+            (ids, ..) => Ok(SelectedLetters::Many(Box::new(by_ids(ids)))),
         }
     }
 
-    /// The same, where one is no different from many.
-    pub(super) fn many(&self) -> Result<Many, Failure> {
+    /// The same, with one id as a filter too.
+    pub(super) fn many(&self) -> Result<BulkSelection, CommandError> {
         Ok(match self.chosen()? {
-            Chosen::One(id) => by_ids(&[id]),
-            Chosen::Many(many) => many,
+            SelectedLetters::One(id) => by_ids(&[id]),
+            SelectedLetters::Many(many) => *many,
         })
     }
 }
 
-pub(super) fn by_ids(ids: &[String]) -> Many {
-    Many { filter: Map::from_iter([("ids".to_owned(), json!(ids))]) }
+pub(super) fn by_ids(ids: &[String]) -> BulkSelection {
+    let ids = ids.iter().map(|id| id.as_str().into()).collect();
+    BulkSelection { filter: DeadLetterFilter { ids: Some(ids), ..DeadLetterFilter::default() } }
 }
 
 #[cfg(test)]
 mod tests {
+    use seawall::millis;
+
     use super::*;
 
-    /// HUB-10: a time is so long ago or a date; what is neither is told what it looks like.
+    /// HUB-10: a point in time is written as the hub reads it.
+    #[test]
+    fn hub_10_a_moment_is_written_as_the_hub_reads_it() {
+        assert_eq!(moment(UNIX_EPOCH + millis(1_794_744_000_250)), "2026-11-15T12:00:00.250Z");
+    }
+
+    /// HUB-10: a time is a duration ago or a date; for anything else the error shows both forms.
     #[test]
     fn hub_10_a_time_is_long_ago_or_a_date() {
         assert_eq!(when("2026-11-15T02:40:00Z").as_deref(), Ok("2026-11-15T02:40:00Z"));
         let (early, late) = (when("2h").unwrap(), when("1h").unwrap());
         assert!(early < late && late.ends_with('Z'), "{early} {late}");
         for wrong in ["yesterday", "", "2", "now"] {
-            assert!(when(wrong).unwrap_err().contains("like `2h`"), "{wrong}");
+            assert!(when(wrong).unwrap_err().contains("such as `2h`"), "{wrong}");
         }
     }
 }

@@ -1,57 +1,56 @@
-//! `seawall dlq edit`: a changed copy of a dead letter, shown before it is sent.
+//! `seawall dlq edit`: an edited copy of a dead letter, shown before it is sent.
 
 use clap::Args;
-use seawall_hub_server::client::Ask;
-use serde_json::{Map, Value, json};
+use seawall_client::Reply;
+use seawall_client::api::{EditInput, EditResult, Headers, RequestEdit};
+use serde_json::Value;
 
 use super::letter::differences;
-use super::path;
 use crate::confirm::sure;
-use crate::failure::{Done, Failure};
+use crate::failure::{CommandError, CommandResult};
 use crate::input;
 use crate::output::note;
-use crate::talk::{Data, Session, Why};
+use crate::talk::{ReasonArg, Session};
 
 #[derive(Args)]
 pub(crate) struct Edit {
     id: String,
-    /// Other `data` for the event, as JSON in a file or on stdin; today's rule makes the request of it.
+    /// New event `data`: a JSON file, or `-` for stdin; the request is rendered with the current rule.
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["method", "path", "body", "header"])]
     data: Option<String>,
-    /// Another method.
+    /// New method.
     #[arg(long)]
     method: Option<String>,
-    /// Another path, with its query.
+    /// New path, with its query.
     #[arg(long)]
     path: Option<String>,
-    /// Another body, from a file or stdin; an empty one is none.
+    /// New body: a file, or `-` for stdin; empty removes the body.
     #[arg(long, value_name = "FILE|-")]
     body: Option<String>,
-    /// `name: value` sets a header, `name:` takes it away; the others stay. May be said more than once.
+    /// Header change: `name: value` sets a header, `name:` removes it; repeatable.
     #[arg(long, value_name = "NAME:VALUE")]
     header: Vec<String>,
-    /// Also if it was replayed before.
+    /// Allow a second replay of the same dead letter.
     #[arg(long)]
     again: bool,
-    /// Only shows what would be different.
+    /// Dry run: only show the differences.
     #[arg(long)]
     dry_run: bool,
-    /// Does not ask.
+    /// Skip confirmation.
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArg,
 }
 
 impl Edit {
-    pub(super) async fn run(&self, session: &Session) -> Done {
-        let mut body = self.changed(session).await?;
-        body.insert("again".into(), json!(self.again));
-        let seen = self.ask(session, &body, true).await?;
-        let diff = differences(&seen.value["diff"]);
+    pub(super) async fn run(&self, session: &Session) -> CommandResult {
+        let edit = EditInput { again: Some(self.again), ..self.changes(session).await? };
+        let seen = self.send(session, &edit, true).await?;
+        let diff = differences(&seen.diff);
         if diff.is_empty() {
-            return Err(Failure::usage("nothing is changed by it")
-                .and(format!("`seawall dlq replay {} --mode same` sends it as it was", self.id)));
+            return Err(CommandError::usage("no changes")
+                .and(format!("`seawall dlq replay {} --mode same` sends the original request", self.id)));
         }
         if !session.out.json {
             session.out.text(&diff)?;
@@ -59,83 +58,83 @@ impl Edit {
             diff.lines().for_each(note);
         }
         if self.dry_run {
-            return if session.out.json { session.out.line(&seen.text) } else { Ok(()) };
+            return if session.out.json { session.out.line(seen.text()) } else { Ok(()) };
         }
         if !self.yes {
-            sure("Send it like this?")?;
+            sure("Send the edited copy?")?;
         }
-        let sent = self.ask(session, &body, false).await;
-        let sent = sent.map_err(|failure| failure.in_options("`again: true`", "here that is `--again`"))?;
-        session.told(&sent, |data| {
-            let delivery = data["delivery"].as_str().unwrap_or_default();
-            format!("it goes out as delivery {delivery}\nseawall deliveries show {delivery} --watch")
+        let sent = self.send(session, &edit, false).await;
+        let sent = sent.map_err(|failure| failure.in_options("`again: true`", "use `--again`"))?;
+        session.told(&sent, |sent| {
+            let delivery = sent.delivery.as_ref().map_or("", |id| id.as_str());
+            format!("replay started as delivery {delivery}\nseawall deliveries show {delivery} --watch")
         })
     }
 
-    async fn ask(&self, session: &Session, body: &Map<String, Value>, dry: bool) -> Result<Data, Failure> {
-        let mut body = body.clone();
-        body.insert("dryRun".into(), json!(dry));
-        let ask = Ask::post(path(&self.id, ":edit")).json(Value::Object(body).to_string());
-        session.ask(self.why.of(ask)).await
+    async fn send(
+        &self,
+        session: &Session,
+        edit: &EditInput,
+        dry_run: bool,
+    ) -> Result<Reply<EditResult>, CommandError> {
+        let edit = EditInput { dry_run: Some(dry_run), ..edit.clone() };
+        session.send(self.why.of(session.hub.dead_letters().edit(&self.id, &edit))).await
     }
 
-    /// What is to be different.
-    async fn changed(&self, session: &Session) -> Result<Map<String, Value>, Failure> {
+    /// The changes as a request body.
+    async fn changes(&self, session: &Session) -> Result<EditInput, CommandError> {
         if let Some(file) = &self.data {
             let data: Value = serde_json::from_str(&input::json_file(file)?).unwrap_or_default();
-            return Ok(Map::from_iter([("data".to_owned(), data)]));
+            return Ok(EditInput { data: Some(data), ..EditInput::default() });
         }
-        let mut request = Map::new();
-        for (name, value) in [("method", &self.method), ("path", &self.path)] {
-            request.extend(value.iter().map(|value| (name.to_owned(), json!(value))));
-        }
+        let mut request = RequestEdit {
+            method: self.method.clone(),
+            path: self.path.as_deref().map(Into::into),
+            ..RequestEdit::default()
+        };
         if self.body.is_some() || !self.header.is_empty() {
-            let now = session.get(path(&self.id, "")).await?.value["request"].take();
-            let headers = headers(&now["headers"], &self.header)?;
+            let letter = session.send(session.hub.dead_letters().get(&self.id)).await?.into_data();
+            let headers = headers(letter.request.map(|now| now.headers).unwrap_or_default(), &self.header)?;
             if let Some(file) = &self.body {
-                request.insert("body".into(), body(&input::text_file(file)?, &headers)?);
+                request.body = Some(body(&input::text_file(file)?, &headers)?);
             }
-            if !self.header.is_empty() {
-                request.insert("headers".into(), Value::Object(headers));
-            }
+            request.headers = Some(headers).filter(|_| !self.header.is_empty());
         }
-        if request.is_empty() {
-            return Err(Failure::usage("what is to be different? Nothing is named")
-                .and("`--data FILE` changes the event; `--path`, `--method`, `--header`, `--body FILE` the request"));
+        if request == RequestEdit::default() {
+            return Err(CommandError::usage("no changes given")
+                .and("`--data FILE` changes the event; `--path`, `--method`, `--header` and `--body FILE` change the request"));
         }
-        Ok(Map::from_iter([("request".to_owned(), Value::Object(request))]))
+        Ok(EditInput { request: Some(request), ..EditInput::default() })
     }
 }
 
-/// Those that are there, with these changes.
-fn headers(now: &Value, changes: &[String]) -> Result<Map<String, Value>, Failure> {
-    let mut headers = now.as_object().cloned().unwrap_or_default();
+/// The current headers with the changes applied.
+fn headers(mut headers: Headers, changes: &[String]) -> Result<Headers, CommandError> {
     for change in changes {
         let Some((name, value)) = change.split_once(':') else {
-            return Err(Failure::usage(format!("`{change}` is no header: say `name: value`")));
+            return Err(CommandError::usage(format!("`{change}` is not a header: write `name: value`")));
         };
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
         if value.is_empty() {
             headers.remove(&name);
         } else {
-            headers.insert(name, json!(value));
+            headers.insert(name, value.to_owned());
         }
     }
     Ok(headers)
 }
 
-/// JSON as such, and anything else as a text, if the headers allow that.
-fn body(text: &str, headers: &Map<String, Value>) -> Result<Value, Failure> {
+/// A JSON value, or a text if the content type is not JSON.
+fn body(text: &str, headers: &Headers) -> Result<Value, CommandError> {
     if text.is_empty() {
         return Ok(Value::Null);
     }
-    let kind = headers.get("content-type").and_then(Value::as_str);
-    let is_json = kind.is_none_or(|kind| kind.to_ascii_lowercase().contains("json"));
+    let is_json = headers.get("content-type").is_none_or(|kind| kind.to_ascii_lowercase().contains("json"));
     match (is_json, serde_json::from_str(text)) {
-        (false, _) => Ok(json!(text)),
+        (false, _) => Ok(text.into()),
         (true, Ok(body)) => Ok(body),
-        (true, Err(error)) => Err(Failure::usage(format!("the body is no JSON: {error}"))
-            .and("another kind has to be said: `--header 'content-type: text/plain'`")),
+        (true, Err(error)) => Err(CommandError::usage(format!("the body is not valid JSON: {error}"))
+            .and("for another content type, add for example `--header 'content-type: text/plain'`")),
     }
 }
 
@@ -146,14 +145,19 @@ mod tests {
     /// HUB-10: a header is set or taken away, the others stay; a body is what the headers say.
     #[test]
     fn hub_10_a_header_is_changed_and_the_others_stay() {
-        let now = json!({"x-a": "1", "x-b": "2"});
+        let made = |pairs: &[(&str, &str)]| -> Headers {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let now = made(&[("x-a", "1"), ("x-b", "2")]);
         let changes = ["X-A: 3: 4".to_owned(), "x-b:".to_owned(), "content-type: text/plain".to_owned()];
-        let all = headers(&now, &changes).unwrap();
-        assert_eq!(Value::Object(all.clone()), json!({"x-a": "3: 4", "content-type": "text/plain"}));
-        assert!(headers(&now, &["x".to_owned()]).is_err());
-        assert_eq!(body("7", &all).unwrap(), json!("7"));
-        assert_eq!(body("7", &Map::new()).unwrap(), json!(7));
-        assert_eq!(body("", &Map::new()).unwrap(), Value::Null);
-        assert!(format!("{:?}", body("{a", &Map::new()).unwrap_err()).contains("content-type: text/plain"));
+        let all = headers(now.clone(), &changes).unwrap();
+        assert_eq!(all, made(&[("x-a", "3: 4"), ("content-type", "text/plain")]));
+        assert!(headers(now, &["x".to_owned()]).is_err());
+        assert_eq!(body("7", &all).unwrap(), Value::from("7"));
+        assert_eq!(body("7", &Headers::new()).unwrap(), Value::from(7));
+        assert_eq!(body("", &Headers::new()).unwrap(), Value::Null);
+        assert!(
+            format!("{:?}", body("{a", &Headers::new()).unwrap_err()).contains("content-type: text/plain")
+        );
     }
 }

@@ -1,48 +1,44 @@
-//! `seawall dlq export`: dead letters as lines of JSON, however many there are.
+//! `seawall dlq export`: streams dead letters as lines of JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
 
 use clap::Args;
-use seawall_hub_server::client::{Ask, path_part};
+use seawall_client::api::{DeadLetterQuery, ExportQuery};
 
-use super::choose::Filter;
-use super::{DEAD_LETTERS, letters};
+use super::choose::LetterFilterArgs;
+use super::letters;
 use crate::command::deliveries::REASONS;
-use crate::failure::{Done, Failure, REFUSED};
-use crate::output::{Progress, note, plain};
+use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::output::{ProgressBar, note, plain};
 use crate::talk::Session;
 
 #[derive(Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    filter: Filter,
-    /// Given up for this reason.
+    filter: LetterFilterArgs,
+    /// Only those dead-lettered for this reason.
     #[arg(long, visible_alias = "cause", value_parser = REASONS)]
     reason: Option<String>,
-    /// So many at most.
+    /// Maximum number of dead letters.
     #[arg(long, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Into this file, and not to stdout. One that is there is not written over.
+    /// Output file (default stdout); an existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
     out: Option<String>,
 }
 
 impl Export {
-    pub(super) async fn run(&self, session: &Session) -> Done {
-        let mut query = self.filter.pairs(self.reason.as_deref());
-        query.push(("max", self.max.map(|max| max.to_string())));
-        let said = query.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let query: Vec<String> = said.map(|(name, value)| format!("{name}={}", path_part(value))).collect();
-        let ask = Ask::get(format!("{DEAD_LETTERS}:export?{}", query.join("&")));
-        let mut pieces = session.open(&ask).await?;
+    pub(super) async fn run(&self, session: &Session) -> CommandResult {
+        let opened = session.hub.dead_letters().export(&self.query()).await;
+        let mut stream = opened.map_err(|error| session.failed(&error))?;
         // Whoever sees the lines themselves needs no count, and what others have written gives their terminal no orders.
         let seen = self.out.is_none() && session.out.is_terminal();
-        let mut to: Box<dyn Write> = if seen { Box::new(Seen::default()) } else { self.target()? };
-        let (progress, mut lines) = (Progress::new(None), 0);
+        let mut to: Box<dyn Write> = if seen { Box::new(TerminalGuard::default()) } else { self.target()? };
+        let (progress, mut lines) = (ProgressBar::new(None), 0);
         let ended = loop {
-            match pieces.next().await {
+            match stream.chunk().await {
                 Ok(Some(piece)) => {
                     lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
                     to.write_all(&piece).map_err(|error| self.unwritten(error))?;
@@ -59,25 +55,45 @@ impl Export {
         match (ended, &self.out) {
             (Err(error), _) => Err(session
                 .broke_off(&error)
-                .and(format!("{} came, and more were to come: this is not the whole", letters(lines)))),
+                .and(format!("the export is incomplete: {} received", letters(lines)))),
             (Ok(()), Some(file)) => {
-                note(&format!("{} are in `{file}`", letters(lines)));
+                note(&format!("{} written to `{file}`", letters(lines)));
                 Ok(())
             }
             (Ok(()), None) => Ok(()),
         }
     }
 
-    fn target(&self) -> Result<Box<dyn Write>, Failure> {
+    fn query(&self) -> ExportQuery {
+        let DeadLetterQuery {
+            service, rule, event, reason, status, group, standing, since, until, q, ..
+        } = self.filter.query(self.reason.as_deref());
+        ExportQuery {
+            service,
+            rule,
+            event,
+            reason,
+            status,
+            group,
+            standing,
+            since,
+            until,
+            q,
+            replayed: None,
+            max: self.max.map(NonZeroU64::get),
+        }
+    }
+
+    fn target(&self) -> Result<Box<dyn Write>, CommandError> {
         let Some(name) = &self.out else { return Ok(Box::new(BufWriter::new(io::stdout()))) };
         let file = File::create_new(name)
-            .map_err(|error| Failure::usage(format!("`{name}` can't be written: {error}")))?;
+            .map_err(|error| CommandError::usage(format!("can't write `{name}`: {error}")))?;
         Ok(Box::new(BufWriter::new(file)))
     }
 
-    fn unwritten(&self, error: io::Error) -> Failure {
+    fn unwritten(&self, error: io::Error) -> CommandError {
         match &self.out {
-            Some(name) => Failure::new(REFUSED, format!("`{name}` can't be written: {error}")),
+            Some(name) => CommandError::new(REFUSED, format!("can't write `{name}`: {error}")),
             None => error.into(),
         }
     }
@@ -85,12 +101,12 @@ impl Export {
 
 /// A terminal: lines, without what it would obey.
 #[derive(Default)]
-struct Seen {
+struct TerminalGuard {
     /// The beginning of a line.
     rest: Vec<u8>,
 }
 
-impl Write for Seen {
+impl Write for TerminalGuard {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.rest.extend_from_slice(bytes);
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {

@@ -1,27 +1,25 @@
-//! Dead letters that have failed alike.
+//! Groups of dead letters with the same failure.
 
 use clap::Args;
-use seawall_hub_server::client::{Ask, path_part};
-use serde_json::{Value, json};
+use seawall_client::ApiCall;
+use seawall_client::api::{DeadLetterGroup, DeadLetterReason, GroupQuery, GroupStateInput, NoteInput};
+use serde::Serialize;
 
-use super::DEAD_LETTERS;
-use crate::failure::Done;
-use crate::lists::{List, Pages};
+use crate::failure::{CommandError, CommandResult};
+use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{Session, Why};
+use crate::talk::{ReasonArg, Session};
 
-const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";
-
-const COLUMNS: &[Column] = &[
-    ("GROUP", "fingerprint"),
-    ("OPEN", "counts.open"),
-    ("STATE", "state"),
-    ("REASON", "reason"),
-    ("STATUS", "status"),
-    ("MESSAGE", "message"),
-    ("SERVICE", "service"),
-    ("RULE", "rule"),
-    ("LAST", "lastAt"),
+const COLUMNS: &[Column<DeadLetterGroup>] = &[
+    ("GROUP", |group| cell(&group.fingerprint)),
+    ("OPEN", |group| cell(&group.counts.open)),
+    ("STATE", |group| cell(&group.state)),
+    ("REASON", |group| cell(&group.reason)),
+    ("STATUS", |group| cell(&group.status)),
+    ("MESSAGE", |group| cell(&group.message)),
+    ("SERVICE", |group| cell(&group.service)),
+    ("RULE", |group| cell(&group.rule)),
+    ("LAST", |group| cell(&group.last_at)),
 ];
 
 const FIRST: &[&str] = &[
@@ -41,86 +39,101 @@ const FIRST: &[&str] = &[
 
 const SAMPLE: &[&str] = &["id", "standing", "event", "deadAt", "reason", "status", "error"];
 
-/// Which groups.
+/// A filter for groups.
 #[derive(Args)]
-pub(crate) struct Which {
-    /// For this service.
+pub(crate) struct GroupFilterArgs {
+    /// Only groups of this service.
     #[arg(long)]
     service: Option<String>,
-    /// Because of this rule.
+    /// Only groups of this rule.
     #[arg(long)]
     rule: Option<String>,
-    /// In this state; several with commas.
+    /// Only groups in this state; separate several with commas.
     #[arg(long, value_delimiter = ',', value_parser = ["open", "acknowledged", "resolved"])]
     state: Vec<String>,
 }
 
-/// What is said about a group.
+/// A change of a group's state, with an optional note.
 #[derive(Args)]
-pub(crate) struct Said {
-    /// Its fingerprint: `grp_…`.
+pub(crate) struct GroupNoteArgs {
+    /// Fingerprint of the group: `grp_…`.
     #[arg(value_name = "FP")]
-    fingerprint: String,
-    /// Written down beside it, in place of what stands there.
+    pub(super) fingerprint: String,
+    /// New note of the group.
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArg,
 }
 
-pub(super) fn path(fingerprint: &str, verb: &str) -> String {
-    format!("{GROUPS}/{}{verb}", path_part(fingerprint))
-}
-
-pub(super) async fn list(session: &Session, which: &Which, pages: &Pages) -> Done {
-    let state = which.state.join(",");
-    let query = &[
-        ("service", which.service.as_deref()),
-        ("rule", which.rule.as_deref()),
-        ("state", Some(&*state).filter(|all| !all.is_empty())),
-    ];
-    let list = List { path: GROUPS, query, name: "deadLetterGroups", columns: COLUMNS };
-    session.list(&list, pages).await
-}
-
-pub(super) async fn show(session: &Session, fingerprint: &str) -> Done {
-    let mut data = session.get(path(fingerprint, "")).await?;
-    if session.out.json {
-        return session.out.line(&data.text);
+impl GroupNoteArgs {
+    pub(super) fn input(&self) -> GroupStateInput {
+        GroupStateInput { note: self.note.clone(), reason: None }
     }
-    let mut sample = None;
-    if let Some(fields) = data.value.as_object_mut() {
-        fields.remove("sample");
-        sample = fields.remove("sampleLetter").filter(|sample| !sample.is_null());
-    }
-    session.out.describe(&data.value, FIRST)?;
-    let Some(Value::Object(sample)) = sample else { return Ok(()) };
+}
+
+pub(super) async fn list(session: &Session, which: &GroupFilterArgs, pages: &Pages) -> CommandResult {
+    let query = |page| GroupQuery {
+        service: which.service.as_deref().map(Into::into),
+        rule: which.rule.as_deref().map(Into::into),
+        state: Some(which.state.join(",")).filter(|all| !all.is_empty()),
+        page,
+    };
+    session.list(COLUMNS, pages, |page| session.hub.dead_letter_groups().list(&query(page))).await
+}
+
+pub(super) async fn show(session: &Session, fingerprint: &str) -> CommandResult {
+    let reply = session.send(session.hub.dead_letter_groups().get(fingerprint)).await?;
+    session.show_without(&reply, FIRST, &["sample", "sampleLetter"])?;
+    let Some(letter) = reply.sample_letter.as_ref().filter(|_| !session.out.json) else { return Ok(()) };
     session.out.text("\nSample")?;
-    let short = sample.iter().filter(|(name, _)| SAMPLE.contains(&name.as_str()));
-    let short: Value = short.map(|(name, value)| (name.clone(), value.clone())).collect();
-    session.out.describe(&short, SAMPLE)?;
-    session.out.text(&format!("\nseawall dlq show {}", cell(&short["id"])))
+    let sample = Sample {
+        id: letter.delivery.id.as_str(),
+        standing: letter.standing.as_str(),
+        event: &letter.delivery.event,
+        dead_at: letter.dead_at.as_str(),
+        reason: letter.delivery.reason.as_ref().map(DeadLetterReason::as_str),
+        status: letter.status,
+        error: letter.error.as_deref(),
+    };
+    let sample = serde_json::to_string(&sample).map_err(CommandError::of)?;
+    session.out.describe(&sample, SAMPLE, &[])?;
+    session.out.text(&format!("\nseawall dlq show {}", cell(&letter.delivery.id)))
 }
 
-/// `:acknowledge`, `:resolve` and `:reopen`.
-pub(super) async fn settle(session: &Session, said: &Said, verb: &str) -> Done {
-    let mut body = json!({});
-    if let Some(note) = &said.note {
-        body["note"] = json!(note);
+/// What is shown of the dead letter of a group.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sample<'a> {
+    id: &'a str,
+    standing: &'a str,
+    event: &'a str,
+    dead_at: &'a str,
+    reason: Option<&'a str>,
+    status: Option<u16>,
+    error: Option<&'a str>,
+}
+
+/// Sends a request that changes the state of a group.
+pub(super) async fn changed(
+    session: &Session,
+    args: &GroupNoteArgs,
+    call: ApiCall<DeadLetterGroup>,
+) -> CommandResult {
+    let reply = session.send(args.why.of(call)).await?;
+    session.told(&reply, |group| format!("group {} is now {}", cell(&group.fingerprint), cell(&group.state)))
+}
+
+/// Sets the note of a group or a dead letter. An empty text removes it.
+pub(super) async fn note(session: &Session, name: &str, text: &str, why: &ReasonArg) -> CommandResult {
+    let note = Some(text).filter(|text| !text.trim().is_empty()).map(ToOwned::to_owned);
+    let word = if note.is_some() { "saved" } else { "removed" };
+    let (input, done) = (NoteInput { note, reason: None }, format!("note of {name} {word}"));
+    if name.starts_with("grp_") {
+        let reply = session.send(why.of(session.hub.dead_letter_groups().note(name, &input))).await?;
+        session.told(&reply, |_| done)
+    } else {
+        let reply = session.send(why.of(session.hub.dead_letters().note(name, &input))).await?;
+        session.told(&reply, |_| done)
     }
-    let ask = Ask::post(path(&said.fingerprint, &format!(":{verb}"))).json(body.to_string());
-    let data = session.ask(said.why.of(ask)).await?;
-    session.told(&data, |data| format!("group {} is {}", cell(&data["fingerprint"]), cell(&data["state"])))
-}
-
-/// Of a group or of a dead letter, whichever the name is of. An empty one takes away what stands there.
-pub(super) async fn note(session: &Session, name: &str, text: &str, why: &Why) -> Done {
-    let path =
-        if name.starts_with("grp_") { path(name, "") } else { format!("{DEAD_LETTERS}/{}", path_part(name)) };
-    let note = Some(text).filter(|text| !text.trim().is_empty());
-    let data = session.ask(why.of(Ask::patch(path).json(json!({"note": note}).to_string()))).await?;
-    session.told(&data, |_| match note {
-        Some(_) => format!("it is written down beside {name}"),
-        None => format!("nothing is written down beside {name} any more"),
-    })
 }

@@ -1,15 +1,19 @@
 //! One dead letter.
 
-use seawall_hub_server::client::Ask;
+use seawall_client::Reply;
+use seawall_client::api::{
+    Attempt, BulkTask, DeadLetter, DeadLetterDeleted, DeadLetterWithEvidence, Delivery, Difference, Headers,
+    ReasonInput, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::super::deliveries::TRIES;
-use super::super::rules::request;
-use super::path;
-use crate::failure::{Done, Failure, REFUSED};
+use super::super::deliveries::ATTEMPTS;
+use super::super::rules::request_text;
+use crate::failure::{CommandError, CommandResult, REFUSED};
 use crate::output::{Column, cell, note};
-use crate::talk::{Data, Session, Why};
+use crate::talk::{ReasonArg, Session};
 
 const FIRST: &[&str] = &[
     "id",
@@ -29,88 +33,81 @@ const FIRST: &[&str] = &[
     "operation",
 ];
 
-const RELATED: &[Column] = &[
-    ("ID", "id"),
-    ("STATE", "state"),
-    ("SERVICE", "service"),
-    ("RULE", "rule"),
-    ("REPLAY OF", "replayOf"),
-    ("ACCEPTED", "acceptedAt"),
+const RELATED: &[Column<Delivery>] = &[
+    ("ID", |delivery| cell(&delivery.id)),
+    ("STATE", |delivery| cell(&delivery.state)),
+    ("SERVICE", |delivery| cell(&delivery.service)),
+    ("RULE", |delivery| cell(&delivery.rule)),
+    ("REPLAY OF", |delivery| cell(&delivery.replay_of)),
+    ("ACCEPTED", |delivery| cell(&delivery.accepted_at)),
 ];
 
-/// What has a place of its own below the fields.
+/// The fields that get a section of their own.
 const BELOW: [&str; 6] = ["attempts", "request", "rawEvent", "related", "curl", "diff"];
 
-/// Everything that is known of it; only its event, if `raw`.
-pub(super) async fn show(session: &Session, id: &str, raw: bool) -> Done {
-    let mut data = session.get(path(id, "")).await?;
+/// Prints a dead letter with all evidence; only its event, if `raw`.
+pub(super) async fn show(session: &Session, id: &str, raw: bool) -> CommandResult {
+    let reply = session.send(session.hub.dead_letters().get(id)).await?;
     if raw {
-        return session.out.content(&event(&data)?);
+        return session.out.content(event(&reply)?);
     }
+    session.show_without(&reply, FIRST, &BELOW)?;
     if session.out.json {
-        return session.out.line(&data.text);
+        return Ok(());
     }
-    let taken = data.value.as_object_mut().map(|fields| BELOW.map(|name| fields.remove(name)));
-    let [tries, sent, _, related, _, diff] =
-        taken.unwrap_or_default().map(|part| part.filter(|part| !part.is_null()).unwrap_or_default());
-    session.out.describe(&data.value, FIRST)?;
-    let rows = |list: &'_ Value| list.as_array().cloned().unwrap_or_default();
-    session.out.section("Tries", TRIES, &rows(&tries))?;
-    for (number, one) in rows(&tries).iter().enumerate() {
+    session.out.section("Attempts", ATTEMPTS, &reply.attempts)?;
+    for (number, one) in reply.attempts.iter().enumerate() {
         session.out.text(&attempt(number + 1, one))?;
     }
-    if !sent.is_null() {
-        session.out.text(&format!("\nRequest\n{}", request(&sent)))?;
+    if let Some(request) = &reply.request {
+        session.out.text(&format!("\nRequest\n{}", request_text(request)))?;
     }
-    if !rows(&diff).is_empty() {
-        session.out.text(&format!("\nOther than what it replays\n{}", differences(&diff)))?;
+    if let Some(diff) = reply.diff.as_ref().filter(|diff| !diff.is_empty()) {
+        session.out.text(&format!("\nChanges before replay\n{}", differences(diff)))?;
     }
-    session.out.section("Related", RELATED, &rows(&related))?;
-    let event: Value = serde_json::from_str(&event(&data)?).unwrap_or_default();
+    session.out.section("Related", RELATED, &reply.related)?;
+    let event: Value = serde_json::from_str(event(&reply)?).unwrap_or_default();
     session.out.text(&format!("\nEvent\n{event:#}"))
 }
 
-/// The event as the hub has it: a number that no program here can hold is still the same number.
-fn event(data: &Data) -> Result<String, Failure> {
-    let fields: std::collections::HashMap<String, Box<RawValue>> =
-        serde_json::from_str(&data.text).unwrap_or_default();
-    let event = fields.get("rawEvent").map(|event| event.get().to_owned());
-    event.ok_or_else(|| Failure::new(REFUSED, "the hub does not have its event any more"))
+/// The stored event as text, so that numbers keep their exact digits.
+fn event(reply: &Reply<DeadLetterWithEvidence>) -> Result<&str, CommandError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ExactEvent<'a> {
+        #[serde(borrow)]
+        raw_event: &'a RawValue,
+    }
+    serde_json::from_str::<ExactEvent<'_>>(reply.text())
+        .map(|exact| exact.raw_event.get())
+        .map_err(|_| CommandError::new(REFUSED, "its event is no longer stored"))
 }
 
-/// What went out, and what came back.
-fn attempt(number: usize, tried: &Value) -> String {
-    let mut out = format!("\nTry {number}\n");
-    let mut add = |mark: char, headers: &Value| {
-        for (name, value) in headers.as_object().into_iter().flatten() {
-            out.push_str(&format!("{mark} {name}: {}\n", value.as_str().unwrap_or_default()));
-        }
+/// The request and response of an attempt.
+fn attempt(number: usize, attempt: &Attempt) -> String {
+    let lines = |mark: char, first: &str, headers: Option<&Headers>| {
+        let headers = headers.into_iter().flatten().map(|(name, value)| format!("{mark} {name}: {value}\n"));
+        format!("{mark} {first}\n{}", headers.collect::<String>())
     };
-    match tried["sent"]["line"].as_str() {
-        Some(line) => {
-            add('>', &json!({"": line}));
-            add('>', &tried["sent"]["headers"]);
-        }
-        None => add('>', &json!({"": "nothing was sent"})),
+    let mut out = format!("\nAttempt {number}\n");
+    out.push_str(&match &attempt.sent {
+        Some(sent) => lines('>', &sent.line, Some(&sent.headers)),
+        None => lines('>', "no request was sent", None),
+    });
+    if let Some(status) = attempt.status {
+        out.push_str(&lines('<', &status.to_string(), attempt.answer_headers.as_ref()));
     }
-    if !tried["status"].is_null() {
-        add('<', &json!({"": tried["status"].to_string()}));
-        add('<', &tried["answerHeaders"]);
-    }
-    let mut out = out.replace("> : ", "> ").replace("< : ", "< ");
-    if let Some(answer) = tried["answer"].as_str().filter(|answer| !answer.is_empty()) {
-        out.push_str(answer);
-    }
+    out.push_str(attempt.answer.as_deref().unwrap_or_default());
     out
 }
 
-/// Where two requests differ, a line each.
-pub(super) fn differences(diff: &Value) -> String {
+/// The differences between two requests, a line each.
+pub(super) fn differences(diff: &[Difference]) -> String {
     let mut out = String::new();
-    for one in diff.as_array().into_iter().flatten() {
-        let place = cell(&one["place"]);
-        for (mark, side) in [('-', "was"), ('+', "now")] {
-            if let Some(text) = one[side].as_str() {
+    for one in diff {
+        let place = cell(&one.place);
+        for (mark, side) in [('-', &one.was), ('+', &one.now)] {
+            if let Some(text) = side {
                 out.push_str(&format!("{mark} {place}: {text}\n"));
             }
         }
@@ -118,55 +115,75 @@ pub(super) fn differences(diff: &Value) -> String {
     out
 }
 
-/// Its request as a line for a shell.
-pub(super) async fn curl(session: &Session, id: &str) -> Done {
-    let data = session.get(path(id, "")).await?;
-    let Some(line) = data.value["curl"].as_str() else {
-        return Err(Failure::new(REFUSED, "no request could be made of it, or its service is gone")
-            .and(format!("`seawall dlq show {id}` says why")));
+/// Prints its request as a curl command.
+pub(super) async fn curl(session: &Session, id: &str) -> CommandResult {
+    #[derive(Serialize)]
+    struct CurlLine<'a> {
+        curl: &'a str,
+    }
+    let reply = session.send(session.hub.dead_letters().get(id)).await?;
+    let Some(curl) = reply.curl.as_deref() else {
+        return Err(CommandError::new(
+            REFUSED,
+            "its request could not be rendered, or its service was deleted",
+        )
+        .and(format!("`seawall dlq show {id}` shows the details")));
     };
     if session.out.json {
-        return session.out.line(&json!({"curl": line}).to_string());
+        return session.out.line(&serde_json::to_string(&CurlLine { curl }).map_err(CommandError::of)?);
     }
-    if data.value["serviceHasAuth"] == true {
-        note("the hub adds credentials on the way out; put your own into CREDENTIALS");
+    if reply.service_has_auth == Some(true) {
+        note("the hub adds the service's credentials; set CREDENTIALS to your own");
     }
-    session.out.content(line)
+    session.out.content(curl)
 }
 
-/// What is done to one, at once.
-pub(super) async fn put(session: &Session, id: &str, verb: &str, why: &Why) -> Done {
-    let ask = match verb {
-        "delete" => Ask::delete(path(id, "")),
-        verb => Ask::post(path(id, &format!(":{verb}"))).json("{}"),
-    };
-    let data = session.ask(why.of(ask)).await?;
-    session.told(&data, |data| {
-        let (id, standing) = (cell(&data["id"]), cell(&data["standing"]));
-        match data["purgeAt"].as_str() {
-            Some(at) => {
-                format!("dead letter {id} is {standing}, and goes for good at {at}\nseawall dlq restore {id}")
-            }
-            None => format!("dead letter {id} is {standing}"),
+/// Applies an action to one dead letter, immediately.
+pub(super) async fn act(session: &Session, id: &str, task: &BulkTask, why: &ReasonArg) -> CommandResult {
+    let (letters, none) = (session.hub.dead_letters(), ReasonInput::default());
+    let call = match task {
+        BulkTask::Delete => {
+            let reply = session.send(why.of(letters.delete(id))).await?;
+            return session.told(&reply, |DeadLetterDeleted { id, standing, purge_at, .. }| {
+                changed(&cell(id), &cell(standing), purge_at.as_ref().map(Timestamp::as_str))
+            });
         }
+        BulkTask::Park => letters.park(id, &none),
+        BulkTask::Unpark => letters.unpark(id, &none),
+        _ => letters.restore(id, &none),
+    };
+    let reply = session.send(why.of(call)).await?;
+    session.told(&reply, |DeadLetter { delivery, standing, purge_at, .. }| {
+        changed(&cell(&delivery.id), &cell(standing), purge_at.as_ref().map(Timestamp::as_str))
     })
+}
+
+fn changed(id: &str, standing: &str, purge_at: Option<&str>) -> String {
+    match purge_at {
+        Some(at) => {
+            format!("dead letter {id} {standing}; it will be purged at {at}\nseawall dlq restore {id}")
+        }
+        None => format!("dead letter {id} is now {standing}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// HUB-10: a try is shown as it was on the wire, and a difference with what was and what is.
+    /// HUB-10: an attempt is shown as it was on the wire, and a difference with both sides.
     #[test]
-    fn hub_10_a_try_is_shown_as_it_was_on_the_wire() {
-        let tried = json!({
-            "status": 422, "answer": "no: such", "answerHeaders": {"x": "y"},
-            "sent": {"line": "POST http://peer/a", "headers": {"seawall-try": "1"}},
-        });
-        let shown = "\nTry 2\n> POST http://peer/a\n> seawall-try: 1\n< 422\n< x: y\nno: such";
-        assert_eq!(attempt(2, &tried), shown);
-        assert_eq!(attempt(1, &json!({"status": null})), "\nTry 1\n> nothing was sent\n");
-        let diff = json!([{"place": "path", "was": "/a", "now": "/b"}, {"place": "headers.x", "was": null, "now": "1"}]);
+    fn hub_10_an_attempt_is_shown_as_it_was_on_the_wire() {
+        let sent = r#"{
+            "at": "", "tookMicros": 1, "status": 422, "answer": "no: such", "answerHeaders": {"x": "y"}, "error": null,
+            "sent": {"line": "POST http://peer/a", "headers": {"seawall-try": "1"}}
+        }"#;
+        let shown = "\nAttempt 2\n> POST http://peer/a\n> seawall-try: 1\n< 422\n< x: y\nno: such";
+        assert_eq!(attempt(2, &serde_json::from_str(sent).unwrap()), shown);
+        let unsent = serde_json::from_str(r#"{"at": "", "tookMicros": 1, "status": null}"#).unwrap();
+        assert_eq!(attempt(1, &unsent), "\nAttempt 1\n> no request was sent\n");
+        let diff = r#"[{"place": "path", "was": "/a", "now": "/b"}, {"place": "headers.x", "was": null, "now": "1"}]"#;
+        let diff: Vec<Difference> = serde_json::from_str(diff).unwrap();
         assert_eq!(differences(&diff), "- path: /a\n+ path: /b\n+ headers.x: 1\n");
     }
 }

@@ -1,111 +1,131 @@
-//! Work on many dead letters: how many first, then a question, then the work, and how far it is.
+//! Bulk operations on dead letters: preview, confirmation, start and progress.
 
 use std::num::NonZeroU64;
 
 use clap::{Args, ValueEnum};
-use seawall_hub_server::client::Ask;
-use serde_json::{Map, Value, json};
+use seawall_client::api::{
+    BulkInput, BulkResult, BulkTask, Canary, DeadLetterGroup, PurgeInput, ReplayInput, ReplayManyInput,
+    ReplayMode,
+};
+use seawall_client::{ApiCall, Reply};
 
 use super::super::deliveries;
 use super::super::follow::{self, follow};
-use super::choose::{Choice, Chosen, Many, by_ids};
-use super::{COLUMNS, DEAD_LETTERS, groups, letter, letters, path};
+use super::choose::{BulkSelection, LetterSelection, SelectedLetters, by_ids};
+use super::{COLUMNS, letter, letters};
 use crate::confirm::sure;
-use crate::failure::{Done, Failure, NOT_ALL, REFUSED};
-use crate::output::{cell, note};
-use crate::talk::{Data, Session, Why};
+use crate::failure::{CommandError, CommandResult, NOT_ALL, REFUSED, UNREACHABLE};
+use crate::output::note;
+use crate::talk::{ReasonArg, Session};
 
-/// How a dead letter is sent again.
+/// The rate of a bulk replay without `--rate`.
+const RATE: u32 = 50;
+
+/// How a replay makes its request.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Mode {
-    /// Again by today's rule.
+pub(crate) enum ModeArg {
+    /// Render with the current rule.
     Render,
-    /// The same bytes.
+    /// Send the original request.
     Same,
 }
 
-/// How work on many is begun.
+impl From<ModeArg> for ReplayMode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Render => ReplayMode::Render,
+            ModeArg::Same => ReplayMode::Same,
+        }
+    }
+}
+
+/// Options of a bulk operation.
 #[derive(Args)]
-pub(crate) struct Manner {
-    /// To so many at most.
+pub(crate) struct BulkArgs {
+    /// Maximum number of dead letters.
     #[arg(long, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Only says how many it would be, and shows some.
+    /// Dry run: only show the count and a sample.
     #[arg(long)]
     dry_run: bool,
-    /// Does not ask.
+    /// Skip confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Does not wait until it has ended.
+    /// Do not wait for the operation to end.
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArg,
 }
 
 #[derive(Args)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArgs {
     #[command(flatten)]
-    choice: Choice,
+    choice: LetterSelection,
+    /// How to make the request.
     #[arg(long, default_value = "render")]
-    mode: Mode,
-    /// So many a second at most, of many; 50 unless said.
+    mode: ModeArg,
+    /// Maximum rate per second of a bulk replay (default 50).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: Option<u32>,
-    /// So many first, then so many more, and the rest only if those go well; 1,10 unless said.
+    /// Canary stages of a bulk replay: each must succeed before the next starts (default 1,10).
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     canary: Vec<u32>,
-    /// All at once, without a few first.
+    /// Replay without canary stages.
     #[arg(long, conflicts_with = "canary")]
     no_canary: bool,
-    /// Also if it was replayed before; for one.
+    /// Allow a second replay of the same dead letter; for a single id.
     #[arg(long)]
     again: bool,
-    /// Waits until it has ended: many do unless you say `--detach`, one only if you say so.
+    /// Wait for the replay of a single id to end; bulk replays wait unless `--detach` is given.
     #[arg(long, conflicts_with = "detach")]
     follow: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: BulkArgs,
 }
 
 #[derive(Args)]
-pub(crate) struct Put {
+pub(crate) struct MoveArgs {
     #[command(flatten)]
-    choice: Choice,
+    choice: LetterSelection,
     #[command(flatten)]
-    manner: Manner,
+    manner: BulkArgs,
 }
 
 #[derive(Args)]
-pub(crate) struct Purge {
+pub(crate) struct PurgeArgs {
     #[command(flatten)]
-    choice: Choice,
-    /// Does it. Without this it is only counted and shown.
+    choice: LetterSelection,
+    /// Purge; without this option, only show the count and a sample.
     #[arg(long)]
     force: bool,
-    /// So many at most.
+    /// Maximum number of dead letters.
     #[arg(long, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Does not wait until it has ended.
+    /// Do not wait for the operation to end.
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArg,
 }
 
-impl Replay {
-    pub(super) async fn run(self, session: &Session) -> Done {
+impl ReplayArgs {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
         let one = match self.choice.chosen()? {
-            Chosen::One(id) if self.manner.dry_run => return self.many(session, by_ids(&[id])).await,
-            Chosen::One(id) => id,
-            Chosen::Many(many) if self.again => {
-                let failure = Failure::usage("`--again` is for one: many are never sent twice by accident");
-                let failure = failure.and("name one id with it, or leave it out");
+            SelectedLetters::One(id) if self.manner.dry_run => {
+                return self.many(session, by_ids(&[id])).await;
+            }
+            SelectedLetters::One(id) => id,
+            SelectedLetters::Many(many) if self.again => {
+                let failure = CommandError::usage(
+                    "`--again` applies to a single dead letter, so that a bulk replay never sends one twice",
+                );
+                let failure = failure.and("pass one id, or omit `--again`");
                 return Err(many.named().map_or(failure, |count| {
-                    Failure::usage(format!("`--again` is for one id, and there are {count}"))
+                    CommandError::usage(format!("`--again` applies to a single id, but {count} are given"))
                 }));
             }
-            Chosen::Many(many) => return self.many(session, many).await,
+            SelectedLetters::Many(many) => return self.many(session, *many).await,
         };
         let of_many = [
             ("--rate", self.rate.is_some()),
@@ -114,190 +134,210 @@ impl Replay {
             ("--max", self.manner.max.is_some()),
         ];
         if let Some((option, _)) = of_many.iter().find(|(_, said)| *said) {
-            return Err(Failure::usage(format!(
-                "`{option}` is for many, and this is one, which is sent at once"
+            return Err(CommandError::usage(format!(
+                "`{option}` applies to bulk replays; a single id is replayed immediately"
             )));
         }
-        let body = json!({"mode": self.mode(), "again": self.again});
-        let ask = Ask::post(path(&one, ":replay")).json(body.to_string());
-        let data = session.ask(self.manner.why.of(ask)).await;
-        let data = data.map_err(|failure| failure.in_options("`again: true`", "here that is `--again`"))?;
-        let delivery = cell(&data.value["delivery"]);
+        let input = ReplayInput { mode: Some(self.mode.into()), again: Some(self.again), reason: None };
+        let call = session.hub.dead_letters().replay(&one, &input);
+        let reply = session.send(self.manner.why.of(call)).await;
+        let reply = reply.map_err(|failure| failure.in_options("`again: true`", "use `--again`"))?;
+        let delivery = &reply.delivery;
         if self.follow {
-            return match deliveries::watch(session, &delivery).await? {
+            return match deliveries::watch(session, delivery.as_str()).await? {
                 true => Ok(()),
-                false => Err(Failure::silent(NOT_ALL)),
+                false => Err(CommandError::silent(NOT_ALL)),
             };
         }
-        session.told(&data, |_| {
-            format!("it goes out again as delivery {delivery}\nseawall deliveries show {delivery} --watch")
+        session.told(&reply, |_| {
+            format!("replay started as delivery {delivery}\nseawall deliveries show {delivery} --watch")
         })
     }
 
-    const fn mode(&self) -> &'static str {
-        match self.mode {
-            Mode::Render => "render",
-            Mode::Same => "same",
-        }
-    }
-
-    async fn many(self, session: &Session, many: Many) -> Done {
-        let mut plan = Map::from_iter([("mode".to_owned(), json!(self.mode()))]);
-        plan.extend(self.rate.map(|rate| ("ratePerSecond".to_owned(), json!(rate))));
-        if self.no_canary {
-            plan.insert("canary".into(), json!(false));
-        } else if !self.canary.is_empty() {
-            plan.insert("canary".into(), json!(self.canary));
-        }
-        Work { session, task: "replay", many, plan, dry: "dryRun", manner: &self.manner }.done().await
-    }
-}
-
-impl Put {
-    /// One at once, many as work.
-    pub(super) async fn run(self, session: &Session, task: &'static str) -> Done {
-        let many = match self.choice.chosen()? {
-            Chosen::One(id) if !self.manner.dry_run => {
-                return letter::put(session, &id, task, &self.manner.why).await;
-            }
-            Chosen::One(id) => by_ids(&[id]),
-            Chosen::Many(many) => many,
+    async fn many(self, session: &Session, many: BulkSelection) -> CommandResult {
+        let canary = match (self.no_canary, self.canary.is_empty()) {
+            (true, _) => Some(Canary::Switch(false)),
+            (false, false) => Some(Canary::Stages(self.canary)),
+            (false, true) => None,
         };
-        Work { session, task, many, plan: Map::new(), dry: "dryRun", manner: &self.manner }.done().await
+        let plan = ReplayManyInput {
+            mode: Some(self.mode.into()),
+            rate_per_second: self.rate,
+            canary,
+            ..ReplayManyInput::default()
+        };
+        BulkJob { session, task: BulkTask::Replay, many, plan, manner: &self.manner }.run().await
     }
 }
 
-impl Purge {
-    pub(super) async fn run(self, session: &Session) -> Done {
-        let Purge { choice, force, max, detach, why } = self;
-        // Whoever insists has been asked.
-        let manner = Manner { max, dry_run: !force, yes: true, detach, why };
-        let many = choice.many()?;
-        Work { session, task: "purge", many, plan: Map::new(), dry: "force", manner: &manner }.done().await
+impl MoveArgs {
+    /// One immediately, several as a bulk operation.
+    pub(super) async fn run(self, session: &Session, task: BulkTask) -> CommandResult {
+        let many = match self.choice.chosen()? {
+            SelectedLetters::One(id) if !self.manner.dry_run => {
+                return letter::act(session, &id, &task, &self.manner.why).await;
+            }
+            SelectedLetters::One(id) => by_ids(&[id]),
+            SelectedLetters::Many(many) => *many,
+        };
+        let plan = ReplayManyInput::default();
+        BulkJob { session, task, many, plan, manner: &self.manner }.run().await
     }
 }
 
-/// Work that somebody wants.
-struct Work<'a> {
+impl PurgeArgs {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let PurgeArgs { choice, force, max, detach, why } = self;
+        // `--force` is the confirmation.
+        let manner = BulkArgs { max, dry_run: !force, yes: true, detach, why };
+        let (many, plan) = (choice.many()?, ReplayManyInput::default());
+        BulkJob { session, task: BulkTask::Purge, many, plan, manner: &manner }.run().await
+    }
+}
+
+/// A bulk operation to preview and start.
+struct BulkJob<'a> {
     session: &'a Session,
-    task: &'static str,
-    many: Many,
-    /// How it is done.
-    plan: Map<String, Value>,
-    /// Which field of the API says that it is only to be looked at: what is purged has to be forced.
-    dry: &'static str,
-    manner: &'a Manner,
+    task: BulkTask,
+    many: BulkSelection,
+    /// The replay options.
+    plan: ReplayManyInput,
+    manner: &'a BulkArgs,
 }
 
-impl Work<'_> {
-    async fn done(mut self) -> Done {
-        let Work { session, task, manner, .. } = self;
-        let standing = self.of_group().await?;
-        let seen = self.ask(true).await?;
-        let count = seen.value["count"].as_u64().unwrap_or_default();
+impl BulkJob<'_> {
+    async fn run(mut self) -> CommandResult {
+        let (session, manner) = (self.session, self.manner);
+        let group = self.group().await?;
+        let seen = self.send(true).await?;
+        let BulkResult::Preview(preview) = &*seen else { return Err(unexpected()) };
+        let count = preview.count;
+        let about = if preview.count_is_exact { "" } else { "at least " };
         if manner.dry_run {
-            return self.shown(&seen, count);
+            return self.show(&seen, about);
         }
         if count == 0 {
-            return Err(self.nothing(standing.as_ref()));
+            return Err(self.nothing(group.as_ref()));
         }
+        let task = &self.task;
         if !manner.yes {
-            let about = if seen.value["countIsExact"] == true { "" } else { "at least " };
-            sure(&format!("{} {about}{}{}?", capital(task), letters(count), self.how()))?;
+            sure(&format!("{} {about}{}{}?", capital(task.as_str()), letters(count), self.options()))?;
         }
-        let begun = self.ask(false).await?;
-        let id = cell(&begun.value["id"]);
+        let begun = self.send(false).await?;
+        let BulkResult::Started(operation) = &*begun else { return Err(unexpected()) };
+        let id = operation.id.as_str();
         if manner.detach {
             return session.told(&begun, |_| {
-                format!("{task} of {} goes on as {id}\n{}", letters(count), follow::hints(&id))
+                format!("{task} of {} started as {id}\n{}", letters(count), follow::hints(id))
             });
         }
-        note(&format!("{task} of {} goes on as {id}", letters(count)));
-        follow(session, &id, false).await
+        note(&format!("{task} of {} started as {id}", letters(count)));
+        follow(session, id, false).await
     }
 
-    /// Whose group it is, so that it is known what the work waits for. A key for some sources only may not look at groups.
-    async fn of_group(&mut self) -> Result<Option<Value>, Failure> {
-        let Some(group) = self.many.group() else { return Ok(None) };
-        let answer = self.session.raw(&Ask::get(groups::path(group, ""))).await?;
-        if answer.status == 403 {
-            return Ok(None);
-        }
-        let group = self.session.data(&answer)?.value;
-        if !self.many.filter.contains_key("service") {
-            self.many.filter.insert("service".into(), group["service"].clone());
-        }
+    /// The group of the filter, whose service the operation waits for. A key restricted to sources can't read groups.
+    async fn group(&mut self) -> Result<Option<DeadLetterGroup>, CommandError> {
+        let Some(group) = &self.many.filter.group else { return Ok(None) };
+        let read = self.session.hub.dead_letter_groups().get(group.as_str()).single_attempt().send().await;
+        let group = match read {
+            Ok(reply) => reply.into_data().group,
+            Err(error) if error.status() == Some(403) => return Ok(None),
+            Err(error) => return Err(self.session.failed(&error)),
+        };
+        self.many.filter.service.get_or_insert_with(|| group.service.clone());
         Ok(Some(group))
     }
 
-    async fn ask(&self, dry: bool) -> Result<Data, Failure> {
-        let mut body = self.plan.clone();
-        body.insert("filter".into(), Value::Object(self.many.filter.clone()));
-        body.extend(self.manner.max.map(|max| ("max".to_owned(), json!(max))));
-        body.insert(self.dry.into(), json!(if self.dry == "force" { !dry } else { dry }));
-        let ask = Ask::post(format!("{DEAD_LETTERS}:{}", self.task)).json(Value::Object(body).to_string());
-        self.session.ask(self.manner.why.of(ask)).await
+    async fn send(&self, dry_run: bool) -> Result<Reply<BulkResult>, CommandError> {
+        self.session.send(self.manner.why.of(self.call(dry_run))).await
     }
 
-    /// What it would be.
-    fn shown(&self, seen: &Data, count: u64) -> Done {
+    fn call(&self, dry_run: bool) -> ApiCall<BulkResult> {
+        let (hub, filter) = (self.session.hub.dead_letters(), self.many.filter.clone());
+        let max = self.manner.max.map(NonZeroU64::get);
+        let (force, dry_run) = (Some(!dry_run), Some(dry_run));
+        match &self.task {
+            BulkTask::Replay => {
+                hub.replay_many(&ReplayManyInput { filter, max, dry_run, ..self.plan.clone() })
+            }
+            BulkTask::Purge => hub.purge_many(&PurgeInput { filter, max, force, reason: None }),
+            task => hub.move_many(task, &BulkInput { filter, max, dry_run, reason: None }),
+        }
+    }
+
+    /// Prints a preview.
+    fn show(&self, seen: &Reply<BulkResult>, about: &str) -> CommandResult {
         let out = &self.session.out;
         if out.json {
-            return out.line(&seen.text);
+            return out.line(seen.text());
         }
-        let about = if seen.value["countIsExact"] == true { "" } else { "at least " };
-        out.text(&format!("{} would take {about}{}; nothing was done", self.task, letters(count)))?;
-        if let Some(unindexed) = seen.value["unindexed"].as_u64().filter(|unindexed| *unindexed > 0) {
-            note(&format!("{unindexed} more can't be found by their words yet"));
+        let BulkResult::Preview(preview) = &**seen else { return Err(unexpected()) };
+        let found = letters(preview.count);
+        out.text(&format!("{} would apply to {about}{found}; nothing was changed", self.task))?;
+        if preview.unindexed > 0 {
+            note(&format!("{} more are not indexed yet", preview.unindexed));
         }
-        let sample = seen.value["sample"].as_array().map_or(&[][..], Vec::as_slice);
-        out.section("Sample", COLUMNS, sample)?;
-        match self.dry {
-            "force" if count > 0 => out.text("\n`--force` does it, and there is no way back"),
+        out.section("Sample", COLUMNS, &preview.sample)?;
+        match self.task {
+            BulkTask::Purge if preview.count > 0 => out.text("\n`--force` purges them; this can't be undone"),
             _ => Ok(()),
         }
     }
 
-    fn how(&self) -> String {
-        if self.task != "replay" {
+    /// The options of a replay in words.
+    fn options(&self) -> String {
+        if self.task != BulkTask::Replay {
             return String::new();
         }
-        let mode = self.plan["mode"].as_str().unwrap_or_default();
-        let rate = self.plan.get("ratePerSecond").and_then(Value::as_u64).unwrap_or(50);
-        let canary = match self.plan.get("canary") {
-            None => "first 1, then 10, then the rest".to_owned(),
-            Some(Value::Array(stages)) => {
-                let stages: Vec<String> = stages.iter().map(Value::to_string).collect();
-                format!("first {}, then the rest", stages.join(", then "))
+        let mode = self.plan.mode.clone().unwrap_or_default();
+        let rate = self.plan.rate_per_second.unwrap_or(RATE);
+        let canary = match &self.plan.canary {
+            None => "canary 1, 10, then the rest".to_owned(),
+            Some(Canary::Stages(stages)) => {
+                let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
+                format!("canary {}, then the rest", stages.join(", "))
             }
-            Some(_) => "without a canary".to_owned(),
+            Some(Canary::Switch(_)) => "no canary".to_owned(),
         };
-        format!(" (mode {mode}, up to {rate} a second, {canary})")
+        format!(" (mode {mode}, at most {rate} per second, {canary})")
     }
 
-    /// Why there is nothing to do.
-    fn nothing(&self, group: Option<&Value>) -> Failure {
-        let task = self.task;
-        if let Some(group) = group {
-            let counts = group["counts"].as_object().into_iter().flatten();
-            let counts: Vec<String> = counts
-                .filter(|(_, count)| count.as_u64() > Some(0))
-                .map(|(standing, count)| format!("{standing}: {count}"))
-                .collect();
-            let has = if counts.is_empty() { "nothing is in it".to_owned() } else { counts.join(", ") };
-            let name = cell(&group["fingerprint"]);
-            return Failure::new(REFUSED, format!("group {name} has nothing to {task}; {has}"))
-                .and("`--standing parked` takes those that were put aside");
+    /// The error when nothing matches.
+    fn nothing(&self, group: Option<&DeadLetterGroup>) -> CommandError {
+        let task = &self.task;
+        if let Some(DeadLetterGroup { counts, fingerprint, .. }) = group {
+            let counts = [
+                ("deleted", counts.deleted),
+                ("delivered", counts.delivered),
+                ("failedAgain", counts.failed_again),
+                ("open", counts.open),
+                ("parked", counts.parked),
+                ("replaying", counts.replaying),
+            ];
+            let counts = counts.iter().filter(|(_, count)| *count > 0);
+            let counts: Vec<String> = counts.map(|(state, count)| format!("{state}: {count}")).collect();
+            let has = if counts.is_empty() { "it is empty".to_owned() } else { counts.join(", ") };
+            return CommandError::new(REFUSED, format!("group {fingerprint} has nothing to {task}; {has}"))
+                .and("`--standing parked` selects parked dead letters");
         }
         match self.many.named() {
-            Some(count) => {
-                Failure::new(REFUSED, format!("none of {} can be taken to {task}", letters(count as u64)))
-                    .and("`seawall dlq show ID` says where each stands")
+            Some(count) => CommandError::new(
+                REFUSED,
+                format!("none of {} can be used for {task}", letters(count as u64)),
+            )
+            .and("`seawall dlq show ID` shows the state of each"),
+            None => {
+                CommandError::new(REFUSED, format!("nothing to {task}: no dead letter matches the filter"))
+                    .and("`seawall dlq list` with the same filter shows all states")
             }
-            None => Failure::new(REFUSED, format!("there is nothing to {task} that the filter takes"))
-                .and("`seawall dlq list` with the same filter shows what there is"),
         }
     }
+}
+
+/// The error for a preview where an operation was expected, or the other way round.
+fn unexpected() -> CommandError {
+    CommandError::new(UNREACHABLE, "the response of the hub is not what was asked for")
+        .and("is the hub's version different from this program's?")
 }
 
 fn capital(word: &str) -> String {

@@ -1,4 +1,4 @@
-//! `seawall dlq`: the dead letter desk.
+//! `seawall dlq`: dead letters.
 
 mod choose;
 mod edit;
@@ -8,102 +8,97 @@ mod letter;
 mod many;
 
 use clap::Subcommand;
-use seawall_hub_server::client::{Ask, path_part};
+use seawall_client::api::{BulkTask, DeadLetter, DeadLetterQuery};
 
-use self::choose::Filter;
+use self::choose::LetterFilterArgs;
 use super::deliveries::REASONS;
-use crate::failure::Done;
-use crate::lists::{List, Pages};
-use crate::output::Column;
-use crate::talk::{Session, Why};
+use crate::failure::CommandResult;
+use crate::lists::Pages;
+use crate::output::{Column, cell};
+use crate::talk::{ReasonArg, Session};
 
-const DEAD_LETTERS: &str = "/api/v1/bridge/deadLetters";
-
-const COLUMNS: &[Column] = &[
-    ("ID", "id"),
-    ("GIVEN UP", "deadAt"),
-    ("STANDING", "standing"),
-    ("REASON", "reason"),
-    ("SERVICE", "service"),
-    ("RULE", "rule"),
-    ("EVENT", "event"),
-    ("STATUS", "status"),
-    ("ERROR", "error"),
+const COLUMNS: &[Column<DeadLetter>] = &[
+    ("ID", |letter| cell(&letter.delivery.id)),
+    ("DEAD-LETTERED", |letter| cell(&letter.dead_at)),
+    ("STATE", |letter| cell(&letter.standing)),
+    ("REASON", |letter| cell(&letter.delivery.reason)),
+    ("SERVICE", |letter| cell(&letter.delivery.service)),
+    ("RULE", |letter| cell(&letter.delivery.rule)),
+    ("EVENT", |letter| cell(&letter.delivery.event)),
+    ("STATUS", |letter| cell(&letter.status)),
+    ("ERROR", |letter| cell(&letter.error)),
 ];
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// What dead letters have in common, the newest first.
+    /// List groups of dead letters with the same failure, newest first.
     Groups {
         #[command(flatten)]
-        which: groups::Which,
+        which: groups::GroupFilterArgs,
         #[command(flatten)]
         pages: Pages,
     },
-    /// One group: how many stand where, the note, and a sample.
+    /// Show a group: its counts, its note and a sample.
     Group {
+        /// Fingerprint of the group: `grp_…`.
         #[arg(value_name = "FP")]
         fingerprint: String,
     },
-    /// Somebody is at it: the group is acknowledged.
-    Ack(groups::Said),
-    /// Done with a group, until one more fails alike.
-    Resolve(groups::Said),
-    /// Not done with a group after all.
-    Reopen(groups::Said),
-    /// Writes something down beside a dead letter or a group; an empty text takes it away.
+    /// Acknowledge a group.
+    Ack(groups::GroupNoteArgs),
+    /// Resolve a group; the next dead letter of the group reopens it.
+    Resolve(groups::GroupNoteArgs),
+    /// Reopen a group.
+    Reopen(groups::GroupNoteArgs),
+    /// Set the note of a dead letter or a group; an empty text removes it.
     Note {
         #[arg(value_name = "ID|FP")]
         name: String,
         text: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-    /// Dead letters, the newest first.
+    /// List dead letters, newest first.
     List {
         #[command(flatten)]
-        filter: Filter,
-        /// Given up for this reason.
+        filter: LetterFilterArgs,
+        /// Only those dead-lettered for this reason.
         #[arg(long, visible_alias = "cause", value_parser = REASONS)]
         reason: Option<String>,
         #[command(flatten)]
         pages: Pages,
     },
-    /// One dead letter with all evidence.
+    /// Show a dead letter with its attempts, request and event.
     Show {
         id: String,
-        /// Only its event, as it came.
+        /// Print only the original event.
         #[arg(long)]
         raw: bool,
     },
-    /// The request of one as a line for a shell.
+    /// Print the request of a dead letter as a curl command.
     Curl { id: String },
-    /// Sends them again: one as a new delivery, many as work that is followed.
-    Replay(many::Replay),
-    /// Sends a changed copy of one, after showing what is different.
+    /// Replay dead letters: one as a new delivery, several as a bulk operation.
+    Replay(many::ReplayArgs),
+    /// Edit and replay a dead letter, after showing the differences.
     Edit(edit::Edit),
-    /// Puts them aside: no replay of many takes them.
-    Park(many::Put),
-    /// What was put aside is open again.
-    Unpark(many::Put),
-    /// Done with them: they go out of sight, and for good after a while.
-    Delete(many::Put),
-    /// What was deleted is back.
-    Restore(many::Put),
-    /// They go for good, with their evidence; only counted without `--force`.
-    Purge(many::Purge),
-    /// Dead letters with all evidence, a line of JSON each.
+    /// Park dead letters, so that bulk replays skip them.
+    Park(many::MoveArgs),
+    /// Unpark dead letters.
+    Unpark(many::MoveArgs),
+    /// Delete dead letters; they can be restored until their retention ends.
+    Delete(many::MoveArgs),
+    /// Restore deleted dead letters.
+    Restore(many::MoveArgs),
+    /// Purge dead letters permanently, with all evidence; a dry run without `--force`.
+    Purge(many::PurgeArgs),
+    /// Export dead letters with all evidence, one line of JSON each.
     Export(export::Export),
-    /// The same as `delete`, for one.
+    /// Delete one dead letter; the same as `delete ID`.
     Discard {
         id: String,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArg,
     },
-}
-
-fn path(id: &str, verb: &str) -> String {
-    format!("{DEAD_LETTERS}/{}{verb}", path_part(id))
 }
 
 fn letters(count: u64) -> String {
@@ -111,36 +106,39 @@ fn letters(count: u64) -> String {
 }
 
 impl Verb {
-    pub(super) async fn run(self, session: &Session) -> Done {
+    pub(super) async fn run(self, session: &Session) -> CommandResult {
+        let (dead_letters, groups) = (session.hub.dead_letters(), session.hub.dead_letter_groups());
         match self {
             Verb::Groups { which, pages } => groups::list(session, &which, &pages).await,
             Verb::Group { fingerprint } => groups::show(session, &fingerprint).await,
-            Verb::Ack(said) => groups::settle(session, &said, "acknowledge").await,
-            Verb::Resolve(said) => groups::settle(session, &said, "resolve").await,
-            Verb::Reopen(said) => groups::settle(session, &said, "reopen").await,
+            Verb::Ack(args) => {
+                groups::changed(session, &args, groups.acknowledge(&args.fingerprint, &args.input())).await
+            }
+            Verb::Resolve(args) => {
+                groups::changed(session, &args, groups.resolve(&args.fingerprint, &args.input())).await
+            }
+            Verb::Reopen(args) => {
+                groups::changed(session, &args, groups.reopen(&args.fingerprint, &args.input())).await
+            }
             Verb::Note { name, text, why } => groups::note(session, &name, &text, &why).await,
             Verb::List { filter, reason, pages } => {
-                let said = filter.pairs(reason.as_deref());
-                let query: Vec<(&str, Option<&str>)> =
-                    said.iter().map(|(name, value)| (*name, value.as_deref())).collect();
-                let list = List { path: DEAD_LETTERS, query: &query, name: "deadLetters", columns: COLUMNS };
-                session.list(&list, &pages).await
+                let list =
+                    |page| dead_letters.list(&DeadLetterQuery { page, ..filter.query(reason.as_deref()) });
+                session.list(COLUMNS, &pages, list).await
             }
             Verb::Show { id, raw } => letter::show(session, &id, raw).await,
             Verb::Curl { id } => letter::curl(session, &id).await,
             Verb::Replay(replay) => replay.run(session).await,
             Verb::Edit(edit) => edit.run(session).await,
-            Verb::Park(put) => put.run(session, "park").await,
-            Verb::Unpark(put) => put.run(session, "unpark").await,
-            Verb::Delete(put) => put.run(session, "delete").await,
-            Verb::Restore(put) => put.run(session, "restore").await,
+            Verb::Park(args) => args.run(session, BulkTask::Park).await,
+            Verb::Unpark(args) => args.run(session, BulkTask::Unpark).await,
+            Verb::Delete(args) => args.run(session, BulkTask::Delete).await,
+            Verb::Restore(args) => args.run(session, BulkTask::Restore).await,
             Verb::Purge(purge) => purge.run(session).await,
             Verb::Export(export) => export.run(session).await,
             Verb::Discard { id, why } => {
-                let data = session.ask(why.of(Ask::delete(path(&id, "")))).await?;
-                session.told(&data, |data| {
-                    format!("dead letter {} is discarded", data["id"].as_str().unwrap_or_default())
-                })
+                let reply = session.send(why.of(dead_letters.delete(&id))).await?;
+                session.told(&reply, |deleted| format!("dead letter {} deleted", deleted.id))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Lines of a file that may be larger than memory, and whose lines may be too.
+//! Lines of a file; both the file and a line may be larger than memory.
 
 use std::io::{self, BufRead};
 
@@ -10,12 +10,12 @@ pub(super) struct Line {
 
 pub(super) enum Content {
     Text(String),
-    /// Longer than an event may be. It was passed over.
+    /// Longer than an event may be; the line was skipped.
     TooLong,
     NotUtf8,
 }
 
-/// Reads lines, and counts bytes.
+/// Reads lines and counts bytes.
 pub(super) struct Lines<R> {
     reader: R,
     most: usize,
@@ -43,7 +43,7 @@ impl<R: BufRead> Lines<R> {
         Ok(None)
     }
 
-    /// Up to the next line break, and no more than `most` of it. Whether there was more.
+    /// Reads up to the next line break, but keeps at most `most` bytes. True if there were more.
     fn read(&mut self) -> io::Result<Option<(Vec<u8>, bool)>> {
         let (mut line, mut too_long, mut any) = (Vec::new(), false, false);
         loop {

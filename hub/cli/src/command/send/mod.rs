@@ -4,80 +4,93 @@ mod batch;
 mod lines;
 
 use clap::Args;
-use seawall_hub_server::client::Ask;
-use seawall_hub_server::http::fresh_event_id;
-use serde_json::Value;
+use ring::rand::{SecureRandom, SystemRandom};
+use seawall_client::api::{AcceptedEvent, EventInput};
+use serde_json::value::RawValue;
 
-use crate::failure::Done;
+use crate::failure::{CommandError, CommandResult, REFUSED};
 use crate::input;
 use crate::talk::Session;
 
-const EVENTS: &str = "/api/v1/bridge/events";
-
 #[derive(Args)]
 pub(crate) struct Send {
-    /// What happened, like `order.created`.
+    /// Event type, such as `order.created`.
     #[arg(value_name = "TYPE", required_unless_present = "file", conflicts_with = "file")]
     kind: Option<String>,
 
-    /// Its name: sent twice under the same one, it is one event. One is made unless it is said.
+    /// Event id; an event with a known id is a duplicate (default: a new id).
     #[arg(long, conflicts_with = "file")]
     id: Option<String>,
 
-    /// Where it comes from.
+    /// Source of the event.
     #[arg(long, conflicts_with = "file")]
     source: Option<String>,
 
-    /// What it is about: JSON, `@FILE`, or `-` for stdin.
+    /// Event data: JSON, `@FILE`, or `-` for stdin.
     #[arg(long, value_name = "JSON", conflicts_with = "file")]
     data: Option<String>,
 
-    /// Another name for it, for senders that have no ids.
+    /// Idempotency key, for senders without event ids.
     #[arg(long, value_name = "KEY", conflicts_with = "file")]
     idempotency_key: Option<String>,
 
-    /// A file with an event on each line, or `-` for stdin. Each has an id, so the file may be sent again.
+    /// File with one event per line, or `-` for stdin. Every event needs an id, so the file can be sent again safely.
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
 }
 
 impl Send {
-    pub(in crate::command) async fn run(self, session: &Session) -> Done {
+    pub(in crate::command) async fn run(self, session: &Session) -> CommandResult {
         match &self.file {
             Some(file) => batch::send(session, file).await,
             None => self.one(session).await,
         }
     }
 
-    async fn one(self, session: &Session) -> Done {
-        // Whoever names it by a key gets an id from the hub, the same one each time.
-        let id = self.id.or_else(|| self.idempotency_key.is_none().then(fresh_event_id));
-        let texts = [("id", id), ("type", self.kind), ("source", self.source)];
-        let mut fields: Vec<String> = texts
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("\"{name}\":{}", Value::from(value?))))
-            .collect();
-        if let Some(data) = &self.data {
-            fields.push(format!("\"data\":{}", input::json_data(data)?));
+    async fn one(self, session: &Session) -> CommandResult {
+        // With an idempotency key the hub assigns the id, the same one each time.
+        let id = match (self.id, &self.idempotency_key) {
+            (None, None) => Some(fresh_event_id()?),
+            (id, _) => id,
+        };
+        // Numbers keep their exact digits.
+        let data = self.data.as_deref().map(input::json_data).transpose()?;
+        let data = data.map(RawValue::from_string).transpose().map_err(CommandError::of)?;
+        let event = EventInput {
+            id: id.map(Into::into),
+            r#type: self.kind.unwrap_or_default().into(),
+            source: self.source,
+            time: None,
+            subject: None,
+            data,
+        };
+        let mut call = session.hub.events().send(&event);
+        if let Some(key) = self.idempotency_key {
+            call = call.idempotency_key(key);
         }
-        let ask = Ask::post(EVENTS).json(format!("{{{}}}", fields.join(",")));
-        let data = session.ask(ask.header("idempotency-key", self.idempotency_key)).await?;
-        session.told(&data, told)
+        let reply = session.send(call).await?;
+        session.told(&reply, summary)
     }
 }
 
-fn told(data: &Value) -> String {
-    let deliveries: Vec<&str> =
-        data["deliveries"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let id = data["id"].as_str().unwrap_or_default();
-    let mut out = match deliveries.len() {
-        _ if data["deduplicated"] == true => format!("event {id} was accepted before; nothing is done twice"),
-        0 if data["unmatched"] == true => format!("event {id} is accepted, and no rule is for it"),
-        0 => format!("event {id} is accepted, and no rule takes it"),
-        1 => format!("event {id} is accepted, and leads to a delivery:"),
-        count => format!("event {id} is accepted, and leads to {count} deliveries:"),
+/// An id for an event that has none.
+fn fresh_event_id() -> Result<String, CommandError> {
+    let mut bytes = [0_u8; 16];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| CommandError::new(REFUSED, "the system has no randomness for an event id"))?;
+    Ok(format!("evt_{:032x}", u128::from_be_bytes(bytes)))
+}
+
+fn summary(event: &AcceptedEvent) -> String {
+    let id = &event.id;
+    let mut out = match event.deliveries.len() {
+        _ if event.deduplicated => format!("event {id} is a duplicate: it was accepted before"),
+        0 if event.unmatched => format!("event {id} accepted; no rule matched"),
+        0 => format!("event {id} accepted; every matching rule filtered it out"),
+        1 => format!("event {id} accepted; 1 delivery:"),
+        count => format!("event {id} accepted; {count} deliveries:"),
     };
-    for delivery in deliveries {
+    for delivery in &event.deliveries {
         out.push_str(&format!("\n  {delivery}"));
     }
     out

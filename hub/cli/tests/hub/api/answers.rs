@@ -126,7 +126,7 @@ fn sec_1_the_admin_key_is_printed_once_and_kept() {
         .env("SEAWALL_ADMIN_KEY", "short");
     let ended = short.output().unwrap();
     let why = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(!ended.status.success() && why.contains("shorter than 16"), "{why}");
+    assert!(!ended.status.success() && why.contains("at least 16"), "{why}");
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
         let bytes = std::fs::read(file.path()).unwrap();
         assert!(!bytes.windows(printed.len()).any(|part| part == printed.as_bytes()), "{:?}", file.path());

@@ -32,7 +32,7 @@ impl Scene {
         self.hub.get(&format!("{LETTERS}/{id}"))
     }
 
-    /// So many are found.
+    /// Returns the number of matches.
     fn found(&self, query: &str) -> usize {
         self.hub.all(&format!("{LETTERS}?{query}"), "deadLetters", 100).len()
     }

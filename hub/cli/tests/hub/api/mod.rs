@@ -11,6 +11,7 @@ mod costly;
 mod cut;
 mod desk;
 mod lists;
+mod once;
 mod rules;
 mod services;
 mod wire;

@@ -162,7 +162,7 @@ impl Browser {
         self.clicks.set(self.clicks.get() + 1);
     }
 
-    /// So many clicks since it was started.
+    /// Returns the number of clicks since the start.
     pub(super) fn clicks(&self) -> u32 {
         self.clicks.get()
     }

@@ -90,7 +90,7 @@ fn ui_1_no_page_shuts_anybody_out() {
     browser.open(&hub.page("/deadLetters/nothing"));
     judge.look(&browser, "a page that says sorry");
     browser.open(&hub.page(&filled.path("/deadLetters/groups/{group}")));
-    browser.click("//button[normalize-space()='Replay the group']");
+    browser.click("//button[normalize-space()='Replay group']");
     browser.wait("it asks", "document.querySelector('dialog').open");
     judge.look(&browser, "a question");
     assert!(judge.bad.is_empty(), "{}", judge.bad.join("\n"));

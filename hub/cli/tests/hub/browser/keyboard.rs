@@ -42,7 +42,7 @@ fn ui_1_everything_can_be_done_with_the_keyboard() {
     browser.open(&hub.page("/deadLetters"));
     let way = tab_to(&browser, "Log out");
     let find = |name: &str| way.iter().position(|at| at == name).unwrap_or_else(|| panic!("{name}: {way:?}"));
-    let order = ["To the content", "Seawall", "Overview", "Dead letters", "Settings", "Log out"].map(find);
+    let order = ["Skip to content", "Seawall", "Overview", "Dead letters", "Settings", "Log out"].map(find);
     assert!(order.is_sorted(), "{way:?}");
     tab_to(&browser, "422 · currency must have three letters");
     browser.press(ENTER);
@@ -50,10 +50,10 @@ fn ui_1_everything_can_be_done_with_the_keyboard() {
 
     // The link to the content is the first, and leads past the navigation.
     browser.press(TAB);
-    assert_eq!(focus(&browser)["is"], "To the content");
+    assert_eq!(focus(&browser)["is"], "Skip to content");
     assert!(focus(&browser)["top"].as_f64().unwrap() >= 0.0, "it is in sight while it has the focus");
     browser.press(ENTER);
-    let way = tab_to(&browser, "Resolved");
+    let way = tab_to(&browser, "Resolve");
     assert!(!way.iter().any(|at| at == "Overview"), "{way:?}");
 
     browser.press(ENTER);
@@ -66,7 +66,7 @@ fn ui_1_everything_can_be_done_with_the_keyboard() {
     }
     browser.press(ESCAPE);
     browser.wait("it is gone", "!document.querySelector('dialog').open");
-    assert_eq!(focus(&browser)["is"], "Resolved");
+    assert_eq!(focus(&browser)["is"], "Resolve");
     assert_eq!(only_group(&hub)["state"], "open", "nothing has happened");
 
     browser.press(ENTER);

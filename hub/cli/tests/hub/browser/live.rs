@@ -54,8 +54,8 @@ fn ui_1_a_page_is_live_and_does_not_disturb_whoever_types() {
     browser.write("[name=note]", "");
     browser.eval("document.activeElement.setSelectionRange(99, 99)");
     browser.write("[name=note]", "ence");
-    browser.click("//button[normalize-space()='Keep the note']");
-    browser.wait("it is kept", "document.querySelector('.toast')?.innerText === 'Noted.'");
+    browser.click("//button[normalize-space()='Save note']");
+    browser.wait("it is kept", "document.querySelector('.toast')?.innerText === 'Note saved.'");
     stays(&browser);
     assert_eq!(only_group(&hub)["note"], "half a sentence");
 }
@@ -76,7 +76,7 @@ fn ui_1_what_is_open_stays_open_and_what_is_chosen_stays_chosen() {
     one_more(&hub, "late-1");
     browser.wait("it is there", "document.querySelectorAll('[data-one]').length === 6");
     assert_eq!(browser.eval(chosen), before);
-    assert_eq!(browser.text("[data-chosen]").as_deref(), Some("2 chosen"));
+    assert_eq!(browser.text("[data-chosen]").as_deref(), Some("2 selected"));
     assert_eq!(browser.eval("return document.querySelector('[data-some]').disabled"), false);
     stays(&browser);
 
@@ -99,7 +99,7 @@ fn ui_1_what_is_open_stays_open_and_what_is_chosen_stays_chosen() {
 fn ui_1_a_stream_begins_with_the_page_as_it_is() {
     let (_folder, hub) = hub();
     let said = first_of_stream(&hub, &hub.session(KEY), "/operations");
-    assert!(said.contains("event: page\n") && said.contains("No work on many yet"), "{said}");
+    assert!(said.contains("event: page\n") && said.contains("No operations yet"), "{said}");
 }
 
 /// UI-1, SEC-1: whoever looks at the same page with the same key shares its rendering, and still has forms of their own session.

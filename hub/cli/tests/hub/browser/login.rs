@@ -18,7 +18,7 @@ fn sec_1_a_key_opens_the_pages_until_somebody_logs_out() {
     assert_eq!(browser.at(), "/login?to=%2Foperations");
     browser.write("[name=key]", "no-such-key-anywhere");
     browser.click("form button");
-    browser.wait("it says so", "document.querySelector('[role=alert]')?.innerText.includes('No such key')");
+    browser.wait("it says so", "document.querySelector('[role=alert]')?.innerText.includes('Unknown key')");
     // The browser itself says that the answer was a 401.
     let said = browser.console();
     assert!(said.iter().all(|line| line.contains("401")), "{said:?}");

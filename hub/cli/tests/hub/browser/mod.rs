@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+mod charts;
 mod demo;
 mod driver;
 mod everyone;

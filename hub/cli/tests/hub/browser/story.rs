@@ -31,12 +31,12 @@ fn ui_3_a_group_is_found_mended_and_replayed_with_a_few_clicks() {
     }
     mend_the_rule(&browser);
 
-    browser.click("//button[normalize-space()='Replay the group']");
+    browser.click("//button[normalize-space()='Replay group']");
     browser.write("dialog[open] [name=reason]", "the currency has three letters now");
     browser.click("dialog[open] [data-yes]");
     browser.wait_for_page("/operations/");
     let operation = browser.at().rsplit('/').next().unwrap().to_owned();
-    browser.click("//a[normalize-space()='To the group']");
+    browser.click("//a[normalize-space()='Open group']");
     browser.wait_for_page("/deadLetters/groups/");
     let clicks = browser.clicks();
     assert!(clicks <= CLICKS_MAX, "{clicks} clicks");
@@ -74,6 +74,6 @@ fn mend_the_rule(browser: &Browser) {
         "its request is shown",
         "document.querySelector('#preview').innerText.includes('\"currency\": \"EUR\"')",
     );
-    browser.click("//button[normalize-space()='Save as a new version']");
+    browser.click("//button[normalize-space()='Save as new version']");
     browser.wait_for_page("/deadLetters/groups/");
 }

@@ -32,9 +32,9 @@ fn hub_10_an_option_that_would_be_ignored_is_refused() {
     for args in [["serve", "--json"], ["completions", "--json"]] {
         assert!(!run(&[args[0], "--help"]).well().out.contains("--json"));
         run(&[&args[..], &["bash"][..usize::from(args[0] == "completions")]].concat())
-            .wrong(2, &["`--json` is for commands that talk to a hub"]);
+            .wrong(2, &["`--json` applies only to commands that connect to a hub"]);
     }
-    run(&["check-config", "x.yaml", "--url", "http://x"]).wrong(2, &["`--url` is for commands"]);
+    run(&["check-config", "x.yaml", "--url", "http://x"]).wrong(2, &["`--url` applies only to commands"]);
 }
 
 /// HUB-10: every mistake of a configuration, each with its place, or what its guards do.

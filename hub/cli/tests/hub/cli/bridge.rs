@@ -63,7 +63,7 @@ fn hub_10_a_delivery_is_watched_until_it_ends() {
     scene.peer.feel(Mood::Says(200));
     let seen = scene.run(&["deliveries", "show", &id, "--watch"]).well();
     assert!(seen.err.contains("seawall: delivered, failures: "), "{}", seen.err);
-    seen.says(&["state         delivered", "Tries", "503"]);
+    seen.says(&["state         delivered", "Attempts", "503"]);
     assert_eq!(ids(&scene.json(&state), "/id"), [id.as_str()]);
     assert_eq!(scene.json(&["deliveries", "show", &id])["state"], "delivered");
 
@@ -86,10 +86,16 @@ fn hub_10_a_dead_letter_is_read_replayed_and_discarded() {
     until("it is given up", || scene.json(&["dlq", "list"]) != json!([]));
     let listed =
         scene.run(&["dlq", "list", "--service", "billing", "--rule", "all", "--reason", "refused"]).well();
-    let listed = listed.says(&["GIVEN UP", &id, "422"]);
+    let listed = listed.says(&["DEAD-LETTERED", &id, "422"]);
     let shown = scene.run(&["dlq", "show", &id]).well();
     assert!(!listed.out.contains('\u{1b}') && !shown.out.contains('\u{1b}'), "{}", shown.out);
-    shown.says(&["reason            refused", "Tries", "no such account", "\nRequest\nPOST ", "\nEvent\n{"]);
+    shown.says(&[
+        "reason            refused",
+        "Attempts",
+        "no such account",
+        "\nRequest\nPOST ",
+        "\nEvent\n{",
+    ]);
     assert_eq!(scene.json(&["dlq", "show", &id])["rawEvent"]["id"], "A-1");
     scene.run(&["dlq", "list", "--reason", "boredom"]).wrong(2, &["'boredom'", "refused, gone"]);
     scene.run(&["dlq", "show", "nope"]).wrong(3, &["no such dead letter", "`seawall dlq list`"]);
@@ -102,7 +108,7 @@ fn hub_10_a_dead_letter_is_read_replayed_and_discarded() {
     assert_eq!(scene.json(&["dlq", "replay", &id, "--again"])["replayOf"], id.as_str());
     scene.run(&["dlq", "replay", &id, "--mode", "other"]).wrong(2, &["possible values"]);
     scene.run(&["dlq", "replay", "nope"]).wrong(3, &[]);
-    scene.run(&["dlq", "discard", &id, "--reason", "a test"]).well().says(&["is discarded"]);
+    scene.run(&["dlq", "discard", &id, "--reason", "a test"]).well().says(&[" deleted"]);
     assert_eq!(scene.json(&["dlq", "list"]), json!([]));
     scene.run(&["dlq", "discard", "nope"]).wrong(3, &[]);
 }

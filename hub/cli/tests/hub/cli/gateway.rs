@@ -37,7 +37,7 @@ fn hub_10_a_service_is_called() {
     ];
     let said = ran(&mut command(&hub.address, &args), "").well();
     assert_eq!(said.out, "{\"id\":7}\n");
-    assert!(said.err.contains("it answered 200; attempts: 2, 3 ms, circuit: closed"), "{}", said.err);
+    assert!(said.err.contains("status 200; attempts: 2, 3 ms, circuit: closed"), "{}", said.err);
     let got = hub.only();
     assert_eq!(got.line(), "POST /api/v1/gateway/services/billing:call");
     assert_eq!(got.header("idempotency-key"), Some("k-1"));
@@ -65,15 +65,18 @@ fn hub_10_a_call_that_does_not_go_well_says_who_decided() {
     answer(
         &hub,
         202,
-        &json!({"status": "accepted", "data": {"delivery": "dlv_1", "why": "it answered 503"}}),
+        &json!({"status": "accepted", "data": {
+            "id": "call_1", "deliveries": ["dlv_1"], "delivery": "dlv_1", "deduplicated": false, "circuit": null,
+            "why": "it answered 503",
+        }}),
     );
-    ran(&mut command(&hub.address, &call), "")
-        .well()
-        .says(&["delivery dlv_1, because it answered 503", "--watch"]);
-    let data =
-        json!({"httpStatus": 404, "body": "gone", "bodyEncoding": "text", "attempts": 1, "latencyMs": 1});
+    ran(&mut command(&hub.address, &call), "").well().says(&["delivery dlv_1 (it answered 503)", "--watch"]);
+    let data = json!({
+        "httpStatus": 404, "headers": {}, "body": "gone", "bodyEncoding": "text", "attempts": 1, "latencyMs": 1,
+        "circuit": null, "fallback": false,
+    });
     answer(&hub, 200, &json!({"status": "ok", "data": data}));
-    ran(&mut command(&hub.address, &call), "").wrong(1, &["it answered 404"]).says(&["gone\n"]);
+    ran(&mut command(&hub.address, &call), "").wrong(1, &["status 404"]).says(&["gone\n"]);
     answer(&hub, 404, &json!({"code": "notFound", "message": "there is no such service"}));
     ran(&mut command(&hub.address, &call), "").wrong(3, &["no such service", "seawall services list"]);
     answer(
@@ -107,7 +110,7 @@ fn hub_10_a_service_is_called_through_a_hub() {
     scene.run(&["call", "billing", "GET", "x"]).wrong(1, &["(422 invalid)", "path: "]);
     scene.run(&["call", "billing", "GET", "/", "--data", "not json"]).well();
     scene.peer.feel(Mood::Says(404));
-    scene.run(&["call", "billing", "GET", "/"]).wrong(1, &["it answered 404"]);
+    scene.run(&["call", "billing", "GET", "/"]).wrong(1, &["status 404"]);
     scene.peer.feel(Mood::Hangs);
     scene
         .run(&["call", "billing", "GET", "/", "--timeout", "200ms"])

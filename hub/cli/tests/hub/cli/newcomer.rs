@@ -53,14 +53,14 @@ fn sec_1_a_wrong_key_is_told_that_it_is_wrong() {
     let (status, answer) = scene.hub.ask("GET", "/api/v1/registry/services", "swk_of-another-hub", "");
     let message = answer["message"].as_str().unwrap();
     assert_eq!((status, &answer["code"]), (401, &json!("unauthorised")));
-    assert!(message.contains("this key is not known here") && !message.contains("swk_of"), "{message}");
+    assert!(message.contains("unknown key") && !message.contains("swk_of"), "{message}");
     let none = scene.hub.call("GET", "/api/v1/registry/services", &[], "").body;
     assert!(none["message"].as_str().unwrap().contains("a key is needed"), "{none}");
     let mut wrong = command(&scene.url(), &["services", "list"]);
-    ran(wrong.env("SEAWALL_KEY", "swk_of-another-hub"), "").wrong(4, &["this key is not known here"]);
+    ran(wrong.env("SEAWALL_KEY", "swk_of-another-hub"), "").wrong(4, &["unknown key"]);
     let form = [("content-type", "application/x-www-form-urlencoded")];
     let login = scene.hub.call("POST", "/login", &form, "key=swk_of-another-hub");
-    assert!(login.text.contains("No such key"), "{}", login.text);
+    assert!(login.text.contains("Unknown key"), "{}", login.text);
 }
 
 /// SEC-1, HUB-3: a key for some sources that sends an event without one is told what to say.

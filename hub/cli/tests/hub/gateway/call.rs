@@ -179,7 +179,7 @@ fn hub_2_a_full_bulkhead_is_503_and_a_rate_limit_429() {
     scene.service(&json!({"name": "metered", "address": upstream.address, "policy": limited}));
     std::thread::scope(|threads| {
         threads.spawn(|| assert_eq!(scene.call(&json!({"path": "/slow"})).0, 200));
-        until("the slow call arrives", Duration::from_secs(5), || upstream.count() == 1);
+        within(Duration::from_secs(5), "the slow call arrives", || upstream.count() == 1);
         let (status, said) = scene.call(&json!({}));
         assert_eq!((status, &said["code"]), (503, &json!("bulkheadFull")), "{said}");
     });
@@ -286,7 +286,7 @@ fn hub_2_what_cannot_be_had_now_is_delivered_later() {
     let got = upstream.last();
     assert_eq!((got.body, header(&got.head, "idempotency-key")), (br#"{"amount":1}"#.to_vec(), Some("k-1")));
     assert!(header(&got.head, "seawall-delivery").is_some(), "{}", got.head);
-    until("the circuit closes", Duration::from_secs(5), || scene.circuit() == "closed");
+    within(Duration::from_secs(5), "the circuit closes", || scene.circuit() == "closed");
     let (status, said) = scene.call(&call("k-2", 3));
     assert_eq!((status, &said["data"]["httpStatus"]), (200, &json!(200)), "{said}");
     assert_eq!(scene.call(&call("k-1", 1)).1["data"]["deduplicated"], json!(true));

@@ -175,7 +175,7 @@ fn prm_8_a_client_that_uploads_slowly_is_no_failure_of_the_upstream() {
     line.write(head.as_bytes());
     line.write(&[7; 100_000]);
     drop(line);
-    until("its place is free", Duration::from_secs(5), || {
+    within(Duration::from_secs(5), "its place is free", || {
         Line::open(&scene.hub).ask("GET", "/gateway/billing/x", "", b"").0.starts_with("HTTP/1.1 200")
     });
     assert_eq!(scene.circuit(), "closed");
@@ -304,7 +304,7 @@ fn hub_2_pipelines_long_faults_and_nonsense_go_through() {
         &json!({"name": "closing", "address": closing.address, "policy": {"attempt_timeout": "2s"}}),
     );
     for number in 0..10 {
-        until("it has hung up", Duration::from_secs(5), || closing.open.load(Ordering::SeqCst) == 0);
+        within(Duration::from_secs(5), "it has hung up", || closing.open.load(Ordering::SeqCst) == 0);
         let (head, _) = line.ask("POST", "/gateway/closing/x", "", b"x");
         assert!(head.starts_with("HTTP/1.1 200"), "{number}: {head}");
     }

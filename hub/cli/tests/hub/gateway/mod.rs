@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hub, KEY, header, read_message};
+use crate::harness::{Hub, KEY, header, read_message, within};
 
 /// What an upstream got.
 #[derive(Clone, Debug)]
@@ -166,15 +166,6 @@ impl Scene {
     fn circuit(&self) -> String {
         let (_, answer) = self.hub.ask("GET", "/api/v1/registry/services/billing/circuit", KEY, "");
         answer["data"]["state"].as_str().unwrap_or_default().to_owned()
-    }
-}
-
-/// Looks again and again until it is so.
-fn until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < limit, "{what}: not within {limit:?}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

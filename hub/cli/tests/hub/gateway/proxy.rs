@@ -126,7 +126,7 @@ fn hub_2_the_proxy_retries_and_breaks() {
     );
     assert_eq!((upstream.count(), scene.circuit()), (6, "open".to_owned()));
     let circuit = || scene.hub.ask("GET", "/api/v1/registry/services/billing/circuit", KEY, "").1;
-    until("it is written down", Duration::from_secs(5), || {
+    within(Duration::from_secs(5), "it is written down", || {
         circuit()["data"]["history"][0]["state"] == "open"
     });
 }
@@ -206,7 +206,7 @@ fn hub_2_a_place_in_the_bulkhead_is_held_until_the_body_ends() {
     assert_eq!(header(&head, "seawall-decided-by"), Some("bulkhead"));
     go_on.send(()).unwrap();
     assert_eq!(line.read_exactly(8), b"halfhalf");
-    until("the place is free", Duration::from_secs(5), || {
+    within(Duration::from_secs(5), "the place is free", || {
         other.ask("GET", "/gateway/billing/x", "", b"").0.starts_with("HTTP/1.1 200")
     });
 }
@@ -235,21 +235,21 @@ fn hub_2_a_client_that_goes_away_is_no_failure_of_the_upstream() {
     for (round, path) in ["/body", "/head", "/body"].into_iter().enumerate() {
         let mut line = Line::open(&scene.hub);
         line.send("GET", &format!("/gateway/billing{path}"), "", b"");
-        until("it arrives", Duration::from_secs(5), || upstream.count() == 2 * round + 1);
+        within(Duration::from_secs(5), "it arrives", || upstream.count() == 2 * round + 1);
         if path == "/body" {
             assert!(line.read_head().starts_with("HTTP/1.1 200"));
             // For longer than a call may take that is given up because the upstream is slow.
             std::thread::sleep(Duration::from_millis(1_200));
         }
         drop(line);
-        until("the upstream's connection ends", Duration::from_secs(5), || {
+        within(Duration::from_secs(5), "the upstream's connection ends", || {
             upstream.open.load(Ordering::SeqCst) == 0
         });
         let (head, _) =
             Line::open(&scene.hub).ask("GET", "/gateway/billing/ok", "connection: close\r\n", b"");
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
         assert_eq!(scene.circuit(), "closed");
-        until("that one ends too", Duration::from_secs(5), || upstream.open.load(Ordering::SeqCst) == 0);
+        within(Duration::from_secs(5), "that one ends too", || upstream.open.load(Ordering::SeqCst) == 0);
     }
 }
 
@@ -288,7 +288,7 @@ fn hub_2_an_answer_that_breaks_off_is_never_a_clean_end() {
         assert!(!clean, "{path} HTTP/{version}: {head} {rest:?} {end:?}");
     }
     assert_eq!(upstream.count(), 4, "nothing is tried again that somebody has seen the beginning of");
-    until("the circuit opens", Duration::from_secs(5), || scene.circuit() == "open");
+    within(Duration::from_secs(5), "the circuit opens", || scene.circuit() == "open");
 }
 
 /// HUB-2, PRM-6: the deadline covers the body, also when it is the client that does not read: 504 before the headers, a broken
@@ -326,7 +326,7 @@ fn hub_2_the_proxys_deadline_covers_the_body() {
             let _ = line.stream.read_to_end(&mut Vec::new());
         }
         // Nobody reads the flood; its place is free all the same.
-        until("the place is free", Duration::from_secs(5), || {
+        within(Duration::from_secs(5), "the place is free", || {
             let (head, _) =
                 Line::open(&scene.hub).ask("GET", "/gateway/billing/hang", "seawall-deadline: 1\r\n", b"");
             head.starts_with("HTTP/1.1 504")

@@ -59,7 +59,7 @@ fn obs_3_a_call_through_the_gateway_is_a_span_with_one_for_each_attempt() {
             assert_eq!(reply.body["data"]["attempts"], json!(2), "{}", reply.body);
             "POST /api/v1/gateway/services/{name}:call"
         };
-        until("the spans are there", Duration::from_secs(20), || spans(&collector, &trace).len() >= 3);
+        within(Duration::from_secs(20), "the spans are there", || spans(&collector, &trace).len() >= 3);
         let spans = spans(&collector, &trace);
         assert_eq!(spans.len(), 3, "{spans:#?}");
         let server = spans.iter().find(|span| span["kind"] == 2).unwrap();
@@ -95,7 +95,7 @@ fn obs_3_what_is_not_sampled_is_passed_on_and_not_exported() {
     Line::open(&scene.hub).ask("GET", "/gateway/billing/x", "", b"");
     let own = told(&upstream)[2].clone();
     let trace = own.split('-').nth(1).unwrap().to_owned();
-    until("the spans are there", Duration::from_secs(20), || spans(&collector, &trace).len() == 2);
+    within(Duration::from_secs(20), "the spans are there", || spans(&collector, &trace).len() == 2);
     assert_eq!(own.split('-').nth(3), Some("01"));
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     scene.service(
@@ -104,7 +104,7 @@ fn obs_3_what_is_not_sampled_is_passed_on_and_not_exported() {
     let other = TRACE.replace("0af7", "2af7");
     let said = format!("traceparent: 00-{other}-{ABOVE}-01\r\n");
     Line::open(&scene.hub).ask("GET", "/gateway/dead/x", &said, b"");
-    until("the spans are there", Duration::from_secs(20), || spans(&collector, &other).len() == 2);
+    within(Duration::from_secs(20), "the spans are there", || spans(&collector, &other).len() == 2);
     for span in spans(&collector, &other) {
         assert!(span["status"]["message"].as_str().unwrap().contains("no connection"), "{span}");
     }
@@ -143,7 +143,7 @@ fn obs_1_an_outage_of_a_service_is_a_warning_and_what_needs_a_person_an_error() 
                 .find(|line| line.contains("[Api][Answer]") && line.contains(&path))
                 .map(ToOwned::to_owned)
         };
-        until("the line is there", Duration::from_secs(10), || line().is_some());
+        within(Duration::from_secs(10), "the line is there", || line().is_some());
         let line = line().unwrap();
         assert!(line.contains(level), "{line}");
         assert_eq!(line.contains("ManualReview"), level == "ERROR", "{line}");

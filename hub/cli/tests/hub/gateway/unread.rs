@@ -95,7 +95,7 @@ fn prm_8_calls_that_nobody_reads_cost_bounded_memory() {
     scene.service(&json!({"name": "billing", "address": upstream.address, "policy": policy}));
     let watched = Watched::new(&scene.hub);
     let clients = watched.a_thousand("POST", CALL, "{}");
-    until("the memory is used up", Duration::from_secs(60), || {
+    within(Duration::from_secs(60), "the memory is used up", || {
         watched.check();
         scene.call(&json!({})).1["code"] == "memoryFull"
     });
@@ -105,8 +105,8 @@ fn prm_8_calls_that_nobody_reads_cost_bounded_memory() {
     // What is small is served all the same.
     assert_eq!(scene.hub.get("/api/v1/registry/services/billing")["name"], "billing");
     drop(clients);
-    until("there is memory again", Duration::from_secs(60), || scene.call(&json!({})).0 == 200);
-    until("little is held", Duration::from_secs(20), || number(&scene.hub, HELD) < MIB as u64);
+    within(Duration::from_secs(60), "there is memory again", || scene.call(&json!({})).0 == 200);
+    within(Duration::from_secs(20), "little is held", || number(&scene.hub, HELD) < MIB as u64);
     watched.check();
 }
 
@@ -131,11 +131,11 @@ fn prm_8_a_response_that_is_not_read_keeps_its_place_in_the_bulkhead() {
     let scene = two_places("60s");
     let clients: Vec<TcpStream> = (0..2).map(|_| ask_only(&scene.hub, "POST", CALL, "{}")).collect();
     let both = 2 * 9 * MIB as u64;
-    until("both have answers", Duration::from_secs(20), || number(&scene.hub, HELD) >= both);
+    within(Duration::from_secs(20), "both have answers", || number(&scene.hub, HELD) >= both);
     let (status, said) = scene.call(&json!({"path": "/small"}));
     assert_eq!((status, &said["code"]), (503, &json!("bulkheadFull")), "{said}");
     drop(clients);
-    until("there is a place again", Duration::from_secs(20), || {
+    within(Duration::from_secs(20), "there is a place again", || {
         scene.call(&json!({"path": "/small"})).0 == 200
     });
     assert_eq!((scene.circuit(), number(&scene.hub, CUT_OFF)), ("closed".to_owned(), 0));
@@ -147,7 +147,7 @@ fn prm_8_a_response_that_is_not_read_keeps_its_place_in_the_bulkhead() {
 fn prm_8_a_client_that_takes_nothing_is_cut_off() {
     let scene = two_places("2s");
     let mut clients: Vec<TcpStream> = (0..2).map(|_| ask_only(&scene.hub, "POST", CALL, "{}")).collect();
-    until("both are cut off", Duration::from_secs(20), || number(&scene.hub, CUT_OFF) == 2);
+    within(Duration::from_secs(20), "both are cut off", || number(&scene.hub, CUT_OFF) == 2);
     assert!(scene.circuit() == "closed" && number(&scene.hub, HELD) < MIB as u64);
     assert_eq!(scene.call(&json!({"path": "/small"})).0, 200);
     for client in &mut clients {
@@ -169,12 +169,12 @@ fn prm_8_lists_that_nobody_reads_cost_bounded_memory() {
     (0..6).for_each(|number| drop(hub.send(&large(number))));
     let watched = Watched::new(&hub);
     let clients = watched.a_thousand("GET", EVENTS, "");
-    until("the memory is used up", Duration::from_secs(60), || {
+    within(Duration::from_secs(60), "the memory is used up", || {
         watched.check();
         hub.ask("GET", EVENTS, KEY, "").1["code"] == "memoryFull"
     });
     drop(clients);
-    until("a page is served again", Duration::from_secs(60), || hub.ask("GET", EVENTS, KEY, "").0 == 200);
+    within(Duration::from_secs(60), "a page is served again", || hub.ask("GET", EVENTS, KEY, "").0 == 200);
     watched.check();
 }
 
@@ -192,7 +192,7 @@ fn prm_8_exports_that_nobody_reads_cost_bounded_memory() {
     deliveries.iter().for_each(|id| drop(hub.wait_for(id, "deadLettered")));
     let watched = Watched::new(&hub);
     drop(watched.a_thousand("GET", EXPORT, ""));
-    until("an export is begun again", Duration::from_secs(60), || {
+    within(Duration::from_secs(60), "an export is begun again", || {
         watched.check();
         hub.ask("GET", EXPORT, KEY, "").0 == 200
     });

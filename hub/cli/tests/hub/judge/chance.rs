@@ -18,7 +18,7 @@ impl Chance {
         mix(self.0)
     }
 
-    /// Below `bound`.
+    /// Draws a number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

@@ -23,9 +23,9 @@ const LETTERS: &str = "/api/v1/bridge/deadLetters";
 const OPERATIONS: &str = "/api/v1/ops/operations";
 const SERVICE: &str = "/api/v1/registry/services/peer";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Whoever has halted a replay has peace after this long.
+/// The time after a pause when no more replays may come.
 const PEACE: Duration = Duration::from_secs(1);
-/// So many replays that nobody has tried may have begun.
+/// The maximum number of replays that were started and not attempted.
 const AHEAD: u64 = 32;
 /// Everywhere that a dead letter can stand.
 const STANDINGS: [&str; 6] = ["open", "replaying", "delivered", "failedAgain", "parked", "deleted"];
@@ -39,12 +39,12 @@ struct Desk {
     letters: BTreeMap<String, String>,
     seed: u64,
     chance: Chance,
-    /// So long may anything take.
+    /// The longest time that anything may take.
     patience: Duration,
 }
 
 impl Desk {
-    /// So many dead letters of a peer that is healed by now.
+    /// Makes dead letters of a peer that has recovered by now.
     fn new(count: usize, policy: &Value) -> Self {
         let (seed, ground) = (chance::seed(), Folder::new());
         let (sink, hub) = (Sink::start(seed, Mood::REFUSING), Hub::ready(spawn(&ground)).unwrap());
@@ -101,7 +101,7 @@ impl Desk {
         operation
     }
 
-    /// So many deliveries have come.
+    /// Waits until this many deliveries have come.
     fn arrived(&self, count: usize) {
         within(self.patience, "so many have come", || self.sink.count() >= count);
     }

@@ -19,7 +19,7 @@ use crate::harness::{Hub, SEAWALL};
 
 /// What was in flight at a crash is sent again so soon after the hub is ready.
 const AGAIN_WITHIN: Duration = Duration::from_secs(5);
-/// So many of the last acknowledgements are looked up right after each crash, so that a loss is found early.
+/// The number of recent acknowledgements that are looked up right after each crash, so that a loss is found early.
 const LOOKED_UP: usize = 40;
 
 /// Where the hub keeps its data, and how it crashes there.
@@ -98,7 +98,7 @@ impl Plan {
 enum Moment {
     /// So soon after the process was started: mostly before it listens.
     Starting(Duration),
-    /// So long after it was ready.
+    /// This long after it was ready.
     Working(Duration),
     /// As soon as the log is being folded back into the database.
     Checkpoint,

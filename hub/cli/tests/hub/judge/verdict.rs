@@ -30,7 +30,7 @@ pub(crate) enum Fault {
     OutOfOrder { before: String, delivery: String },
     /// After a crash it was not sent in time.
     Late(String),
-    /// Anything else.
+    /// Anything that should not happen.
     Strange(String),
 }
 

@@ -99,6 +99,7 @@ fn obs_3_one_trace_spans_arrival_tries_and_replay() {
         let above = if number < 2 { arrival[0] } else { replay[0] };
         assert_eq!(span["parentSpanId"], above["spanId"], "try {number}");
         let status = if number < 2 { "500" } else { "200" };
+        assert_eq!(attribute(span, "http.request.method"), Some(&json!("POST")));
         assert_eq!(attribute(span, "http.response.status_code"), Some(&json!(status)));
         assert_eq!(span["status"]["code"] == 2, number < 2);
         assert!(nanos(&span["startTimeUnixNano"]) <= nanos(&span["endTimeUnixNano"]));

@@ -35,7 +35,8 @@ fn hub_7_the_reason_of_an_open_circuit_is_what_tripped_it_this_time() {
     scene.peer.refuse();
     scene.hub.send(&event("B"));
     until("it has opened again, and was probed in vain", || {
-        scene.hub.circuit("billing")["history"][0]["failedProbes"].as_u64() >= Some(2)
+        let last = &scene.hub.circuit("billing")["history"][0];
+        last["state"] == "open" && last["failedProbes"].as_u64() >= Some(2)
     });
     let mut show = std::process::Command::new(crate::harness::SEAWALL);
     show.args(["circuits", "show", "billing", "--url", &format!("http://{}", scene.hub.address)]);

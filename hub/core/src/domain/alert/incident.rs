@@ -2,146 +2,131 @@
 
 use std::time::Duration;
 
-use super::rule::{Kind, Severity};
+use seawall::backoff::Backoff;
+
+use super::rule::{ConditionKind, Severity};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 
-/// Something that is wrong, or was.
+/// A time in which the condition of an alert rule was bad.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Incident {
-    /// Its name: the same for all messages about it, whoever sends them again.
+    /// The id of the incident, the same in all messages about it.
     pub id: String,
-    /// By this rule.
+    /// The alert rule that opened it.
     pub rule: Slug,
-    /// What it is about.
-    pub kind: Kind,
-    /// How bad it is.
+    /// The kind of the rule's condition.
+    pub kind: ConditionKind,
     pub severity: Severity,
-    /// Of this service; of the hub, if it is none.
+    /// The affected service; `None` means the hub itself.
     pub service: Option<Slug>,
-    /// When it was opened.
+    /// When the incident was opened.
     pub opened: Millis,
-    /// When it was last looked at and was another one, or somebody has changed something.
+    /// When its reading or somebody's comment last changed.
     pub updated: Millis,
-    /// That it is over.
-    pub resolved: Option<Resolved>,
-    /// The number that was looked at, as of then.
+    /// The end of the incident; `None` while it is open.
+    pub resolved: Option<Resolution>,
+    /// The measured value at `updated`.
     pub value: f64,
-    /// In words, as of then.
+    /// The description of the problem at `updated`.
     pub summary: String,
-    /// That somebody has seen it.
-    pub acknowledged: Option<Acknowledged>,
-    /// Nobody is told for a while.
+    /// Who acknowledged it; `None` if nobody did.
+    pub acknowledged: Option<Acknowledgement>,
+    /// The mute that applies to this incident only.
     pub muted: Option<Mute>,
-    /// Whether the channels were asked to tell that it was opened. Not while it is muted.
-    pub told: bool,
-    /// What the channels were asked to tell.
+    /// Whether the channels were asked to report that it opened. That waits while the incident is muted.
+    pub notified: bool,
+    /// The messages about it, at most two for each channel.
     pub notices: Vec<Notice>,
 }
 
-/// That an incident is over.
+/// The end of an incident.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Resolved {
-    /// When.
+pub struct Resolution {
+    /// When the incident ended.
     pub at: Millis,
-    /// Why.
+    /// The reason for the end.
     pub because: String,
 }
 
-/// That somebody has seen an incident.
+/// Who acknowledged an incident, and when.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Acknowledged {
-    /// The name of their key.
+pub struct Acknowledgement {
+    /// The name of the API key.
     pub who: String,
-    /// When.
+    /// When the incident was acknowledged.
     pub at: Millis,
-    /// What they say about it.
+    /// A comment for other operators.
     pub reason: Option<String>,
 }
 
-/// Nobody is told for a while.
+/// A time in which nobody is notified.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mute {
-    /// Until then.
+    /// The end of the mute.
     pub until: Millis,
-    /// Why.
+    /// The reason for the mute.
     pub reason: String,
 }
 
-/// What a message is about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Turn {
-    /// Something is wrong.
-    Opened,
-    /// It is over.
-    Resolved,
-}
-
-impl Turn {
-    /// In one word that does not change.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Turn::Opened => "opened",
-            Turn::Resolved => "resolved",
-        }
-    }
-
-    /// The other way round.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Turn::Opened, Turn::Resolved].into_iter().find(|turn| turn.word() == word)
+crate::words! {
+    /// What a message reports.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum NoticeKind {
+        /// The incident was opened.
+        Opened = "opened",
+        /// The incident was resolved.
+        Resolved = "resolved",
     }
 }
 
-/// What a channel was asked to tell.
+/// A message that a channel was asked to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
-    /// Which channel.
+    /// The channel that sends it.
     pub channel: Slug,
-    /// What.
-    pub turn: Turn,
-    /// Since when.
+    /// What the message reports.
+    pub turn: NoticeKind,
+    /// When the message was created.
     pub made: Millis,
-    /// Where it stands.
     pub state: NoticeState,
-    /// How often it was tried.
+    /// The number of attempts so far.
     pub tries: u32,
-    /// What the last try said, if it did not go well.
+    /// The error of the last attempt; `None` if it succeeded.
     pub error: Option<String>,
 }
 
-/// Where a notice stands.
+/// The state of a notice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoticeState {
-    /// It is tried, again if need be.
+    /// The message waits for its next attempt.
     Waiting {
-        /// Not before then.
+        /// When the next attempt is due.
         due: Millis,
     },
-    /// It was sent.
+    /// The channel accepted the message.
     Sent {
-        /// Then.
+        /// When it was accepted.
         at: Millis,
     },
-    /// Nobody tries it any more.
+    /// The hub no longer tries to send it.
     Dropped,
 }
 
-/// The first wait after a try that did not go well; each is twice as long as the one before,
-const BACKOFF: Duration = Duration::from_secs(1);
-/// up to this one.
-const BACKOFF_MAX: Duration = Duration::from_secs(300);
-/// What could not be told for so long is no news any more.
+/// The waits between two attempts: a second after the first failure, twice as long after each further one. A channel has few
+/// notices, so nothing is gained by chance.
+const BACKOFF: Backoff =
+    Backoff::exponential(Duration::from_secs(1)).cap(Duration::from_secs(300)).no_jitter();
+/// The age after which a message is dropped, because it is no news any more.
 const AGE_MAX: Duration = Duration::from_secs(86_400);
 
 impl Notice {
-    fn new(channel: Slug, turn: Turn, now: Millis) -> Self {
+    fn new(channel: Slug, turn: NoticeKind, now: Millis) -> Self {
         let state = NoticeState::Waiting { due: now };
         Notice { channel, turn, made: now, state, tries: 0, error: None }
     }
 
-    /// Whether it has not been told yet.
+    /// Whether the message is still to be sent.
     #[must_use]
     pub fn waits(&self) -> bool {
         matches!(self.state, NoticeState::Waiting { .. })
@@ -157,75 +142,77 @@ impl Notice {
 }
 
 impl Incident {
-    /// The name of a message about it: the same whenever it is sent again.
+    /// Returns the id of a message about it, the same for every attempt.
     #[must_use]
-    pub fn message_id(&self, turn: Turn) -> String {
+    pub fn message_id(&self, turn: NoticeKind) -> String {
         format!("{}-{}", self.id, turn.word())
     }
 
-    /// Whether it is not over.
+    /// Whether the incident is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.resolved.is_none()
     }
 
-    /// Whether somebody may still have to be told.
+    /// Whether the incident is open or has messages to send.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.is_open() || self.notices.iter().any(Notice::waits)
     }
 
-    /// Whether nobody is told now.
+    /// Whether notifications are muted now.
     #[must_use]
     pub fn is_muted(&self, now: Millis) -> bool {
         self.muted.as_ref().is_some_and(|mute| now < mute.until)
     }
 
-    /// These channels are to tell that it was opened. Once: who comes later hears of what happens then.
+    /// Asks these channels to report that it opened. Only the first call counts: a channel that is added later hears of later
+    /// incidents.
     pub fn tell(&mut self, channels: &[Slug], now: Millis) {
-        if !self.told {
-            self.told = true;
-            self.notices.extend(channels.iter().map(|name| Notice::new(name.clone(), Turn::Opened, now)));
+        if !self.notified {
+            self.notified = true;
+            self.notices
+                .extend(channels.iter().map(|name| Notice::new(name.clone(), NoticeKind::Opened, now)));
         }
     }
 
-    /// It is over. Who was told that it began is told so too; who was not need not know.
+    /// Resolves the incident. Channels that reported its opening report this too, others do not.
     pub fn resolve(&mut self, because: &str, now: Millis) {
         if self.resolved.is_some() {
             return;
         }
-        self.resolved = Some(Resolved { at: now, because: because.to_owned() });
+        self.resolved = Some(Resolution { at: now, because: because.to_owned() });
         (self.updated, self.muted) = (now, None);
         let mut over = Vec::new();
-        for notice in self.notices.iter_mut().filter(|notice| notice.turn == Turn::Opened) {
+        for notice in self.notices.iter_mut().filter(|notice| notice.turn == NoticeKind::Opened) {
             match notice.state {
                 NoticeState::Waiting { .. } if notice.tries == 0 => {
-                    notice.drop_because("it was over before anybody was told");
+                    notice.drop_because("it was resolved before anyone was notified");
                 }
                 // A try that did not go well may have arrived all the same.
                 NoticeState::Waiting { .. } | NoticeState::Sent { .. } => over.push(notice.channel.clone()),
                 NoticeState::Dropped => {}
             }
         }
-        self.notices.extend(over.into_iter().map(|name| Notice::new(name, Turn::Resolved, now)));
+        self.notices.extend(over.into_iter().map(|name| Notice::new(name, NoticeKind::Resolved, now)));
     }
 
-    /// What is due for a channel now, if anything is; never the end before the beginning. `quiet`, if nobody is told that
-    /// something began.
+    /// Returns the message that is due for a channel, never the resolution before the opening. `quiet` means that openings are
+    /// muted.
     #[must_use]
-    pub fn due(&self, channel: &Slug, quiet: bool, now: Millis) -> Option<Turn> {
+    pub fn due(&self, channel: &Slug, quiet: bool, now: Millis) -> Option<NoticeKind> {
         let first = self.notices.iter().find(|notice| notice.channel == *channel && notice.waits())?;
         let NoticeState::Waiting { due } = first.state else { return None };
-        (due <= now && !(quiet && first.turn == Turn::Opened)).then_some(first.turn)
+        (due <= now && !(quiet && first.turn == NoticeKind::Opened)).then_some(first.turn)
     }
 
-    /// The channels that have something to tell.
+    /// Lists the channels that have a message to send.
     pub fn waiting(&self) -> impl Iterator<Item = &Slug> {
         self.notices.iter().filter(|notice| notice.waits()).map(|notice| &notice.channel)
     }
 
-    /// This came of a try.
-    pub fn settle(&mut self, channel: &Slug, turn: Turn, came: Result<(), String>, now: Millis) {
+    /// Records the outcome of an attempt.
+    pub fn settle(&mut self, channel: &Slug, turn: NoticeKind, came: Result<(), String>, now: Millis) {
         let asked =
             |notice: &&mut Notice| notice.channel == *channel && notice.turn == turn && notice.waits();
         let Some(notice) = self.notices.iter_mut().find(asked) else { return };
@@ -233,23 +220,23 @@ impl Incident {
         match came {
             Ok(()) => (notice.state, notice.error) = (NoticeState::Sent { at: now }, None),
             Err(error) => {
-                let wait = BACKOFF.saturating_mul(1 << (notice.tries - 1).min(16)).min(BACKOFF_MAX);
+                let wait = BACKOFF.bound(notice.tries - 1);
                 (notice.state, notice.error) = (NoticeState::Waiting { due: now + wait }, Some(error));
                 if now.since(notice.made) >= AGE_MAX {
-                    self.give_up(channel, "it could not be told for a day");
+                    self.give_up(channel, "no notification succeeded within a day");
                 }
             }
         }
     }
 
-    /// A channel is gone, or has too much to tell: what it was asked to tell is dropped.
+    /// Drops the messages of a channel, because it was deleted or has too many.
     pub fn give_up(&mut self, channel: &Slug, why: &str) {
         for notice in self.notices.iter_mut().filter(|notice| notice.channel == *channel && notice.waits()) {
             notice.drop_because(why);
         }
     }
 
-    /// A channel is another one now, so it is worth another try at once.
+    /// Makes the messages of a channel due at once, because its settings changed.
     pub fn try_again(&mut self, channel: &Slug, now: Millis) {
         for notice in self.notices.iter_mut().filter(|notice| notice.channel == *channel) {
             if let NoticeState::Waiting { due } = &mut notice.state {

@@ -3,170 +3,115 @@
 use std::time::Duration;
 
 use super::incident::Mute;
-use super::scene::{Reading, Scene};
+use super::snapshot::{Reading, SystemSnapshot};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 
-/// The channel that is always there.
+/// The name of the channel that always exists.
 pub const LOG: &str = "log";
 
-/// What is bad, for how long, and who is told.
+/// A condition, the times after which it opens and resolves an incident, and the channels to notify.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AlertRule {
-    /// Its name.
     pub name: Slug,
-    /// From 1, one more with each change; 0 if it is as it came with the hub.
+    /// The version, counted from 1; 0 for a built-in rule that was never changed.
     pub version: u64,
-    /// What is bad.
     pub condition: Condition,
-    /// Whether it is at work.
     pub enabled: bool,
-    /// How bad it is.
     pub severity: Severity,
-    /// The services that it is about; all, if it is none.
+    /// The services that it applies to; `None` means all.
     pub services: Option<Vec<Slug>>,
-    /// The channels that are told beside the log; all that there are, if it is none.
+    /// The channels that are notified beside the log; `None` means all.
     pub channels: Option<Vec<Slug>>,
-    /// It has to be bad for so long before anybody is told,
+    /// How long the condition must be bad before an incident opens.
     pub holds: Duration,
-    /// and fine for so long before anybody is told that it is over.
+    /// How long the condition must be good before the incident is resolved.
     pub clears: Duration,
-    /// Nobody is told for a while.
+    /// The mute that applies to the rule.
     pub muted: Option<Mute>,
-    /// When it was last changed.
+    /// When the rule was last changed.
     pub changed: Millis,
 }
 
-/// What is bad.
+/// What an alert rule watches, with its thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Condition {
-    /// A circuit lets nothing through, or only probes.
+    /// A circuit is open or half-open.
     CircuitOpen,
-    /// More deliveries of a service than this were given up lately.
+    /// A service has got more dead letters than allowed within a window.
     DeadLetters {
-        /// More than so many,
+        /// The number of dead letters that is still allowed.
         more_than: u32,
-        /// within so long.
+        /// The length of the window.
         window: Duration,
     },
-    /// The oldest delivery of a service has been due for longer than this.
+    /// The oldest delivery of a service has been due for too long.
     OldestDue {
-        /// Longer than this.
+        /// The delay that is still allowed.
         older_than: Duration,
     },
-    /// The log had more warnings and errors than this.
+    /// The log has got more warnings and errors than allowed within a window.
     Warnings {
-        /// More than so many lines,
+        /// The number of lines that is still allowed.
         more_than: u32,
-        /// within so long.
+        /// The length of the window.
         window: Duration,
     },
-    /// The log had more errors than this: lines that need a person.
+    /// The log has got more errors than allowed within a window: lines that need attention.
     Errors {
-        /// More than so many lines,
+        /// The number of lines that is still allowed.
         more_than: u32,
-        /// within so long.
+        /// The length of the window.
         window: Duration,
     },
-    /// The store refuses what comes in, or soon will.
+    /// The store refuses events, or soon will.
     DataLossRisk {
-        /// Less room on the disk than so many bytes.
+        /// The minimum of free disk space in bytes.
         free_below: u64,
     },
 }
 
-/// What a rule is about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    /// [`Condition::CircuitOpen`].
-    CircuitOpen,
-    /// [`Condition::DeadLetters`].
-    DeadLetters,
-    /// [`Condition::OldestDue`].
-    OldestDue,
-    /// [`Condition::Warnings`].
-    Warnings,
-    /// [`Condition::Errors`].
-    Errors,
-    /// [`Condition::DataLossRisk`].
-    DataLossRisk,
-}
-
-/// How bad it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Severity {
-    /// Somebody should look today.
-    Warning,
-    /// Somebody should look now.
-    Critical,
-}
-
-impl Severity {
-    /// Both.
-    pub const ALL: [Severity; 2] = [Severity::Warning, Severity::Critical];
-
-    /// In one word that does not change.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
-
-    /// The other way round.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|severity| severity.word() == word)
+crate::words! {
+    /// The kind of a [`Condition`], without its thresholds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum ConditionKind {
+        CircuitOpen = "circuitOpen",
+        DeadLetters = "deadLetters",
+        OldestDue = "oldestDue",
+        Warnings = "warnings",
+        Errors = "errors",
+        DataLossRisk = "dataLossRisk",
     }
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 6] = [
-        Kind::CircuitOpen,
-        Kind::DeadLetters,
-        Kind::OldestDue,
-        Kind::Warnings,
-        Kind::Errors,
-        Kind::DataLossRisk,
-    ];
-
-    /// In one word that does not change.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Kind::CircuitOpen => "circuitOpen",
-            Kind::DeadLetters => "deadLetters",
-            Kind::OldestDue => "oldestDue",
-            Kind::Warnings => "warnings",
-            Kind::Errors => "errors",
-            Kind::DataLossRisk => "dataLossRisk",
-        }
+crate::words! {
+    /// The severity of an alert.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Severity {
+        /// Somebody should look at it today.
+        Warning = "warning",
+        /// Somebody should look at it now.
+        Critical = "critical",
     }
+}
 
-    /// The other way round.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-
-    /// Whether it is about services, one by one, and not about the hub.
+impl ConditionKind {
+    /// Whether it applies to each service, and not to the hub as a whole.
     #[must_use]
     pub const fn is_of_services(self) -> bool {
-        matches!(self, Kind::CircuitOpen | Kind::DeadLetters | Kind::OldestDue)
+        matches!(self, ConditionKind::CircuitOpen | ConditionKind::DeadLetters | ConditionKind::OldestDue)
     }
 
-    /// The name of the rule of this kind that comes with the hub.
+    /// Returns the name of the built-in rule of this kind.
     #[must_use]
     pub const fn built_in(self) -> &'static str {
         match self {
-            Kind::CircuitOpen => "circuit-open",
-            Kind::DeadLetters => "dead-letters",
-            Kind::OldestDue => "oldest-due",
-            Kind::Warnings => "warnings",
-            Kind::Errors => "errors",
-            Kind::DataLossRisk => "data-loss-risk",
+            ConditionKind::CircuitOpen => "circuit-open",
+            ConditionKind::DeadLetters => "dead-letters",
+            ConditionKind::OldestDue => "oldest-due",
+            ConditionKind::Warnings => "warnings",
+            ConditionKind::Errors => "errors",
+            ConditionKind::DataLossRisk => "data-loss-risk",
         }
     }
 }
@@ -184,30 +129,30 @@ const ERRORS: (u32, Duration) = (0, Duration::from_secs(300));
 const FREE_BELOW: u64 = 256 * 1024 * 1024;
 
 impl AlertRule {
-    /// A rule of this kind as it comes with the hub.
+    /// Returns the built-in rule of this kind.
     #[must_use]
-    pub fn usual(name: Slug, kind: Kind) -> Self {
+    pub fn usual(name: Slug, kind: ConditionKind) -> Self {
         let (condition, severity, holds, clears) = match kind {
-            Kind::CircuitOpen => (Condition::CircuitOpen, Severity::Critical, MINUTE, MINUTE),
-            Kind::DeadLetters => {
+            ConditionKind::CircuitOpen => (Condition::CircuitOpen, Severity::Critical, MINUTE, MINUTE),
+            ConditionKind::DeadLetters => {
                 let (more_than, window) = DEAD_LETTERS;
                 // What is in the window goes out of it by itself, so it has cleared when it has.
                 let zero = Duration::ZERO;
                 (Condition::DeadLetters { more_than, window }, Severity::Warning, zero, MINUTE)
             }
-            Kind::OldestDue => {
+            ConditionKind::OldestDue => {
                 (Condition::OldestDue { older_than: OLDER_THAN }, Severity::Critical, Duration::ZERO, MINUTE)
             }
-            Kind::Warnings => {
+            ConditionKind::Warnings => {
                 let (more_than, window) = WARNINGS;
                 let condition = Condition::Warnings { more_than, window };
                 (condition, Severity::Warning, Duration::ZERO, MINUTE * 10)
             }
-            Kind::Errors => {
+            ConditionKind::Errors => {
                 let (more_than, window) = ERRORS;
                 (Condition::Errors { more_than, window }, Severity::Critical, Duration::ZERO, MINUTE)
             }
-            Kind::DataLossRisk => {
+            ConditionKind::DataLossRisk => {
                 let condition = Condition::DataLossRisk { free_below: FREE_BELOW };
                 (condition, Severity::Critical, Duration::ZERO, MINUTE * 5)
             }
@@ -227,26 +172,27 @@ impl AlertRule {
         }
     }
 
-    /// The rules that come with the hub.
+    /// Returns all built-in rules.
     #[must_use]
     pub fn built_in() -> Vec<Self> {
-        let named = |kind: Kind| Slug::new(kind.built_in()).ok().map(|name| AlertRule::usual(name, kind));
-        Kind::ALL.into_iter().filter_map(named).collect()
+        let named =
+            |kind: ConditionKind| Slug::new(kind.built_in()).ok().map(|name| AlertRule::usual(name, kind));
+        ConditionKind::ALL.into_iter().filter_map(named).collect()
     }
 
-    /// The kind that this name stands for, if the rule comes with the hub.
+    /// Returns the kind of the built-in rule with this name.
     #[must_use]
-    pub fn kind_named(name: &Slug) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.built_in() == name.as_str())
+    pub fn kind_named(name: &Slug) -> Option<ConditionKind> {
+        ConditionKind::ALL.into_iter().find(|kind| kind.built_in() == name.as_str())
     }
 
-    /// What it is about.
+    /// Returns the kind of its condition.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ConditionKind {
         self.condition.kind()
     }
 
-    /// Whether it is about this service, or about the hub if it is none.
+    /// Whether it applies to this service; `None` means the hub.
     #[must_use]
     pub fn covers(&self, service: Option<&Slug>) -> bool {
         match (service, &self.services) {
@@ -255,15 +201,15 @@ impl AlertRule {
         }
     }
 
-    /// Whether nobody is told now.
+    /// Whether the rule is muted now.
     #[must_use]
     pub fn is_muted(&self, now: Millis) -> bool {
         self.muted.as_ref().is_some_and(|mute| now < mute.until)
     }
 
-    /// What it finds in a scene, bad or fine; nothing, if that can't be known now.
+    /// Evaluates the condition; `None` if the snapshot has no answer now.
     #[must_use]
-    pub fn look(&self, scene: &Scene) -> Option<Vec<Reading>> {
+    pub fn look(&self, scene: &SystemSnapshot) -> Option<Vec<Reading>> {
         let mut found = self.condition.look(scene)?;
         found.retain(|reading| self.covers(reading.service.as_ref()));
         Some(found)
@@ -271,16 +217,16 @@ impl AlertRule {
 }
 
 impl Condition {
-    /// What it is about.
+    /// Returns the kind of the condition.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ConditionKind {
         match self {
-            Condition::CircuitOpen => Kind::CircuitOpen,
-            Condition::DeadLetters { .. } => Kind::DeadLetters,
-            Condition::OldestDue { .. } => Kind::OldestDue,
-            Condition::Warnings { .. } => Kind::Warnings,
-            Condition::Errors { .. } => Kind::Errors,
-            Condition::DataLossRisk { .. } => Kind::DataLossRisk,
+            Condition::CircuitOpen => ConditionKind::CircuitOpen,
+            Condition::DeadLetters { .. } => ConditionKind::DeadLetters,
+            Condition::OldestDue { .. } => ConditionKind::OldestDue,
+            Condition::Warnings { .. } => ConditionKind::Warnings,
+            Condition::Errors { .. } => ConditionKind::Errors,
+            Condition::DataLossRisk { .. } => ConditionKind::DataLossRisk,
         }
     }
 }

@@ -16,12 +16,12 @@ fn slug(name: &str) -> Slug {
 /// `x` is a second in which it is bad, `.` one in which it is fine. Each is answered by what it led to: `O`pened, `R`esolved
 /// or nothing.
 fn play(script: &str, holds: u64, clears: u64) -> String {
-    let mut track = Track::default();
+    let mut track = ConditionTimer::default();
     let turn = |(second, sign): (u64, char)| {
         let now = Duration::from_secs(second);
         match track.step(sign == 'x', now, SECOND * holds as u32, SECOND * clears as u32) {
-            Some(Turn::Opened) => 'O',
-            Some(Turn::Resolved) => 'R',
+            Some(NoticeKind::Opened) => 'O',
+            Some(NoticeKind::Resolved) => 'R',
             None => '-',
         }
     };
@@ -74,24 +74,24 @@ proptest! {
     }
 }
 
-fn scene(circuit: CircuitState, oldest: u64, paused: bool) -> Scene {
-    let seen = ServiceSeen {
+fn scene(circuit: CircuitState, oldest: u64, paused: bool) -> SystemSnapshot {
+    let seen = ServiceCondition {
         name: slug("billing"),
         paused,
         circuit: Some((circuit, Some("they asked us to".into()))),
         oldest_due: Some(Duration::from_secs(oldest)),
     };
-    Scene {
+    SystemSnapshot {
         services: vec![seen],
         dead_letters: Some(vec![(SECOND * 300, vec![(slug("billing"), 11)])]),
         warnings: vec![(SECOND * 3_600, 101)],
         errors: vec![(SECOND * 300, 1)],
         last_error: Some("[Deliver][Send] Failed!".into()),
-        store: StoreSeen { free_bytes: Some(1 << 40), ..StoreSeen::default() },
+        store: StoreCondition { free_bytes: Some(1 << 40), ..StoreCondition::default() },
     }
 }
 
-fn found(kind: Kind, scene: &Scene) -> Option<(bool, String)> {
+fn found(kind: ConditionKind, scene: &SystemSnapshot) -> Option<(bool, String)> {
     let rule = AlertRule::usual(slug(kind.built_in()), kind);
     let mut found = rule.look(scene)?;
     assert!(found.len() <= 1);
@@ -102,46 +102,56 @@ fn found(kind: Kind, scene: &Scene) -> Option<(bool, String)> {
 #[test]
 fn hub_12_each_rule_finds_what_it_is_for() {
     let well = scene(CircuitState::Closed, 600, false);
-    let bad = |kind, scene: &Scene| found(kind, scene).unwrap().0;
+    let bad = |kind, scene: &SystemSnapshot| found(kind, scene).unwrap().0;
     assert!(
-        !bad(Kind::CircuitOpen, &well) && !bad(Kind::OldestDue, &well) && !bad(Kind::DataLossRisk, &well)
+        !bad(ConditionKind::CircuitOpen, &well)
+            && !bad(ConditionKind::OldestDue, &well)
+            && !bad(ConditionKind::DataLossRisk, &well)
     );
-    assert!(bad(Kind::DeadLetters, &well) && bad(Kind::Warnings, &well) && bad(Kind::Errors, &well));
-    let (_, said) = found(Kind::Errors, &well).unwrap();
+    assert!(
+        bad(ConditionKind::DeadLetters, &well)
+            && bad(ConditionKind::Warnings, &well)
+            && bad(ConditionKind::Errors, &well)
+    );
+    let (_, said) = found(ConditionKind::Errors, &well).unwrap();
     assert_eq!(said, "1 error in the log within 5 min, the last one: [Deliver][Send] Failed!");
-    let fewer = Scene {
+    let fewer = SystemSnapshot {
         dead_letters: Some(vec![(SECOND * 300, vec![(slug("billing"), 10)])]),
         warnings: vec![(SECOND * 3_600, 100)],
         errors: vec![(SECOND * 300, 0)],
         ..well.clone()
     };
-    assert!(!bad(Kind::DeadLetters, &fewer) && !bad(Kind::Warnings, &fewer) && !bad(Kind::Errors, &fewer));
-    assert!(bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, false)));
     assert!(
-        !bad(Kind::OldestDue, &scene(CircuitState::Closed, 601, true)),
+        !bad(ConditionKind::DeadLetters, &fewer)
+            && !bad(ConditionKind::Warnings, &fewer)
+            && !bad(ConditionKind::Errors, &fewer)
+    );
+    assert!(bad(ConditionKind::OldestDue, &scene(CircuitState::Closed, 601, false)));
+    assert!(
+        !bad(ConditionKind::OldestDue, &scene(CircuitState::Closed, 601, true)),
         "a paused service is expected to wait"
     );
     for state in [CircuitState::Open, CircuitState::HalfOpen, CircuitState::ForcedOpen] {
-        assert!(bad(Kind::CircuitOpen, &scene(state, 0, false)), "{state:?}");
+        assert!(bad(ConditionKind::CircuitOpen, &scene(state, 0, false)), "{state:?}");
     }
-    let (_, forced) = found(Kind::CircuitOpen, &scene(CircuitState::ForcedOpen, 0, false)).unwrap();
+    let (_, forced) = found(ConditionKind::CircuitOpen, &scene(CircuitState::ForcedOpen, 0, false)).unwrap();
     assert!(forced.contains("forced open") && forced.contains("they asked us to"), "{forced}");
     for store in [
-        StoreSeen { full: true, ..StoreSeen::default() },
-        StoreSeen { refused: 1, ..StoreSeen::default() },
-        StoreSeen { failed: 1, ..StoreSeen::default() },
-        StoreSeen { free_bytes: Some(255 << 20), ..StoreSeen::default() },
+        StoreCondition { full: true, ..StoreCondition::default() },
+        StoreCondition { refused: 1, ..StoreCondition::default() },
+        StoreCondition { failed: 1, ..StoreCondition::default() },
+        StoreCondition { free_bytes: Some(255 << 20), ..StoreCondition::default() },
     ] {
-        assert!(bad(Kind::DataLossRisk, &Scene { store, ..well.clone() }));
+        assert!(bad(ConditionKind::DataLossRisk, &SystemSnapshot { store, ..well.clone() }));
     }
 }
 
 /// HUB-12: what can't be known is neither bad nor fine, and a rule looks at its own services only.
 #[test]
 fn hub_12_what_is_not_known_changes_nothing() {
-    let deaf = Scene { dead_letters: None, ..scene(CircuitState::Closed, 0, false) };
-    assert_eq!(found(Kind::DeadLetters, &deaf), None);
-    let mut rule = AlertRule::usual(slug("circuit-open"), Kind::CircuitOpen);
+    let deaf = SystemSnapshot { dead_letters: None, ..scene(CircuitState::Closed, 0, false) };
+    assert_eq!(found(ConditionKind::DeadLetters, &deaf), None);
+    let mut rule = AlertRule::usual(slug("circuit-open"), ConditionKind::CircuitOpen);
     rule.services = Some(vec![slug("mail")]);
     assert_eq!(rule.look(&scene(CircuitState::Open, 0, false)), Some(Vec::new()));
     rule.services = Some(vec![slug("billing")]);
@@ -151,12 +161,12 @@ fn hub_12_what_is_not_known_changes_nothing() {
 /// HUB-12: a count goes out of its window again.
 #[test]
 fn hub_12_a_count_goes_out_of_its_window() {
-    let mut tally = Tally::default();
+    let mut progress = GrowthWindow::default();
     let window = SECOND * 3_600;
     for second in 0..7_200 {
         // A line each second of the first minute.
-        tally.note(SECOND * second, u64::from(second.min(60)));
-        let found = tally.within(SECOND * second, window, u64::from(second.min(60)));
+        progress.note(SECOND * second, u64::from(second.min(60)));
+        let found = progress.within(SECOND * second, window, u64::from(second.min(60)));
         match second {
             0..=60 => assert_eq!(found, u64::from(second)),
             61..3_600 => assert_eq!(found, 60),
@@ -170,7 +180,7 @@ fn incident() -> Incident {
     Incident {
         id: "inc_1".into(),
         rule: slug("circuit-open"),
-        kind: Kind::CircuitOpen,
+        kind: ConditionKind::CircuitOpen,
         severity: Severity::Critical,
         service: Some(slug("billing")),
         opened: Millis(0),
@@ -180,7 +190,7 @@ fn incident() -> Incident {
         summary: "it is open".into(),
         acknowledged: None,
         muted: None,
-        told: false,
+        notified: false,
         notices: Vec::new(),
     }
 }
@@ -193,16 +203,16 @@ fn hub_12_who_was_told_is_told_of_the_end() {
     incident.tell(&[mail.clone(), hook.clone()], Millis(0));
     incident.tell(std::slice::from_ref(&late), Millis(5));
     assert_eq!(incident.due(&late, false, Millis(10)), None, "it came later");
-    assert_eq!(incident.due(&mail, false, Millis(0)), Some(Turn::Opened));
+    assert_eq!(incident.due(&mail, false, Millis(0)), Some(NoticeKind::Opened));
     assert_eq!(incident.due(&mail, true, Millis(0)), None, "nobody is told");
-    incident.settle(&mail, Turn::Opened, Ok(()), Millis(1));
+    incident.settle(&mail, NoticeKind::Opened, Ok(()), Millis(1));
     assert_eq!(incident.due(&mail, false, Millis(10)), None);
     incident.resolve("it is closed", Millis(20));
     incident.resolve("again", Millis(30));
-    assert_eq!(incident.due(&mail, true, Millis(20)), Some(Turn::Resolved), "also while it is quiet");
+    assert_eq!(incident.due(&mail, true, Millis(20)), Some(NoticeKind::Resolved), "also while it is quiet");
     assert_eq!(incident.due(&hook, false, Millis(20)), None, "never told");
     assert!(incident.is_live());
-    incident.settle(&mail, Turn::Resolved, Ok(()), Millis(21));
+    incident.settle(&mail, NoticeKind::Resolved, Ok(()), Millis(21));
     assert!(!incident.is_live() && incident.notices.len() == 3);
 }
 
@@ -220,8 +230,8 @@ fn hub_12_a_channel_that_fails_is_tried_ever_more_rarely() {
         if tries == 3 {
             incident.resolve("over", now);
         }
-        assert_eq!(incident.due(&hook, false, now), Some(Turn::Opened), "first things first");
-        incident.settle(&hook, Turn::Opened, Err("nobody there".into()), now);
+        assert_eq!(incident.due(&hook, false, now), Some(NoticeKind::Opened), "first things first");
+        incident.settle(&hook, NoticeKind::Opened, Err("nobody there".into()), now);
     }
     assert!((250..400).contains(&tries), "{tries} tries in a day");
     assert!(!incident.is_live(), "nobody is told of the end of what nobody was told of");

@@ -8,263 +8,232 @@
 //! # What does it take?
 //! What matched when it began. A replay that fails again is a newer dead letter, so no operation ever chases its own tail.
 
-use std::fmt;
 use std::time::Duration;
 
+use super::dead_letter::LetterFilter;
 use super::delivery::DeliveryId;
-use super::letter::LetterFilter;
+use super::id::{Id, IdKind};
 use super::time::Millis;
 
-/// The name of an operation. See [`DeliveryId`] for why it has two halves.
+/// The kind of an [`OperationId`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OperationId {
-    /// Of the database.
-    pub era: u64,
-    /// Within it.
-    pub number: u64,
+pub enum OperationKind {}
+
+impl IdKind for OperationKind {
+    const PREFIX: &'static str = "op_";
 }
 
-impl OperationId {
-    /// Reads what [`Display`](fmt::Display) writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let hex = text
-            .strip_prefix("op_")
-            .filter(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        let half = |text| u64::from_str_radix(text, 16).ok();
-        Some(OperationId { era: half(&hex[..16])?, number: half(&hex[16..])? })
-    }
-}
+/// The id of a bulk operation.
+pub type OperationId = Id<OperationKind>;
 
-impl fmt::Display for OperationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "op_{:016x}{:016x}", self.era, self.number)
-    }
-}
-
-impl fmt::Debug for OperationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-/// How a dead letter is sent again.
+/// How the request of a replay is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// Rendered from the raw event by the rule of today.
+pub enum ReplayMode {
+    /// Rendered from the event by the current rule.
     #[default]
     Render,
-    /// The same bytes as the first time.
+    /// The stored request, byte by byte.
     Same,
 }
 
-/// What is done to each.
+/// What a bulk operation does to each dead letter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Task {
-    /// It is sent again.
-    Replay(Plan),
-    /// It goes out of sight, and can be restored for a while.
+pub enum BulkAction {
+    /// Sends it again as a new delivery.
+    Replay(ReplayPlan),
+    /// Deletes it; it can be restored until it is purged.
     Delete,
-    /// One that was deleted is back.
+    /// Restores a deleted one.
     Restore,
-    /// It is put aside.
+    /// Parks it, so that bulk replays skip it.
     Park,
-    /// One that was put aside is open again.
+    /// Reopens a parked one.
     Unpark,
-    /// It goes for good, with its evidence.
+    /// Removes it for good, with its attempts.
     Purge,
 }
 
-impl Task {
-    /// In one word that does not change.
+impl BulkAction {
+    /// Returns its stable word in the API.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
-            Task::Replay(_) => "replay",
-            Task::Delete => "delete",
-            Task::Restore => "restore",
-            Task::Park => "park",
-            Task::Unpark => "unpark",
-            Task::Purge => "purge",
+            BulkAction::Replay(_) => "replay",
+            BulkAction::Delete => "delete",
+            BulkAction::Restore => "restore",
+            BulkAction::Park => "park",
+            BulkAction::Unpark => "unpark",
+            BulkAction::Purge => "purge",
         }
     }
 }
 
-/// How many are replayed, and how fast.
+/// The mode, the rate and the canary of a bulk replay.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// How.
-    pub mode: Mode,
-    /// So many a second at most.
+pub struct ReplayPlan {
+    pub mode: ReplayMode,
+    /// The maximum number of replays per second.
     pub rate: u32,
-    /// So many first, then so many more, and the rest only if all of them are delivered at the first try. None for no such test.
+    /// The sizes of the canary stages. The next stage starts only if all of the stage before were delivered on the first attempt.
+    /// An empty list means no canary.
     pub canary: Vec<u32>,
 }
 
-impl Plan {
-    /// So many a second, if nobody says otherwise.
+impl ReplayPlan {
+    /// The default rate per second.
     pub const RATE: u32 = 50;
-    /// The most that can be asked for.
+    /// The highest rate per second that can be asked for.
     pub const RATE_MAX: u32 = 10_000;
-    /// One, then ten, then all.
+    /// The default canary: 1, then 10, then all.
     pub const CANARY: [u32; 2] = [1, 10];
 }
 
-/// Where an operation stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Run {
-    /// It goes on.
-    Running,
-    /// Somebody has halted it.
-    Paused,
-    /// All that it took has ended.
-    Done,
-    /// Somebody has ended it. What had begun by then goes on by itself.
-    Cancelled,
-    /// It has ended by itself: the canary failed.
-    Stopped,
+crate::words! {
+    /// The state of a bulk operation.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum OperationState {
+        /// The operation runs.
+        Running = "running",
+        /// Somebody has paused it.
+        Paused = "paused",
+        /// All its dead letters are done.
+        Done = "done",
+        /// Somebody has cancelled it. Replays already started will finish.
+        Cancelled = "cancelled",
+        /// The operation stopped by itself: the canary failed.
+        Stopped = "stopped",
+    }
 }
 
-impl Run {
-    /// All of them.
-    pub const ALL: [Run; 5] = [Run::Running, Run::Paused, Run::Done, Run::Cancelled, Run::Stopped];
-
-    /// In one word that does not change.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Run::Running => "running",
-            Run::Paused => "paused",
-            Run::Done => "done",
-            Run::Cancelled => "cancelled",
-            Run::Stopped => "stopped",
-        }
-    }
-
-    /// Whether nothing more begins.
+impl OperationState {
+    /// Whether it starts nothing any more.
     #[must_use]
     pub const fn has_ended(self) -> bool {
-        matches!(self, Run::Done | Run::Cancelled | Run::Stopped)
+        matches!(self, OperationState::Done | OperationState::Cancelled | OperationState::Stopped)
     }
 }
 
-/// How far an operation is. All of it is about dead letters.
+/// The counters of a bulk operation. All of them count dead letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
-    /// Taken, and what was asked for has been done or has begun.
+pub struct OperationProgress {
+    /// The number of dead letters that were changed, or whose replay was started.
     pub begun: u64,
-    /// Left as they were: no request could be made, or somebody else was faster.
+    /// The number of dead letters that were skipped: no request could be rendered, or somebody else changed them first.
     pub skipped: u64,
-    /// Replays whose first try has ended.
+    /// The number of replays whose first attempt has ended.
     pub tried: u64,
-    /// Replays whose first try has failed.
+    /// The number of replays whose first attempt has failed.
     pub faltered: u64,
-    /// Replays that were delivered.
+    /// The number of replays that were delivered.
     pub delivered: u64,
-    /// Replays that were given up.
+    /// The number of replays that became dead letters again.
     pub failed: u64,
 }
 
-impl Tally {
-    /// Replays that have begun and were neither delivered nor given up.
+impl OperationProgress {
+    /// Returns the number of replays that were started and have not ended.
     #[must_use]
     pub const fn under_way(&self) -> u64 {
         self.begun.saturating_sub(self.delivered + self.failed)
     }
 
-    /// Replays whose first try has not ended.
+    /// Returns the number of replays whose first attempt has not ended.
     #[must_use]
     pub const fn untried(&self) -> u64 {
         self.begun.saturating_sub(self.tried)
     }
 }
 
-/// Work on many dead letters.
+/// A bulk operation on dead letters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Its name.
     pub id: OperationId,
-    /// What is done.
-    pub task: Task,
-    /// To which.
+    /// The action on each dead letter.
+    pub task: BulkAction,
+    /// The dead letters that it applies to.
     pub filter: LetterFilter,
-    /// To so many at most; to all, if nothing.
+    /// The maximum number of dead letters; `None` means all.
     pub most: Option<u64>,
-    /// So many matched when it began.
+    /// The number of matches when it started.
     pub total: u64,
-    /// Where it stands,
-    pub run: Run,
-    /// and why, if there is more to say.
-    pub why: Option<String>,
-    /// The delivery whose failure has stopped it, or the first dead letter of which no request could be made.
+    /// The state of the operation.
+    pub run: OperationState,
+    /// The explanation of the state, if there is more to say.
+    pub cause: Option<String>,
+    /// The delivery whose failure has stopped it, or the first dead letter for which no request could be rendered.
     pub failed_delivery: Option<DeliveryId>,
-    /// How far it is.
-    pub tally: Tally,
-    /// The last dead letter that it has looked at.
+    /// The counters of the operation.
+    pub progress: OperationProgress,
+    /// The position of the scan: the last dead letter that was read.
     pub cursor: u64,
-    /// Whether it has looked at all of them.
-    pub looked: bool,
-    /// Who has started it.
+    /// True when the scan reached the end.
+    pub exhausted: bool,
+    /// The name of the API key that started it.
     pub who: String,
-    /// And why.
+    /// The reason that was given at the start.
     pub reason: Option<String>,
-    /// When.
+    /// When the operation started.
     pub began: Millis,
-    /// When it last moved.
+    /// When the operation last changed.
     pub changed: Millis,
-    /// When it ended.
+    /// When the operation ended; `None` while it runs or is paused.
     pub ended: Option<Millis>,
 }
 
-/// What comes next.
+/// The next thing that a bulk operation does.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// So many more may begin.
+pub enum OperationDecision {
+    /// Start this many more.
     Begin(u64),
-    /// Nothing can begin until something that has begun has been tried.
+    /// Wait until replays that were started have been attempted.
     Wait,
-    /// Nothing is left.
+    /// Finish, because nothing is left.
     Finish,
-    /// It must not go on.
+    /// Stop for this reason.
     Stop(String),
 }
 
-/// Only so many replays whose first try has not ended are ahead, or as many as have ended lately: whoever halts an operation
-/// wants the peer to have peace at once, and not when a long line has been dealt with.
+/// The maximum number of replays whose first attempt has not ended, unless more have ended lately. When an operator pauses an
+/// operation, the service should have peace at once, and not when a long queue is done.
 pub const AHEAD: u64 = 32;
 
 impl Operation {
-    /// What comes next. `lately` says how many have been tried within the last half second.
+    /// Decides what comes next. `lately` is the number of replays that were attempted within the last half second.
     #[must_use]
-    pub fn next(&self, lately: u64) -> Step {
+    pub fn next(&self, lately: u64) -> OperationDecision {
         self.next_beside(lately, 0)
     }
 
-    /// The same, while so many replays wait for services that are away: they hold up nobody else.
+    /// Decides like [`next`](Operation::next), while `away` replays wait for services that are down: they do not delay the
+    /// others.
     #[must_use]
-    pub fn next_beside(&self, lately: u64, away: u64) -> Step {
-        let Tally { begun, skipped, .. } = self.tally;
+    pub fn next_beside(&self, lately: u64, away: u64) -> OperationDecision {
+        let OperationProgress { begun, skipped, .. } = self.progress;
         let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(begun + skipped));
-        let exhausted = self.looked || left == 0;
-        let Task::Replay(plan) = &self.task else {
-            return if exhausted { Step::Finish } else { Step::Begin(left) };
+        let exhausted = self.exhausted || left == 0;
+        let BulkAction::Replay(plan) = &self.task else {
+            return if exhausted { OperationDecision::Finish } else { OperationDecision::Begin(left) };
         };
         let Canary::Passes { up_to } = self.canary(plan) else {
-            return Step::Stop(self.word_on_canary());
+            return OperationDecision::Stop(self.word_on_canary());
         };
         if exhausted {
-            return if self.tally.under_way() == 0 { Step::Finish } else { Step::Wait };
+            return if self.progress.under_way() == 0 {
+                OperationDecision::Finish
+            } else {
+                OperationDecision::Wait
+            };
         }
-        let ahead = AHEAD.max(lately).saturating_sub(self.tally.untried().saturating_sub(away));
+        let ahead = AHEAD.max(lately).saturating_sub(self.progress.untried().saturating_sub(away));
         match ahead.min(left).min(up_to.saturating_add(away).saturating_sub(begun)) {
-            0 => Step::Wait,
-            count => Step::Begin(count),
+            0 => OperationDecision::Wait,
+            count => OperationDecision::Begin(count),
         }
     }
 
-    /// How many may have begun, going by the canary.
-    fn canary(&self, plan: &Plan) -> Canary {
-        let Tally { delivered, faltered, failed, skipped, .. } = self.tally;
+    /// Evaluates the canary.
+    fn canary(&self, plan: &ReplayPlan) -> Canary {
+        let OperationProgress { delivered, faltered, failed, skipped, .. } = self.progress;
         let mut up_to = 0;
         for stage in &plan.canary {
             up_to += u64::from(*stage);
@@ -277,12 +246,12 @@ impl Operation {
     }
 
     fn word_on_canary(&self) -> String {
-        let Tally { begun, skipped, faltered, .. } = self.tally;
+        let OperationProgress { begun, skipped, faltered, .. } = self.progress;
         let tried = begun + skipped;
         if skipped > 0 {
             return format!("the canary failed: no request could be made of {skipped} of {tried}");
         }
-        format!("the canary failed: {faltered} of {tried} did not go well at the first try")
+        format!("the canary failed: {faltered} of {tried} failed on the first attempt")
     }
 }
 
@@ -291,35 +260,35 @@ enum Canary {
     Fails,
 }
 
-/// How fast an operation goes: an even pace, with a little catching up, and never a wave.
+/// The rate limiter of a bulk replay: an even rate, with a little catching up and without bursts.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct ReplayPacer {
     rate: u32,
-    /// What may begin by now.
+    /// The number of replays that may start now.
     saved: f64,
 }
 
-impl Pace {
-    /// What was not used is kept for so many seconds,
+impl ReplayPacer {
+    /// For how many seconds an unused rate is saved.
     const KEPT: f64 = 2.0;
-    /// and made up for at so many times the pace: a store that pauses for its disk costs no rate, and a peer that was promised a
-    /// rate gets hardly more.
+    /// The factor of the rate while it catches up. A store that pauses for its disk then costs no rate, and the service gets
+    /// hardly more than it was promised.
     const CATCHING_UP: f64 = 1.25;
 
-    /// Of so many a second.
+    /// Creates a pacer with a rate per second.
     #[must_use]
     pub fn new(rate: u32) -> Self {
-        Pace { rate, saved: 1.0 }
+        ReplayPacer { rate, saved: 1.0 }
     }
 
-    /// So much time has passed: how many may begin now.
+    /// Adds the time that has passed, and returns how many replays may start now.
     pub fn after(&mut self, time: Duration) -> u64 {
         let (rate, earned) = (f64::from(self.rate), f64::from(self.rate) * time.as_secs_f64());
         self.saved = (self.saved + earned).min(rate * Self::KEPT + 1.0);
         self.saved.min(earned * Self::CATCHING_UP + 1.0) as u64
     }
 
-    /// So many have begun.
+    /// Takes off the replays that were started.
     pub fn used(&mut self, count: u64) {
         self.saved = (self.saved - count as f64).max(0.0);
     }

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::meter::Meter;
-use super::value::{Evaluated, List, Map, Val};
+use super::value::{EvalResult, ListValue, Map, Val};
 
 /// Whether two values are equal. Numbers are compared by what they are worth, and a truth value is worth 0 or 1.
-pub(super) fn equal(one: &Val<'_>, other: &Val<'_>, meter: &Meter) -> Evaluated<bool> {
+pub(super) fn equal(one: &Val<'_>, other: &Val<'_>, meter: &Meter) -> EvalResult<bool> {
     meter.spend(1)?;
     Ok(match (one, other) {
         (Val::None, Val::None) | (Val::Undefined { .. }, Val::Undefined { .. }) => true,
@@ -30,7 +30,7 @@ pub(super) fn equal(one: &Val<'_>, other: &Val<'_>, meter: &Meter) -> Evaluated<
     })
 }
 
-fn equal_lists(one: &List<'_>, other: &List<'_>, meter: &Meter) -> Evaluated<bool> {
+fn equal_lists(one: &ListValue<'_>, other: &ListValue<'_>, meter: &Meter) -> EvalResult<bool> {
     if one.len() != other.len() {
         return Ok(false);
     }
@@ -43,7 +43,7 @@ fn equal_lists(one: &List<'_>, other: &List<'_>, meter: &Meter) -> Evaluated<boo
 }
 
 /// Both are sorted by their keys.
-fn equal_maps(one: &Map<'_>, other: &Map<'_>, meter: &Meter) -> Evaluated<bool> {
+fn equal_maps(one: &Map<'_>, other: &Map<'_>, meter: &Meter) -> EvalResult<bool> {
     if one.len() != other.len() {
         return Ok(false);
     }
@@ -56,7 +56,7 @@ fn equal_maps(one: &Map<'_>, other: &Map<'_>, meter: &Meter) -> Evaluated<bool> 
 }
 
 /// The order of two values: by their kinds, and within a kind by what they are.
-pub(super) fn order(one: &Val<'_>, other: &Val<'_>, meter: &Meter) -> Evaluated<Ordering> {
+pub(super) fn order(one: &Val<'_>, other: &Val<'_>, meter: &Meter) -> EvalResult<Ordering> {
     meter.spend(1)?;
     Ok(match (one, other) {
         (Val::Bool(one), Val::Bool(other)) => one.cmp(other),
@@ -145,8 +145,8 @@ fn float_to_int(float: f64, whole: i128) -> Ordering {
 pub(super) fn sort(
     length: usize,
     meter: &Meter,
-    compare: impl Fn(usize, usize) -> Evaluated<Ordering>,
-) -> Evaluated<Vec<usize>> {
+    compare: impl Fn(usize, usize) -> EvalResult<Ordering>,
+) -> EvalResult<Vec<usize>> {
     meter.hold(2 * length * size_of::<usize>())?;
     meter.spend(1 + length)?;
     let (mut from, mut to): (Vec<usize>, Vec<usize>) = ((0..length).collect(), Vec::with_capacity(length));

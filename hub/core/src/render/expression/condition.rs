@@ -7,9 +7,9 @@ use super::fault::Fault;
 use super::filters::text;
 use super::meter::Meter;
 use super::operate::contains;
-use super::value::{Evaluated, Val};
+use super::value::{EvalResult, Val};
 
-/// A test.
+/// A test, like `defined` in `x is defined`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Test {
     Defined,
@@ -67,7 +67,7 @@ impl Test {
     pub(super) fn named(name: &str) -> Result<Self, String> {
         let at = TESTS.iter().position(|known| *known == name);
         let test = at.and_then(|at| Test::ALL.get(at));
-        test.copied().ok_or_else(|| format!("there is no test `{name}`; there are {}", TESTS.join(", ")))
+        test.copied().ok_or_else(|| format!("unknown test `{name}`. Known: {}", TESTS.join(", ")))
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -84,7 +84,7 @@ impl Test {
     }
 
     /// Whether it holds for a value.
-    pub(super) fn holds<'e>(self, value: &Val<'e>, placed: &[Val<'e>], meter: &Meter) -> Evaluated<bool> {
+    pub(super) fn holds<'e>(self, value: &Val<'e>, placed: &[Val<'e>], meter: &Meter) -> EvalResult<bool> {
         if placed.len() != self.arguments() {
             let (name, needed) = (self.name(), self.arguments());
             return Err(Fault::wrong(format!(
@@ -96,7 +96,7 @@ impl Test {
         self.work(value, other, meter).map_err(|fault| fault.by(self.name(), || other.size()))
     }
 
-    fn work<'e>(self, value: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<bool> {
+    fn work<'e>(self, value: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<bool> {
         meter.spend(1)?;
         Ok(match self {
             Test::Defined => !value.is_undefined(),

@@ -1,24 +1,24 @@
 //! Evaluating an expression over an event.
 
 use super::fault::Fault;
-use super::filters::Given;
+use super::filters::FilterArguments;
 use super::meter::Meter;
 use super::node::{Arguments, Node, Step};
 use super::operate::negate;
 use super::slice::slice;
 use super::tree::Tree;
-use super::value::{Evaluated, Map, VALUE_BYTES, Val};
+use super::value::{EvalResult, Map, VALUE_BYTES, Val};
 
 /// What an expression is evaluated over.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'e> {
+pub(super) struct EvalScope<'e> {
     pub(super) roots: &'e [Option<Tree<'e>>],
     pub(super) meter: &'e Meter,
 }
 
-impl<'e> Scope<'e> {
+impl<'e> EvalScope<'e> {
     /// The value of a part of an expression.
-    pub(super) fn value(self, node: &'e Node) -> Evaluated<Val<'e>> {
+    pub(super) fn value(self, node: &'e Node) -> EvalResult<Val<'e>> {
         self.meter.spend(1)?;
         Ok(match node {
             Node::Root(at) => self.roots.get(*at).and_then(Option::as_ref).map_or(Val::UNDEFINED, Val::of),
@@ -61,7 +61,7 @@ impl<'e> Scope<'e> {
         })
     }
 
-    fn step(self, value: Val<'e>, step: &'e Step) -> Evaluated<Val<'e>> {
+    fn step(self, value: Val<'e>, step: &'e Step) -> EvalResult<Val<'e>> {
         self.meter.spend(1)?;
         match step {
             Step::Attr(name) => value.attr(name),
@@ -75,7 +75,7 @@ impl<'e> Scope<'e> {
             }
             Step::Filter(filter, arguments) => {
                 let (placed, named) = self.arguments(arguments)?;
-                filter.apply(&value, &Given { placed: &placed, named: &named }, self.meter)
+                filter.apply(&value, &FilterArguments { placed: &placed, named: &named }, self.meter)
             }
             Step::Test(test, arguments) => {
                 let (placed, _) = self.arguments(arguments)?;
@@ -102,14 +102,14 @@ impl<'e> Scope<'e> {
     }
 
     #[expect(clippy::type_complexity, reason = "arguments by place and by name, used once")]
-    fn arguments(self, arguments: &'e Arguments) -> Evaluated<(Vec<Val<'e>>, Vec<(&'e str, Val<'e>)>)> {
+    fn arguments(self, arguments: &'e Arguments) -> EvalResult<(Vec<Val<'e>>, Vec<(&'e str, Val<'e>)>)> {
         let placed = arguments.placed.iter().map(|node| self.value(node)).collect::<Result<_, _>>()?;
         let named = |(name, node): &'e (Box<str>, Node)| Ok::<_, Fault>((&**name, self.value(node)?));
         Ok((placed, arguments.named.iter().map(named).collect::<Result<_, _>>()?))
     }
 
     /// An object that is written down in the expression, sorted by its keys. Of equal keys the last one counts.
-    fn map(self, fields: &'e [(Node, Node)]) -> Evaluated<Val<'e>> {
+    fn map(self, fields: &'e [(Node, Node)]) -> EvalResult<Val<'e>> {
         self.meter.hold(2 * fields.len() * VALUE_BYTES)?;
         let mut pairs: Vec<(Val<'e>, Val<'e>)> = Vec::with_capacity(fields.len());
         for (key, value) in fields {

@@ -1,31 +1,31 @@
 //! Why an expression gives no value.
 
-use super::meter::{MEMORY_BYTES_MAX, Meter, Resource};
+use super::meter::{BudgetKind, MEMORY_BYTES_MAX, Meter};
 
-/// Why an expression gives no value.
+/// The reason why an expression gives no value.
 #[derive(Debug)]
 pub(in crate::render) enum Fault {
-    /// Something that it needs is not there.
+    /// The event lacks something that it needs.
     Missing,
-    /// It makes no sense for what is there.
+    /// The expression makes no sense for the values.
     Wrong(String),
-    /// What it makes is larger than a request may be.
+    /// The result is larger than a request may be.
     TooLarge,
-    /// It costs too much.
-    Spent(Spent),
+    /// The evaluation costs too much.
+    Spent(BudgetError),
 }
 
-/// A budget that ran out.
+/// A budget that is used up.
 #[derive(Debug)]
-pub(in crate::render) struct Spent {
-    pub(super) resource: Resource,
-    /// The filter, test or operator that was at work, and what it was at work on.
+pub(in crate::render) struct BudgetError {
+    pub(super) resource: BudgetKind,
+    /// The filter, test or operator that was running, and the size of its input.
     pub(super) by: Option<(&'static str, String)>,
 }
 
-impl From<Resource> for Fault {
-    fn from(resource: Resource) -> Self {
-        Fault::Spent(Spent { resource, by: None })
+impl From<BudgetKind> for Fault {
+    fn from(resource: BudgetKind) -> Self {
+        Fault::Spent(BudgetError { resource, by: None })
     }
 }
 
@@ -34,23 +34,23 @@ impl Fault {
         Fault::Wrong(reason.into())
     }
 
-    /// Names what was at work, unless something within it was named already.
+    /// Names what was running, unless something within it was named already.
     pub(super) fn by(self, name: &'static str, on: impl FnOnce() -> String) -> Self {
         match self {
-            Fault::Spent(Spent { resource, by: None }) => {
-                Fault::Spent(Spent { resource, by: Some((name, on())) })
+            Fault::Spent(BudgetError { resource, by: None }) => {
+                Fault::Spent(BudgetError { resource, by: Some((name, on())) })
             }
             other => other,
         }
     }
 }
 
-impl Spent {
-    /// What ran out, where, and what to do.
+impl BudgetError {
+    /// Explains what was used up, where, and what to do.
     pub(in crate::render) fn explain(&self, text: &str, meter: &Meter) -> String {
         let limit = match self.resource {
-            Resource::Work => format!("{} steps of work", meter.work_max()),
-            Resource::Memory => format!("{MEMORY_BYTES_MAX} bytes of memory"),
+            BudgetKind::Work => format!("{} steps of work", meter.work_max()),
+            BudgetKind::Memory => format!("{MEMORY_BYTES_MAX} bytes of memory"),
         };
         let at = self
             .by

@@ -8,7 +8,7 @@ use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, U
 use minijinja::value::ValueKind;
 
 use super::condition::Test;
-use super::filters::Filter;
+use super::filters::BuiltinFilter;
 use super::node::{Arguments, Node, Step};
 use super::operate::Operator;
 
@@ -18,20 +18,20 @@ const IFS_MAX: usize = 128;
 const SIGNS_MAX: usize = 16;
 
 /// An expression, and what it reads.
-pub(super) struct Lowered {
+pub(super) struct LoweredExpression {
     pub(super) node: Node,
     /// What it reads of the event: a root by its place, and the names below it.
     pub(super) reads: Vec<(usize, Vec<Box<str>>)>,
 }
 
 /// Reads an expression. `roots` are the names that it may begin with.
-pub(super) fn lower(text: &str, roots: &[&str]) -> Result<Lowered, String> {
+pub(super) fn lower(text: &str, roots: &[&str]) -> Result<LoweredExpression, String> {
     check_nesting(text)?;
     let parsed = minijinja::machinery::parse_expr(text);
     let parsed = parsed.map_err(|error| format!("`{text}` is no expression: {}", say(&error)))?;
-    let mut lowering = Lowering { roots, reads: Vec::new() };
+    let mut lowering = Lowerer { roots, reads: Vec::new() };
     let node = lowering.node(&parsed)?;
-    Ok(Lowered { node, reads: lowering.reads })
+    Ok(LoweredExpression { node, reads: lowering.reads })
 }
 
 /// An error of the parser in one line, without the place in a text that is one line long.
@@ -78,12 +78,12 @@ fn check_nesting(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-struct Lowering<'r> {
+struct Lowerer<'r> {
     roots: &'r [&'r str],
     reads: Vec<(usize, Vec<Box<str>>)>,
 }
 
-impl Lowering<'_> {
+impl Lowerer<'_> {
     fn node(&mut self, expr: &Expr<'_>) -> Result<Node, String> {
         let (first, mut steps) = self.steps(expr)?;
         let node = self.first(first)?;
@@ -108,7 +108,7 @@ impl Lowering<'_> {
                     (Step::Slice(Box::new(bounds)), &slice.expr)
                 }
                 Expr::Filter(filter) => {
-                    let known = Filter::named(&without_space(filter.name))?;
+                    let known = BuiltinFilter::named(&without_space(filter.name))?;
                     let arguments = self.arguments(&filter.args)?;
                     known.takes(arguments.placed.len(), arguments.named.iter().map(|(name, _)| &**name))?;
                     check_named(known, &arguments)?;
@@ -149,7 +149,7 @@ impl Lowering<'_> {
         Ok(match expr {
             Expr::Var(var) => match self.roots.iter().position(|root| *root == var.id) {
                 Some(at) => Node::Root(at),
-                None => return Err(format!("there is no `{}`; there are {}", var.id, self.roots.join(", "))),
+                None => return Err(format!("unknown name `{}`. Known: {}", var.id, self.roots.join(", "))),
             },
             Expr::Const(constant) => literal(constant)?,
             Expr::List(ast) => Node::List(self.nodes(&ast.items)?),
@@ -213,15 +213,19 @@ impl Lowering<'_> {
 }
 
 /// `select` and its like name a test, and `map` names a filter. Where the name is a literal, it is checked now.
-fn check_named(filter: Filter, arguments: &Arguments) -> Result<(), String> {
+fn check_named(filter: BuiltinFilter, arguments: &Arguments) -> Result<(), String> {
     let name = |place: usize| match arguments.placed.get(place) {
         Some(Node::Text(name)) => Some(&**name),
         _ => None,
     };
     match filter {
-        Filter::Select | Filter::Reject => name(0).map_or(Ok(()), |name| Test::named(name).map(drop)),
-        Filter::SelectAttr | Filter::RejectAttr => name(1).map_or(Ok(()), |name| Test::named(name).map(drop)),
-        Filter::Map => name(0).map_or(Ok(()), |name| Filter::named(name).map(drop)),
+        BuiltinFilter::Select | BuiltinFilter::Reject => {
+            name(0).map_or(Ok(()), |name| Test::named(name).map(drop))
+        }
+        BuiltinFilter::SelectAttr | BuiltinFilter::RejectAttr => {
+            name(1).map_or(Ok(()), |name| Test::named(name).map(drop))
+        }
+        BuiltinFilter::Map => name(0).map_or(Ok(()), |name| BuiltinFilter::named(name).map(drop)),
         _ => Ok(()),
     }
 }

@@ -31,7 +31,7 @@ pub struct Meter {
 
 /// Which of the two budgets ran out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::render) enum Resource {
+pub(in crate::render) enum BudgetKind {
     Work,
     Memory,
 }
@@ -80,7 +80,7 @@ impl Meter {
     }
 
     /// Spends steps. After a failure nothing is left, so nothing else can be done with the rest.
-    pub(in crate::render) fn spend(&self, steps: usize) -> Result<(), Resource> {
+    pub(in crate::render) fn spend(&self, steps: usize) -> Result<(), BudgetKind> {
         match self.work_left.get().checked_sub(steps as u64) {
             Some(left) => {
                 self.work_left.set(left);
@@ -88,29 +88,29 @@ impl Meter {
             }
             None => {
                 self.work_left.set(0);
-                Err(Resource::Work)
+                Err(BudgetKind::Work)
             }
         }
     }
 
     /// Spends steps for a text that is read character by character.
-    pub(in crate::render) fn read(&self, bytes: usize) -> Result<(), Resource> {
+    pub(in crate::render) fn read(&self, bytes: usize) -> Result<(), BudgetKind> {
         self.spend(1 + bytes / 8)
     }
 
     /// Spends steps for bytes that are copied.
-    pub(in crate::render) fn copy(&self, bytes: usize) -> Result<(), Resource> {
+    pub(in crate::render) fn copy(&self, bytes: usize) -> Result<(), BudgetKind> {
         self.spend(1 + bytes / 64)
     }
 
     /// Takes memory until the end of the expression.
-    pub(in crate::render) fn hold(&self, bytes: usize) -> Result<(), Resource> {
+    pub(in crate::render) fn hold(&self, bytes: usize) -> Result<(), BudgetKind> {
         self.passing.set(self.passing.get().saturating_add(bytes));
         self.check()
     }
 
     /// Takes memory until the end of the rendering.
-    pub(in crate::render) fn keep(&self, bytes: usize) -> Result<(), Resource> {
+    pub(in crate::render) fn keep(&self, bytes: usize) -> Result<(), BudgetKind> {
         self.kept.set(self.kept.get().saturating_add(bytes));
         self.check()
     }
@@ -130,10 +130,10 @@ impl Meter {
         self.passing.set(0);
     }
 
-    fn check(&self) -> Result<(), Resource> {
+    fn check(&self) -> Result<(), BudgetKind> {
         let held = self.kept.get().saturating_add(self.passing.get());
         if held > MEMORY_BYTES_MAX {
-            return Err(Resource::Memory);
+            return Err(BudgetKind::Memory);
         }
         if held > self.peak.get() {
             self.peak.set(held);

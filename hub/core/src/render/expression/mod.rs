@@ -17,49 +17,49 @@ mod value;
 
 pub(super) use fault::Fault;
 pub use meter::{MEMORY_BYTES_MAX, Meter, WORK_MAX};
-pub(super) use show::{Builder, show, write_json, write_json_text};
+pub(super) use show::{TextBuilder, show, write_json, write_json_text};
 pub use tree::Tree;
 pub(super) use value::Val;
 
-use evaluate::Scope;
+use evaluate::EvalScope;
 use node::Node;
 
 /// The names that an expression over an event may begin with.
 pub(super) const EVENT: [&str; 7] = ["id", "type", "source", "time", "data", "subject", "extensions"];
-/// And those of one over a webhook, which is no event yet.
+/// The names that an expression over a webhook may begin with.
 pub(super) const WEBHOOK: [&str; 2] = ["data", "headers"];
 
-/// No expression is longer.
+/// The maximum length of an expression in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4 * 1024;
 
 /// A compiled expression.
 #[derive(Debug)]
-pub(super) struct Code {
+pub(super) struct CompiledExpression {
     text: Box<str>,
     node: Node,
     /// What it reads of the event, like `data.total`.
     reads: Vec<(usize, Vec<Box<str>>)>,
-    /// Whether it says itself what to do where something is missing.
+    /// Whether the expression itself handles missing values.
     minds_the_gap: bool,
     /// The names that it may begin with.
     roots: &'static [&'static str],
 }
 
-/// Why an expression gave no value.
+/// The reason why an expression gave no value.
 #[derive(Debug)]
-pub(super) enum Gap {
+pub(super) enum ExpressionError {
     /// The event has no such field.
     Missing(String),
-    /// What it makes is larger than a request may be.
+    /// The result is larger than a request may be.
     TooLarge,
-    /// It costs more than a rendering may.
+    /// The evaluation costs more than a rendering may.
     TooCostly(String),
-    /// Anything else.
+    /// Any other mistake.
     Wrong(String),
 }
 
-impl Code {
-    /// `roots` are the names that it may begin with.
+impl CompiledExpression {
+    /// Compiles an expression. `roots` are the names that it may begin with.
     pub(super) fn new(text: &str, roots: &'static [&'static str]) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -71,11 +71,11 @@ impl Code {
                 text.len()
             ));
         }
-        let lower::Lowered { node, mut reads } = lower::lower(text, roots)?;
+        let lower::LoweredExpression { node, mut reads } = lower::lower(text, roots)?;
         reads.sort_unstable();
         reads.dedup();
         let minds_the_gap = text.contains("default") || text.contains("defined");
-        Ok(Code { text: text.into(), node, reads, minds_the_gap, roots })
+        Ok(CompiledExpression { text: text.into(), node, reads, minds_the_gap, roots })
     }
 
     pub(super) fn text(&self) -> &str {
@@ -86,24 +86,24 @@ impl Code {
     /// expression itself says otherwise.
     pub(super) fn eval<T>(
         &self,
-        view: &super::View<'_>,
+        view: &super::TemplateContext<'_>,
         meter: &Meter,
         finish: impl FnOnce(&Val<'_>) -> Result<T, Fault>,
-    ) -> Result<T, Gap> {
+    ) -> Result<T, ExpressionError> {
         if !self.minds_the_gap
             && let Some(missing) = self.reads.iter().find(|read| is_missing(&view.0, read))
         {
-            return Err(Gap::Missing(self.path(missing)));
+            return Err(ExpressionError::Missing(self.path(missing)));
         }
-        let value = Scope { roots: &view.0, meter }.value(&self.node);
+        let value = EvalScope { roots: &view.0, meter }.value(&self.node);
         let finished =
             value.and_then(|value| if value.is_undefined() { Err(Fault::Missing) } else { finish(&value) });
         meter.end_expression();
         finished.map_err(|fault| match fault {
-            Fault::Missing => Gap::Missing(self.text().to_owned()),
-            Fault::TooLarge => Gap::TooLarge,
-            Fault::Wrong(reason) => Gap::Wrong(format!("`{}`: {reason}", self.text)),
-            Fault::Spent(spent) => Gap::TooCostly(spent.explain(&self.text, meter)),
+            Fault::Missing => ExpressionError::Missing(self.text().to_owned()),
+            Fault::TooLarge => ExpressionError::TooLarge,
+            Fault::Wrong(reason) => ExpressionError::Wrong(format!("`{}`: {reason}", self.text)),
+            Fault::Spent(spent) => ExpressionError::TooCostly(spent.explain(&self.text, meter)),
         })
     }
 

@@ -1,7 +1,7 @@
 //! An expression, ready to be evaluated.
 
 use super::condition::Test;
-use super::filters::Filter;
+use super::filters::BuiltinFilter;
 use super::operate::Operator;
 
 /// A part of an expression.
@@ -30,7 +30,7 @@ pub(super) enum Step {
     Attr(Box<str>),
     Item(Node),
     Slice(Box<[Option<Node>; 3]>),
-    Filter(Filter, Arguments),
+    Filter(BuiltinFilter, Arguments),
     Test(Test, Arguments),
     Operator(Operator, Node),
     And(Node),

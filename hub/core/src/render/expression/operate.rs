@@ -1,10 +1,10 @@
-//! Operators.
+//! The operators of expressions.
 
 use super::compare::{equal, order};
 use super::fault::Fault;
 use super::meter::Meter;
-use super::show::{Builder, show};
-use super::value::{Evaluated, List, VALUE_BYTES, Val};
+use super::show::{TextBuilder, show};
+use super::value::{EvalResult, ListValue, VALUE_BYTES, Val};
 
 /// An operator with two sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +50,12 @@ impl Operator {
     }
 
     /// What it makes of two values.
-    pub(super) fn apply<'e>(self, one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+    pub(super) fn apply<'e>(self, one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
         self.work(one, other, meter)
             .map_err(|fault| fault.by(self.sign(), || format!("{} and {}", one.size(), other.size())))
     }
 
-    fn work<'e>(self, one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+    fn work<'e>(self, one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
         use std::cmp::Ordering::{Equal, Greater, Less};
         meter.spend(1)?;
         let compared = || {
@@ -89,7 +89,7 @@ impl Operator {
         }))
     }
 
-    fn calculate<'e>(self, one: &Val<'e>, other: &Val<'e>) -> Evaluated<Val<'e>> {
+    fn calculate<'e>(self, one: &Val<'e>, other: &Val<'e>) -> EvalResult<Val<'e>> {
         match pair(one, other) {
             Some(Pair::Whole(a, b)) => self.whole(a, b),
             Some(Pair::Fraction(a, b)) => self.fraction(a, b),
@@ -106,7 +106,7 @@ impl Operator {
             ));
         }
         let shown = |value: &Val<'_>| {
-            let mut text = Builder::default();
+            let mut text = TextBuilder::default();
             let shown = show(value, &mut text, &Meter::default());
             shown.map_or_else(|_| "…".into(), |()| text.into_string())
         };
@@ -194,8 +194,8 @@ fn floor_fraction(a: f64, b: f64) -> (f64, f64) {
     (quotient, remainder)
 }
 
-/// Minus.
-pub(super) fn negate<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
+/// Negates a number.
+pub(super) fn negate<'e>(value: &Val<'e>) -> EvalResult<Val<'e>> {
     match value {
         Val::Float(number) => Ok(Val::Float(-number)),
         Val::Int(whole) => {
@@ -208,17 +208,17 @@ pub(super) fn negate<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
     }
 }
 
-fn join<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+fn join<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
     one.defined()?;
     other.defined()?;
-    let mut text = Builder::default();
+    let mut text = TextBuilder::default();
     show(one, &mut text, meter)?;
     show(other, &mut text, meter)?;
     Ok(text.into_value())
 }
 
 /// A sum of numbers, two texts or two lists one after the other.
-pub(super) fn add<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn add<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
     match (one, other) {
         (Val::Text(_), Val::Text(_)) => join(one, other, meter),
         (Val::List(one), Val::List(other)) => {
@@ -234,7 +234,7 @@ pub(super) fn add<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluate
 }
 
 /// A product of numbers, or a text or a list several times.
-fn multiply<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+fn multiply<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
     let times = |number: &Val<'_>, what: &str| {
         let times = number.as_int().and_then(|times| usize::try_from(times).ok());
         times.ok_or_else(|| {
@@ -266,11 +266,11 @@ fn multiply<'e>(one: &Val<'e>, other: &Val<'e>, meter: &Meter) -> Evaluated<Val<
 }
 
 /// Whether a value is in another: a part of a text, an item of a list, a key of an object.
-pub(super) fn contains(container: &Val<'_>, value: &Val<'_>, meter: &Meter) -> Evaluated<bool> {
+pub(super) fn contains(container: &Val<'_>, value: &Val<'_>, meter: &Meter) -> EvalResult<bool> {
     match container {
         Val::Undefined { .. } => Ok(false),
         Val::Text(text) => {
-            let mut shown = Builder::default();
+            let mut shown = TextBuilder::default();
             let part = match value {
                 Val::Text(part) => part.as_str(),
                 other => {
@@ -287,7 +287,7 @@ pub(super) fn contains(container: &Val<'_>, value: &Val<'_>, meter: &Meter) -> E
     }
 }
 
-fn is_item(items: &List<'_>, value: &Val<'_>, meter: &Meter) -> Evaluated<bool> {
+fn is_item(items: &ListValue<'_>, value: &Val<'_>, meter: &Meter) -> EvalResult<bool> {
     for item in items.iter() {
         if equal(&item, value, meter)? {
             return Ok(true);

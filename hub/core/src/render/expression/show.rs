@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 use super::fault::Fault;
 use super::meter::Meter;
-use super::value::{Evaluated, Val};
+use super::value::{EvalResult, Val};
 
 /// A text that grows, and pays for it before it does.
 #[derive(Debug, Default)]
-pub(in crate::render) struct Builder {
+pub(in crate::render) struct TextBuilder {
     text: String,
     /// The largest length, for a text that stays until the end of the rendering.
     kept: Option<usize>,
 }
 
-impl Builder {
+impl TextBuilder {
     /// A text that stays until the end of the rendering, up to this length.
     pub(in crate::render) fn kept(length_max: usize) -> Self {
-        Builder { text: String::new(), kept: Some(length_max) }
+        TextBuilder { text: String::new(), kept: Some(length_max) }
     }
 
     pub(in crate::render) fn as_str(&self) -> &str {
@@ -33,7 +33,7 @@ impl Builder {
     }
 
     /// Adds a text.
-    pub(in crate::render) fn push(&mut self, more: &str, meter: &Meter) -> Evaluated<()> {
+    pub(in crate::render) fn push(&mut self, more: &str, meter: &Meter) -> EvalResult<()> {
         meter.copy(more.len())?;
         let length = self.text.len().saturating_add(more.len());
         if self.kept.is_some_and(|most| length > most) {
@@ -60,7 +60,7 @@ impl Builder {
         quote: &str,
         meter: &Meter,
         escape: impl Fn(char, &mut String) -> bool,
-    ) -> Evaluated<()> {
+    ) -> EvalResult<()> {
         meter.read(text.len())?;
         self.push(quote, meter)?;
         let (mut from, mut escaped) = (0, String::new());
@@ -76,7 +76,7 @@ impl Builder {
         self.push(quote, meter)
     }
 
-    fn push_number(&mut self, number: impl std::fmt::Display, meter: &Meter) -> Evaluated<()> {
+    fn push_number(&mut self, number: impl std::fmt::Display, meter: &Meter) -> EvalResult<()> {
         // Numbers are written digit by digit.
         meter.spend(8)?;
         let mut text = String::new();
@@ -86,7 +86,7 @@ impl Builder {
 }
 
 /// A value as text, as `~` and `string` write it.
-pub(in crate::render) fn show(value: &Val<'_>, out: &mut Builder, meter: &Meter) -> Evaluated<()> {
+pub(in crate::render) fn show(value: &Val<'_>, out: &mut TextBuilder, meter: &Meter) -> EvalResult<()> {
     match value {
         Val::Undefined { .. } => Ok(()),
         Val::Text(text) => out.push(text.as_str(), meter),
@@ -104,7 +104,7 @@ pub(in crate::render) fn show(value: &Val<'_>, out: &mut Builder, meter: &Meter)
 }
 
 /// A value within a list or an object that is written as text.
-fn represent(value: &Val<'_>, out: &mut Builder, meter: &Meter) -> Evaluated<()> {
+fn represent(value: &Val<'_>, out: &mut TextBuilder, meter: &Meter) -> EvalResult<()> {
     meter.spend(1)?;
     match value {
         Val::Undefined { .. } => out.push("undefined", meter),
@@ -163,7 +163,7 @@ fn escape_python(one: char, quote: char, escaped: &mut String) -> bool {
 }
 
 /// A value as JSON.
-pub(in crate::render) fn write_json(value: &Val<'_>, out: &mut Builder, meter: &Meter) -> Evaluated<()> {
+pub(in crate::render) fn write_json(value: &Val<'_>, out: &mut TextBuilder, meter: &Meter) -> EvalResult<()> {
     meter.spend(1)?;
     match value {
         Val::Undefined { .. } => Err(Fault::wrong("undefined has no form in JSON")),
@@ -190,7 +190,7 @@ pub(in crate::render) fn write_json(value: &Val<'_>, out: &mut Builder, meter: &
             out.push("{", meter)?;
             for (at, (key, value)) in fields.pairs().enumerate() {
                 let Val::Text(name) = &key else {
-                    let mut shown = Builder::default();
+                    let mut shown = TextBuilder::default();
                     show(&key, &mut shown, meter)?;
                     return Err(Fault::wrong(format!("the name of a field is no text: {}", shown.as_str())));
                 };
@@ -205,7 +205,7 @@ pub(in crate::render) fn write_json(value: &Val<'_>, out: &mut Builder, meter: &
 }
 
 /// A text as JSON, in its quotes.
-pub(in crate::render) fn write_json_text(text: &str, out: &mut Builder, meter: &Meter) -> Evaluated<()> {
+pub(in crate::render) fn write_json_text(text: &str, out: &mut TextBuilder, meter: &Meter) -> EvalResult<()> {
     out.push_quoted(text, "\"", meter, |one, escaped| {
         match one {
             '"' => escaped.push_str("\\\""),

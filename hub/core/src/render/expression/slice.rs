@@ -2,10 +2,10 @@
 
 use super::fault::Fault;
 use super::meter::Meter;
-use super::value::{Evaluated, VALUE_BYTES, Val};
+use super::value::{EvalResult, VALUE_BYTES, Val};
 
 /// A part of a text or a list, by where it starts, where it stops, and the step between its items.
-pub(super) fn slice<'e>(value: &Val<'e>, bounds: &[Val<'e>; 3], meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn slice<'e>(value: &Val<'e>, bounds: &[Val<'e>; 3], meter: &Meter) -> EvalResult<Val<'e>> {
     value.defined()?;
     let [start, stop, step] = bounds;
     let (start, stop, step) = (bound(start)?, bound(stop)?, bound(step)?.unwrap_or(1));
@@ -35,7 +35,7 @@ pub(super) fn slice<'e>(value: &Val<'e>, bounds: &[Val<'e>; 3], meter: &Meter) -
     }
 }
 
-fn bound(value: &Val<'_>) -> Evaluated<Option<i64>> {
+fn bound(value: &Val<'_>) -> EvalResult<Option<i64>> {
     match value {
         Val::None => Ok(None),
         value => match value.as_int().and_then(|bound| i64::try_from(bound).ok()) {

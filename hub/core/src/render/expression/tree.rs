@@ -13,39 +13,34 @@ use serde_json::Value as Json;
 /// A JSON value that borrows its texts.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Tree<'t> {
-    /// Null.
     Null,
-    /// A truth value.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// A whole number that is larger than that.
+    /// A whole number that is too large for `Int`.
     Large(u64),
     /// Any other number.
     Float(f64),
-    /// A text.
     Text(Cow<'t, str>),
-    /// A list.
     List(Box<[Tree<'t>]>),
     /// An object, sorted by name, each name once.
-    Map(Box<[Field<'t>]>),
+    Map(Box<[TreeField<'t>]>),
 }
 
 /// A field of an object.
-pub(super) type Field<'t> = (Cow<'t, str>, Tree<'t>);
+pub(super) type TreeField<'t> = (Cow<'t, str>, Tree<'t>);
 
 impl<'t> Tree<'t> {
-    /// Takes JSON apart. What is no JSON, or nested deeper than 128, is null.
+    /// Parses JSON. A text that is no JSON, or nested deeper than 128, is null.
     #[must_use]
     pub fn parse(text: &'t str) -> Self {
         let mut scratch = Scratch::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = Builder(&mut scratch).deserialize(&mut deserializer);
+        let tree = TreeBuilder(&mut scratch).deserialize(&mut deserializer);
         tree.and_then(|tree| deserializer.end().map(|()| tree)).unwrap_or(Tree::Null)
     }
 
     /// Fields in any order. Of those with the same name the last one counts.
-    pub(in crate::render) fn map(mut fields: Vec<Field<'t>>) -> Self {
+    pub(in crate::render) fn map(mut fields: Vec<TreeField<'t>>) -> Self {
         if !fields.is_sorted_by(|(one, _), (next, _)| one < next) {
             fields.sort_by(|(one, _), (next, _)| one.cmp(next));
             // The sort keeps the order of equal names, and the first of a run is the one that stays.
@@ -77,7 +72,7 @@ impl<'t> Tree<'t> {
 }
 
 /// Finds a field by its name.
-pub(super) fn field<'m, 't>(fields: &'m [Field<'t>], name: &str) -> Option<&'m Tree<'t>> {
+pub(super) fn field<'m, 't>(fields: &'m [TreeField<'t>], name: &str) -> Option<&'m Tree<'t>> {
     let at = fields.binary_search_by(|(field, _)| (**field).cmp(name)).ok()?;
     Some(&fields[at].1)
 }
@@ -105,12 +100,12 @@ impl<'t> From<&'t Json> for Tree<'t> {
 #[derive(Default)]
 struct Scratch<'t> {
     items: Vec<Tree<'t>>,
-    fields: Vec<Field<'t>>,
+    fields: Vec<TreeField<'t>>,
 }
 
-struct Builder<'s, 't>(&'s mut Scratch<'t>);
+struct TreeBuilder<'s, 't>(&'s mut Scratch<'t>);
 
-impl<'de> DeserializeSeed<'de> for Builder<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for TreeBuilder<'_, 'de> {
     type Value = Tree<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
@@ -118,7 +113,7 @@ impl<'de> DeserializeSeed<'de> for Builder<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Builder<'_, 'de> {
+impl<'de> Visitor<'de> for TreeBuilder<'_, 'de> {
     type Value = Tree<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,7 +150,7 @@ impl<'de> Visitor<'de> for Builder<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree<'de>, A::Error> {
         let start = self.0.items.len();
-        while let Some(item) = seq.next_element_seed(Builder(&mut *self.0))? {
+        while let Some(item) = seq.next_element_seed(TreeBuilder(&mut *self.0))? {
             self.0.items.push(item);
         }
         Ok(Tree::List(self.0.items.drain(start..).collect()))
@@ -163,8 +158,8 @@ impl<'de> Visitor<'de> for Builder<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
         let start = self.0.fields.len();
-        while let Some(name) = map.next_key_seed(Builder(&mut *self.0))? {
-            let value = map.next_value_seed(Builder(&mut *self.0))?;
+        while let Some(name) = map.next_key_seed(TreeBuilder(&mut *self.0))? {
+            let value = map.next_value_seed(TreeBuilder(&mut *self.0))?;
             let Tree::Text(name) = name else { continue };
             self.0.fields.push((name, value));
         }

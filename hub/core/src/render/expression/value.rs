@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::fault::Fault;
 use super::meter::Meter;
-use super::tree::{Field, Tree, field};
+use super::tree::{Tree, TreeField, field};
 
 /// A value. `'e` is the life of the event and of the rule.
 #[derive(Clone, Debug)]
@@ -23,20 +23,20 @@ pub(in crate::render) enum Val<'e> {
     Bool(bool),
     Int(i128),
     Float(f64),
-    Text(Text<'e>),
-    List(List<'e>),
+    Text(TextValue<'e>),
+    List(ListValue<'e>),
     Map(Map<'e>),
 }
 
 /// A text, or a part of one that an expression has made.
 #[derive(Clone, Debug)]
-pub(in crate::render) enum Text<'e> {
+pub(in crate::render) enum TextValue<'e> {
     Event(&'e str),
     Made(Rc<String>, Range<u32>),
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::render) enum List<'e> {
+pub(in crate::render) enum ListValue<'e> {
     Event(&'e [Tree<'e>]),
     Made(Rc<Vec<Val<'e>>>),
 }
@@ -44,11 +44,11 @@ pub(in crate::render) enum List<'e> {
 /// An object, sorted by its keys.
 #[derive(Clone, Debug)]
 pub(in crate::render) enum Map<'e> {
-    Event(&'e [Field<'e>]),
+    Event(&'e [TreeField<'e>]),
     Made(Rc<Vec<(Val<'e>, Val<'e>)>>),
 }
 
-pub(super) type Evaluated<T> = Result<T, Fault>;
+pub(super) type EvalResult<T> = Result<T, Fault>;
 
 /// The memory that a value takes in a list.
 pub(super) const VALUE_BYTES: usize = size_of::<Val<'_>>();
@@ -63,25 +63,25 @@ impl<'e> Val<'e> {
             Tree::Int(whole) => Val::Int(i128::from(*whole)),
             Tree::Large(whole) => Val::Int(i128::from(*whole)),
             Tree::Float(number) => Val::Float(*number),
-            Tree::Text(text) => Val::Text(Text::Event(text)),
-            Tree::List(items) => Val::List(List::Event(items)),
+            Tree::Text(text) => Val::Text(TextValue::Event(text)),
+            Tree::List(items) => Val::List(ListValue::Event(items)),
             Tree::Map(fields) => Val::Map(Map::Event(fields)),
         }
     }
 
     pub(super) fn str(text: &'e str) -> Self {
-        Val::Text(Text::Event(text))
+        Val::Text(TextValue::Event(text))
     }
 
     /// A text that was made; its memory is paid for.
     pub(super) fn made(text: String) -> Self {
         let all = 0..u32::try_from(text.len()).unwrap_or(u32::MAX);
-        Val::Text(Text::Made(Rc::new(text), all))
+        Val::Text(TextValue::Made(Rc::new(text), all))
     }
 
     /// A list that was made; its memory is paid for.
     pub(super) fn list(items: Vec<Val<'e>>) -> Self {
-        Val::List(List::Made(Rc::new(items)))
+        Val::List(ListValue::Made(Rc::new(items)))
     }
 
     pub(in crate::render) fn is_undefined(&self) -> bool {
@@ -89,7 +89,7 @@ impl<'e> Val<'e> {
     }
 
     /// An error if there is nothing, and nobody said that there may be nothing.
-    pub(super) fn defined(&self) -> Evaluated<()> {
+    pub(super) fn defined(&self) -> EvalResult<()> {
         if matches!(self, Val::Undefined { silent: false }) { Err(Fault::Missing) } else { Ok(()) }
     }
 
@@ -106,7 +106,7 @@ impl<'e> Val<'e> {
     }
 
     /// Like [`Val::is_true`], for a condition.
-    pub(super) fn condition(&self) -> Evaluated<bool> {
+    pub(super) fn condition(&self) -> EvalResult<bool> {
         self.defined()?;
         Ok(self.is_true())
     }
@@ -147,7 +147,7 @@ impl<'e> Val<'e> {
     }
 
     /// What is called `name` in it.
-    pub(super) fn attr(&self, name: &str) -> Evaluated<Val<'e>> {
+    pub(super) fn attr(&self, name: &str) -> EvalResult<Val<'e>> {
         match self {
             Val::Undefined { .. } => Err(Fault::Missing),
             Val::Map(fields) => Ok(fields.get(name).unwrap_or(Val::UNDEFINED)),
@@ -156,7 +156,7 @@ impl<'e> Val<'e> {
     }
 
     /// What stands at `key` in it. Counting back from the end is allowed.
-    pub(super) fn item(&self, key: &Val<'_>, meter: &Meter) -> Evaluated<Val<'e>> {
+    pub(super) fn item(&self, key: &Val<'_>, meter: &Meter) -> EvalResult<Val<'e>> {
         let index = |length: usize| -> Option<usize> {
             let at = i64::try_from(key.as_int()?).ok()?;
             let back = usize::try_from(at.unsigned_abs()).ok()?;
@@ -179,7 +179,7 @@ impl<'e> Val<'e> {
     }
 
     /// What stands at a path like `customer.0.name`.
-    pub(super) fn path(&self, path: &str, meter: &Meter) -> Evaluated<Val<'e>> {
+    pub(super) fn path(&self, path: &str, meter: &Meter) -> EvalResult<Val<'e>> {
         let mut value = self.clone();
         for part in path.split('.') {
             meter.read(part.len())?;
@@ -192,22 +192,22 @@ impl<'e> Val<'e> {
     }
 
     /// Its items: those of a list, the names of an object, the characters of a text.
-    pub(super) fn items(&self, meter: &Meter) -> Evaluated<List<'e>> {
+    pub(super) fn items(&self, meter: &Meter) -> EvalResult<ListValue<'e>> {
         self.defined()?;
         match self {
-            Val::Undefined { .. } | Val::None => Ok(List::Event(&[])),
+            Val::Undefined { .. } | Val::None => Ok(ListValue::Event(&[])),
             Val::List(items) => Ok(items.clone()),
             Val::Text(text) => {
                 let whole = text.as_str();
                 meter.spend(1 + whole.len())?;
                 meter.hold(whole.len() * VALUE_BYTES)?;
                 let part = |(at, one): (usize, char)| Val::Text(text.part(at..at + one.len_utf8()));
-                Ok(List::Made(Rc::new(whole.char_indices().map(part).collect())))
+                Ok(ListValue::Made(Rc::new(whole.char_indices().map(part).collect())))
             }
             Val::Map(fields) => {
                 meter.spend(1 + fields.len())?;
                 meter.hold(fields.len() * VALUE_BYTES)?;
-                Ok(List::Made(Rc::new((0..fields.len()).filter_map(|at| fields.key(at)).collect())))
+                Ok(ListValue::Made(Rc::new((0..fields.len()).filter_map(|at| fields.key(at)).collect())))
             }
             _ => Err(Fault::wrong(format!("{} is not iterable", self.kind()))),
         }
@@ -224,38 +224,40 @@ impl<'e> Val<'e> {
     }
 }
 
-impl<'e> Text<'e> {
+impl<'e> TextValue<'e> {
     pub(in crate::render) fn as_str(&self) -> &str {
         match self {
-            Text::Event(text) => text,
-            Text::Made(text, range) => text.get(range.start as usize..range.end as usize).unwrap_or_default(),
+            TextValue::Event(text) => text,
+            TextValue::Made(text, range) => {
+                text.get(range.start as usize..range.end as usize).unwrap_or_default()
+            }
         }
     }
 
     /// A part of it, which costs no memory.
-    pub(super) fn part(&self, range: Range<usize>) -> Text<'e> {
+    pub(super) fn part(&self, range: Range<usize>) -> TextValue<'e> {
         match self {
-            Text::Event(text) => Text::Event(text.get(range).unwrap_or_default()),
-            Text::Made(text, whole) => {
+            TextValue::Event(text) => TextValue::Event(text.get(range).unwrap_or_default()),
+            TextValue::Made(text, whole) => {
                 let at = |at: usize| whole.start + u32::try_from(at).unwrap_or(u32::MAX);
-                Text::Made(text.clone(), at(range.start)..at(range.end))
+                TextValue::Made(text.clone(), at(range.start)..at(range.end))
             }
         }
     }
 }
 
-impl<'e> List<'e> {
+impl<'e> ListValue<'e> {
     pub(super) fn len(&self) -> usize {
         match self {
-            List::Event(items) => items.len(),
-            List::Made(items) => items.len(),
+            ListValue::Event(items) => items.len(),
+            ListValue::Made(items) => items.len(),
         }
     }
 
     pub(super) fn get(&self, at: usize) -> Option<Val<'e>> {
         match self {
-            List::Event(items) => items.get(at).map(Val::of),
-            List::Made(items) => items.get(at).cloned(),
+            ListValue::Event(items) => items.get(at).map(Val::of),
+            ListValue::Made(items) => items.get(at).cloned(),
         }
     }
 
@@ -285,7 +287,7 @@ impl<'e> Map<'e> {
         }
     }
 
-    fn find(&self, key: &Val<'_>, meter: &Meter) -> Evaluated<Option<Val<'e>>> {
+    fn find(&self, key: &Val<'_>, meter: &Meter) -> EvalResult<Option<Val<'e>>> {
         meter.copy(key.as_str().map_or(0, str::len))?;
         match (self, key.as_str()) {
             (Map::Event(_), None) => Ok(None),
@@ -302,7 +304,7 @@ impl<'e> Map<'e> {
     }
 
     /// Whether there is such a key.
-    pub(super) fn has(&self, key: &Val<'_>, meter: &Meter) -> Evaluated<bool> {
+    pub(super) fn has(&self, key: &Val<'_>, meter: &Meter) -> EvalResult<bool> {
         Ok(self.find(key, meter)?.is_some())
     }
 

@@ -1,29 +1,31 @@
 //! Incidents: seeing them, saying that one has, and being quiet about one.
 
 use super::super::audit;
-use super::super::hub::{Hub, Refused};
-use super::Live;
-use crate::domain::alert::{Acknowledged, Incident, Mute};
-use crate::port::store::{Change, IncidentFilter, Page, PageAt, Store, StoreError};
+use super::super::context::Context;
+use super::super::handles::AlertHandle;
+use super::super::shared::ChangeError;
+use super::LiveIncidents;
+use crate::domain::alert::{Acknowledgement, Incident, Mute};
+use crate::port::store::{Change, IncidentFilter, Page, PageRequest, Store, StoreError};
 use crate::port::transport::Transport;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// An incident, open or over.
+impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
+    /// Returns an incident, open or resolved.
     pub async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
-        if let Some(kept) = self.alerts.live.lock().await.incidents.get(id) {
+        if let Some(kept) = self.core.alerts.live.lock().await.incidents.get(id) {
             return Ok(Some(kept.incident.clone()));
         }
-        self.store.incident(id).await
+        self.core.store.incident(id).await
     }
 
-    /// Incidents, the newest first. What the store could not take yet stands before all others.
+    /// Lists incidents, the newest first. Those that the store could not take yet come before all others.
     pub async fn incidents(
         &self,
         filter: IncidentFilter,
-        page: PageAt,
+        page: PageRequest,
     ) -> Result<Page<Incident>, StoreError> {
-        let mut found = self.store.incidents(filter.clone(), page).await?;
-        let live = self.alerts.live.lock().await;
+        let mut found = self.core.store.incidents(filter.clone(), page).await?;
+        let live = self.core.alerts.live.lock().await;
         for incident in &mut found.items {
             if let Some(kept) = live.incidents.get(&incident.id) {
                 incident.clone_from(&kept.incident);
@@ -40,48 +42,61 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         Ok(found)
     }
 
-    /// Somebody has seen it.
-    pub async fn acknowledge(&self, id: &str, reason: Option<String>) -> Result<Incident, Refused> {
-        let at = self.now();
-        let seen = Acknowledged { who: audit::by().who, at, reason };
-        self.change_incident(id, "alert.acknowledge", |incident| incident.acknowledged = Some(seen)).await
+    /// Acknowledges an incident.
+    pub async fn acknowledge(
+        &self,
+        cx: &Context,
+        id: &str,
+        reason: Option<String>,
+    ) -> Result<Incident, ChangeError> {
+        let at = cx.now;
+        let seen = Acknowledgement { who: cx.author.to_string(), at, reason };
+        self.change_incident(cx, id, "alert.acknowledge", |incident| incident.acknowledged = Some(seen)).await
     }
 
-    /// Nobody is told about it for a while, or again from now on.
-    pub async fn mute_incident(&self, id: &str, muted: Option<Mute>) -> Result<Incident, Refused> {
+    /// Mutes or unmutes an incident.
+    pub async fn mute_incident(
+        &self,
+        cx: &Context,
+        id: &str,
+        muted: Option<Mute>,
+    ) -> Result<Incident, ChangeError> {
         let action = if muted.is_some() { "alert.mute" } else { "alert.unmute" };
-        self.change_incident(id, action, |incident| incident.muted = muted).await
+        self.change_incident(cx, id, action, |incident| incident.muted = muted).await
     }
 
     async fn change_incident(
         &self,
+        cx: &Context,
         id: &str,
         action: &str,
         change: impl FnOnce(&mut Incident),
-    ) -> Result<Incident, Refused> {
-        let mut live = self.alerts.live.lock().await;
+    ) -> Result<Incident, ChangeError> {
+        let mut live = self.core.alerts.live.lock().await;
         let Some(open) = open(&live, id) else {
             drop(live);
-            return match self.store.incident(id).await? {
-                Some(_) => Err(Refused::Conflict("it is over already".into())),
-                None => Err(Refused::Missing),
+            return match self.core.store.incident(id).await? {
+                Some(_) => Err(ChangeError::Conflict("it is already resolved".into())),
+                None => Err(ChangeError::Missing),
             };
         };
         let mut incident = open.clone();
         change(&mut incident);
-        incident.updated = self.now();
-        let entry = audit::noted(action, id.to_owned(), self.now());
-        self.commit_all(vec![Change::PutIncident(Box::new(incident.clone())), Change::Audit(entry)]).await?;
+        incident.updated = cx.now;
+        let entry = audit::entry(action, id.to_owned(), cx);
+        self.core
+            .commit_all(cx, vec![Change::PutIncident(Box::new(incident.clone())), Change::Audit(entry)])
+            .await?;
         if let Some(kept) = live.incidents.get_mut(id) {
             kept.incident = incident.clone();
             kept.saved = true;
         }
         drop(live);
-        self.alerts.bell.notify_one();
+        self.core.alerts.wake.notify_one();
         Ok(incident)
     }
 }
 
-fn open<'l>(live: &'l Live, id: &str) -> Option<&'l Incident> {
+fn open<'l>(live: &'l LiveIncidents, id: &str) -> Option<&'l Incident> {
     live.incidents.get(id).map(|kept| &kept.incident).filter(|incident| incident.is_open())
 }

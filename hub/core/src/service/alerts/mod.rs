@@ -13,81 +13,81 @@
 mod channels;
 mod end;
 mod incidents;
-mod look;
+mod notify;
+mod observe;
 mod rules;
-mod tell;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-pub use self::channels::Tested;
-use crate::domain::alert::{AlertRule, Channel, Incident, LOG, Track};
-use crate::domain::service::Sealed;
+pub use self::channels::ChannelTestResult;
+use crate::domain::alert::{AlertRule, Channel, ConditionTimer, Incident, LOG};
+use crate::domain::service::SealedSecret;
 use crate::domain::slug::Slug;
+use crate::sync::RwLock;
 
-/// What is known of alerts.
+/// The alert rules, channels and live incidents.
 #[derive(Debug)]
 pub(super) struct Alerts {
-    /// All rules, those that came with the hub too.
+    /// All rules, including built-in ones.
     rules: RwLock<BTreeMap<Slug, AlertRule>>,
     channels: RwLock<BTreeMap<Slug, Channel>>,
-    live: tokio::sync::Mutex<Live>,
-    /// Where people find the hub.
+    live: tokio::sync::Mutex<LiveIncidents>,
+    /// The public URL of the hub.
     public_url: RwLock<String>,
-    /// Rung when there is something to look at before its time.
-    bell: Notify,
+    /// Wakes the watch when there is something to look at before its time.
+    wake: Notify,
 }
 
-/// Incidents that are open or of which somebody has still to be told, and what leads to others.
+/// Incidents that are open or have notices to send, and the timers that lead to others.
 #[derive(Debug, Default)]
-struct Live {
-    incidents: BTreeMap<String, Kept>,
-    /// By rule and service.
-    tracks: HashMap<(Slug, Option<Slug>), Track>,
+struct LiveIncidents {
+    incidents: BTreeMap<String, LiveIncident>,
+    /// The timers, by rule and service.
+    tracks: HashMap<(Slug, Option<Slug>), ConditionTimer>,
 }
 
-/// An incident, and whether the store has it like this.
+/// An incident, and whether the store has its current state.
 #[derive(Debug)]
-struct Kept {
+struct LiveIncident {
     incident: Incident,
     saved: bool,
 }
 
 impl Alerts {
-    /// As a start before has left it.
+    /// Restores the state that an earlier process left.
     pub(super) fn new(changed: Vec<AlertRule>, channels: Vec<Channel>, live: Vec<Incident>) -> Self {
         let rules = AlertRule::built_in().into_iter().chain(changed);
-        let mut known = Live::default();
+        let mut known = LiveIncidents::default();
         for incident in live {
             if incident.is_open() {
                 let of = (incident.rule.clone(), incident.service.clone());
-                known.tracks.insert(of, Track::opened());
+                known.tracks.insert(of, ConditionTimer::opened());
             }
-            known.incidents.insert(incident.id.clone(), Kept { incident, saved: true });
+            known.incidents.insert(incident.id.clone(), LiveIncident { incident, saved: true });
         }
         Alerts {
             rules: RwLock::new(rules.map(|rule| (rule.name.clone(), rule)).collect()),
             channels: RwLock::new(channels.into_iter().map(|one| (one.name.clone(), one)).collect()),
             live: tokio::sync::Mutex::new(known),
             public_url: RwLock::default(),
-            bell: Notify::new(),
+            wake: Notify::new(),
         }
     }
 
     fn rules(&self) -> Vec<AlertRule> {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.rules.read().values().cloned().collect()
     }
 
     fn rule(&self, name: &Slug) -> Option<AlertRule> {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.rules.read().get(name).cloned()
     }
 
-    /// This rule holds from now on; none of this name, if it is nothing.
+    /// Applies a rule from now on; `None` removes it.
     fn use_rule(&self, name: &Slug, rule: Option<AlertRule>) {
-        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.write();
         match rule {
             Some(rule) => rules.insert(name.clone(), rule),
             None => rules.remove(name),
@@ -95,22 +95,22 @@ impl Alerts {
     }
 
     fn channels(&self) -> Vec<Channel> {
-        self.channels.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.channels.read().values().cloned().collect()
     }
 
     fn channel(&self, name: &Slug) -> Option<Channel> {
-        self.channels.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.channels.read().get(name).cloned()
     }
 
-    /// The settings of a channel are sealed anew; nothing else has changed.
-    pub(super) fn use_sealed(&self, name: &Slug, settings: &Sealed) {
-        let mut channels = self.channels.write().unwrap_or_else(PoisonError::into_inner);
+    /// Replaces the encrypted settings of a channel; nothing else has changed.
+    pub(super) fn use_sealed(&self, name: &Slug, settings: &SealedSecret) {
+        let mut channels = self.channels.write();
         if let Some(channel) = channels.get_mut(name) {
             channel.settings = settings.clone();
         }
     }
 
-    /// Who is told by a rule: the log, and its channels as far as they are there.
+    /// Returns the destinations of a rule: the log, and those of its channels that exist.
     fn told_by(&self, rule: &AlertRule) -> Vec<Slug> {
         let there = self.channels().into_iter().map(|channel| channel.name);
         let wanted = there.filter(|name| rule.channels.as_ref().is_none_or(|only| only.contains(name)));
@@ -118,7 +118,7 @@ impl Alerts {
     }
 }
 
-/// The channel that is always there.
+/// Returns the name of the channel that always exists.
 fn log() -> Option<Slug> {
     Slug::new(LOG).ok()
 }

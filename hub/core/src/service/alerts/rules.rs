@@ -4,84 +4,100 @@ use std::time::Duration;
 
 use tracing::info;
 
-use super::super::hub::{Hub, Refused, check_version};
-use crate::domain::alert::{AlertRule, Condition, Kind, Mute, Tally};
+use super::super::context::Context;
+use super::super::handles::AlertHandle;
+use super::super::shared::{ChangeError, check_version};
+use crate::domain::alert::{AlertRule, Condition, ConditionKind, GrowthWindow, Mute};
 use crate::domain::slug::Slug;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
 
-/// No rule waits longer than this, either way.
+/// The longest time after which a rule may open or resolve.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// All rules of alerts, in the order of their names.
+impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
+    /// Lists all alert rules, in the order of their names.
+    #[must_use]
     pub fn alert_rules(&self) -> Vec<AlertRule> {
-        self.alerts.rules()
+        self.core.alerts.rules()
     }
 
-    /// A rule of alerts.
+    /// Returns the alert rule with this name.
+    #[must_use]
     pub fn alert_rule(&self, name: &Slug) -> Option<AlertRule> {
-        self.alerts.rule(name)
+        self.core.alerts.rule(name)
     }
 
-    /// Keeps a rule of alerts, new or changed. If it is disabled, or is about something else now, its incidents are over.
+    /// Creates or changes an alert rule. If it is disabled or has another condition, its incidents are resolved.
     pub async fn put_alert_rule(
         &self,
+        cx: &Context,
         mut rule: AlertRule,
         expected: Option<u64>,
-    ) -> Result<AlertRule, Refused> {
-        let _one_after_the_other = self.changing.lock().await;
+    ) -> Result<AlertRule, ChangeError> {
+        let _one_after_the_other = self.core.changing.lock().await;
         self.check_alert_rule(&rule)?;
-        let before = self.alerts.rule(&rule.name);
+        let before = self.core.alerts.rule(&rule.name);
         let found = before.as_ref().map_or(0, |rule| rule.version);
         check_version(expected, found)?;
-        (rule.version, rule.changed) = (found + 1, self.now());
+        (rule.version, rule.changed) = (found + 1, cx.now);
         let ends = match &before {
             _ if !rule.enabled => Some("the rule was disabled"),
             Some(before) if before.kind() != rule.kind() => Some("the rule was changed"),
             _ => None,
         };
         let change = Change::PutAlertRule(rule.clone());
-        self.change_alert_rule(&rule.name, Some(change), ends, Some(rule.clone())).await?;
+        self.change_alert_rule(cx, &rule.name, Some(change), ends, Some(rule.clone())).await?;
         let AlertRule { name, version, enabled, .. } = &rule;
         info!(target: "seawall", rule = name.as_str(), version, enabled, "[Alerts][PutRule] Success.");
         Ok(rule)
     }
 
-    /// Deletes a rule of alerts. One that came with the hub is as it came.
-    pub async fn delete_alert_rule(&self, name: &Slug, expected: Option<u64>) -> Result<(), Refused> {
-        let _one_after_the_other = self.changing.lock().await;
-        let rule = self.alerts.rule(name).ok_or(Refused::Missing)?;
+    /// Deletes an alert rule. A built-in one is reset.
+    pub async fn delete_alert_rule(
+        &self,
+        cx: &Context,
+        name: &Slug,
+        expected: Option<u64>,
+    ) -> Result<(), ChangeError> {
+        let _one_after_the_other = self.core.changing.lock().await;
+        let rule = self.core.alerts.rule(name).ok_or(ChangeError::Missing)?;
         check_version(expected, rule.version)?;
         let usual = AlertRule::kind_named(name).map(|kind| AlertRule::usual(name.clone(), kind));
         // One that was never changed is as it came already.
         let change = (rule.version > 0).then(|| Change::DeleteAlertRule(name.clone(), rule.version));
         let ends = usual.is_none().then_some("the rule was deleted");
-        self.change_alert_rule(name, change, ends, usual).await?;
+        self.change_alert_rule(cx, name, change, ends, usual).await?;
         info!(target: "seawall", rule = name.as_str(), "[Alerts][DeleteRule] Success.");
         Ok(())
     }
 
-    /// Nobody is told by this rule for a while, or again from now on.
-    pub async fn mute_alert_rule(&self, name: &Slug, muted: Option<Mute>) -> Result<AlertRule, Refused> {
-        let rule = self.alerts.rule(name).ok_or(Refused::Missing)?;
+    /// Mutes or unmutes an alert rule.
+    pub async fn mute_alert_rule(
+        &self,
+        cx: &Context,
+        name: &Slug,
+        muted: Option<Mute>,
+    ) -> Result<AlertRule, ChangeError> {
+        let rule = self.core.alerts.rule(name).ok_or(ChangeError::Missing)?;
         let version = rule.version;
-        self.put_alert_rule(AlertRule { muted, ..rule }, Some(version)).await
+        self.put_alert_rule(cx, AlertRule { muted, ..rule }, Some(version)).await
     }
 
-    /// The change of a rule, and the end of its incidents if it has that consequence, in one unit. Nobody judges by the rule
-    /// before meanwhile: it would open what has just been ended.
+    /// Commits the change of a rule, and the end of its incidents if that is a consequence, in one unit. The old rule is not
+    /// evaluated meanwhile: it would open what has just ended.
     async fn change_alert_rule(
         &self,
+        cx: &Context,
         rule: &Slug,
         change: Option<Change>,
         ends: Option<&str>,
         next: Option<AlertRule>,
-    ) -> Result<(), Refused> {
-        let mut live = self.alerts.live.lock().await;
+    ) -> Result<(), ChangeError> {
+        let mut live = self.core.alerts.live.lock().await;
         let mut changes: Vec<Change> = change.into_iter().collect();
         if let Some(because) = ends {
-            let wall = self.now();
+            let wall = cx.now;
             for kept in live.incidents.values() {
                 let mut incident = kept.incident.clone();
                 if incident.rule == *rule && incident.is_open() {
@@ -89,40 +105,40 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
                     changes.push(Change::PutIncident(Box::new(incident)));
                 }
             }
-            self.commit_all(changes).await?;
+            self.core.commit_all(cx, changes).await?;
             live.end(rule, because, wall);
         } else if !changes.is_empty() {
-            self.commit_all(changes).await?;
+            self.core.commit_all(cx, changes).await?;
         }
-        self.alerts.use_rule(rule, next);
+        self.core.alerts.use_rule(rule, next);
         drop(live);
-        self.alerts.bell.notify_one();
+        self.core.alerts.wake.notify_one();
         Ok(())
     }
 
-    fn check_alert_rule(&self, rule: &AlertRule) -> Result<(), Refused> {
+    fn check_alert_rule(&self, rule: &AlertRule) -> Result<(), ChangeError> {
         let mut wrong = Vec::new();
         let mut say = |field: &str, reason: String| wrong.push((field.to_owned(), reason));
         if AlertRule::kind_named(&rule.name).is_some_and(|kind| kind != rule.kind()) {
             say(
                 "kind",
-                "a rule that came with the hub stays of its kind; write one under another name".into(),
+                "the kind of a built-in rule can't be changed; create a rule with another name".into(),
             );
         }
         let channels = rule.channels.iter().flatten().filter(|name| name.as_str() != super::LOG);
-        for name in channels.filter(|name| self.alerts.channel(name).is_none()) {
+        for name in channels.filter(|name| self.core.alerts.channel(name).is_none()) {
             say("channels", format!("there is no channel `{name}`"));
         }
         if rule.services.is_some() && !rule.kind().is_of_services() {
             let kind = rule.kind().word();
             say("services", format!("`{kind}` is about the hub, not about services"));
         }
-        for name in rule.services.iter().flatten().filter(|name| self.service(name).is_none()) {
+        for name in rule.services.iter().flatten().filter(|name| self.core.service(name).is_none()) {
             say("services", format!("there is no service `{name}`"));
         }
         for (field, time) in [("for", rule.holds), ("resolveAfter", rule.clears)] {
             if time > WAIT_MAX {
-                say(field, "it is a day at most".into());
+                say(field, "must be at most one day".into());
             }
         }
         let window = match rule.condition {
@@ -131,14 +147,14 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
             | Condition::Errors { window, .. } => Some(window),
             _ => None,
         };
-        if window.is_some_and(|window| window.is_zero() || window > Tally::LONGEST) {
-            say("window", "it is more than zero, and a day at most".into());
+        if window.is_some_and(|window| window.is_zero() || window > GrowthWindow::LONGEST) {
+            say("window", "must be more than zero and at most one day".into());
         }
-        if rule.kind() == Kind::OldestDue
+        if rule.kind() == ConditionKind::OldestDue
             && rule.condition == (Condition::OldestDue { older_than: Duration::ZERO })
         {
-            say("olderThan", "it is more than zero".into());
+            say("olderThan", "must be more than zero".into());
         }
-        if wrong.is_empty() { Ok(()) } else { Err(Refused::Wrong(wrong)) }
+        if wrong.is_empty() { Ok(()) } else { Err(ChangeError::Wrong(wrong)) }
     }
 }

@@ -7,71 +7,72 @@ use metrics::gauge;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use super::super::hub::Hub;
-use super::super::numbers;
-use super::look::Eyes;
-use super::{Kept, Live};
-use crate::domain::alert::{AlertRule, Incident, LogSeen, Reading, Scene, Turn};
+use super::super::handles::AlertHandle;
+use super::super::metric_names;
+use super::observe::ObservationCache;
+use super::{LiveIncident, LiveIncidents};
+use crate::domain::alert::{AlertRule, Incident, LogCounts, NoticeKind, Reading, SystemSnapshot};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::encode::hex;
 use crate::port::notify::Notifier;
-use crate::port::store::{Change, Store, Unit, Urgency};
+use crate::port::store::{Change, Store, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
 
-/// Everything is looked at so often.
+/// How often everything is observed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What the store did not take is offered again so often.
+/// How often unsaved incidents are offered to the store again.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
-/// How an open incident has developed is written down so often at most.
+/// How often the development of an open incident is stored at most.
 const UPDATE_EVERY: Duration = Duration::from_secs(60);
-/// So much waits for a channel at most; the oldest is dropped.
+/// The maximum number of messages that wait for a channel; the oldest is dropped.
 const WAITING_MAX: usize = 500;
 
-impl<S: Store + Clone, T: Transport> Hub<S, T> {
-    /// Watches over everything, and tells people, again and again. `log` says what the log has had in all.
-    pub async fn watch_alerts<N: Notifier>(&self, notifier: &N, log: impl Fn() -> LogSeen) {
-        let (mut eyes, mut sending, mut busy) = (Eyes::default(), JoinSet::new(), HashSet::new());
-        let began = self.clock.now();
+impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
+    /// Observes everything and notifies people, for as long as the process lives. `log` returns the total counts of the log.
+    pub async fn watch_alerts<N: Notifier>(&self, notifier: &N, log: impl Fn() -> LogCounts) {
+        let (mut eyes, mut sending, mut busy) = (ObservationCache::default(), JoinSet::new(), HashSet::new());
+        let began = self.core.clock.now();
         let mut saved = None;
         loop {
-            let now = self.clock.now().since(began);
+            let now = self.core.clock.now().since(began);
             let scene = self.scene(&mut eyes, now, log()).await;
             self.judge(&scene, now).await;
             if saved.is_none_or(|saved| now.saturating_sub(saved) >= SAVE_EVERY) {
-                self.save(&mut *self.alerts.live.lock().await).await;
+                self.save(&mut *self.core.alerts.live.lock().await).await;
                 saved = Some(now);
             }
             self.send_due(notifier, &mut sending, &mut busy).await;
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = self.alerts.bell.notified() => {}
+                () = self.core.alerts.wake.notified() => {}
                 Some(ended) = sending.join_next(), if !sending.is_empty() => self.sent(ended, &mut busy).await,
             }
         }
     }
 
-    /// Sets the gauges of what is open.
+    /// Sets the gauges of open incidents.
     pub(in crate::service) async fn record_alerts(&self) {
-        let live = self.alerts.live.lock().await;
-        for rule in self.alerts.rules() {
-            let open = |kept: &&Kept| kept.incident.rule == rule.name && kept.incident.is_open();
+        let live = self.core.alerts.live.lock().await;
+        for rule in self.core.alerts.rules() {
+            let open = |kept: &&LiveIncident| kept.incident.rule == rule.name && kept.incident.is_open();
             let count = live.incidents.values().filter(open).count();
             let (name, severity) = (rule.name.to_string(), rule.severity.word());
-            gauge!(numbers::ALERTS_OPEN, "rule" => name, "severity" => severity).set(count as f64);
+            gauge!(metric_names::ALERTS_OPEN, "rule" => name, "severity" => severity).set(count as f64);
         }
     }
 
-    async fn judge(&self, scene: &Scene, now: Duration) {
-        let wall = self.now();
-        let mut live = self.alerts.live.lock().await;
+    async fn judge(&self, scene: &SystemSnapshot, now: Duration) {
+        let wall = self.core.now();
+        let mut live = self.core.alerts.live.lock().await;
         let mut changed = false;
-        for rule in self.alerts.rules().into_iter().filter(|rule| rule.enabled) {
+        for rule in self.core.alerts.rules().into_iter().filter(|rule| rule.enabled) {
             for reading in rule.look(scene).unwrap_or_default() {
                 changed |= live.judge(&rule, &reading, now, wall);
             }
-            changed |= live.let_go(&rule, scene, wall);
+            changed |= live.resolve_obsolete(&rule, scene, wall);
             if !rule.is_muted(wall) {
-                changed |= live.tell(&rule.name, &self.alerts.told_by(&rule), wall);
+                changed |= live.tell(&rule.name, &self.core.alerts.told_by(&rule), wall);
             }
         }
         live.tracks.retain(|_, track| !track.is_idle());
@@ -81,35 +82,37 @@ impl<S: Store + Clone, T: Transport> Hub<S, T> {
         }
     }
 
-    /// Writes down what the store does not have yet. If it takes nothing, that is for the next time: people are told all the
+    /// Stores incidents that the store does not have yet. If it refuses, that is for the next time: people are notified all the
     /// same.
-    pub(super) async fn save(&self, live: &mut Live) {
+    pub(super) async fn save(&self, live: &mut LiveIncidents) {
         let unsaved: Vec<Change> = live
             .incidents
             .values()
             .filter(|kept| !kept.saved)
             .map(|kept| Change::PutIncident(Box::new(kept.incident.clone())))
             .collect();
-        if unsaved.is_empty() || self.store.commit(Urgency::Admin, Unit { changes: unsaved }).await.is_err() {
+        if unsaved.is_empty()
+            || self.core.store.commit(WritePriority::Admin, UnitOfWork { changes: unsaved }).await.is_err()
+        {
             return;
         }
         live.saved();
     }
 }
 
-impl Live {
+impl LiveIncidents {
     fn judge(&mut self, rule: &AlertRule, reading: &Reading, now: Duration, wall: Millis) -> bool {
         let of = (rule.name.clone(), reading.service.clone());
         let track = self.tracks.entry(of).or_default();
         let turn = track.step(reading.bad, now, rule.holds, rule.clears);
         let is_open = track.is_open();
         match turn {
-            Some(Turn::Opened) => {
+            Some(NoticeKind::Opened) => {
                 let incident = opened(rule, reading, wall);
-                self.incidents.insert(incident.id.clone(), Kept { incident, saved: false });
+                self.incidents.insert(incident.id.clone(), LiveIncident { incident, saved: false });
                 true
             }
-            Some(Turn::Resolved) => {
+            Some(NoticeKind::Resolved) => {
                 self.resolve(&rule.name, reading.service.as_ref(), &reading.summary, wall)
             }
             None if is_open && reading.bad => self.update(rule, reading, wall),
@@ -121,7 +124,7 @@ impl Live {
         &'a mut self,
         rule: &'a Slug,
         service: Option<&'a Slug>,
-    ) -> impl Iterator<Item = &'a mut Kept> {
+    ) -> impl Iterator<Item = &'a mut LiveIncident> {
         self.incidents.values_mut().filter(move |kept| {
             let Incident { rule: by, service: of, .. } = &kept.incident;
             by == rule && of.as_ref() == service && kept.incident.is_open()
@@ -151,8 +154,8 @@ impl Live {
         changed
     }
 
-    /// Incidents of what is not there any more, or what the rule is not about any more.
-    fn let_go(&mut self, rule: &AlertRule, scene: &Scene, wall: Millis) -> bool {
+    /// Resolves incidents of services that no longer exist, or that the rule no longer covers.
+    fn resolve_obsolete(&mut self, rule: &AlertRule, scene: &SystemSnapshot, wall: Millis) -> bool {
         let why = |incident: &Incident| match &incident.service {
             Some(name) if !scene.services.iter().any(|seen| seen.name == *name) => {
                 Some("the service was deleted")
@@ -175,7 +178,7 @@ impl Live {
         changed
     }
 
-    /// All incidents of a rule are over, for this reason, and it begins anew.
+    /// Resolves all incidents of a rule, for this reason, and resets its timers.
     pub(super) fn end(&mut self, rule: &Slug, because: &str, wall: Millis) {
         self.tracks.retain(|(of, _), _| of != rule);
         for kept in self.incidents.values_mut() {
@@ -190,7 +193,7 @@ impl Live {
         let mut changed = false;
         for kept in self.incidents.values_mut() {
             let incident = &mut kept.incident;
-            let untold = incident.is_open() && !incident.told && !incident.is_muted(wall);
+            let untold = incident.is_open() && !incident.notified && !incident.is_muted(wall);
             if incident.rule == *rule && untold {
                 incident.tell(channels, wall);
                 (kept.saved, changed) = (false, true);
@@ -199,13 +202,13 @@ impl Live {
         changed
     }
 
-    /// A channel that nobody can reach gathers no heap.
+    /// Drops the oldest messages of a channel that nobody can reach.
     fn bound(&mut self) {
         let waiting: Vec<Slug> =
             self.incidents.values().flat_map(|kept| kept.incident.waiting()).cloned().collect();
         for channel in waiting.iter().collect::<HashSet<_>>() {
             let count = waiting.iter().filter(|name| *name == channel).count();
-            let mut old: Vec<&mut Kept> = self
+            let mut old: Vec<&mut LiveIncident> = self
                 .incidents
                 .values_mut()
                 .filter(|kept| kept.incident.waiting().any(|name| name == channel))
@@ -218,20 +221,19 @@ impl Live {
         }
     }
 
-    /// The store has everything as it is here; what is over needs no more care.
+    /// Records that the store has everything, and forgets resolved incidents.
     pub(super) fn saved(&mut self) {
         self.incidents.values_mut().for_each(|kept| kept.saved = true);
         self.incidents.retain(|_, kept| kept.incident.is_live());
     }
 }
 
-/// Its name is made of what it is about, so that it is the same wherever it is looked up.
+/// Opens an incident. Its id is derived from its rule, service and time, so that it is the same wherever it is looked up.
 pub(super) fn opened(rule: &AlertRule, reading: &Reading, wall: Millis) -> Incident {
     let service = reading.service.as_ref().map_or("", Slug::as_str);
     let digest = Sha256::digest(format!("{} {service} {}", rule.name, wall.0));
-    let id = digest[..16].iter().fold("inc_".to_owned(), |id, byte| format!("{id}{byte:02x}"));
     Incident {
-        id,
+        id: format!("inc_{}", hex(&digest[..16])),
         rule: rule.name.clone(),
         kind: rule.kind(),
         severity: rule.severity,
@@ -243,7 +245,7 @@ pub(super) fn opened(rule: &AlertRule, reading: &Reading, wall: Millis) -> Incid
         summary: reading.summary.clone(),
         acknowledged: None,
         muted: None,
-        told: false,
+        notified: false,
         notices: Vec::new(),
     }
 }

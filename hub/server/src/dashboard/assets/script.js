@@ -62,10 +62,10 @@
   const confirm = (text, button, diff) => new Promise((done) => {
     const dialog = $("dialog.confirm");
     $("[data-text]", dialog).textContent = text;
-    const lines = diff?.map(({ place, was, now }) => `${place}\n- ${was ?? "nothing"}\n+ ${now ?? "nothing"}`);
+    const lines = diff?.map(({ place, was, now }) => `${place}\n- ${was ?? "none"}\n+ ${now ?? "none"}`);
     $("[data-diff]", dialog).hidden = !lines;
-    $("[data-diff]", dialog).textContent = lines?.join("\n") || "Nothing differs from the request that failed.";
-    $("[data-yes]", dialog).textContent = button?.textContent.trim() || "Do it";
+    $("[data-diff]", dialog).textContent = lines?.join("\n") || "No differences from the failed request.";
+    $("[data-yes]", dialog).textContent = button?.textContent.trim() || "Confirm";
     const reason = $("[name=reason]", dialog);
     reason.value = "";
     dialog.returnValue = "no";
@@ -98,7 +98,7 @@
       else if (kind === "flag") value = raw === "on" || raw === "true" || raw === "1";
       else if (kind === "list") value = raw.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
       else if (kind === "json") {
-        try { value = JSON.parse(raw); } catch (error) { return { wrong: [{ field: path, reason: `this is no JSON: ${error.message}` }] }; }
+        try { value = JSON.parse(raw); } catch (error) { return { wrong: [{ field: path, reason: `must be JSON: ${error.message}` }] }; }
       }
       else if (kind === "pairs") {
         const lines = raw.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -153,7 +153,7 @@
   // What a call would come to, if it says so beforehand: how many it is about, or what differs.
   const tried = async (form, what) => {
     const { ok, answer } = await call({ ...what, body: { ...what.body, dryRun: true } });
-    if (!ok) show(form, answer.message || "The hub did not answer.", answer.errors);
+    if (!ok) show(form, answer.message || "No response from the hub.", answer.errors);
     return ok ? answer.data : null;
   };
 
@@ -174,7 +174,7 @@
     if (text) {
       const would = form.matches("[data-try]") ? await tried(form, what).catch(() => ({})) : {};
       if (!would) return;
-      if (would.count === 0) return show(form, "There is none to do this to.");
+      if (would.count === 0) return show(form, "No dead letters match.");
       const count = would.count === undefined ? "Some" : would.count.toLocaleString("en") + (would.countIsExact ? "" : " or more");
       const words = text.replace("{chosen}", $$("[data-one]:checked", form).length).replace("{count}", count);
       const said = await confirm(words, submit.submitter, would.diff);
@@ -192,9 +192,9 @@
         if (to && to !== here) location.assign(to);
         else { toast(what.done || "Done."); refresh(); }
       } else if (status === 401) location.assign("/login?to=" + encodeURIComponent(here));
-      else show(form, answer.message || "The hub did not answer.", answer.errors);
+      else show(form, answer.message || "No response from the hub.", answer.errors);
     } catch {
-      toast("The hub can't be reached.", true);
+      toast("The hub is not reachable.", true);
     } finally {
       for (const button of buttons) button.disabled = false;
       // A button that waits has lost the focus, or is gone with what it was for.
@@ -208,7 +208,7 @@
       const some = $$("[data-one]:checked", form).length;
       for (const button of $$("[data-some]", form)) button.disabled = !some;
       const told = $("[data-chosen]", form);
-      if (told) told.textContent = some ? `${some} chosen` : "none chosen";
+      if (told) told.textContent = `${some} selected`;
     }
   };
   on("change", (change) => {
@@ -224,8 +224,58 @@
     const button = click.target.closest("[data-copy]");
     if (!button) return;
     const text = byId(button.dataset.copy)?.textContent ?? "";
-    await navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser did not allow it.", true));
+    await navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser did not allow copying.", true));
   });
+
+  // Charts: times in the zone of the browser, and the values of a point on hover and on focus.
+  const clock = (at, second) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second });
+  let picked = null;
+  const unpick = () => {
+    const figure = picked && byId(picked.id);
+    picked = null;
+    if (!figure) return;
+    $(".readout", figure).hidden = true;
+    $(".guide", figure).setAttribute("visibility", "hidden");
+  };
+  // Shows the point nearest to the time that `choose` gives, or one that is `step` points after it.
+  const pick = (figure, choose, step = 0) => {
+    if (picked?.id !== figure.id) unpick();
+    const { at, unit, lines } = JSON.parse(figure.dataset.points);
+    const wanted = choose(at[0], at.at(-1));
+    const nearest = at.reduce((best, time, index) => Math.abs(time - wanted) < Math.abs(at[best] - wanted) ? index : best, 0);
+    const index = Math.min(Math.max(nearest + step, 0), at.length - 1);
+    picked = { id: figure.id, at: at[index] };
+    const share = (at[index] - at[0]) / (at.at(-1) - at[0]);
+    const [guide, readout] = [$(".guide", figure), $(".readout", figure)];
+    for (const name of ["x1", "x2"]) guide.setAttribute(name, `${100 * share}%`);
+    guide.setAttribute("visibility", "visible");
+    readout.textContent = [clock(at[index], "2-digit"), ...lines.map(({ name, values }) => `${name}: ${values[index] ?? "—"} ${unit}`)].join("\n");
+    readout.classList.toggle("left", share > 0.5);
+    readout.hidden = false;
+  };
+  const figureOf = ({ target }) => target.closest?.("[data-points]");
+  on("pointermove", (move) => {
+    const figure = figureOf(move);
+    const { left, width } = (figure ? $(".axes", figure) : body).getBoundingClientRect();
+    if (figure) pick(figure, (first, last) => first + (move.clientX - left) / width * (last - first));
+    else if (picked && document.activeElement.id !== picked.id) unpick();
+  });
+  on("focusin", (focus) => { const figure = figureOf(focus); if (figure && picked?.id !== figure.id) pick(figure, (_, last) => last); });
+  on("focusout", (focus) => figureOf(focus) && unpick());
+  on("keydown", (press) => {
+    const [figure, step] = [figureOf(press), { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[press.key]];
+    if (!figure || !step) return;
+    press.preventDefault();
+    pick(figure, (_, last) => picked?.at ?? last, step);
+  });
+  const draw = () => {
+    for (const text of $$("[data-at]")) text.textContent = clock(Number(text.dataset.at), text.textContent.length > 5 ? "2-digit" : undefined);
+    for (const zone of $$("[data-zone]")) zone.textContent = "local time";
+    const figure = picked && byId(picked.id);
+    if (figure) pick(figure, () => picked.at);
+  };
+  on("fresh", draw);
+  draw();
 
   // Puts in what has changed; what somebody is typing into or has opened stays as it is, until they go on.
   let late = null;
@@ -246,7 +296,7 @@
       for (const id of open) byId(id)?.setAttribute("open", "");
       for (const box of $$("input[type=checkbox]", old)) if (chosen.includes(box.value)) box.checked = true;
       const same = (one) => (one.id || one.getAttribute("href") || one.textContent) === key;
-      if (key) ($$("a, button, summary, input", old).find(same) || $("#main")).focus({ preventScroll: true });
+      if (key) ($$("a, button, summary, input, [tabindex]", old).find(same) || $("#main")).focus({ preventScroll: true });
     }
     tell();
     document.dispatchEvent(new CustomEvent("fresh"));
@@ -308,12 +358,12 @@
       return [all];
     };
     const drawn = ({ outcome, reason, field, request, orderingKey }) => {
-      if (outcome === "otherType") return line("warn", "another type", "the rule is not for it");
-      if (outcome === "filtered") return line("", "filtered", reason || "the filter does not take it");
-      if (!request) return line("bad", "can't be made", `${field}: ${reason}`);
+      if (outcome === "otherType") return line("warn", "other type", "the rule does not match this event type");
+      if (outcome === "filtered") return line("", "filtered", reason || "the filter does not match");
+      if (!request) return line("bad", "Cannot be rendered", `${field}: ${reason}`);
       const { method, url, path, headers, body, bodyText } = request;
       const head = [`${method} ${url || path}`, ...Object.entries(headers).map((pair) => pair.join(": "))];
-      const parts = [...line("good", "sends", orderingKey ? `in the order of ${orderingKey}` : "exactly this"), node("pre", head.join("\n"))];
+      const parts = [...line("good", "Request", orderingKey ? `ordering key ${orderingKey}` : ""), node("pre", head.join("\n"))];
       return bodyText ? [...parts, node("pre", body === null ? bodyText : JSON.stringify(body, null, 2))] : parts;
     };
     const made = async () => {
@@ -322,15 +372,15 @@
       const body = { rule: { name: "preview", ...what.body } };
       if (!body.rule.eventType) return box.childNodes;
       if (chosen.value) body.eventId = chosen.value;
-      else try { body.event = JSON.parse(sample.value); } catch (error) { return line("bad", "the event", error.message); }
+      else try { body.event = JSON.parse(sample.value); } catch (error) { return line("bad", "event", error.message); }
       const { ok, answer } = await call({ path: "/api/v1/registry/rules:evaluate", body });
       if (ok) return Object.assign(drawn(answer.data), { good: true });
-      return answer.errors?.length ? answer.errors.flatMap(({ field, reason }) => line("bad", field.replace("rule.", ""), reason)) : line("bad", "no", answer.message);
+      return answer.errors?.length ? answer.errors.flatMap(({ field, reason }) => line("bad", field.replace("rule.", ""), reason)) : line("bad", "failed", answer.message);
     };
     let timer, turn = 0, edited = false;
     const look = async () => {
       const mine = ++turn;
-      const parts = await made().catch(() => line("bad", "offline", "the hub can't be reached"));
+      const parts = await made().catch(() => line("bad", "offline", "the hub is not reachable"));
       if (mine !== turn) return;
       // The hub has read all of the rule since it said what is wrong, so that is mended.
       if (parts.good && edited) clear(rule);

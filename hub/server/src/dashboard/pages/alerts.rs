@@ -7,7 +7,7 @@ use minijinja::context;
 use serde_json::{Value, json};
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -18,7 +18,7 @@ pub(super) async fn list(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let token = asked.get("open_token").map(|token| format!("&page_token={}", encoded(token)));
     let open = format!("/api/v1/ops/alerts?state=open&page_size=100{}", token.unwrap_or_default());
     let resolved = asked.over("/api/v1/ops/alerts?state=resolved&page_size=20", &["page_token"]);
@@ -74,7 +74,7 @@ pub(super) async fn rule(
     dashboard.page(&session, "alert_rule.html", context! { is_new => false, rule => view(&rule), channels })
 }
 
-/// `GET /alerts/rules/_new`.
+/// The page `GET /alerts/rules/_new`.
 pub(super) async fn fresh_rule(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let rule =
         json!({"name": "", "kind": "oldestDue", "enabled": true, "severity": "warning", "channels": null});
@@ -95,7 +95,7 @@ pub(super) async fn channel(
     dashboard.page(&session, "alert_channel.html", what)
 }
 
-/// `GET /alerts/channels/_new`.
+/// The page `GET /alerts/channels/_new`.
 pub(super) async fn fresh_channel(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let channel = json!({"name": "", "type": "webhook"});
     let what = context! { is_new => true, channel => view(&channel) };

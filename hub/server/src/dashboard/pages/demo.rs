@@ -27,23 +27,23 @@ mod tests {
     use tower_service::Service;
 
     use super::*;
-    use crate::demo::{Demo, Mood};
-    use crate::{Hub, Options, http};
+    use crate::demo::{DemoServices, SampleState};
+    use crate::{Server, StartOptions, http};
 
     const ADMIN: &str = "the-admin-key-of-the-test";
 
     struct Pages {
         _folder: TempDir,
         router: Router,
-        demo: Option<Arc<Demo>>,
+        demo: Option<Arc<DemoServices>>,
     }
 
     impl Pages {
-        async fn of(demo: Option<Demo>) -> Self {
+        async fn of(demo: Option<DemoServices>) -> Self {
             let (folder, demo) = (TempDir::new().unwrap(), demo.map(Arc::new));
-            let options = Options { demo: demo.clone(), ..Options::default() };
-            let hub = Arc::new(Hub::open(folder.path(), &options).await.unwrap());
-            hub.set_admin_key(http::key_hash(ADMIN)).await.unwrap();
+            let options = StartOptions { demo: demo.clone(), ..StartOptions::default() };
+            let hub = Arc::new(Server::open(folder.path(), &options).await.unwrap());
+            hub.registry.set_admin_key(&hub.own_context(), http::key_hash(ADMIN)).await.unwrap();
             if let Some(demo) = &demo {
                 demo.register(&hub, ADMIN).await.unwrap();
             }
@@ -84,7 +84,7 @@ mod tests {
     /// whoever may only read sees no button, and whoever is not logged in nothing.
     #[tokio::test]
     async fn hub_11_the_page_shows_every_sample_service() {
-        let mut pages = Pages::of(Some(Demo::open().await.unwrap())).await;
+        let mut pages = Pages::of(Some(DemoServices::open().await.unwrap())).await;
         let cookie = pages.login(ADMIN).await;
         let (status, page) = pages.page("/demo", &cookie).await;
         assert_eq!(status, 200, "{page}");
@@ -92,11 +92,11 @@ mod tests {
             assert!(page.contains(&format!("id=\"state-{name}\"")), "{name}");
             assert!(page.contains(&format!("/api/v1/demo/upstreams/{name}:set")), "{name}");
         }
-        assert!(page.contains("aria-current=\"page\">Demo</a>") && !page.contains("Heal<span"), "{page}");
+        assert!(page.contains("aria-current=\"page\">Demo</a>") && !page.contains("Restore<span"), "{page}");
         assert!(page.contains("{{ 'GB' if data.country =="), "what to write is shown as it is written");
-        pages.demo.as_ref().unwrap().upstream("warehouse").unwrap().feel(Mood::Down);
+        pages.demo.as_ref().unwrap().upstream("warehouse").unwrap().feel(SampleState::Down);
         let (_, page) = pages.page("/demo", &cookie).await;
-        assert_eq!((page.matches("Heal<span").count(), page.matches("Unplug<span").count()), (1, 4));
+        assert_eq!((page.matches("Restore<span").count(), page.matches("Unplug<span").count()), (1, 4));
 
         let reader = json!({"name": "reader", "scopes": ["read"]}).to_string();
         let bearer = format!("Bearer {ADMIN}");

@@ -144,7 +144,7 @@ pub(super) async fn operations(
     dashboard.page(&session, "operations.html", context! { operations, wrong, more => "/operations" })
 }
 
-/// `GET /operations/{id}`.
+/// The page `GET /operations/{id}`.
 pub(super) async fn operation(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,

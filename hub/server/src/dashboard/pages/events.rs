@@ -6,7 +6,7 @@ use axum::extract::{Path, RawQuery, State};
 use minijinja::context;
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -18,7 +18,7 @@ pub(super) async fn list(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let path = asked.over("/api/v1/bridge/events", &[FILTERS, &["page_token"]].concat());
     let (page, wrong) = dashboard.filtered(&session, &path).await?;
     let said = |name: &str| asked.get(name).unwrap_or_default().to_owned();

@@ -12,23 +12,22 @@ use tower_service::Service;
 
 use crate::dashboard::Dashboard;
 use crate::http::{api, key_hash};
-use crate::hub::Hub;
-use crate::numbers::Numbers;
+use crate::hub::Server;
 
 pub(super) const ADMIN: &str = "the-admin-key-of-the-test";
 pub(super) const EVIL: &str = "<script>alert('x')</script>\"{{ 7 * 7 }}";
 
 pub(super) struct Site {
     _folder: TempDir,
-    pub(super) hub: Arc<Hub>,
+    pub(super) hub: Arc<Server>,
     router: Router,
 }
 
 impl Site {
     pub(super) async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let hub = Arc::new(Hub::open(folder.path(), &crate::Options::default()).await.unwrap());
-        hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
+        let hub = Arc::new(Server::open(folder.path(), &crate::StartOptions::default()).await.unwrap());
+        hub.registry.set_admin_key(&hub.own_context(), key_hash(ADMIN)).await.unwrap();
         let router = Dashboard::beside(api(hub.clone()), hub.clone(), Arc::new(AtomicBool::new(false)));
         Site { _folder: folder, hub, router }
     }
@@ -94,7 +93,7 @@ impl Site {
         self.ask(Method::POST, "/api/v1/bridge/events", &event("<script>e1", "nobody.<script>")).await;
         let accepted = self.ask(Method::POST, "/api/v1/bridge/events", &event("e2", "order.created")).await;
         for at in 1..=3 {
-            self.hub.history().look_now(Numbers::of_process(), seawall_hub_core::domain::time::Millis(at));
+            self.hub.history().look_now(self.hub.metric_store(), seawall_hub_core::domain::time::Millis(at));
         }
         accepted["deliveries"][0].as_str().unwrap().to_owned()
     }
@@ -156,7 +155,7 @@ async fn ui_1_a_wrong_path_is_a_page_with_the_menu_for_a_browser() {
         let path = path.replace('<', "%3C").replace('>', "%3E");
         let (status, _, text) = site.send(get(&path, BROWSER, &cookie)).await;
         assert_eq!(status, 404, "{path}: {text}");
-        for part in ["There is nothing here", "aria-label=\"Main\"", "Log out"] {
+        for part in ["Page not found", "aria-label=\"Main\"", "Log out"] {
             assert!(text.contains(part), "{path} lacks `{part}`: {text}");
         }
         // Whoever has not logged in sees no menu.
@@ -182,19 +181,15 @@ async fn ui_2_a_wrong_filter_is_told_at_the_list() {
     let mut site = Site::new().await;
     let cookie = site.login(ADMIN).await;
     for (path, told, not_told) in [
-        ("/operations?page_token=zzzz", "no page has given it", "No work on many yet"),
-        (
-            "/operations?state=lost",
-            "no such parameter; there are page_size, page_token",
-            "No work on many yet",
-        ),
-        ("/deadLetters?status=abc", "no such parameter; there are", "Nothing has failed for good"),
-        ("/deadLetters?state=lost", "lost", "Nothing has failed for good"),
-        ("/deadLetters/list?status=abc", "status: ", "Nothing has failed for good"),
-        ("/deadLetters/list?page_token=zzzz", "no page has given it", "Nothing has failed for good"),
-        ("/alerts?state=lost", "`lost` is none of open, resolved", "Nothing is wrong"),
-        ("/alerts?nosuch=1", "no such parameter; there are", "Nothing is wrong"),
-        ("/alerts?open_token=zzzz", "no page has given it", "Nothing is wrong"),
+        ("/operations?page_token=zzzz", "of a previous page", "No operations yet"),
+        ("/operations?state=lost", "unknown parameter. Known: page_size, page_token", "No operations yet"),
+        ("/deadLetters?status=abc", "unknown parameter. Known: ", "No dead letters"),
+        ("/deadLetters?state=lost", "lost", "No dead letters"),
+        ("/deadLetters/list?status=abc", "status: ", "No dead letters"),
+        ("/deadLetters/list?page_token=zzzz", "of a previous page", "No dead letters"),
+        ("/alerts?state=lost", "must be one of open, resolved, not `lost`", "No open alerts"),
+        ("/alerts?nosuch=1", "unknown parameter. Known: ", "No open alerts"),
+        ("/alerts?open_token=zzzz", "of a previous page", "No open alerts"),
     ] {
         let (status, text) = site.page(&cookie, path).await;
         assert_eq!(status, 200, "{path}: {text}");
@@ -250,14 +245,14 @@ async fn ui_2_an_empty_hub_teaches() {
     let mut site = Site::new().await;
     let cookie = site.login(ADMIN).await;
     for (path, taught) in [
-        ("/", "Begin here"),
+        ("/", "Getting started"),
         ("/", "curl http://hub.example:8480/api/v1/registry/services"),
-        ("/services", "No service yet"),
-        ("/rules", "No rule yet"),
-        ("/rules/_new", "Add a service first"),
-        ("/events", "No event yet"),
-        ("/deliveries", "No delivery yet"),
-        ("/sources", "No source yet"),
+        ("/services", "No services yet"),
+        ("/rules", "No rules yet"),
+        ("/rules/_new", "Create a service first"),
+        ("/events", "No events yet"),
+        ("/deliveries", "No deliveries yet"),
+        ("/sources", "No sources yet"),
     ] {
         let (status, text) = site.page(&cookie, path).await;
         assert_eq!(status, 200);

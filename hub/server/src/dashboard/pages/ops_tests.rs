@@ -45,7 +45,7 @@ async fn filled() -> Site {
     let mute = json!({"for": "2h", "reason": EVIL});
     site.ask(Method::POST, "/api/v1/ops/alertRules/warnings:mute", &mute).await;
     let told = [Slug::new("duty").unwrap()];
-    site.hub.take_over("inc_1".into(), Millis(1_000), format!("the disk is {EVIL}"), &told).await;
+    site.hub.alerts.take_over("inc_1".into(), Millis(1_000), format!("the disk is {EVIL}"), &told).await;
     let key = json!({"name": "old", "scopes": ["ingest"], "sources": [EVIL], "expiresIn": "1ms"});
     site.ask(Method::POST, "/api/v1/registry/keys", &key).await;
     site
@@ -92,7 +92,7 @@ async fn ui_2_alerts_and_settings_are_shown_and_texts_stay_texts() {
         assert_eq!(site.page(&cookie, path).await.0, 404, "{path}");
     }
     let (_, keys) = site.page(&cookie, "/keys").await;
-    assert!(keys.contains(">expired<") && keys.contains(">good<"), "{keys}");
+    assert!(keys.contains(">expired<") && keys.contains(">active<"), "{keys}");
     let (_, audit) = site.page(&cookie, "/audit").await;
     assert!(
         audit.contains("href=\"/alerts/rules/own\"") && audit.contains("href=\"/alerts/inc_1\""),
@@ -122,7 +122,7 @@ async fn ui_3_alerts_and_settings_show_no_action_that_is_not_allowed() {
             assert_eq!(status, 200, "{path}");
             all.push_str(&text);
         }
-        assert!(all.contains("Only a key with the scope <code>admin</code> sees the others"));
+        assert!(all.contains("Only a key with the scope <code>admin</code> sees other keys"));
         for word in sees {
             assert!(all.contains(word), "`{word}` is not there for {scope}");
         }
@@ -135,7 +135,7 @@ async fn ui_3_alerts_and_settings_show_no_action_that_is_not_allowed() {
     let cookie = site.login(key["key"].as_str().unwrap()).await;
     let (status, text) = site.page(&cookie, "/alerts").await;
     assert!(
-        status == 200 && !text.contains("inc_1") && !text.contains("Only the log is told"),
+        status == 200 && !text.contains("inc_1") && !text.contains("Only the log is notified"),
         "{status} {text}"
     );
     assert_eq!(site.page(&cookie, "/settings").await.0, 200);
@@ -154,7 +154,7 @@ async fn ui_2_alerts_teach_and_their_links_lead_somewhere() {
     let mut site = Site::new().await;
     let cookie = site.login(ADMIN).await;
     for (path, taught) in [
-        ("/alerts", "Nothing is wrong"),
+        ("/alerts", "No open alerts"),
         ("/alerts", "curl -X PUT http://hub.example:8480/api/v1/ops/alertChannels/duty"),
         ("/alerts", "href=\"/alerts/rules/circuit-open\""),
         ("/settings", "seawall backup --data-dir"),

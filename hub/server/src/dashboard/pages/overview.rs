@@ -6,11 +6,11 @@ use axum::extract::{RawQuery, State};
 use minijinja::context;
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::{Dashboard, PageResult, charts};
 
-/// So many services are tiles here; those that need a look come first, and all are on the page of services.
+/// The maximum number of services with a tile; those that need a look come first, and all are on the page of services.
 const TILES: usize = 12;
 
 pub(super) async fn page(
@@ -18,7 +18,7 @@ pub(super) async fn page(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let minutes = span(&Asked::of(query.as_deref()));
+    let minutes = span(&PageQuery::of(query.as_deref()));
     let overview = dashboard.get_json(&session, "/api/v1/ops/overview").await?;
     let tiles = format!("/api/v1/ops/services?sort=trouble&page_size={TILES}");
     let services = dashboard.get_json(&session, &tiles).await?;
@@ -41,6 +41,6 @@ pub(super) async fn page(
 }
 
 /// Five minutes, unless somebody wants to see the hour.
-pub(super) fn span(asked: &Asked) -> &'static str {
+pub(super) fn span(asked: &PageQuery) -> &'static str {
     if asked.get("minutes") == Some("60") { "60" } else { "5" }
 }

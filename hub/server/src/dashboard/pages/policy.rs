@@ -7,73 +7,73 @@ use serde_json::{Map, Value};
 use crate::dashboard::ask::view;
 
 /// A part of the form: what it is called, what it is for, and its fields.
-struct Group {
+struct PolicyGroup {
     title: &'static str,
     about: &'static str,
-    fields: &'static [Field],
+    fields: &'static [PolicyField],
 }
 
 /// Its place in the policy, what it is called, whether it is a number, what is usual, and a word about it.
-type Field = (&'static str, &'static str, bool, &'static str, &'static str);
+type PolicyField = (&'static str, &'static str, bool, &'static str, &'static str);
 
 const PRESETS: [&str; 3] = ["high-traffic", "development", "critical"];
 
-const GROUPS: [Group; 5] = [
-    Group {
+const GROUPS: [PolicyGroup; 5] = [
+    PolicyGroup {
         title: "Timeouts",
-        about: "How long somebody waits for it. Without an attempt timeout a send takes as long as the whole call may.",
+        about: "How long an attempt and a call may take. Without an attempt timeout the call timeout applies.",
         fields: &[
-            ("attempt_timeout", "Each attempt", false, "3s", "connection and answer together"),
-            (
-                "call_timeout",
-                "The whole call",
-                false,
-                "10s",
-                "for calls through the gateway, retries included",
-            ),
+            ("attempt_timeout", "Attempt timeout", false, "3s", "connection and response together"),
+            ("call_timeout", "Call timeout", false, "10s", "gateway calls, retries included"),
         ],
     },
-    Group {
+    PolicyGroup {
         title: "Circuit",
-        about: "When the hub stops calling it. It opens after failures in a row, or at a share of failures; say one of both.",
+        about: "When the hub stops calling the service. Set either consecutive failures or a failure rate.",
         fields: &[
             (
                 "breaker.consecutive_failures",
-                "Threshold: failures in a row",
+                "Consecutive failures",
                 true,
                 "5",
-                "it opens after so many",
+                "the circuit opens after this many",
             ),
-            ("breaker.failure_rate", "Threshold: share of failures", false, "50%", "instead, over a window"),
-            ("breaker.over_calls", "The window, in calls", true, "100", "for a share"),
-            ("breaker.minimum_calls", "Calls before a share counts", true, "20", "for a share"),
-            ("breaker.cooldown", "Cooldown", false, "30s", "so long it stays open before a probe"),
+            ("breaker.failure_rate", "Failure rate", false, "50%", "alternative, over a window"),
+            ("breaker.over_calls", "Window (calls)", true, "100", "for the failure rate"),
+            ("breaker.minimum_calls", "Minimum calls", true, "20", "before the failure rate applies"),
+            ("breaker.cooldown", "Cooldown", false, "30s", "how long it stays open before a probe"),
         ],
     },
-    Group {
+    PolicyGroup {
         title: "Retries of calls",
-        about: "For calls through the gateway. Deliveries are tried again by the schedule of their rule.",
+        about: "For gateway calls. Deliveries are retried by the schedule of their rule.",
         fields: &[
-            ("retry.max_attempts", "Attempts in all", true, "3", "the first included"),
-            ("retry.backoff.base", "First wait", false, "1s", "it doubles, with chance in it"),
-            ("retry.backoff.cap", "Longest wait", false, "60s", ""),
+            ("retry.max_attempts", "Maximum attempts", true, "3", "including the first"),
+            (
+                "retry.backoff.base",
+                "Initial back-off",
+                false,
+                "1s",
+                "doubles after each attempt, with jitter",
+            ),
+            ("retry.backoff.cap", "Maximum back-off", false, "60s", ""),
         ],
     },
-    Group {
+    PolicyGroup {
         title: "Bulkhead",
-        about: "How much of the hub it may take up. What has no place waits, and nothing is lost.",
+        about: "How many calls run at the same time. Deliveries without a free slot wait; none are lost.",
         fields: &[
-            ("bulkhead.max_calls", "Requests at once", true, "20", ""),
-            ("bulkhead.max_wait", "Wait for a place", false, "0s", "for calls through the gateway"),
+            ("bulkhead.max_calls", "Maximum concurrent calls", true, "20", ""),
+            ("bulkhead.max_wait", "Maximum wait", false, "0s", "gateway calls"),
         ],
     },
-    Group {
-        title: "Rate",
-        about: "What was agreed with it. Deliveries that are too many wait for their turn.",
+    PolicyGroup {
+        title: "Rate limit",
+        about: "How many calls per period the service allows. Deliveries above the limit wait.",
         fields: &[
-            ("rate_limit.calls", "Calls", true, "none", "so many"),
-            ("rate_limit.per", "in", false, "1s", "each such time"),
-            ("rate_limit.burst", "Burst", true, "a tenth", "so many more at once after a pause"),
+            ("rate_limit.calls", "Calls", true, "none", "per period"),
+            ("rate_limit.per", "Period", false, "1s", ""),
+            ("rate_limit.burst", "Burst", true, "a tenth", "extra calls at once after an idle period"),
         ],
     },
 ];
@@ -120,7 +120,7 @@ pub(super) fn form(policy: &Value) -> View {
     let groups: Vec<View> = GROUPS
         .iter()
         .map(|group| {
-            let field = |&(path, label, number, usual, about): &Field| {
+            let field = |&(path, label, number, usual, about): &PolicyField| {
                 let value = take(&mut rest, path).unwrap_or_default();
                 let kind = if number { ":number" } else { "" };
                 context! { name => format!("policy.{path}{kind}"), label, usual, about, value, number }

@@ -6,17 +6,17 @@ use axum::extract::{Path, RawQuery, State};
 use minijinja::{Value as View, context};
 use serde_json::{Value, json};
 
-use super::service_form::lines;
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
+use crate::dashboard::form::lines;
 use crate::dashboard::guard::leads_here;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageError, PageResult};
 
-/// So many events are offered to try it on.
+/// The number of events that are offered for a test.
 const OFFERED: usize = 30;
-/// Whoever has no event yet tries it on this one.
+/// The event for a test while there is no other.
 const SAMPLE: &str = r#"{
   "id": "sample-1",
   "type": "order.created",
@@ -28,7 +28,7 @@ pub(super) async fn fresh(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let rule = json!({
         "name": "", "eventType": asked.get("type").unwrap_or_default(), "service": asked.get("service").unwrap_or_default(),
         "method": "POST", "path": "/", "headers": {}, "filter": null, "body": null, "delivery": {}, "ordering": null,
@@ -44,7 +44,7 @@ pub(super) async fn edit(
     RawQuery(query): RawQuery,
 ) -> PageResult {
     let rule = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{}", encoded(&name))).await?;
-    shown(&dashboard, &session, &rule, false, &Asked::of(query.as_deref())).await
+    shown(&dashboard, &session, &rule, false, &PageQuery::of(query.as_deref())).await
 }
 
 async fn shown(
@@ -52,7 +52,7 @@ async fn shown(
     session: &Session,
     rule: &Value,
     is_new: bool,
-    asked: &Asked,
+    asked: &PageQuery,
 ) -> PageResult {
     let services = dashboard.get(session, "/api/v1/registry/services").await?;
     let kind = rule["eventType"].as_str().unwrap_or_default();

@@ -8,14 +8,14 @@ use minijinja::{Value as View, context};
 use serde_json::{Value, json};
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageError, PageResult};
 
-/// So many are on a page.
+/// The number of rules on a page.
 const PAGE: usize = 100;
-/// So many events are looked at.
+/// The number of events that a backtest evaluates.
 const BACKTEST: u64 = 200;
 
 pub(super) async fn list(
@@ -23,7 +23,7 @@ pub(super) async fn list(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let rules = dashboard.get_json(&session, "/api/v1/registry/rules").await?;
     let all = rules.as_array().map_or(0, Vec::len);
     let search = asked.get("search").unwrap_or_default().to_ascii_lowercase();
@@ -88,7 +88,7 @@ pub(super) async fn attempt(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let (asked, at) = (Asked::of(query.as_deref()), encoded(&name));
+    let (asked, at) = (PageQuery::of(query.as_deref()), encoded(&name));
     let rule = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}")).await?;
     let kind = encoded(rule["eventType"].as_str().unwrap_or("*"));
     let recent = format!("/api/v1/bridge/events?type={kind}&page_size=30");

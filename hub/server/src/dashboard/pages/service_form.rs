@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use minijinja::context;
+use seawall_api::ServiceSpec;
 use serde_json::{Value, json};
 
 use super::policy;
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
+use crate::dashboard::form;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -26,11 +28,10 @@ pub(super) async fn fresh(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
-    let service =
-        context! { name => "", address => "", headers => "", paused => false, version => 0, auth => "" };
+    let asked = PageQuery::of(query.as_deref());
+    let fields = form::fields::<ServiceSpec>(&Value::Null);
     let policy = policy::with_preset(usual(), asked.get("preset").unwrap_or_default());
-    let what = context! { is_new => true, service, policy => policy::form(&policy) };
+    let what = context! { is_new => true, service => context! { name => "" }, fields, policy => policy::form(&policy) };
     dashboard.page(&session, "service_form.html", what)
 }
 
@@ -41,20 +42,10 @@ pub(super) async fn edit(
 ) -> PageResult {
     let path = format!("/api/v1/registry/services/{}", encoded(&name));
     let service = dashboard.get_json(&session, &path).await?;
-    let policy = policy::form(&service["policy"]);
-    let mut shown = service.clone();
-    shown["headers"] = json!(lines(&service["headers"]));
-    shown["auth"] = json!(service["auth"]["type"].as_str().unwrap_or_default());
+    let (policy, fields) = (policy::form(&service["policy"]), form::fields::<ServiceSpec>(&service));
     dashboard.page(
         &session,
         "service_form.html",
-        context! { is_new => false, service => view(&shown), policy },
+        context! { is_new => false, service => view(&service), fields, policy },
     )
-}
-
-/// An object as lines of `name: value`.
-pub(super) fn lines(object: &Value) -> String {
-    let pairs = object.as_object().into_iter().flatten();
-    let line = |(name, value): (&String, &Value)| format!("{name}: {}", value.as_str().unwrap_or_default());
-    pairs.map(line).collect::<Vec<_>>().join("\n")
 }

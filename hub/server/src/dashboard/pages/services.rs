@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::overview::span;
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult, charts};
@@ -20,7 +20,7 @@ pub(super) async fn list(
     session: Session,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let path = asked.over("/api/v1/ops/services?page_size=50", &[FILTERS, &["page_token"]].concat());
     let (page, wrong) = dashboard.filtered(&session, &path).await?;
     let what = context! {
@@ -38,7 +38,7 @@ pub(super) async fn page(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> PageResult {
-    let minutes = span(&Asked::of(query.as_deref()));
+    let minutes = span(&PageQuery::of(query.as_deref()));
     let at = encoded(&name);
     let service = dashboard.get_json(&session, &format!("/api/v1/registry/services/{at}")).await?;
     let circuit = dashboard.get(&session, &format!("/api/v1/registry/services/{at}/circuit")).await?;

@@ -7,12 +7,12 @@ use minijinja::context;
 use serde_json::{Value, json};
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::Asked;
+use crate::dashboard::asked::PageQuery;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
 
-/// `GET /settings`.
+/// The page `GET /settings`.
 pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let overview = dashboard.get(&session, "/api/v1/ops/overview").await?;
     dashboard.page(&session, "settings.html", context! { overview })
@@ -55,7 +55,7 @@ pub(super) async fn audit(
     if !session.is_admin() {
         return dashboard.page(&session, "audit.html", context! {});
     }
-    let asked = Asked::of(query.as_deref());
+    let asked = PageQuery::of(query.as_deref());
     let path = asked.over("/api/v1/ops/audit?page_size=50", &["page_token"]);
     let (mut page, wrong) = dashboard.filtered(&session, &path).await?;
     for entry in page["entries"].as_array_mut().into_iter().flatten() {

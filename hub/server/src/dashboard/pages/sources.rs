@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use minijinja::context;
-use serde_json::{Value, json};
+use seawall_api::SourceSpec;
+use serde_json::json;
 
 use crate::dashboard::ask::view;
+use crate::dashboard::form;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -28,9 +30,9 @@ pub(super) async fn page(
 }
 
 pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    let source =
-        json!({"name": "", "eventType": "", "eventId": "", "enabled": true, "version": 0, "scheme": ""});
-    let what = context! { is_new => true, source => view(&source) };
+    // A new source is enabled.
+    let fields = form::fields::<SourceSpec>(&json!({"enabled": true}));
+    let what = context! { is_new => true, source => context! { name => "" }, fields };
     dashboard.page(&session, "source_form.html", what)
 }
 
@@ -40,10 +42,11 @@ pub(super) async fn edit(
     Path(name): Path<String>,
 ) -> PageResult {
     let path = format!("/api/v1/registry/sources/{}", encoded(&name));
-    let mut source = dashboard.get_json(&session, &path).await?;
-    source["scheme"] = json!(source["verify"]["type"].as_str().unwrap_or_default());
-    if source["eventId"].is_null() {
-        source["eventId"] = Value::from("");
-    }
-    dashboard.page(&session, "source_form.html", context! { is_new => false, source => view(&source) })
+    let source = dashboard.get_json(&session, &path).await?;
+    let fields = form::fields::<SourceSpec>(&source);
+    dashboard.page(
+        &session,
+        "source_form.html",
+        context! { is_new => false, source => view(&source), fields },
+    )
 }

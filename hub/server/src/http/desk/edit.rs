@@ -1,57 +1,71 @@
 //! `POST …/deadLetters/{id}:edit`: a changed copy is sent, or only shown.
 
 use axum::http::{HeaderMap, StatusCode};
-use seawall_hub_core::domain::operation::Mode;
-use seawall_hub_core::render::Request;
-use seawall_hub_core::service::{Edit, Edited, because};
+use seawall_hub_core::domain::operation::ReplayMode;
+use seawall_hub_core::render::RenderedRequest;
+use seawall_hub_core::service::{EditResult, LetterEdit};
 use serde_json::{Value, json};
 
-use super::super::Caught;
-use super::super::access::Caller;
-use super::super::evaluate::shown_request;
+use super::super::HandlerResult;
+use super::super::context::RequestContext;
+use super::super::evaluate::request_view;
 use super::super::events::idempotency_key;
 use super::super::fields::Fields;
 use super::super::gateway::is_json_type;
 use super::super::reply::{refused, success};
 use super::letters::{find, may_send};
 use super::{end, reason, shown};
-use crate::hub::Hub;
 
 pub(super) async fn edit(
-    hub: &Hub,
-    caller: &Caller,
+    cx: &RequestContext,
     id: &str,
     headers: &HeaderMap,
     mut fields: Fields,
-) -> Caught {
+) -> HandlerResult {
     let changed = changed(&mut fields);
     let (dry, again) = (fields.switch("dryRun", false), fields.switch("again", false));
     let reason = reason(&mut fields);
     end(fields, "data, request, dryRun, again, reason")?;
-    let (dead, whole) = find(hub, caller, id).await?;
+    let (dead, whole) = find(&cx.hub, &cx.caller, id).await?;
     // What is rendered goes where today's rule sends it.
-    let mode = if matches!(changed, Changed::Data(_)) { Mode::Render } else { Mode::Same };
-    may_send(hub, caller, &whole, mode)?;
-    let key = idempotency_key(headers, caller)?;
-    let before = Request::from_bytes(&whole.dead.delivery.request, &whole.dead.delivery.payload);
+    let mode = if matches!(changed, EditBody::Data(_)) { ReplayMode::Render } else { ReplayMode::Same };
+    may_send(&cx.hub, &cx.caller, &whole, mode)?;
+    let key = idempotency_key(headers, &cx.caller)?;
+    let before = RenderedRequest::from_bytes(&whole.dead.delivery.request, &whole.dead.delivery.payload);
     let edit = changed.into_edit(before.as_ref());
-    Ok(match because(reason, hub.edit(dead, &edit, dry, again, key.as_deref())).await {
-        Ok(Edited { delivery, request, differences }) => {
-            let kept = &whole.dead.delivery;
-            let today = hub.rule(&kept.rule.0).filter(|_| mode == Mode::Render).map(|rule| rule.service);
-            let address = hub.service(today.as_ref().unwrap_or(&kept.service)).map(|service| service.address);
-            let data = json!({
-                "delivery": delivery.map(|delivery| delivery.to_string()), "replayOf": dead.to_string(),
-                "request": shown_request(&request, address.as_deref()), "diff": shown::diff(&differences),
-            });
-            success(if dry { StatusCode::OK } else { StatusCode::ACCEPTED }, &data)
-        }
-        Err(why) => refused(why, "dead letter"),
-    })
+    Ok(
+        match cx
+            .hub
+            .dead_letters
+            .edit(&cx.with_reason(reason), &whole, &edit, dry, again, key.as_deref())
+            .await
+        {
+            Ok(EditResult { delivery, request, differences }) => {
+                let kept = &whole.dead.delivery;
+                let today = cx
+                    .hub
+                    .registry
+                    .rule(&kept.rule.0)
+                    .filter(|_| mode == ReplayMode::Render)
+                    .map(|rule| rule.service);
+                let address = cx
+                    .hub
+                    .registry
+                    .service(today.as_ref().unwrap_or(&kept.service))
+                    .map(|service| service.address);
+                let data = json!({
+                    "delivery": delivery.map(|delivery| delivery.to_string()), "replayOf": dead.to_string(),
+                    "request": request_view(&request, address.as_deref()), "diff": shown::diff(&differences),
+                });
+                success(if dry { StatusCode::OK } else { StatusCode::ACCEPTED }, &data)
+            }
+            Err(why) => refused(why, "dead letter"),
+        },
+    )
 }
 
 /// What somebody wants to be different.
-enum Changed {
+enum EditBody {
     Data(Value),
     Request {
         method: Option<String>,
@@ -62,13 +76,13 @@ enum Changed {
     },
 }
 
-fn changed(fields: &mut Fields) -> Changed {
+fn changed(fields: &mut Fields) -> EditBody {
     match (fields.has("data"), fields.has("request")) {
-        (true, false) => return Changed::Data(fields.any("data").unwrap_or_default()),
+        (true, false) => return EditBody::Data(fields.any("data").unwrap_or_default()),
         (false, true) => {}
-        (true, true) => fields.wrong("request", "either `data` or `request` is changed, not both"),
+        (true, true) => fields.wrong("request", "set either `data` or `request`, not both"),
         (false, false) => {
-            fields.wrong("data", "what is to be different? `data` of the event, or parts of the `request`");
+            fields.wrong("data", "required: the new `data` of the event, or changes of the `request`");
         }
     }
     fields.any("data");
@@ -76,19 +90,19 @@ fn changed(fields: &mut Fields) -> Changed {
     let headers = request.has("headers").then(|| request.pairs("headers"));
     let body = request.has("body").then(|| request.any("body").unwrap_or_default());
     let changed =
-        Changed::Request { method: request.text("method"), path: request.text("path"), headers, body };
+        EditBody::Request { method: request.text("method"), path: request.text("path"), headers, body };
     fields.within("request", request, "method, path, headers, body");
     changed
 }
 
-impl Changed {
-    fn into_edit(self, before: Option<&Request>) -> Edit {
+impl EditBody {
+    fn into_edit(self, before: Option<&RenderedRequest>) -> LetterEdit {
         let (method, path, mut headers, body) = match self {
-            Changed::Data(data) => return Edit::Data(data),
-            Changed::Request { method, path, headers, body } => (method, path, headers, body),
+            EditBody::Data(data) => return LetterEdit::Data(data),
+            EditBody::Request { method, path, headers, body } => (method, path, headers, body),
         };
         let body = body.map(|body| {
-            let all = headers.as_ref().or(before.map(|before| &before.headers));
+            let all = headers.as_ref().or(before.map(|before| &before.attributes));
             let said = all.into_iter().flatten().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
             match (body, said) {
                 (Value::Null, _) => Vec::new(),
@@ -104,6 +118,6 @@ impl Changed {
                 }
             }
         });
-        Edit::Request { method, path, headers, body }
+        LetterEdit::Request { method, path, headers, body }
     }
 }

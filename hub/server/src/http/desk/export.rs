@@ -11,57 +11,61 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::header;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body::Frame;
+use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::letter::LetterFilter;
-use seawall_hub_core::port::store::{Desk, PageAt, StoreError};
+use seawall_hub_core::port::store::{PageRequest, StoreError};
 
-use super::super::Caught;
+use super::super::HandlerResult;
 use super::super::access::Caller;
+use super::super::context::RequestContext;
 use super::super::query::Query;
 use super::letters::{may_compare, sees};
 use super::{filter, shown};
-use crate::hub::Hub;
+use crate::hub::Server;
 
-/// So many names are read together,
+/// The number of dead letters that are read at once.
 const PAGE: usize = 100;
-/// and so many bytes are written together, unless one line has more.
+/// The number of bytes that are written at once, unless one line has more.
 const TOGETHER_BYTES: usize = 64 * 1024;
 
-pub(in crate::http) async fn export(
-    State(hub): State<Arc<Hub>>,
-    Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
-) -> Caught {
+pub(in crate::http) async fn export(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
     let mut query = Query::new(query.as_deref());
-    let filter = filter::letters(&mut query, &caller);
+    let filter = filter::letters(&mut query, &cx.caller);
     let most = query.parsed("max", |text| match text.parse() {
         Ok(most) if most > 0 => Ok(most),
-        _ => Err("a number from 1 on is expected; without it all are taken"),
+        _ => Err("must be at least 1; omit it for all"),
     });
     query.end(&format!("{}, max", filter::NAMES))?;
     let left = most.unwrap_or(u64::MAX);
-    let export = Export { hub, caller, filter, left, next: Some(None), names: VecDeque::new() };
+    let export = ExportCursor {
+        hub: cx.hub,
+        caller: cx.caller,
+        filter,
+        left,
+        next: Some(None),
+        names: VecDeque::new(),
+    };
     let headers = [
         (header::CONTENT_TYPE, "application/x-ndjson"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"dead-letters.ndjson\""),
     ];
-    Ok((headers, Body::new(Lines(Some(Box::pin(export.piece()))))).into_response())
+    Ok((headers, Body::new(ExportBody(Some(Box::pin(export.piece()))))).into_response())
 }
 
 /// What is kept free for the next piece: more than a dead letter has in practice, with its event and its evidence.
 const PIECE_ROOM: usize = 4 * 1024 * 1024;
 
 /// How far it is.
-struct Export {
-    hub: Arc<Hub>,
+struct ExportCursor {
+    hub: Arc<Server>,
     caller: Caller,
     filter: LetterFilter,
-    /// So many more at most.
+    /// The number of dead letters that may still follow.
     left: u64,
     /// Where the next page begins, if there is one.
     next: Option<Option<u64>>,
@@ -69,9 +73,9 @@ struct Export {
     names: VecDeque<DeliveryId>,
 }
 
-impl Export {
+impl ExportCursor {
     /// Some lines more; none, if there are no more.
-    async fn piece(mut self) -> Result<Option<(Bytes, Export)>, StoreError> {
+    async fn piece(mut self) -> Result<Option<(Bytes, ExportCursor)>, StoreError> {
         // In this order: whoever has a turn waits for no memory.
         let held = self.hub.responses().take(PIECE_ROOM).await;
         let _turn = self.hub.responses().turn().await;
@@ -79,14 +83,17 @@ impl Export {
         while lines.len() < TOGETHER_BYTES && self.left > 0 {
             let Some(id) = self.names.pop_front() else {
                 let Some(from) = self.next.take() else { break };
-                let letters =
-                    self.hub.store().dead_letters(self.filter.clone(), PageAt { from, size: PAGE }).await?;
+                let letters = self
+                    .hub
+                    .dead_letters
+                    .letters(self.filter.clone(), PageRequest { from, size: PAGE })
+                    .await?;
                 self.next = letters.page.next.map(Some);
                 self.names.extend(letters.page.items.iter().map(|dead| dead.delivery.id));
                 continue;
             };
             // It may have been purged since.
-            let Some(whole) = self.hub.store().dead_letter(id).await? else { continue };
+            let Some(whole) = self.hub.dead_letters.letter(id).await? else { continue };
             if !sees(&self.caller, &whole) {
                 continue;
             }
@@ -102,12 +109,12 @@ impl Export {
     }
 }
 
-type Piece = Pin<Box<dyn Future<Output = Result<Option<(Bytes, Export)>, StoreError>> + Send>>;
+type ExportChunk = Pin<Box<dyn Future<Output = Result<Option<(Bytes, ExportCursor)>, StoreError>> + Send>>;
 
 /// The body. An error of the store ends it before its end, so that nobody takes it for the whole.
-struct Lines(Option<Piece>);
+struct ExportBody(Option<ExportChunk>);
 
-impl http_body::Body for Lines {
+impl http_body::Body for ExportBody {
     type Data = Bytes;
     type Error = StoreError;
 

@@ -1,7 +1,9 @@
 //! Which dead letters: the same names after a question mark and in a body.
 
-use seawall_hub_core::domain::delivery::{DeliveryId, Reason};
-use seawall_hub_core::domain::letter::{Fingerprint, GroupFilter, GroupState, LetterFilter, Standing};
+use seawall_hub_core::domain::dead_letter::{
+    Fingerprint, GroupFilter, GroupState, LetterFilter, LetterState,
+};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use serde_json::Value;
@@ -9,30 +11,29 @@ use serde_json::Value;
 use super::super::access::Caller;
 use super::super::fields::Fields;
 use super::super::query::Query;
-use crate::source::cloudevents::time::moment;
 
-/// The names.
+/// The names of the filter fields.
 pub(super) const NAMES: &str =
     "service, rule, event, reason, status, group, standing, since, until, q, replayed";
 
-/// So many can be named one by one.
+/// The maximum number of ids in a filter.
 const IDS_MAX: usize = 1_000;
-/// So many characters can be searched for.
+/// The maximum length of a search text in characters.
 const TEXT_MAX: usize = 1_000;
 
 /// Those that were never replayed, and those that were. Of what was deleted nobody says either.
-const FRESH: [Standing; 2] = [Standing::Open, Standing::Parked];
-const REPLAYED: [Standing; 3] = [Standing::Replaying, Standing::Delivered, Standing::FailedAgain];
+const FRESH: [LetterState; 2] = [LetterState::Open, LetterState::Parked];
+const REPLAYED: [LetterState; 3] = [LetterState::Replaying, LetterState::Delivered, LetterState::FailedAgain];
 
 /// Where a filter is written down.
-pub(super) trait Written {
+pub(super) trait FilterInput {
     /// What stands under this name, taken out.
     fn said(&mut self, name: &str) -> Option<String>;
     /// Something is wrong with it.
     fn refuse(&mut self, name: &str, reason: String);
 }
 
-impl Written for Query {
+impl FilterInput for Query {
     fn said(&mut self, name: &str) -> Option<String> {
         self.text(name)
     }
@@ -44,7 +45,7 @@ impl Written for Query {
 
 /// A status, a switch and a list of standings may stand there as such. Anything else that is no text is a mistake: left out, it would
 /// take more than was asked for.
-impl Written for Fields {
+impl FilterInput for Fields {
     fn said(&mut self, name: &str) -> Option<String> {
         let text = match self.any(name)? {
             Value::String(text) => text,
@@ -58,13 +59,13 @@ impl Written for Fields {
                 items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
             }
             _ => {
-                self.wrong(name, "a text is expected");
+                self.wrong(name, "must be a string");
                 return None;
             }
         };
         if text.is_empty() {
             // Whoever forgot to fill it in would get everything.
-            self.wrong(name, "it is empty; leave it out for all");
+            self.wrong(name, "must not be empty; omit it for all");
             return None;
         }
         Some(text)
@@ -76,20 +77,21 @@ impl Written for Fields {
 }
 
 /// Which dead letters, of those that the caller may see.
-pub(super) fn letters(from: &mut impl Written, caller: &Caller) -> LetterFilter {
+pub(super) fn letters(from: &mut impl FilterInput, caller: &Caller) -> LetterFilter {
     LetterFilter {
         service: parsed(from, "service", |text| Slug::new(text).map_err(|error| error.to_string())),
         rule: parsed(from, "rule", |text| Slug::new(text).map_err(|error| error.to_string())),
         event: from.said("event"),
-        reason: words(from, "reason", &Reason::ALL.map(|one| (one.word(), one))).first().copied(),
+        reason: words(from, "reason", &DeadLetterReason::ALL.map(|one| (one.word(), one))).first().copied(),
         status: parsed(from, "status", |text| {
             let status = text.parse().ok().filter(|status| (100..=999).contains(status));
-            status.ok_or_else(|| "a status from 100 to 999 is expected".into())
+            status.ok_or_else(|| "must be a status from 100 to 999".into())
         }),
         group: parsed(from, "group", |text| {
-            Fingerprint::parse(text).ok_or_else(|| "it looks like `grp_0123456789abcdef`".into())
+            Fingerprint::parse(text)
+                .ok_or_else(|| "must be a fingerprint such as `grp_0123456789abcdef`".into())
         }),
-        standings: standings(from),
+        states: standings(from),
         since: time(from, "since"),
         before: time(from, "until"),
         text: text(from),
@@ -113,7 +115,7 @@ pub(super) fn letters_or_ids(from: &mut Fields, caller: &Caller) -> LetterFilter
         for (place, text) in texts.iter().enumerate() {
             match DeliveryId::parse(text) {
                 Some(id) => ids.push(id),
-                None => from.wrong(&format!("ids[{place}]"), "this is no id of a dead letter"),
+                None => from.wrong(&format!("ids[{place}]"), "must be the id of a dead letter"),
             }
         }
     }
@@ -131,7 +133,7 @@ pub(super) fn groups(query: &mut Query, caller: &Caller) -> GroupFilter {
 }
 
 fn parsed<T>(
-    from: &mut impl Written,
+    from: &mut impl FilterInput,
     name: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Option<T> {
@@ -139,14 +141,15 @@ fn parsed<T>(
     parse(&text).map_err(|reason| from.refuse(name, reason)).ok()
 }
 
-fn time(from: &mut impl Written, name: &str) -> Option<Millis> {
+fn time(from: &mut impl FilterInput, name: &str) -> Option<Millis> {
     parsed(from, name, |text| {
-        moment(text).ok_or_else(|| format!("`{text}` is no time; it looks like `2026-01-31T12:00:00Z`"))
+        Millis::from_rfc3339(text)
+            .ok_or_else(|| format!("must be a time such as `2026-01-31T12:00:00Z`, not `{text}`"))
     })
 }
 
 /// Words with commas between them.
-fn words<T: Copy>(from: &mut impl Written, name: &str, known: &[(&str, T)]) -> Vec<T> {
+fn words<T: Copy>(from: &mut impl FilterInput, name: &str, known: &[(&str, T)]) -> Vec<T> {
     let Some(text) = from.said(name) else { return Vec::new() };
     let mut all = Vec::new();
     for word in text.split(',').map(str::trim) {
@@ -154,40 +157,37 @@ fn words<T: Copy>(from: &mut impl Written, name: &str, known: &[(&str, T)]) -> V
             Some((_, meant)) => all.push(*meant),
             None => {
                 let known: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-                from.refuse(name, format!("`{word}` is none of {}", known.join(", ")));
+                from.refuse(name, format!("must be one of {}, not `{word}`", known.join(", ")));
             }
         }
     }
     all
 }
 
-fn standings(from: &mut impl Written) -> Vec<Standing> {
-    let asked = words(from, "standing", &Standing::ALL.map(|standing| (standing.word(), standing)));
+fn standings(from: &mut impl FilterInput) -> Vec<LetterState> {
+    let asked = words(from, "standing", &LetterState::ALL.map(|standing| (standing.word(), standing)));
     let replayed = words(from, "replayed", &[("true", &REPLAYED[..]), ("false", &FRESH[..])]);
     match (&asked[..], replayed.first()) {
         (_, None) => asked,
         ([], Some(replayed)) => replayed.to_vec(),
         (asked, Some(replayed)) => {
-            let both: Vec<Standing> =
+            let both: Vec<LetterState> =
                 asked.iter().copied().filter(|standing| replayed.contains(standing)).collect();
             if both.is_empty() {
-                from.refuse(
-                    "replayed",
-                    "together with `standing` it takes nothing; leave one of them out".into(),
-                );
+                from.refuse("replayed", "matches nothing together with `standing`; omit one of them".into());
             }
             both
         }
     }
 }
 
-fn text(from: &mut impl Written) -> Option<String> {
+fn text(from: &mut impl FilterInput) -> Option<String> {
     let text = from.said("q")?;
     if text.chars().count() > TEXT_MAX {
-        from.refuse("q", format!("it may have {TEXT_MAX} characters"));
+        from.refuse("q", format!("must have at most {TEXT_MAX} characters"));
     }
     if !text.chars().any(char::is_alphanumeric) {
-        from.refuse("q", "there is no word in it".into());
+        from.refuse("q", "must contain a word".into());
     }
     Some(text)
 }

@@ -15,7 +15,7 @@ mod tests;
 
 use axum::body::Bytes;
 use axum::response::Response;
-use seawall_hub_core::domain::operation::Mode;
+use seawall_hub_core::domain::operation::ReplayMode;
 use serde_json::json;
 
 pub(super) use self::export::export;
@@ -42,18 +42,19 @@ fn reason(fields: &mut Fields) -> Option<String> {
 /// A note, which must be named: null takes it away.
 fn note(fields: &mut Fields) -> Option<String> {
     if !fields.has("note") {
-        fields.wrong("note", "it is missing; null takes away the one that is there");
+        fields.wrong("note", "required; null removes the note");
     }
     fields.text("note").filter(|note| !note.trim().is_empty())
 }
 
-fn mode(fields: &mut Fields) -> Mode {
+fn mode(fields: &mut Fields) -> ReplayMode {
     match fields.text("mode").as_deref() {
-        None | Some("render") => Mode::Render,
-        Some("same") => Mode::Same,
+        None | Some("render") => ReplayMode::Render,
+        Some("same") => ReplayMode::Same,
         Some(_) => {
-            fields.wrong("mode", "it is `render`, again by today's rule, or `same`, the same bytes");
-            Mode::Render
+            fields
+                .wrong("mode", "must be `render`, for the current rule, or `same`, for the original request");
+            ReplayMode::Render
         }
     }
 }

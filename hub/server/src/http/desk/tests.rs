@@ -185,10 +185,13 @@ async fn sec_1_work_of_a_limited_key_reaches_no_other_service_by_a_rule() {
     };
     let operation = tokio::select! {
         operation = asks => operation,
-        error = hub.run() => panic!("{error}"),
+        error = hub.runtime.run() => panic!("{error}"),
     };
     assert_eq!((&operation["progress"]["begun"], &operation["progress"]["skipped"]), (&json!(0), &json!(1)));
-    assert!(operation["why"].as_str().unwrap().contains("not for whoever began this"), "{operation}");
+    assert!(
+        operation["why"].as_str().unwrap().contains("the key of this operation may not use"),
+        "{operation}"
+    );
 }
 
 /// HUB-6, API-2: everything that is wrong is said at once, and what would be everything has to be said.
@@ -274,7 +277,7 @@ async fn hub_6_the_reason_of_the_body_is_in_the_audit_log() {
         ]
     );
     let retention = seawall_hub_core::domain::retention::Retention { discarded: None, ..Default::default() };
-    api.hub.keep_for(retention);
+    api.hub.ops.keep_for(retention);
     let (_, whole) = api.ask(Method::GET, &one, Some(ADMIN), &Value::Null).await;
     assert_eq!(whole["data"]["purgeAt"], Value::Null, "it is kept for ever");
 }

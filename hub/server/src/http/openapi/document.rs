@@ -3,59 +3,56 @@
 use std::collections::BTreeMap;
 
 use axum::http::Method;
-use seawall_hub_core::domain::key::Scope;
 use serde_json::{Map, Value, json};
 
-use super::errors::{PageError, TROUBLES};
-use super::operations::{Gives, Operation, operations};
-use super::schema::{need, nothing, shape, shown, text, word};
+use super::components::Components;
+use super::schema::shape;
 use super::{parameters, proxy, shapes};
-use crate::http::routes;
+use crate::http::routes::{self, Route, SuccessResponse};
+use seawall_api::{ERRORS, ErrorEntry};
 
-const ABOUT: &str = "Everything that a hub can do. Every answer is in one envelope: `status`, `data`, `message` and `traceId`; \
-                     errors have a `code` that never changes its meaning, and say whether it is worth another try. Within \
-                     this version of the API changes only add, so pass over fields that you don't know.";
+const ABOUT: &str = "The API of a Seawall hub. Every response has the same envelope: `status`, `data`, `message` and `traceId`; \
+                     errors have a stable `code` and state whether a retry may succeed (`retryable`). Within this version \
+                     the API only grows, so clients should ignore unknown fields.";
 
-/// What belongs together, by how its path begins.
+/// The tags of the routes, by the start of the path.
 const TAGS: [(&str, &str, &str); 11] = [
-    ("/api/v1/registry/services", "services", "Where requests go, each behind a guard of its own"),
-    ("/api/v1/registry/rules", "rules", "Which events lead to which requests"),
-    ("/api/v1/registry/sources", "sources", "Where webhooks come from"),
-    ("/api/v1/registry/keys", "keys", "Who may do what"),
-    ("/api/v1/gateway", "gateway", "Calls through the guard of a service"),
-    ("/api/v1/bridge/events", "events", "What has happened"),
-    ("/api/v1/bridge/deadLetter", "deadLetters", "What could not be delivered, and what is done about it"),
-    ("/api/v1/bridge", "deliveries", "What was made of it"),
-    ("/api/v1/ops/alert", "alerts", "What is wrong, and who is told"),
-    ("/in/", "webhooks", "What others send"),
-    ("/", "operations", "How the hub is, and who has changed what"),
+    (
+        "/api/v1/registry/services",
+        "services",
+        "Services that the hub calls, each with its own resilience policies",
+    ),
+    ("/api/v1/registry/rules", "rules", "Rules that turn events into requests"),
+    ("/api/v1/registry/sources", "sources", "Webhook sources"),
+    ("/api/v1/registry/keys", "keys", "API keys"),
+    ("/api/v1/gateway", "gateway", "Calls through the policies of a service"),
+    ("/api/v1/bridge/events", "events", "Events"),
+    ("/api/v1/bridge/deadLetter", "deadLetters", "Dead letters: inspect, replay, edit and delete"),
+    ("/api/v1/bridge", "deliveries", "Deliveries"),
+    ("/api/v1/ops/alert", "alerts", "Alerts: incidents, rules and channels"),
+    ("/in/", "webhooks", "Incoming webhooks"),
+    ("/", "operations", "Health, metrics, overview and audit log"),
 ];
 
 /// The whole description: OpenAPI 3.1.
 pub(crate) fn document() -> Value {
+    let mut components = Components::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    let mut known: BTreeMap<(String, &str), Operation> = operations()
-        .into_iter()
-        .map(|operation| ((operation.method.to_string(), operation.path), operation))
-        .collect();
-    let guarded =
-        routes::routes().into_iter().map(|route| (route.method, route.path, Some(route.scope), route.about));
-    let open = routes::open().into_iter().map(|route| (route.method, route.path, None, route.about));
-    for (method, path, scope, about) in guarded.chain(open) {
-        // A test says which route has no description; until then it is left out.
-        let Some(operation) = known.remove(&(method.to_string(), path)) else { continue };
-        let described = described(&operation, scope, about);
-        paths.entry(path).or_default().insert(method.as_str().to_ascii_lowercase(), described);
+    for route in routes::routes().into_iter().chain(routes::open()) {
+        let method = route.method.as_str().to_ascii_lowercase();
+        paths.entry(route.path).or_default().insert(method, described(&route, &mut components));
     }
     paths.insert(proxy::PATH, proxy::operations());
-    let errors: Vec<Value> = TROUBLES
+    let errors: Vec<Value> = ERRORS
         .iter()
-        .map(|PageError { code, status, retryable, meaning, remedy }| {
+        .map(|ErrorEntry { code, status, retryable, meaning, remedy }| {
             json!({"code": code, "status": status, "retryable": retryable, "meaning": meaning, "remedy": remedy})
         })
         .collect();
     let tags: Vec<Value> =
         TAGS.iter().map(|(_, name, meaning)| json!({"name": name, "description": meaning})).collect();
+    let mut schemas = shapes::all();
+    schemas.extend(components.finish());
     json!({
         "openapi": "3.1.0",
         "info": {"title": "Seawall", "version": "1", "description": ABOUT, "license": {"name": "MIT OR Apache-2.0"}},
@@ -65,22 +62,23 @@ pub(crate) fn document() -> Value {
         "x-errors": errors,
         "components": {
             "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "A key of the hub"},
+                "key": {"type": "http", "scheme": "bearer", "description": "API key"},
                 proxy::KEY: proxy::key(),
             },
-            "schemas": shapes::all(),
+            "schemas": schemas,
         },
     })
 }
 
-fn described(operation: &Operation, scope: Option<Scope>, about: &str) -> Value {
-    let Operation { method, path, takes, more, .. } = operation;
+fn described(route: &Route, components: &mut Components) -> Value {
+    let Route { method, path, scope, about, takes, more, .. } = route;
     let tag =
         TAGS.iter().find(|(begin, _, _)| path.starts_with(begin)).map_or("operations", |(_, name, _)| name);
     let mut value = json!({
-        "operationId": id_of(method, path), "tags": [tag], "summary": about, "responses": responses(operation, scope),
+        "operationId": id_of(method, path), "tags": [tag], "summary": about,
+        "responses": responses(route, components),
     });
-    let needs = scope.map(|scope| format!("Needs a key with the scope `{}`.", scope.word()));
+    let needs = scope.map(|scope| format!("Requires a key with the scope `{}`.", scope.word()));
     let more = (!more.is_empty()).then(|| format!("{more}."));
     let said: Vec<String> = more.into_iter().chain(needs).collect();
     if !said.is_empty() {
@@ -88,7 +86,7 @@ fn described(operation: &Operation, scope: Option<Scope>, about: &str) -> Value 
     }
     let in_path = names_in(path).map(|name| parameters::in_path(path, name));
     let mut all: Vec<Value> =
-        in_path.chain(operation.parameters.iter().map(|name| parameters::parameter(name))).collect();
+        in_path.chain(route.parameters.iter().map(|name| parameters::parameter(name))).collect();
     if scope.is_some() && *method != Method::GET {
         all.push(parameters::parameter("X-Seawall-Reason"));
     }
@@ -98,9 +96,9 @@ fn described(operation: &Operation, scope: Option<Scope>, about: &str) -> Value 
     if !takes.is_empty() {
         let content: Map<String, Value> = takes
             .iter()
-            .map(|(kind, schema)| ((*kind).to_owned(), json!({"schema": schema.clone().into_value()})))
+            .map(|(kind, schema)| ((*kind).to_owned(), json!({"schema": schema.value(components, method)})))
             .collect();
-        value["requestBody"] = json!({"required": operation.needs_body, "content": content});
+        value["requestBody"] = json!({"required": route.needs_body, "content": content});
     }
     match scope {
         Some(scope) => value["x-scope"] = json!(scope.word()),
@@ -114,7 +112,7 @@ fn names_in(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
 }
 
-/// `registryServicesPause`.
+/// Returns an operation id like `registryServicesPause`.
 fn id_of(method: &Method, path: &str) -> String {
     let path = path.strip_prefix("/api/v1").unwrap_or(path);
     let (path, verb) = path.rsplit_once(':').unwrap_or((path, ""));
@@ -143,33 +141,33 @@ fn id_of(method: &Method, path: &str) -> String {
 /// Whether a verb is on a list of something, and on one of it too, where deleting is a method.
 fn is_for_many(list: &str, verb: &str) -> bool {
     let one = format!("/api/v1{list}/{{");
-    let is_twin =
-        |route: &routes::Route| match route.path.strip_prefix(&*one).map(|rest| rest.split_once("}:")) {
-            Some(Some((_, known))) => known == verb,
-            Some(None) => verb == "delete" && route.method == Method::DELETE,
-            None => false,
-        };
+    let is_twin = |route: &Route| match route.path.strip_prefix(&*one).map(|rest| rest.split_once("}:")) {
+        Some(Some((_, known))) => known == verb,
+        Some(None) => verb == "delete" && route.method == Method::DELETE,
+        None => false,
+    };
     !verb.is_empty() && routes::routes().iter().any(is_twin)
 }
 
-fn responses(operation: &Operation, scope: Option<Scope>) -> Value {
+fn responses(route: &Route, components: &mut Components) -> Value {
     let mut all = Map::new();
-    for gives in &operation.gives {
-        all.insert(gives.status.to_string(), good(gives));
+    for gives in &route.gives {
+        all.insert(gives.status.to_string(), good(gives, components));
     }
-    let codes = codes_of(operation, scope.is_some());
-    let mut bad: BTreeMap<u16, Vec<&PageError>> = BTreeMap::new();
-    for trouble in TROUBLES.iter().filter(|trouble| codes.contains(&trouble.code)) {
-        bad.entry(trouble.status).or_default().push(trouble);
+    let codes = codes_of(route);
+    let mut bad: BTreeMap<u16, Vec<&ErrorEntry>> = BTreeMap::new();
+    for entry in ERRORS.iter().filter(|entry| codes.contains(&entry.code)) {
+        bad.entry(entry.status).or_default().push(entry);
     }
-    for (status, troubles) in bad {
+    for (status, entries) in bad {
         let said: Vec<String> =
-            troubles.iter().map(|one| format!("`{}`: {}", one.code, one.meaning)).collect();
+            entries.iter().map(|one| format!("`{}`: {}", one.code, one.meaning)).collect();
         let mut answer = json!({
             "description": said.join("; "), "content": {"application/json": {"schema": shape("Error").into_value()}},
         });
-        if troubles.iter().any(|one| one.retryable) {
-            let after = json!({"description": "Seconds until it is worth another try", "schema": {"type": "integer"}});
+        if entries.iter().any(|one| one.retryable) {
+            let after =
+                json!({"description": "Seconds until a retry may succeed", "schema": {"type": "integer"}});
             answer["headers"] = json!({"Retry-After": after});
         }
         all.insert(status.to_string(), answer);
@@ -178,25 +176,26 @@ fn responses(operation: &Operation, scope: Option<Scope>) -> Value {
 }
 
 /// Its own, and those that it has because of what it is.
-fn codes_of(operation: &Operation, guarded: bool) -> Vec<&'static str> {
-    let mut codes = operation.codes.clone();
+fn codes_of(route: &Route) -> Vec<&'static str> {
+    let guarded = route.scope.is_some();
+    let mut codes = route.codes.clone();
     if guarded {
         codes.extend(["unauthorised", "forbidden"]);
     }
     // Whatever shows much may find no memory for it.
-    if guarded && operation.stored && operation.method == Method::GET {
+    if guarded && route.stored && route.method == Method::GET {
         codes.push("memoryFull");
     }
-    if operation.path.contains('{') && !operation.path.starts_with("/in/") {
+    if route.path.contains('{') && !route.path.starts_with("/in/") {
         codes.extend(["badRequest", "notFound"]);
     }
-    if operation.path.starts_with("/in/") {
+    if route.path.starts_with("/in/") {
         codes.push("badRequest");
     }
-    if operation.takes.iter().any(|(kind, _)| *kind == "application/json") {
+    if route.takes.iter().any(|(kind, _)| *kind == "application/json") {
         codes.extend(["badRequest", "notJson", "tooLarge"]);
     }
-    if operation.stored {
+    if route.stored {
         codes.extend(STORE);
     }
     codes
@@ -205,27 +204,30 @@ fn codes_of(operation: &Operation, guarded: bool) -> Vec<&'static str> {
 /// What the store may say.
 const STORE: [&str; 4] = ["store", "busy", "full", "damaged"];
 
-fn good(gives: &Gives) -> Value {
-    let Gives { status, kind, schema, enveloped, versioned } = gives;
-    let schema = if *enveloped {
-        let word = word(if *status == 202 { "accepted" } else { "ok" });
-        shown(vec![
-            need("status", word),
-            need("data", schema.clone()),
-            need("message", nothing()),
-            need("traceId", text().says("By which the hub's log knows the request")),
-        ])
-    } else {
-        schema.clone()
+fn good(gives: &SuccessResponse, components: &mut Components) -> Value {
+    let SuccessResponse { status, kind, schema, enveloped, versioned } = gives;
+    let schema = schema.value(components, &Method::GET);
+    let schema = match enveloped {
+        true => json!({
+            "type": "object",
+            "required": ["status", "data", "message", "traceId"],
+            "properties": {
+                "status": {"type": "string", "const": if *status == 202 { "accepted" } else { "ok" }},
+                "data": schema,
+                "message": {"type": "null"},
+                "traceId": {"type": "string", "description": "Id of the request in the hub's log"},
+            },
+        }),
+        false => schema,
     };
     let said = match status {
-        201 => "It is new",
-        202 => "Accepted: it is on the disk",
-        _ => "Done",
+        201 => "Created",
+        202 => "Accepted and stored",
+        _ => "Success",
     };
-    let mut answer = json!({"description": said, "content": {*kind: {"schema": schema.into_value()}}});
+    let mut answer = json!({"description": said, "content": {*kind: {"schema": schema}}});
     if *versioned {
-        let tag = json!({"description": "Its version, in quotes: for `If-Match`", "required": true, "schema": {"type": "string"}});
+        let tag = json!({"description": "Version in quotes, for `If-Match`", "required": true, "schema": {"type": "string"}});
         answer["headers"] = json!({"ETag": tag});
     }
     answer

@@ -4,14 +4,12 @@
 //! is wrong at once, and the fastest of them write it by hand. So nothing is derived; instead tests hold the hub against the
 //! description: every route is in it, every answer fits it and has no field more, every code of an error is listed.
 
-mod desk;
+pub(super) mod components;
 mod document;
-pub(crate) mod errors;
-mod operations;
 mod page;
 mod parameters;
 mod proxy;
-mod schema;
+pub(super) mod schema;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -26,7 +24,7 @@ pub(super) use self::page::docs;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
 
-/// `GET /openapi.json`
+/// The handler of `GET /openapi.json`.
 pub(super) async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }

@@ -79,7 +79,7 @@
     const schema = resolved(parameter.schema);
     const words = schema.enum || (schema.type === 'boolean' ? [true, false] : undefined);
     const input = words
-      ? make('select', { id }, make('option', { value: '' }, '(not said)'), ...words.map((word) => make('option', {}, String(word))))
+      ? make('select', { id }, make('option', { value: '' }, '(not set)'), ...words.map((word) => make('option', {}, String(word))))
       : make('input', { id, autocomplete: 'off', spellcheck: 'false', required: parameter.required, placeholder: schema.default !== undefined ? String(schema.default) : undefined });
     const place = parameter.in === 'header' ? ' (header)' : parameter.in === 'path' ? ' (path)' : '';
     const label = make('label', { for: id }, parameter.name + place, parameter.required ? ' *' : '', input, make('small', {}, ...marked(parameter.description)));
@@ -122,9 +122,9 @@
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* It is no JSON, and is shown as it is. */ }
       const tag = response.headers.get('etag');
       if (tag) out.append(make('p', { class: 'note' }, `ETag: ${tag}`));
-      out.append(make('pre', { tabindex: '0', 'aria-label': 'The answer' }, shown || '(empty)'));
+      out.append(make('pre', { tabindex: '0', 'aria-label': 'Response' }, shown || '(empty)'));
     } catch (error) {
-      status.textContent = `There was no answer: ${error.message}`;
+      status.textContent = `No response: ${error.message}`;
       status.className = 'bad';
     }
     button.disabled = false;
@@ -144,8 +144,8 @@
       const [first] = Object.keys(content);
       const id = `f${++count}`;
       area = make('textarea', { id, spellcheck: 'false' });
-      kinds = make('select', { 'aria-label': 'Type of the body' }, ...Object.keys(content).map((kind) => make('option', {}, kind)));
-      const shape = make('pre', { tabindex: '0', 'aria-label': 'Its shape' });
+      kinds = make('select', { 'aria-label': 'Media type of the body' }, ...Object.keys(content).map((kind) => make('option', {}, kind)));
+      const shape = make('pre', { tabindex: '0', 'aria-label': 'Schema' });
       const fill = () => {
         const { schema } = content[kinds.value];
         area.value = JSON.stringify(example(schema), null, 2);
@@ -156,7 +156,7 @@
       kinds.hidden = Object.keys(content).length === 1;
       kinds.addEventListener('change', fill);
       fill();
-      node.append(make('h3', {}, make('label', { for: id }, operation.requestBody.required ? 'Body *' : 'Body')), kinds, area, fold('What it may hold', shape));
+      node.append(make('h3', {}, make('label', { for: id }, operation.requestBody.required ? 'Body *' : 'Body')), kinds, area, fold('Schema', shape));
     }
     const out = make('div', { role: 'status', 'aria-live': 'polite' });
     const button = make('button', { type: 'submit' }, 'Send');
@@ -165,7 +165,7 @@
       event.preventDefault();
       const empty = fields.find((one) => one.parameter.required && !one.input.value.trim());
       if (empty) {
-        out.replaceChildren(make('p', { class: 'bad' }, `Say \`${empty.parameter.name}\` first.`));
+        out.replaceChildren(make('p', { class: 'bad' }, `\`${empty.parameter.name}\` is required.`));
         empty.input.focus();
         return;
       }
@@ -177,9 +177,9 @@
     const answers = Object.entries(operation.responses).map(([status, answer]) => make('tr', {}, make('td', {}, status), make('td', {}, ...marked(answer.description))));
     const good = Object.entries(operation.responses).filter(([status]) => status < '300').map(([status, answer]) => {
       const [kind, { schema }] = Object.entries(answer.content)[0];
-      return make('pre', { tabindex: '0', 'aria-label': `The answer ${status}` }, `${status} ${kind}\n${readable(schema)}`);
+      return make('pre', { tabindex: '0', 'aria-label': `Response ${status}` }, `${status} ${kind}\n${readable(schema)}`);
     });
-    node.append(button, out, fold('Answers', make('table', {}, make('tbody', {}, ...answers)), ...good));
+    node.append(button, out, fold('Responses', make('table', {}, make('tbody', {}, ...answers)), ...good));
     return node;
   };
 
@@ -206,7 +206,7 @@
       if (section.children.length > 1) main.append(section);
     }
     const rows = spec['x-errors'].map((one) => make('tr', {}, make('td', {}, one.code), make('td', {}, String(one.status)), make('td', {}, ...marked(`${one.meaning}. ${one.remedy}.`))));
-    main.append(make('section', {}, make('h2', { id: 'errors' }, 'errors ', make('small', {}, 'What a code means, and what to do')), make('table', {}, make('tbody', {}, ...rows))));
+    main.append(make('section', {}, make('h2', { id: 'errors' }, 'errors ', make('small', {}, 'Meaning and remedy of each code')), make('table', {}, make('tbody', {}, ...rows))));
     at('find').addEventListener('input', () => {
       const wanted = at('find').value.trim().toLowerCase();
       for (const { node, words } of all) node.hidden = !words.includes(wanted);
@@ -224,6 +224,6 @@
     spec = found;
     show();
   }).catch((error) => {
-    at('about').textContent = `The description could not be read: ${error.message}`;
+    at('about').textContent = `Can't load the description: ${error.message}`;
   });
 })();

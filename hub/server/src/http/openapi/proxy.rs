@@ -6,9 +6,9 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errors::{PageError, TROUBLES};
 use super::parameters;
 use super::schema::{shape, text};
+use seawall_api::{ERRORS, ErrorEntry};
 
 /// Where it is.
 pub(super) const PATH: &str = "/gateway/{name}/{path}";
@@ -19,9 +19,9 @@ pub(super) const KEY: &str = "proxyKey";
 const METHODS: [Method; 7] =
     [Method::GET, Method::PUT, Method::POST, Method::DELETE, Method::OPTIONS, Method::HEAD, Method::PATCH];
 
-const MORE: &str = "Path, query, headers and body are passed on as they are, and so are status, headers and body of the answer; both \
-                    bodies while they come. `path` is all that comes after the name, slashes included. What the hub itself decides \
-                    has the header `seawall-decided-by`. See docs/gateway.md.\n\nNeeds a key with the scope `call`, in \
+const MORE: &str = "Path, query, headers and body are forwarded unchanged, and so are the status, headers and body of the response; both \
+                    bodies are streamed. `path` is everything after the name, including slashes. A response that the hub itself makes \
+                    has the header `seawall-decided-by`. See docs/gateway.md.\n\nRequires a key with the scope `call`, in \
                     `X-Seawall-Key`.";
 
 /// What the hub itself may say.
@@ -46,7 +46,7 @@ const CODES: [&str; 16] = [
 
 /// How its key is shown.
 pub(super) fn key() -> Value {
-    json!({"type": "apiKey", "in": "header", "name": "X-Seawall-Key", "description": "A key of the hub; it stays here"})
+    json!({"type": "apiKey", "in": "header", "name": "X-Seawall-Key", "description": "API key of the hub; it is not forwarded"})
 }
 
 /// All its operations.
@@ -57,12 +57,12 @@ pub(super) fn operations() -> Map<String, Value> {
 fn operation(method: &Method) -> Value {
     let word = method.as_str().to_ascii_lowercase();
     let rest = json!({
-        "name": "path", "in": "path", "required": true, "description": "Below the address of the service, slashes included",
+        "name": "path", "in": "path", "required": true, "description": "Path below the address of the service, including slashes",
         "schema": text().into_value(),
     });
     let mut value = json!({
         "operationId": format!("gatewayProxy{}{}", &method.as_str()[..1], &word[1..]), "tags": ["gateway"],
-        "summary": "Passes a request on to a service, and its answer back", "description": MORE,
+        "summary": "Forward a request to a service and return its response", "description": MORE,
         "parameters": [parameters::in_path(PATH, "name"), rest],
         "responses": responses(), "security": [{KEY: []}], "x-scope": "call",
     });
@@ -75,10 +75,10 @@ fn operation(method: &Method) -> Value {
 fn responses() -> Value {
     let mut all = Map::new();
     for code in CODES {
-        for PageError { status, meaning, .. } in TROUBLES.iter().filter(|trouble| trouble.code == code) {
+        for ErrorEntry { status, meaning, .. } in ERRORS.iter().filter(|entry| entry.code == code) {
             let said = format!("`{code}`: {meaning}");
             let one = all.entry(status.to_string()).or_insert_with(|| {
-                let decided = json!({"description": "Who decided: without it, the answer is the service's", "schema": {"type": "string"}});
+                let decided = json!({"description": "The policy that decided; absent if the response is the service's", "schema": {"type": "string"}});
                 json!({
                     "description": "", "content": {"application/json": {"schema": shape("Error").into_value()}},
                     "headers": {"seawall-decided-by": decided},
@@ -91,7 +91,7 @@ fn responses() -> Value {
     }
     all.insert(
         "default".into(),
-        json!({"description": "The answer of the service", "content": {"*/*": {"schema": {}}}}),
+        json!({"description": "Response of the service", "content": {"*/*": {"schema": {}}}}),
     );
     Value::Object(all)
 }

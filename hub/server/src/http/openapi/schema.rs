@@ -2,115 +2,111 @@
 
 use serde_json::{Map, Value, json};
 
-/// What a value looks like.
+/// A JSON schema.
 #[derive(Clone)]
-pub(super) struct Schema(Value);
+pub(in crate::http) struct Schema(Value);
 
 /// A field of an object.
-pub(super) struct Field {
+pub(in crate::http) struct Field {
     name: &'static str,
     schema: Schema,
     needed: bool,
-    /// Whether null is the same as leaving it out, in what comes in.
+    /// True if null is the same as an omitted field in a request.
     nullable: bool,
 }
 
-/// A field that is always there.
-pub(super) fn need(name: &'static str, schema: Schema) -> Field {
+/// A required field.
+pub(in crate::http) fn need(name: &'static str, schema: Schema) -> Field {
     Field { name, schema, needed: true, nullable: false }
 }
 
-/// A field that may be left out.
-pub(super) fn may(name: &'static str, schema: Schema) -> Field {
+/// An optional field.
+pub(in crate::http) fn may(name: &'static str, schema: Schema) -> Field {
     Field { name, schema, needed: false, nullable: true }
 }
 
-/// A field that may be left out, and is not null.
-pub(super) fn may_say(name: &'static str, schema: Schema) -> Field {
+/// An optional field that can't be null.
+pub(in crate::http) fn may_say(name: &'static str, schema: Schema) -> Field {
     Field { name, schema, needed: false, nullable: false }
 }
 
-pub(super) fn text() -> Schema {
+pub(in crate::http) fn text() -> Schema {
     Schema(json!({"type": "string"}))
 }
 
-/// A text that looks like this.
-pub(super) fn pattern(pattern: &str) -> Schema {
+/// A string that matches a pattern.
+pub(in crate::http) fn pattern(pattern: &str) -> Schema {
     Schema(json!({"type": "string", "pattern": pattern}))
 }
 
-/// A text that is written as the standard of this name says.
-pub(super) fn format(format: &str) -> Schema {
+/// A string in a named format.
+pub(in crate::http) fn format(format: &str) -> Schema {
     Schema(json!({"type": "string", "format": format}))
 }
 
 /// One of these words.
-pub(super) fn words(words: &[&str]) -> Schema {
+pub(in crate::http) fn words(words: &[&str]) -> Schema {
     Schema(json!({"type": "string", "enum": words}))
 }
 
-/// This text and no other.
-pub(super) fn word(word: &str) -> Schema {
+/// Exactly this string.
+pub(in crate::http) fn word(word: &str) -> Schema {
     Schema(json!({"type": "string", "const": word}))
 }
 
-/// A time as RFC 3339 writes it.
-pub(super) fn time() -> Schema {
+/// A time by RFC 3339.
+pub(in crate::http) fn time() -> Schema {
     Schema(json!({"type": "string", "format": "date-time"}))
 }
 
-/// A whole number, at least this.
-pub(super) fn count(least: u64) -> Schema {
+/// An integer, at least this.
+pub(in crate::http) fn count(least: u64) -> Schema {
     Schema(json!({"type": "integer", "minimum": least}))
 }
 
-/// A whole number within these bounds.
-pub(super) fn between(least: u64, most: u64) -> Schema {
+/// An integer within these bounds.
+pub(in crate::http) fn between(least: u64, most: u64) -> Schema {
     Schema(json!({"type": "integer", "minimum": least, "maximum": most}))
 }
 
-pub(super) fn number() -> Schema {
+pub(in crate::http) fn number() -> Schema {
     Schema(json!({"type": "number"}))
 }
 
-pub(super) fn switch() -> Schema {
+pub(in crate::http) fn switch() -> Schema {
     Schema(json!({"type": "boolean"}))
 }
 
-pub(super) fn nothing() -> Schema {
-    Schema(json!({"type": "null"}))
-}
-
-/// Any value.
-pub(super) fn any() -> Schema {
+/// A schema that accepts any value.
+pub(in crate::http) fn any() -> Schema {
     Schema(json!({}))
 }
 
-pub(super) fn list(of: Schema) -> Schema {
+pub(in crate::http) fn list(of: Schema) -> Schema {
     let mut schema = Schema(json!({"type": "array"}));
     schema.set("items", of.0);
     schema
 }
 
-/// Names that nobody knows before, and values of this kind.
-pub(super) fn map(of: Schema) -> Schema {
+/// An object with any field names and values of this schema.
+pub(in crate::http) fn map(of: Schema) -> Schema {
     let mut schema = Schema(json!({"type": "object"}));
     schema.set("additionalProperties", of.0);
     schema
 }
 
-/// One of the shapes that have a name.
-pub(super) fn shape(name: &str) -> Schema {
+/// A reference to a named schema.
+pub(in crate::http) fn shape(name: &str) -> Schema {
     Schema(json!({"$ref": format!("#/components/schemas/{name}")}))
 }
 
-/// Exactly one of these.
-pub(super) fn one_of(all: Vec<Schema>) -> Schema {
+/// Exactly one of these schemas.
+pub(in crate::http) fn one_of(all: Vec<Schema>) -> Schema {
     Schema(json!({"oneOf": all.into_iter().map(|schema| schema.0).collect::<Vec<_>>()}))
 }
 
-/// An object that comes in: a field that nobody knows is a mistake, and null is the same as leaving it out.
-pub(super) fn written(fields: Vec<Field>) -> Schema {
+/// An object in a request: an unknown field is an error, and null is the same as an omitted field.
+pub(in crate::http) fn written(fields: Vec<Field>) -> Schema {
     let or_null = |field: Field| match field.nullable {
         true => Field { schema: field.schema.or_null(), ..field },
         false => field,
@@ -120,8 +116,8 @@ pub(super) fn written(fields: Vec<Field>) -> Schema {
     schema
 }
 
-/// An object that goes out. Later versions may add fields, so whoever reads it passes over what they don't know.
-pub(super) fn shown(fields: Vec<Field>) -> Schema {
+/// An object in a response. Later versions may add fields, which clients should ignore.
+pub(in crate::http) fn shown(fields: Vec<Field>) -> Schema {
     let needed: Vec<&str> = fields.iter().filter(|field| field.needed).map(|field| field.name).collect();
     let mut schema = json!({"type": "object"});
     if !needed.is_empty() {
@@ -134,50 +130,50 @@ pub(super) fn shown(fields: Vec<Field>) -> Schema {
 }
 
 impl Schema {
-    /// What it means.
-    pub(super) fn says(mut self, meaning: &str) -> Self {
+    /// Sets the description.
+    pub(in crate::http) fn says(mut self, meaning: &str) -> Self {
         self.set("description", json!(meaning));
         self
     }
 
-    /// One that fits.
-    pub(super) fn like(mut self, example: Value) -> Self {
+    /// Sets an example.
+    pub(in crate::http) fn like(mut self, example: Value) -> Self {
         self.set("examples", Value::Array(vec![example]));
         self
     }
 
-    /// What it is if nobody says otherwise.
-    pub(super) fn usually(mut self, default: Value) -> Self {
+    /// Sets the default.
+    pub(in crate::http) fn usually(mut self, default: Value) -> Self {
         self.set("default", default);
         self
     }
 
-    /// At least one.
-    pub(super) fn some(mut self) -> Self {
+    /// Requires at least one item.
+    pub(in crate::http) fn some(mut self) -> Self {
         self.set("minItems", json!(1));
         self
     }
 
-    /// So many at most.
-    pub(super) fn at_most(mut self, most: usize) -> Self {
+    /// Sets the maximum number of items.
+    pub(in crate::http) fn at_most(mut self, most: usize) -> Self {
         self.set("maxItems", json!(most));
         self
     }
 
-    /// No longer than this.
-    pub(super) fn longest(mut self, most: usize) -> Self {
+    /// Sets the maximum length.
+    pub(in crate::http) fn longest(mut self, most: usize) -> Self {
         self.set("maxLength", json!(most));
         self
     }
 
-    /// Not empty.
-    pub(super) fn not_empty(mut self) -> Self {
+    /// Requires a string that is not empty.
+    pub(in crate::http) fn not_empty(mut self) -> Self {
         self.set("minLength", json!(1));
         self
     }
 
-    /// This, or null.
-    pub(super) fn or_null(mut self) -> Self {
+    /// Allows null too.
+    pub(in crate::http) fn or_null(mut self) -> Self {
         let Some(object) = self.0.as_object_mut().filter(|object| !object.is_empty()) else { return self };
         if let Some(kind) = object.get("type").filter(|kind| kind.is_string()).cloned() {
             object.insert("type".into(), json!([kind, "null"]));
@@ -192,7 +188,7 @@ impl Schema {
         }
     }
 
-    pub(super) fn into_value(self) -> Value {
+    pub(in crate::http) fn into_value(self) -> Value {
         self.0
     }
 

@@ -1,9 +1,9 @@
 //! The attributes of an event, the same in every mode, with every mistake in them.
 
+use seawall_hub_core::domain::time::Millis;
 use serde_json::{Map, Value};
 
 use super::text::{self, MediaType};
-use super::time;
 use super::{CloudEvent, Problem};
 
 /// More than anybody reads at once.
@@ -67,23 +67,23 @@ impl<'a> Attributes<'a> {
         }
         let id = self.needed("id").unwrap_or_default();
         let source = self.needed("source").unwrap_or_default();
-        self.hold("source", text::is_uri_reference(&source), "it is no reference to a URI");
+        self.hold("source", text::is_uri_reference(&source), "must be a URI reference");
         let kind = self.needed("type").unwrap_or_default();
         let time = self.text("time");
         if let Some(moment) = &time {
             self.hold(
                 "time",
-                time::is_time(moment),
-                "it is no time of RFC 3339, such as `2026-01-31T12:00:00Z`",
+                Millis::from_rfc3339(moment).is_some(),
+                "must be a time by RFC 3339, such as `2026-01-31T12:00:00Z`",
             );
         }
         let dataschema = self.text("dataschema");
         if let Some(schema) = &dataschema {
-            self.hold("dataschema", text::is_uri(schema), "it is no URI");
+            self.hold("dataschema", text::is_uri(schema), "must be a URI");
         }
         let datacontenttype = self.text("datacontenttype");
         if let Some(kind) = &datacontenttype {
-            self.hold("datacontenttype", MediaType::parse(kind).is_some(), "it is no media type");
+            self.hold("datacontenttype", MediaType::parse(kind).is_some(), "must be a media type");
         }
         let subject = self.text("subject");
         let extensions = self.extensions();
@@ -104,7 +104,7 @@ impl<'a> Attributes<'a> {
     fn needed(&mut self, name: &str) -> Option<String> {
         if self.map.get(name).is_none_or(Value::is_null) {
             self.map.remove(name);
-            self.problems.add(name, "it is missing");
+            self.problems.add(name, "required");
         }
         self.text(name)
     }
@@ -115,17 +115,17 @@ impl<'a> Attributes<'a> {
             Value::Null => None,
             Value::String(text) => {
                 if text.is_empty() {
-                    self.problems.add(name, "it is empty");
+                    self.problems.add(name, "must not be empty");
                 } else if !text.chars().all(text::is_allowed) {
                     self.problems.add(
                         name,
-                        "it has characters that no attribute may have, such as control characters",
+                        "must not contain characters that attributes may not have, such as control characters",
                     );
                 }
                 Some(text)
             }
             _ => {
-                self.problems.add(name, "a text is expected");
+                self.problems.add(name, "must be a string");
                 None
             }
         }
@@ -143,7 +143,8 @@ impl<'a> Attributes<'a> {
             let field = text::shown(&name);
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
             {
-                self.problems.add(&field, "the name of an attribute has small letters and digits only");
+                self.problems
+                    .add(&field, "the name of an attribute must consist of lower-case letters and digits");
             } else if name == "data" {
                 self.problems.add(&field, "`data` is no attribute; in this mode it is the body");
             }
@@ -153,20 +154,18 @@ impl<'a> Attributes<'a> {
                 Value::Bool(_) => {}
                 Value::Number(number) => {
                     if number.as_i64().is_none_or(|whole| i32::try_from(whole).is_err()) {
-                        let reason =
-                            "a number as an attribute is whole and has 32 bits; others are sent as texts";
+                        let reason = "must be a 32-bit integer; send other numbers as strings";
                         self.problems.add(&field, reason);
                     }
                 }
                 Value::String(text) => {
                     if !text.chars().all(text::is_allowed) {
-                        let reason =
-                            "it has characters that no attribute may have, such as control characters";
+                        let reason = "must not contain characters that attributes may not have, such as control characters";
                         self.problems.add(&field, reason);
                     }
                 }
                 Value::Array(_) | Value::Object(_) => {
-                    self.problems.add(&field, "an attribute is a text, a whole number, true or false");
+                    self.problems.add(&field, "must be a string, an integer, true or false");
                 }
             }
             extensions.push((name, value));

@@ -37,7 +37,7 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8], problems: &mut Problems) ->
         Some(kind) if kind.is_json() => match json::parse(body) {
             Ok(value) => (value, None),
             Err(why) => {
-                problems.add("data", format!("the body is no JSON: {why}"));
+                problems.add("data", format!("the body is not valid JSON: {why}"));
                 (Value::Null, None)
             }
         },
@@ -68,7 +68,7 @@ fn content_type(headers: &HeaderMap, problems: &mut Problems) -> (Option<String>
     let text = value.to_str().unwrap_or_default();
     let kind = MediaType::parse(text);
     if kind.is_none() {
-        problems.add(field, "it is no media type");
+        problems.add(field, "must be a media type");
     }
     (Some(text.to_owned()), kind)
 }
@@ -76,12 +76,10 @@ fn content_type(headers: &HeaderMap, problems: &mut Problems) -> (Option<String>
 /// The value of a header: first what is in double quotes, as older senders write spaces, then one round of percent signs.
 fn decode(value: &[u8]) -> Result<String, &'static str> {
     if !value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
-        return Err(
-            "it has characters other than visible ASCII; others are sent as percent signs and digits",
-        );
+        return Err("must consist of visible ASCII characters; percent-encode others");
     }
     let unquoted = unquote(value).ok_or("a double quote is not closed")?;
-    let decoded = percent(&unquoted).ok_or("a percent sign stands for two hexadecimal digits")?;
+    let decoded = percent(&unquoted).ok_or("a percent sign must be followed by two hexadecimal digits")?;
     String::from_utf8(decoded).map_err(|_| "what its percent signs stand for is not in UTF-8")
 }
 

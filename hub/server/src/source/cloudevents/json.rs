@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     // Each name has a colon after it, and names that were lost have one too.
-    if colons(bytes) == names(&value) { Ok(value) } else { Err("a name stands twice in one object".into()) }
+    if colons(bytes) == names(&value) { Ok(value) } else { Err("duplicate field in an object".into()) }
 }
 
 /// How many colons stand outside of texts, in what is JSON.

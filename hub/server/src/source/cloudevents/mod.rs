@@ -25,7 +25,6 @@ mod json;
 #[cfg(test)]
 mod tests;
 mod text;
-pub(crate) mod time;
 
 use std::fmt;
 
@@ -38,12 +37,12 @@ use self::text::MediaType;
 /// The most events in one batch. They are stored in one commit, which others wait for.
 pub const BATCH_MAX: usize = 1000;
 
-/// An event.
+/// An event in the CloudEvents format.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CloudEvent {
     /// Its id, unique for its source.
     pub id: String,
-    /// Its `type`.
+    /// The attribute `type`.
     pub kind: String,
     /// What it comes from: a reference to a URI.
     pub source: String,
@@ -73,7 +72,7 @@ impl CloudEvent {
 
 /// How events are in a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum CloudEventMode {
     /// One, whole in the body.
     Structured,
     /// Several in the body.
@@ -82,19 +81,19 @@ pub enum Mode {
     Binary,
 }
 
-impl Mode {
+impl CloudEventMode {
     /// Which mode a request has, if it has CloudEvents at all. One with a format that nobody here reads, such as Avro, has
     /// its mode and is refused when it is read: it must not pass for something else.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Option<Mode> {
+    pub fn of(headers: &HeaderMap) -> Option<CloudEventMode> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.to_ascii_lowercase();
         if kind.starts_with("application/cloudevents-batch") {
-            Some(Mode::Batched)
+            Some(CloudEventMode::Batched)
         } else if kind.starts_with("application/cloudevents") {
-            Some(Mode::Structured)
+            Some(CloudEventMode::Structured)
         } else {
-            headers.contains_key("ce-specversion").then_some(Mode::Binary)
+            headers.contains_key("ce-specversion").then_some(CloudEventMode::Binary)
         }
     }
 }
@@ -102,7 +101,7 @@ impl Mode {
 /// What is wrong with a field: an attribute, a header in binary mode, or `[3].id` in a batch. Empty for the whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Which field.
+    /// The name of the field.
     pub field: String,
     /// What is wrong with it, in words.
     pub reason: String,
@@ -111,19 +110,19 @@ pub struct Problem {
 /// Why a request has no events that could be accepted. A batch is whole or not at all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Unreadable {
+pub enum CloudEventError {
     /// The body can't be read as JSON.
     NotJson(String),
     /// Some fields are wrong: all of them.
     Wrong(Vec<Problem>),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for CloudEventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::NotJson(why) => write!(f, "the body is no JSON: {why}"),
-            Unreadable::Wrong(problems) => {
-                f.write_str("this is no CloudEvent")?;
+            CloudEventError::NotJson(why) => write!(f, "the body is not valid JSON: {why}"),
+            CloudEventError::Wrong(problems) => {
+                f.write_str("not a valid CloudEvent")?;
                 for (index, Problem { field, reason }) in problems.iter().enumerate() {
                     write!(f, "{} `{field}`: {reason}", if index == 0 { ":" } else { ";" })?;
                 }
@@ -133,22 +132,26 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for CloudEventError {}
 
 /// The events of a request, or everything that is wrong with it. An empty batch is in order and has none.
-pub fn read(mode: Mode, headers: &HeaderMap, body: &[u8]) -> Result<Vec<CloudEvent>, Unreadable> {
+pub fn read(
+    mode: CloudEventMode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Vec<CloudEvent>, CloudEventError> {
     let mut problems = Problems::default();
     let json = |format| {
-        expect(format, headers).map_err(|problem| Unreadable::Wrong(vec![problem]))?;
-        json::parse(body).map_err(Unreadable::NotJson)
+        expect(format, headers).map_err(|problem| CloudEventError::Wrong(vec![problem]))?;
+        json::parse(body).map_err(CloudEventError::NotJson)
     };
     let events = match mode {
-        Mode::Binary => vec![binary::read(headers, body, &mut problems)],
-        Mode::Structured => vec![object(json("application/cloudevents+json")?, &mut problems)],
-        Mode::Batched => batch(json("application/cloudevents-batch+json")?, &mut problems),
+        CloudEventMode::Binary => vec![binary::read(headers, body, &mut problems)],
+        CloudEventMode::Structured => vec![object(json("application/cloudevents+json")?, &mut problems)],
+        CloudEventMode::Batched => batch(json("application/cloudevents-batch+json")?, &mut problems),
     };
     // An event without a problem is whole; with one, nobody sees any of them.
-    problems.end().map_err(Unreadable::Wrong)?;
+    problems.end().map_err(CloudEventError::Wrong)?;
     Ok(events)
 }
 
@@ -159,7 +162,7 @@ fn expect(format: &str, headers: &HeaderMap) -> Result<(), Problem> {
         return Err(wrong("it stands more than once".into()));
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|value| MediaType::parse(value.to_str().ok()?));
-    let kind = kind.ok_or_else(|| wrong("it is no media type".into()))?;
+    let kind = kind.ok_or_else(|| wrong("must be a media type".into()))?;
     if kind.essence() != format {
         return Err(wrong(format!("of the formats of CloudEvents, only `{format}` is read in this mode")));
     }
@@ -168,7 +171,7 @@ fn expect(format: &str, headers: &HeaderMap) -> Result<(), Problem> {
 
 fn batch(value: Value, problems: &mut Problems) -> Vec<CloudEvent> {
     let Value::Array(list) = value else {
-        problems.add("", "an array of events is expected");
+        problems.add("", "must be an array of events");
         return Vec::new();
     };
     if list.len() > BATCH_MAX {
@@ -184,7 +187,7 @@ fn batch(value: Value, problems: &mut Problems) -> Vec<CloudEvent> {
 
 fn object(value: Value, problems: &mut Problems) -> CloudEvent {
     let Value::Object(mut map) = value else {
-        problems.add("", "an object is expected");
+        problems.add("", "must be an object");
         return CloudEvent::none();
     };
     let data = map.remove("data");
@@ -192,17 +195,17 @@ fn object(value: Value, problems: &mut Problems) -> CloudEvent {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => {
             if !text::is_base64(&text) {
-                problems.add("data_base64", "it is not in base 64");
+                problems.add("data_base64", "must be base64");
             }
             Some(text)
         }
         Some(_) => {
-            problems.add("data_base64", "a text is expected");
+            problems.add("data_base64", "must be a string");
             None
         }
     };
     if data.is_some() && data_base64.is_some() {
-        problems.add("data_base64", "an event has `data` or `data_base64`, not both");
+        problems.add("data_base64", "set either `data` or `data_base64`, not both");
     }
     let event = Attributes::new(map, problems).event();
     CloudEvent { data: data.unwrap_or_default(), data_base64, ..event }

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use seawall_http::Secret;
 use sha2::Sha256;
 
-use super::{Scheme, Wrong};
+use super::{Scheme, SchemeError};
 
 /// More secrets than anybody changes at once; each costs a hash of the body for a request that nobody signed.
 const SECRETS_MAX: usize = 16;
@@ -20,13 +20,16 @@ pub(super) enum Keys {
 }
 
 impl Keys {
-    pub(super) fn new(scheme: &Scheme, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, Wrong> {
+    pub(super) fn new(
+        scheme: &Scheme,
+        secrets: impl IntoIterator<Item = Secret>,
+    ) -> Result<Self, SchemeError> {
         let secrets: Vec<Secret> = secrets.into_iter().take(SECRETS_MAX + 1).collect();
         if secrets.is_empty() {
-            return Err(Wrong::NoSecret);
+            return Err(SchemeError::NoSecret);
         }
         if secrets.len() > SECRETS_MAX {
-            return Err(Wrong::TooManySecrets);
+            return Err(SchemeError::TooManySecrets);
         }
         let texts = secrets.iter().map(|secret| sound(secret.expose()));
         Ok(match scheme {
@@ -61,26 +64,32 @@ impl Keys {
 }
 
 /// A space or an end of line at the edge came from a file or a form, and nobody signs with it.
-fn sound(text: &str) -> Result<&str, Wrong> {
+fn sound(text: &str) -> Result<&str, SchemeError> {
     if text.is_empty() {
-        return Err(Wrong::NoSecret);
+        return Err(SchemeError::NoSecret);
     }
-    if text.trim() != text { Err(Wrong::Secret("it begins or ends with white space")) } else { Ok(text) }
+    if text.trim() != text {
+        Err(SchemeError::Secret("must not start or end with white space"))
+    } else {
+        Ok(text)
+    }
 }
 
-fn token(text: &str) -> Result<[u8; 32], Wrong> {
+fn token(text: &str) -> Result<[u8; 32], SchemeError> {
     if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(hash(text).finalize().into_bytes().into())
     } else {
-        Err(Wrong::Secret("a token has visible ASCII characters only, or no header can carry it"))
+        Err(SchemeError::Secret(
+            "a token must consist of visible ASCII characters, so that it fits in a header",
+        ))
     }
 }
 
-fn standard(text: &str) -> Result<Hmac<Sha256>, Wrong> {
+fn standard(text: &str) -> Result<Hmac<Sha256>, SchemeError> {
     let bytes = STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text));
     match bytes.as_deref() {
-        Err(_) => Err(Wrong::Secret("it is written `whsec_` and base 64")),
-        Ok([]) => Err(Wrong::NoSecret),
+        Err(_) => Err(SchemeError::Secret("must be `whsec_` and base64")),
+        Ok([]) => Err(SchemeError::NoSecret),
         Ok(key) => Ok(keyed(key)),
     }
 }

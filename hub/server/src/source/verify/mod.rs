@@ -17,7 +17,7 @@
 //!
 //! **No time, no replay protection.** What `github`, `hmac` and `bearer` send has no time in what is signed, so it is
 //! valid for ever and nothing tells a replay from a second message that says the same. They have no
-//! [`replay_key`](Verified::replay_key): refusing equal bodies would lose the second of two honest updates. There the
+//! [`replay_key`](VerifiedRequest::replay_key): refusing equal bodies would lose the second of two honest updates. There the
 //! id of the event is all that keeps it from happening twice, and of GitHub's id anybody who has the request can make
 //! another one.
 
@@ -28,8 +28,8 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
-pub use refused::{Refused, Wrong};
-pub use scheme::{Encoding, Plain, Scheme, Settings};
+pub use refused::{SchemeError, VerifyError};
+pub use scheme::{Encoding, HmacFormat, Scheme, SchemeSettings};
 
 use std::fmt;
 use std::time::Duration;
@@ -41,7 +41,7 @@ use sha2::{Digest, Sha256};
 
 use self::keys::Keys;
 use self::read::{decoded, fresh, one, one_or_none};
-use self::refused::Why;
+use self::refused::VerifyFailure;
 
 /// How far a signed time may be from ours, before and after: clocks differ, and requests wait in queues.
 pub const TOLERANCE: Duration = Duration::from_mins(5);
@@ -68,82 +68,87 @@ pub struct Verifier {
 
 /// A request as it came: the body's bytes before anybody has read them as anything.
 #[derive(Clone, Copy, Debug)]
-pub struct Presented<'a> {
-    /// Its headers.
+pub struct SignedRequest<'a> {
+    /// The headers of the request.
     pub headers: &'a HeaderMap,
-    /// Its body.
+    /// The body of the request.
     pub body: &'a [u8],
 }
 
 /// What is known about a request that is in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verified {
+pub struct VerifiedRequest {
     /// What the sender calls the message, where the scheme says it: `webhook-id`, which is signed, or
     /// `x-github-delivery`, which is not. The same for every attempt to send it.
     pub message: Option<String>,
     /// What must not be seen twice while its time is good. Made of what is signed, and not of how the signature is
     /// written, so that no other spelling of the same request has another key. An honest second attempt has another
-    /// time and so another key. Does not name the source: each has a [`Replays`](super::Replays) of its own.
+    /// time and so another key. Does not name the source: each has a [`ReplayCache`](super::ReplayCache) of its own.
     pub replay_key: Option<[u8; 32]>,
 }
 
 impl Verifier {
     /// Several secrets are for changing them while both are in use; one that fits is enough.
-    pub fn new(scheme: Scheme, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, Wrong> {
+    pub fn new(scheme: Scheme, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, SchemeError> {
         let keys = Keys::new(&scheme, secrets)?;
         Ok(Verifier { scheme, keys })
     }
 
     /// Whether this request is in order at this time.
-    pub fn check(&self, request: &Presented<'_>, now: Millis) -> Result<Verified, Refused> {
+    pub fn check(&self, request: &SignedRequest<'_>, now: Millis) -> Result<VerifiedRequest, VerifyError> {
         match &self.scheme {
             Scheme::Bearer => self.bearer(request),
             Scheme::Hmac(plain) => {
                 self.over_body(request, &plain.header, &plain.prefix, plain.encoding)?;
-                Ok(Verified { message: None, replay_key: None })
+                Ok(VerifiedRequest { message: None, replay_key: None })
             }
             Scheme::StandardWebhooks => self.standard_webhooks(request, now),
             Scheme::GitHub => {
                 self.over_body(request, &GITHUB_SIGNATURE, "sha256=", Encoding::Hex)?;
                 let message = one_or_none(request.headers, &GITHUB_DELIVERY)?.map(str::to_owned);
-                Ok(Verified { message, replay_key: None })
+                Ok(VerifiedRequest { message, replay_key: None })
             }
             Scheme::Stripe => self.stripe(request, now),
             Scheme::Slack => self.slack(request, now),
         }
     }
 
-    fn bearer(&self, request: &Presented<'_>) -> Result<Verified, Refused> {
+    fn bearer(&self, request: &SignedRequest<'_>) -> Result<VerifiedRequest, VerifyError> {
         let value = one(request.headers, &AUTHORIZATION)?;
         let token = match value.split_once(' ') {
             Some((word, token)) if word.eq_ignore_ascii_case("bearer") => token,
-            _ => return Err(Why::Form(AUTHORIZATION, "`Bearer` and the token").into()),
+            _ => return Err(VerifyFailure::Form(AUTHORIZATION, "`Bearer` and the token").into()),
         };
         if self.keys.have_token(token) {
-            Ok(Verified { message: None, replay_key: None })
+            Ok(VerifiedRequest { message: None, replay_key: None })
         } else {
-            Err(Why::Other(AUTHORIZATION).into())
+            Err(VerifyFailure::Other(AUTHORIZATION).into())
         }
     }
 
     fn over_body(
         &self,
-        request: &Presented<'_>,
+        request: &SignedRequest<'_>,
         header: &HeaderName,
         prefix: &str,
         encoding: Encoding,
-    ) -> Result<(), Refused> {
-        let form = || Why::Form(header.clone(), "its prefix and 32 bytes, whole and nothing after them");
+    ) -> Result<(), VerifyError> {
+        let form =
+            || VerifyFailure::Form(header.clone(), "its prefix and 32 bytes, whole and nothing after them");
         let text = one(request.headers, header)?.strip_prefix(prefix).ok_or_else(form)?;
         let signature = decoded(text, encoding).ok_or_else(form)?;
         self.signed(header, &[signature], &[request.body])
     }
 
-    fn standard_webhooks(&self, request: &Presented<'_>, now: Millis) -> Result<Verified, Refused> {
+    fn standard_webhooks(
+        &self,
+        request: &SignedRequest<'_>,
+        now: Millis,
+    ) -> Result<VerifiedRequest, VerifyError> {
         let id = one(request.headers, &WEBHOOK_ID)?;
         // The dots are what separates the parts that are signed: an id with one could take over a piece of the body.
         if id.contains('.') {
-            return Err(Why::Form(WEBHOOK_ID.clone(), "an id without a dot").into());
+            return Err(VerifyFailure::Form(WEBHOOK_ID.clone(), "an id without a dot").into());
         }
         let stamp = one(request.headers, &WEBHOOK_TIMESTAMP)?;
         fresh(&WEBHOOK_TIMESTAMP, stamp, now)?;
@@ -153,15 +158,15 @@ impl Verifier {
         let signatures = several(&WEBHOOK_SIGNATURE, "`v1,` and base 64", texts, Encoding::Base64)?;
         let parts = [id.as_bytes(), b".", stamp.as_bytes(), b".", request.body];
         self.signed(&WEBHOOK_SIGNATURE, &signatures, &parts)?;
-        Ok(Verified { message: Some(id.to_owned()), replay_key: Some(key(&parts)) })
+        Ok(VerifiedRequest { message: Some(id.to_owned()), replay_key: Some(key(&parts)) })
     }
 
-    fn stripe(&self, request: &Presented<'_>, now: Millis) -> Result<Verified, Refused> {
+    fn stripe(&self, request: &SignedRequest<'_>, now: Millis) -> Result<VerifiedRequest, VerifyError> {
         let form = "`t=` and a time, `v1=` and hexadecimal digits, with commas between";
         let list = one(request.headers, &STRIPE_SIGNATURE)?;
         let mut stamps = list.split(',').filter_map(|entry| entry.strip_prefix("t="));
         let (Some(stamp), None) = (stamps.next(), stamps.next()) else {
-            return Err(Why::Form(STRIPE_SIGNATURE.clone(), form).into());
+            return Err(VerifyFailure::Form(STRIPE_SIGNATURE.clone(), form).into());
         };
         fresh(&STRIPE_SIGNATURE, stamp, now)?;
         // `v0` is a signature for tests that proves nothing.
@@ -169,22 +174,31 @@ impl Verifier {
         let signatures = several(&STRIPE_SIGNATURE, form, texts, Encoding::Hex)?;
         let parts = [stamp.as_bytes(), b".", request.body];
         self.signed(&STRIPE_SIGNATURE, &signatures, &parts)?;
-        Ok(Verified { message: None, replay_key: Some(key(&parts)) })
+        Ok(VerifiedRequest { message: None, replay_key: Some(key(&parts)) })
     }
 
-    fn slack(&self, request: &Presented<'_>, now: Millis) -> Result<Verified, Refused> {
-        let form = || Why::Form(SLACK_SIGNATURE.clone(), "`v0=` and 64 hexadecimal digits");
+    fn slack(&self, request: &SignedRequest<'_>, now: Millis) -> Result<VerifiedRequest, VerifyError> {
+        let form = || VerifyFailure::Form(SLACK_SIGNATURE.clone(), "`v0=` and 64 hexadecimal digits");
         let stamp = one(request.headers, &SLACK_TIMESTAMP)?;
         fresh(&SLACK_TIMESTAMP, stamp, now)?;
         let text = one(request.headers, &SLACK_SIGNATURE)?.strip_prefix("v0=").ok_or_else(form)?;
         let signature = decoded(text, Encoding::Hex).ok_or_else(form)?;
         let parts = [b"v0:", stamp.as_bytes(), b":", request.body];
         self.signed(&SLACK_SIGNATURE, &[signature], &parts)?;
-        Ok(Verified { message: None, replay_key: Some(key(&parts)) })
+        Ok(VerifiedRequest { message: None, replay_key: Some(key(&parts)) })
     }
 
-    fn signed(&self, header: &HeaderName, signatures: &[[u8; 32]], parts: &[&[u8]]) -> Result<(), Refused> {
-        if self.keys.have_signed(parts, signatures) { Ok(()) } else { Err(Why::Other(header.clone()).into()) }
+    fn signed(
+        &self,
+        header: &HeaderName,
+        signatures: &[[u8; 32]],
+        parts: &[&[u8]],
+    ) -> Result<(), VerifyError> {
+        if self.keys.have_signed(parts, signatures) {
+            Ok(())
+        } else {
+            Err(VerifyFailure::Other(header.clone()).into())
+        }
     }
 }
 
@@ -194,15 +208,15 @@ fn several<'a>(
     form: &'static str,
     texts: impl Iterator<Item = &'a str>,
     encoding: Encoding,
-) -> Result<Vec<[u8; 32]>, Refused> {
+) -> Result<Vec<[u8; 32]>, VerifyError> {
     let mut signatures = Vec::new();
     for (count, text) in texts.enumerate() {
         if count == SIGNATURES_MAX {
-            return Err(Why::TooMany(header.clone()).into());
+            return Err(VerifyFailure::TooMany(header.clone()).into());
         }
         signatures.extend(decoded(text, encoding));
     }
-    if signatures.is_empty() { Err(Why::Form(header.clone(), form).into()) } else { Ok(signatures) }
+    if signatures.is_empty() { Err(VerifyFailure::Form(header.clone(), form).into()) } else { Ok(signatures) }
 }
 
 /// Each part with its length, so that no two lists of parts are the same bytes.

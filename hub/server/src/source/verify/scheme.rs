@@ -2,7 +2,7 @@
 
 use axum::http::header::HeaderName;
 
-use super::Wrong;
+use super::SchemeError;
 
 /// How the requests of a source are signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,7 +10,7 @@ pub enum Scheme {
     /// A token, `Authorization: Bearer …`. Whoever sees one request has it.
     Bearer,
     /// An HMAC of the body, as many have it.
-    Hmac(Plain),
+    Hmac(HmacFormat),
     /// [Standard Webhooks](https://www.standardwebhooks.com), with symmetric keys.
     StandardWebhooks,
     /// As GitHub does.
@@ -23,8 +23,8 @@ pub enum Scheme {
 
 /// Where an HMAC of the body is, and how it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plain {
-    /// The header.
+pub struct HmacFormat {
+    /// The header with the signature.
     pub header: HeaderName,
     /// What stands before the signature, such as `sha256=`; may be empty.
     pub prefix: String,
@@ -44,7 +44,7 @@ pub enum Encoding {
 
 /// What can be said about a scheme beside its name: all of it is for `hmac`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Settings {
+pub struct SchemeSettings {
     /// Must be there for `hmac`.
     pub header: Option<String>,
     /// None if not said.
@@ -55,7 +55,7 @@ pub struct Settings {
 
 impl Scheme {
     /// The scheme of this name. An unknown one is a mistake and never "no check".
-    pub fn named(name: &str, settings: &Settings) -> Result<Self, Wrong> {
+    pub fn named(name: &str, settings: &SchemeSettings) -> Result<Self, SchemeError> {
         let scheme = match name {
             "hmac" => return plain(settings).map(Scheme::Hmac),
             "bearer" => Scheme::Bearer,
@@ -63,17 +63,16 @@ impl Scheme {
             "github" => Scheme::GitHub,
             "stripe" => Scheme::Stripe,
             "slack" => Scheme::Slack,
-            _ => return Err(Wrong::Scheme),
+            _ => return Err(SchemeError::Scheme),
         };
         let said =
             [("header", &settings.header), ("prefix", &settings.prefix), ("encoding", &settings.encoding)];
         match said.into_iter().find(|(_, value)| value.is_some()) {
-            Some((setting, _)) => Err(Wrong::NotForThis(setting)),
+            Some((setting, _)) => Err(SchemeError::NotForThis(setting)),
             None => Ok(scheme),
         }
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -87,17 +86,17 @@ impl Scheme {
     }
 }
 
-fn plain(settings: &Settings) -> Result<Plain, Wrong> {
+fn plain(settings: &SchemeSettings) -> Result<HmacFormat, SchemeError> {
     let header = settings.header.as_deref().unwrap_or_default();
-    let header = HeaderName::from_bytes(header.as_bytes()).map_err(|_| Wrong::Header)?;
+    let header = HeaderName::from_bytes(header.as_bytes()).map_err(|_| SchemeError::Header)?;
     let prefix = settings.prefix.clone().unwrap_or_default();
     if !prefix.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') || prefix.starts_with(' ') {
-        return Err(Wrong::Prefix);
+        return Err(SchemeError::Prefix);
     }
     let encoding = match settings.encoding.as_deref() {
         None | Some("hex") => Encoding::Hex,
         Some("base64") => Encoding::Base64,
-        Some(_) => return Err(Wrong::Encoding),
+        Some(_) => return Err(SchemeError::Encoding),
     };
-    Ok(Plain { header, prefix, encoding })
+    Ok(HmacFormat { header, prefix, encoding })
 }

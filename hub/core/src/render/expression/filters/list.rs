@@ -7,12 +7,12 @@ use super::super::condition::Test;
 use super::super::fault::Fault;
 use super::super::meter::Meter;
 use super::super::operate::add;
-use super::super::value::{Evaluated, List, VALUE_BYTES, Val};
+use super::super::value::{EvalResult, ListValue, VALUE_BYTES, Val};
 use super::texts::grow;
-use super::{Filter, Given};
+use super::{BuiltinFilter, FilterArguments};
 
 /// The first item or character.
-pub(super) fn first<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
+pub(super) fn first<'e>(value: &Val<'e>) -> EvalResult<Val<'e>> {
     match value {
         Val::Text(text) => {
             let end = text.as_str().chars().next().map(char::len_utf8);
@@ -25,7 +25,7 @@ pub(super) fn first<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
 }
 
 /// The last item or character.
-pub(super) fn last<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
+pub(super) fn last<'e>(value: &Val<'e>) -> EvalResult<Val<'e>> {
     match value {
         Val::Text(text) => {
             let whole = text.as_str();
@@ -40,7 +40,7 @@ pub(super) fn last<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
 }
 
 /// An item, or what stands at a path in it; nothing if there is no such path.
-pub(super) fn attribute_of<'e>(item: Val<'e>, attribute: Option<&str>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn attribute_of<'e>(item: Val<'e>, attribute: Option<&str>, meter: &Meter) -> EvalResult<Val<'e>> {
     match attribute.map(|path| item.path(path, meter)) {
         None => Ok(item),
         Some(Err(Fault::Missing)) => Ok(Val::UNDEFINED),
@@ -49,7 +49,7 @@ pub(super) fn attribute_of<'e>(item: Val<'e>, attribute: Option<&str>, meter: &M
 }
 
 /// Orders as `sort` does: texts without regard to large and small letters, unless that is wanted.
-fn order_keys(one: &Val<'_>, other: &Val<'_>, case_sensitive: bool, meter: &Meter) -> Evaluated<Ordering> {
+fn order_keys(one: &Val<'_>, other: &Val<'_>, case_sensitive: bool, meter: &Meter) -> EvalResult<Ordering> {
     match (one, other) {
         (Val::Text(one), Val::Text(other)) if !case_sensitive => {
             let (one, other) = (one.as_str(), other.as_str());
@@ -64,10 +64,10 @@ fn order_keys(one: &Val<'_>, other: &Val<'_>, case_sensitive: bool, meter: &Mete
 /// The smallest or the largest item.
 pub(super) fn extreme<'e>(
     value: &Val<'e>,
-    given: &Given<'_, 'e>,
+    given: &FilterArguments<'_, 'e>,
     largest: bool,
     meter: &Meter,
-) -> Evaluated<Val<'e>> {
+) -> EvalResult<Val<'e>> {
     let items = value.items(meter)?;
     let case_sensitive = given.is_set("case_sensitive")?;
     let attribute = given.text(usize::MAX, "attribute")?;
@@ -91,7 +91,11 @@ pub(super) fn extreme<'e>(
 }
 
 /// The sum of all items.
-pub(super) fn sum<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn sum<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let attribute = given.text(0, "attribute")?;
     let mut sum = given.get(1, "start").cloned().unwrap_or(Val::Int(0));
     for item in value.items(meter)?.iter() {
@@ -113,7 +117,11 @@ pub(super) fn sum<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> 
 }
 
 /// The items in their order.
-pub(super) fn sort<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn sort<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let items = value.items(meter)?;
     let (case_sensitive, reverse) = (given.is_set("case_sensitive")?, given.is_set("reverse")?);
     let attribute = given.text(usize::MAX, "attribute")?;
@@ -149,7 +157,11 @@ pub(super) fn sort<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) ->
 }
 
 /// Each item once, where it stands first.
-pub(super) fn unique<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn unique<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let items = value.items(meter)?;
     let (attribute, case_sensitive) = (given.text(usize::MAX, "attribute")?, given.is_set("case_sensitive")?);
     meter.spend(items.len())?;
@@ -171,14 +183,22 @@ pub(super) fn unique<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) 
     picked(&items, (0..items.len()).filter(|at| is_first[*at]), meter)
 }
 
-fn picked<'e>(items: &List<'e>, places: impl Iterator<Item = usize>, meter: &Meter) -> Evaluated<Val<'e>> {
+fn picked<'e>(
+    items: &ListValue<'e>,
+    places: impl Iterator<Item = usize>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     meter.spend(items.len())?;
     meter.hold(items.len() * VALUE_BYTES)?;
     Ok(Val::list(places.filter_map(|at| items.get(at)).collect()))
 }
 
 /// What an attribute or a filter makes of each item.
-pub(super) fn map<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn map<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let items = value.items(meter)?;
     if let Some(attribute) = given.get(usize::MAX, "attribute") {
         if !given.placed.is_empty() {
@@ -199,9 +219,9 @@ pub(super) fn map<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> 
     }
     let name = given.placed.first().and_then(Val::as_str);
     let name = name.ok_or_else(|| Fault::wrong("`map` needs the name of a filter, or `attribute=`"))?;
-    let filter = Filter::named(name).map_err(Fault::Wrong)?;
-    let rest = Given { placed: &given.placed[1..], named: given.named };
-    if matches!(filter, Filter::Map) && rest.placed.len() > NESTED_MAX {
+    let filter = BuiltinFilter::named(name).map_err(Fault::Wrong)?;
+    let rest = FilterArguments { placed: &given.placed[1..], named: given.named };
+    if matches!(filter, BuiltinFilter::Map) && rest.placed.len() > NESTED_MAX {
         return Err(Fault::wrong(format!("`map` may be nested {NESTED_MAX} deep")));
     }
     filter.takes(rest.placed.len(), rest.named.iter().map(|(name, _)| *name)).map_err(Fault::Wrong)?;
@@ -212,10 +232,10 @@ pub(super) fn map<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> 
 const NESTED_MAX: usize = 8;
 
 fn each<'e>(
-    items: &List<'e>,
+    items: &ListValue<'e>,
     meter: &Meter,
-    make: impl Fn(Val<'e>) -> Evaluated<Val<'e>>,
-) -> Evaluated<Val<'e>> {
+    make: impl Fn(Val<'e>) -> EvalResult<Val<'e>>,
+) -> EvalResult<Val<'e>> {
     meter.spend(items.len())?;
     meter.hold(items.len() * VALUE_BYTES)?;
     let mut made = Vec::with_capacity(items.len());
@@ -229,10 +249,10 @@ fn each<'e>(
 pub(super) fn select<'e>(
     value: &Val<'e>,
     attribute: Option<&str>,
-    given: &Given<'_, 'e>,
+    given: &FilterArguments<'_, 'e>,
     wanted: bool,
     meter: &Meter,
-) -> Evaluated<Val<'e>> {
+) -> EvalResult<Val<'e>> {
     let test = match given.placed.first() {
         None => None,
         Some(name) => Some(Test::named(super::text(name, meter)?.as_str()).map_err(Fault::Wrong)?),

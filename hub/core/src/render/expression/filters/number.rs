@@ -2,11 +2,11 @@
 
 use super::super::fault::Fault;
 use super::super::meter::Meter;
-use super::super::value::{Evaluated, Val};
-use super::Given;
+use super::super::value::{EvalResult, Val};
+use super::FilterArguments;
 
 /// Without its sign.
-pub(super) fn abs<'e>(value: &Val<'e>) -> Evaluated<Val<'e>> {
+pub(super) fn abs<'e>(value: &Val<'e>) -> EvalResult<Val<'e>> {
     match value {
         Val::Float(number) => Ok(Val::Float(number.abs())),
         Val::Int(whole) => whole
@@ -23,7 +23,11 @@ const DIGITS_MAX: i32 = 1074;
 const EXPONENT_MAX: i32 = 309;
 
 /// Rounded: to the nearest with halves to the even number, up or down.
-pub(super) fn round<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn round<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let precision = given.whole(0, "precision")?.unwrap_or(0);
     let precision =
         i32::try_from(precision).map_err(|_| Fault::wrong("`precision` is too large a number"))?;
@@ -54,7 +58,7 @@ fn too_large() -> Fault {
 }
 
 /// A fraction rounded to a multiple of a power of ten.
-fn round_tens(number: f64, power: i32) -> Evaluated<f64> {
+fn round_tens(number: f64, power: i32) -> EvalResult<f64> {
     let zero = 0.0_f64.copysign(number);
     if power >= EXPONENT_MAX || number == 0.0 {
         return Ok(zero);
@@ -74,7 +78,7 @@ fn round_tens(number: f64, power: i32) -> Evaluated<f64> {
     if rounded.is_infinite() { Err(too_large()) } else { Ok(rounded) }
 }
 
-fn round_directed(number: f64, precision: i32, up: bool) -> Evaluated<f64> {
+fn round_directed(number: f64, precision: i32, up: bool) -> EvalResult<f64> {
     let factor = format!("1e{precision}").parse::<f64>().unwrap_or(1.0);
     let scaled = number * factor;
     if !scaled.is_finite() {
@@ -84,7 +88,7 @@ fn round_directed(number: f64, precision: i32, up: bool) -> Evaluated<f64> {
     if rounded.is_finite() { Ok(rounded) } else { Err(too_large()) }
 }
 
-fn round_whole(whole: i128, precision: i32, method: &str) -> Evaluated<i128> {
+fn round_whole(whole: i128, precision: i32, method: &str) -> EvalResult<i128> {
     let Some(factor) = 10_i128.checked_pow(precision.unsigned_abs()) else {
         return match method {
             "ceil" if whole > 0 => Err(too_large()),
@@ -103,7 +107,11 @@ fn round_whole(whole: i128, precision: i32, method: &str) -> Evaluated<i128> {
 
 /// As a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "what is too large becomes the largest")]
-pub(super) fn int<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn int<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     value.defined()?;
     let default = given.get(0, "default");
     let base = given.whole(1, "base")?.unwrap_or(10);
@@ -153,7 +161,11 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
 
 /// As a fraction.
 #[expect(clippy::cast_precision_loss, reason = "a fraction is what is asked for")]
-pub(super) fn float<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn float<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     value.defined()?;
     let default = given.get(0, "default");
     let made = match value {

@@ -2,12 +2,12 @@
 
 use super::super::fault::Fault;
 use super::super::meter::Meter;
-use super::super::show::{Builder, show};
-use super::super::value::{Evaluated, Text, VALUE_BYTES, Val};
-use super::{Given, text};
+use super::super::show::{TextBuilder, show};
+use super::super::value::{EvalResult, TextValue, VALUE_BYTES, Val};
+use super::{FilterArguments, text};
 
 /// In large or in small letters.
-pub(super) fn cased<'e>(value: &Val<'e>, upper: bool, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn cased<'e>(value: &Val<'e>, upper: bool, meter: &Meter) -> EvalResult<Val<'e>> {
     let text = text(value, meter)?;
     let text = text.as_str();
     meter.read(2 * text.len())?;
@@ -17,7 +17,11 @@ pub(super) fn cased<'e>(value: &Val<'e>, upper: bool, meter: &Meter) -> Evaluate
 }
 
 /// Without white space around it, or without these characters.
-pub(super) fn trim<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn trim<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let text = text(value, meter)?;
     let whole = text.as_str();
     meter.read(whole.len())?;
@@ -42,12 +46,16 @@ pub(super) fn trim<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) ->
 const CHARS_MAX: usize = 64;
 
 /// With one text in place of another, everywhere.
-pub(super) fn replace<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn replace<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let argument = |at: usize| text(given.placed.get(at).unwrap_or(&Val::UNDEFINED), meter);
     let (whole, from, to) = (text(value, meter)?, argument(0)?, argument(1)?);
     let (whole, from, to) = (whole.as_str(), from.as_str(), to.as_str());
     meter.read(whole.len() + from.len())?;
-    let (mut out, mut last) = (Builder::default(), 0);
+    let (mut out, mut last) = (TextBuilder::default(), 0);
     for (at, found) in whole.match_indices(from) {
         out.push(&whole[last..at], meter)?;
         out.push(to, meter)?;
@@ -58,7 +66,11 @@ pub(super) fn replace<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter)
 }
 
 /// Its parts: between a separator, or between white space.
-pub(super) fn split<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn split<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let Val::Text(text) = value else {
         value.defined()?;
         return Err(Fault::wrong("invalid operation: value is not a string"));
@@ -79,7 +91,11 @@ pub(super) fn split<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -
 }
 
 /// Parts of a text as a list.
-fn parts<'e, 'p>(text: &Text<'e>, parts: impl Iterator<Item = &'p str>, meter: &Meter) -> Evaluated<Val<'e>> {
+fn parts<'e, 'p>(
+    text: &TextValue<'e>,
+    parts: impl Iterator<Item = &'p str>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
     let start = text.as_str().as_ptr() as usize;
     let mut items = Vec::new();
     for part in parts {
@@ -92,7 +108,7 @@ fn parts<'e, 'p>(text: &Text<'e>, parts: impl Iterator<Item = &'p str>, meter: &
 }
 
 /// Makes room for one more item, and pays for it.
-pub(super) fn grow<T>(items: &mut Vec<T>, meter: &Meter) -> Evaluated<()> {
+pub(super) fn grow<T>(items: &mut Vec<T>, meter: &Meter) -> EvalResult<()> {
     if items.len() == items.capacity() {
         let (old, new) = (items.capacity(), (items.capacity() * 2).max(4));
         let bytes = size_of::<T>().max(VALUE_BYTES);
@@ -119,14 +135,18 @@ fn first_words(whole: &str, most: usize) -> impl Iterator<Item = &str> {
 }
 
 /// One text of many, with a joiner between them.
-pub(super) fn join<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) -> Evaluated<Val<'e>> {
-    let joiner = given.get(0, "d").map_or(Ok(Text::Event("")), |joiner| text(joiner, meter))?;
+pub(super) fn join<'e>(
+    value: &Val<'e>,
+    given: &FilterArguments<'_, 'e>,
+    meter: &Meter,
+) -> EvalResult<Val<'e>> {
+    let joiner = given.get(0, "d").map_or(Ok(TextValue::Event("")), |joiner| text(joiner, meter))?;
     let attribute = given.text(1, "attribute")?;
     if matches!(value, Val::Bool(_) | Val::Int(_) | Val::Float(_)) {
         return Err(Fault::wrong(format!("invalid operation: cannot join value of type {}", value.kind())));
     }
     let items = if value.is_undefined() { Val::None.items(meter)? } else { value.items(meter)? };
-    let mut out = Builder::default();
+    let mut out = TextBuilder::default();
     for (at, item) in items.iter().enumerate() {
         meter.spend(1)?;
         if at > 0 {
@@ -139,7 +159,7 @@ pub(super) fn join<'e>(value: &Val<'e>, given: &Given<'_, 'e>, meter: &Meter) ->
 }
 
 /// How many characters, items or fields it has.
-pub(super) fn length<'e>(value: &Val<'e>, meter: &Meter) -> Evaluated<Val<'e>> {
+pub(super) fn length<'e>(value: &Val<'e>, meter: &Meter) -> EvalResult<Val<'e>> {
     let length = match value {
         Val::Text(text) => {
             meter.read(text.as_str().len())?;

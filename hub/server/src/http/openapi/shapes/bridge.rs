@@ -1,4 +1,4 @@
-//! Events.
+//! Shapes of events.
 
 use seawall_hub_core::domain::delivery::DeliveryId;
 use serde_json::json;
@@ -7,27 +7,35 @@ use super::super::schema::{
     Field, Schema, any, count, format, list, map, may, need, one_of, shape, shown, switch, text, time, word,
     written,
 };
-use super::Named;
+use super::NamedSchema;
 use super::common::{delivery_id, event_id, event_type};
 use crate::source::cloudevents::BATCH_MAX;
 
-pub(super) fn shapes() -> Vec<Named> {
+pub(super) fn shapes() -> Vec<NamedSchema> {
     vec![
         ("EventInput", event_input(need("id", id()))),
-        ("EventInBatch", event_input(need("id", text().says("As of an event that comes alone; with one that can't be one, this event is refused and the others are not")))),
+        (
+            "EventInBatch",
+            event_input(need(
+                "id",
+                text().says(
+                    "As for a single event; an event with an invalid id is rejected without the others",
+                ),
+            )),
+        ),
         (
             "EventInputWithKey",
-            event_input(may("id", id())).says("An event. With `Idempotency-Key` it may come without an id"),
+            event_input(may("id", id())).says("An event. With `Idempotency-Key` the id is optional"),
         ),
         (
             "EventBatch",
             written(vec![need("events", list(shape("EventInBatch")).at_most(BATCH_MAX))])
-                .says("Nothing of a batch with mistakes is kept")
+                .says("A batch with invalid fields is rejected as a whole")
                 .like(json!({"events": [{"id": "evt-1", "type": "order.created"}]})),
         ),
         ("CloudEvent", cloud_event()),
-        ("Accepted", accepted()),
-        ("BatchAccepted", batch_accepted()),
+        ("AcceptedEvent", accepted()),
+        ("AcceptedBatch", batch_accepted()),
         ("Event", event()),
         ("EventPage", page("events", shape("Event"))),
     ]
@@ -35,12 +43,12 @@ pub(super) fn shapes() -> Vec<Named> {
 
 /// A page of a list.
 pub(super) fn page(name: &'static str, of: Schema) -> Schema {
-    let next = text().says("`page_token` of the next page; empty if this is the last. A page may be short, or empty, and not be the last");
+    let next = text().says("`page_token` of the next page; empty if this is the last. A page that is short or empty is not necessarily the last");
     shown(vec![need(name, list(of)), need("nextPageToken", next)])
 }
 
 fn id() -> Schema {
-    event_id().says("Which event it is: of the same id only one is kept")
+    event_id().says("Event id; an event with a known id is a duplicate")
 }
 
 fn event_input(id: Field) -> Schema {
@@ -48,9 +56,9 @@ fn event_input(id: Field) -> Schema {
         id,
         need("type", event_type()),
         may("source", text().usually(json!("api"))),
-        may("time", time().says("When it happened; without it when it was accepted")),
+        may("time", time().says("Event time; defaults to the time of acceptance")),
         may("subject", text()),
-        may("data", any().says("What it is about, nested no deeper than 100")),
+        may("data", any().says("Event data, nested at most 100 levels deep")),
     ])
     .like(json!({"id": "evt-1", "type": "order.created", "data": {"id": "A-7", "total": 120.5}}))
 }
@@ -69,19 +77,19 @@ fn cloud_event() -> Schema {
         may("data_base64", text().or_null()),
     ]);
     schema
-        .says("CloudEvents 1.0, as JSON. Other attributes are its extensions")
+        .says("CloudEvents 1.0 as JSON. Other attributes are extensions")
         .like(json!({"specversion": "1.0", "id": "evt-1", "type": "order.created", "source": "/shop", "data": {"id": "A-7"}}))
 }
 
 fn accepted() -> Schema {
-    let id = DeliveryId { era: 1, number: 7 }.to_string();
+    let id = DeliveryId::new(1, 7).to_string();
     shown(vec![
-        need("id", text().says("That of the first, if it was there before under the same key")),
-        need("deliveries", list(delivery_id()).says("What it led to")),
-        need("deduplicated", switch().says("It was there before, with the same content")),
-        need("filtered", count(0).says("So many rules did not want it")),
-        need("unmatched", switch().says("No rule is for its type")),
-        need("held", count(0).says("So many deliveries wait for a rule that is disabled")),
+        need("id", text().says("Event id; that of the first event if the idempotency key was used before")),
+        need("deliveries", list(delivery_id()).says("Ids of its deliveries")),
+        need("deduplicated", switch().says("True for a duplicate of an accepted event")),
+        need("filtered", count(0).says("Number of rules that filtered it out")),
+        need("unmatched", switch().says("True if no rule matches its type")),
+        need("held", count(0).says("Number of deliveries that wait for a disabled rule")),
     ])
     .like(json!({"id": "evt-1", "deliveries": [id], "deduplicated": false, "filtered": 0, "unmatched": false, "held": 0}))
 }
@@ -97,7 +105,8 @@ fn batch_accepted() -> Schema {
         need("refused", count(0)),
         need(
             "results",
-            list(one_of(vec![shape("Accepted"), refused])).says("One for each event, in their order"),
+            list(one_of(vec![shape("AcceptedEvent"), refused]))
+                .says("One result per event, in the same order"),
         ),
     ])
 }
@@ -109,13 +118,13 @@ fn event() -> Schema {
         need("source", text()),
         need("time", text()),
         may("subject", text()),
-        may("extensions", map(any()).says("Of CloudEvents")),
+        may("extensions", map(any()).says("Extension attributes of CloudEvents")),
         need("data", any()),
     ]);
     shown(vec![
-        need("event", event.says("As rules see it, and as it is sent without a body of their own")),
+        need("event", event.says("The event as rules see it, and as the default request body")),
         need("acceptedAt", time()),
-        need("trace", text().or_null().says("The trace that it belongs to, as `traceparent` has it")),
+        need("trace", text().or_null().says("W3C trace context of the event")),
         need("rulesConsidered", count(0)),
         need("rulesFiltered", count(0)),
         need("unmatched", switch()),

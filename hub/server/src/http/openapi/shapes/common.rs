@@ -1,44 +1,42 @@
-//! What many shapes have in common.
+//! Shapes that others share.
 
 use serde_json::json;
 
-use super::super::errors::TROUBLES;
 use super::super::schema::{Schema, any, list, need, pattern, shown, switch, text, word, words};
-use super::Named;
+use super::NamedSchema;
+use seawall_api::ERRORS;
 
-pub(super) fn shapes() -> Vec<Named> {
-    let mut codes: Vec<&str> = TROUBLES.iter().map(|trouble| trouble.code).collect();
+pub(super) fn shapes() -> Vec<NamedSchema> {
+    let mut codes: Vec<&str> = ERRORS.iter().map(|entry| entry.code).collect();
     codes.sort_unstable();
     codes.dedup();
     let wrong = shown(vec![
-        need("field", text().says("Which one: `auth.type`, `events[3].id`; empty for the whole")),
-        need("reason", text().says("What is wrong with it, for people")),
+        need(
+            "field",
+            text().says("Path of the field: `auth.type`, `events[3].id`; empty for the whole body"),
+        ),
+        need("reason", text().says("Reason, for people")),
     ]);
     let error = shown(vec![
         need("status", word("error")),
-        need("data", any().says("Null, but for calls: what is known all the same")),
-        need("code", words(&codes).says("For programs: it never changes its meaning")),
-        need("message", text().says("For people: it may change")),
-        need("retryable", switch().says("Whether the same request may go well later")),
-        need("errors", list(wrong).says("What is wrong, field by field")),
-        need("traceId", text().says("By which the hub's log knows the request")),
+        need("data", any().says("Null, except for calls: what is known about the failed call")),
+        need("code", words(&codes).says("For programs: the meaning never changes")),
+        need("message", text().says("For people: the wording may change")),
+        need("retryable", switch().says("True if a retry of the same request may succeed")),
+        need("errors", list(wrong).says("Invalid fields with their reasons")),
+        need("traceId", text().says("Id of the request in the hub's log")),
     ]);
     let example = json!({
-        "status": "error", "data": null, "code": "invalid", "message": "some fields are wrong; `errors` says which and why",
-        "retryable": false, "errors": [{"field": "address", "reason": "it is missing"}],
+        "status": "error", "data": null, "code": "invalid", "message": "some fields are invalid; see `errors`",
+        "retryable": false, "errors": [{"field": "address", "reason": "required"}],
         "traceId": "4bf92f3577b34da6a3ce929d0e0e4736",
     });
-    let deleted = shown(vec![need("name", slug()), need("deleted", switch())]);
-    vec![
-        ("Error", error.says("What every answer looks like that is no success").like(example)),
-        ("Deleted", deleted.like(json!({"name": "billing", "deleted": true}))),
-    ]
+    vec![("Error", error.says("The body of every error response").like(example))]
 }
 
 /// The name of something that is registered.
 pub(in super::super) fn slug() -> Schema {
-    pattern("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
-        .says("Small letters, digits and hyphens, which stand between others")
+    pattern("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$").says("Lower-case letters, digits and inner hyphens")
 }
 
 /// The word of an event type: visible ASCII characters without dot and star.
@@ -47,13 +45,13 @@ const WORD: &str = r"[!-)+,\-/-~]+";
 pub(super) fn event_type() -> Schema {
     pattern(&format!(r"^{WORD}(\.{WORD})*$"))
         .longest(255)
-        .says("Words with dots between them: visible ASCII characters, no star")
+        .says("Words separated by dots: visible ASCII characters without asterisks")
 }
 
 pub(in super::super) fn event_pattern() -> Schema {
     pattern(&format!(r"^(\*|{WORD}(\.{WORD})*(\.\*)?)$"))
         .longest(257)
-        .says("An event type, `order.*` for everything below `order`, or `*` for all")
+        .says("Event type, `order.*` for all types below `order`, or `*` for all")
 }
 
 pub(super) fn event_id() -> Schema {
@@ -64,11 +62,7 @@ pub(super) fn delivery_id() -> Schema {
     pattern("^dlv_[0-9a-f]{32}$")
 }
 
-pub(super) fn duration() -> Schema {
-    text().says("A number and a unit, ns to d: `30s`, `1m30s`, `1.5h`")
-}
-
 /// Headers, with small letters or not.
 pub(super) fn headers() -> Schema {
-    super::super::schema::map(text()).says("Names and values")
+    super::super::schema::map(text()).says("Header names and values")
 }

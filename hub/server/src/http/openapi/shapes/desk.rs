@@ -1,24 +1,24 @@
-//! What is shown of the dead letter desk.
+//! Dead letters, groups and bulk operations.
 
-use seawall_hub_core::domain::letter::{GroupState, Standing};
-use seawall_hub_core::domain::operation::Run;
+use seawall_hub_core::domain::dead_letter::{GroupState, LetterState};
+use seawall_hub_core::domain::operation::OperationState;
 
 use super::super::schema::{
     Field, Schema, any, between, count, list, may, need, pattern, shape, shown, switch, text, time, words,
 };
-use super::Named;
+use super::NamedSchema;
 use super::bridge::page;
 use super::common::{delivery_id, slug};
 use super::deliveries::{attempts, delivery, reasons, states};
 use super::services::Concat as _;
 
-pub(super) fn shapes() -> Vec<Named> {
+pub(super) fn shapes() -> Vec<NamedSchema> {
     let letter = || [delivery(), dead()].concat_fields();
     let search = shown(vec![need("unindexed", count(0))]);
     let found = shown(vec![
         need("deadLetters", list(shape("DeadLetter"))),
-        need("nextPageToken", text().says("`page_token` of the next page; empty if this is the last")),
-        may("search", search.says("With `q`: so many can't be found by their words yet")),
+        need("nextPageToken", text().says("`page_token` of the next page; empty for the last page")),
+        may("search", search.says("With `q`: number of dead letters that are not indexed yet")),
     ]);
     vec![
         ("DeadLetter", shown(letter())),
@@ -26,9 +26,9 @@ pub(super) fn shapes() -> Vec<Named> {
         ("DeadLetterPage", found),
         ("DeadLetterDeleted", shown(deleted())),
         ("DeadLetterPurged", shown(vec![need("id", delivery_id()), need("purged", switch())])),
-        ("Replayed", shown(vec![need("delivery", delivery_id()), need("replayOf", delivery_id())])),
+        ("ReplayResult", shown(vec![need("delivery", delivery_id()), need("replayOf", delivery_id())])),
         ("Difference", difference()),
-        ("Edited", edited()),
+        ("EditResult", edited()),
         ("Preview", preview()),
         ("DeadLetterGroup", shown(group())),
         ("DeadLetterGroupWithSample", shown([group(), vec![sample()]].concat_fields())),
@@ -38,12 +38,12 @@ pub(super) fn shapes() -> Vec<Named> {
     ]
 }
 
-/// Where a dead letter stands.
+/// The states of a dead letter.
 pub(super) fn standings() -> Schema {
-    words(&Standing::ALL.map(Standing::word))
+    words(&LetterState::ALL.map(LetterState::word))
 }
 
-/// Where a group stands.
+/// The states of a group.
 fn group_states() -> Schema {
     words(&GroupState::ALL.map(GroupState::word))
 }
@@ -60,37 +60,40 @@ fn dead() -> Vec<Field> {
     let replayed = shown(vec![need("as", delivery_id()), need("state", states()), need("at", time())]);
     vec![
         need("deadAt", time()),
-        need("status", between(100, 999).or_null().says("What the peer answered last")),
+        need("status", between(100, 999).or_null().says("HTTP status of the last response")),
         need("error", text().or_null()),
-        need("replayed", replayed.or_null().says("The newest replay of it")),
-        need("standing", standings().says("Where it stands on the desk; `state` is the delivery's")),
-        need("group", fingerprint().says("Those that have failed alike")),
-        need("source", text().says("Where its event came from")),
+        need("replayed", replayed.or_null().says("Its latest replay")),
+        need("standing", standings().says("State of the dead letter; `state` is that of the delivery")),
+        need("group", fingerprint().says("Group of dead letters with the same failure")),
+        need("source", text().says("Source of its event")),
         need("note", text().or_null()),
-        need("operation", operation_id().or_null().says("The work on many that has replayed it last")),
-        need("edited", switch().says("Whether its newest replay was changed by somebody")),
+        need("operation", operation_id().or_null().says("Bulk operation that replayed it last")),
+        need("edited", switch().says("True if its latest replay was edited")),
         need("deletedAt", time().or_null()),
-        need("purgeAt", time().or_null().says("When it goes for good, if it was deleted; null for never")),
+        need(
+            "purgeAt",
+            time().or_null().says("Time at which it is purged, if it was deleted; null for never"),
+        ),
     ]
 }
 
 fn evidence() -> Vec<Field> {
     vec![
-        need("rawEvent", any().says("The event as it came")),
-        need("request", shape("Request").or_null().says("What was to be sent")),
+        need("rawEvent", any().says("Original event")),
+        need("request", shape("Request").or_null().says("Rendered request")),
         attempts(),
-        need("ruleVersionToday", count(1).or_null().says("Null if the rule is gone")),
+        need(
+            "ruleVersionToday",
+            count(1).or_null().says("Current version of the rule; null if it was deleted"),
+        ),
         need("trace", text().or_null()),
-        need("related", list(shape("Delivery")).says("Others of the same event, the newest first")),
-        need("curl", text().or_null().says("The request for a shell, without credentials")),
+        need("related", list(shape("Delivery")).says("Other deliveries of the same event, newest first")),
+        need("curl", text().or_null().says("The request as a curl command, without credentials")),
         need(
             "serviceHasAuth",
-            switch().or_null().says("Whether the hub adds credentials; null if it is gone"),
+            switch().or_null().says("True if the hub adds credentials; null if the service was deleted"),
         ),
-        need(
-            "diff",
-            list(shape("Difference")).or_null().says("How it differs from what it replays, if it does"),
-        ),
+        need("diff", list(shape("Difference")).or_null().says("Changes before replay, if there are any")),
     ]
 }
 
@@ -99,7 +102,7 @@ fn deleted() -> Vec<Field> {
         need("id", delivery_id()),
         need("deleted", switch()),
         need("standing", standings()),
-        need("purgeAt", time().or_null().says("Until then it can be restored; null for always")),
+        need("purgeAt", time().or_null().says("It can be restored until this time; null for always")),
     ]
 }
 
@@ -113,9 +116,9 @@ fn difference() -> Schema {
 
 fn edited() -> Schema {
     shown(vec![
-        need("delivery", delivery_id().or_null().says("The new one; null if somebody only wanted to see")),
+        need("delivery", delivery_id().or_null().says("Id of the new delivery; null for a dry run")),
         need("replayOf", delivery_id()),
-        need("request", shape("Request").says("What is sent")),
+        need("request", shape("Request").says("The request with the changes")),
         need("diff", list(shape("Difference"))),
     ])
 }
@@ -123,10 +126,10 @@ fn edited() -> Schema {
 fn preview() -> Schema {
     shown(vec![
         need("dryRun", switch()),
-        need("count", count(0).says("So many would be taken")),
-        need("countIsExact", switch().says("False if there are more than were counted")),
-        need("unindexed", count(0).says("With `q`: so many can't be found by their words yet")),
-        need("sample", list(shape("DeadLetter")).says("The newest of them")),
+        need("count", count(0).says("Number of matching dead letters")),
+        need("countIsExact", switch().says("False if there may be more")),
+        need("unindexed", count(0).says("With `q`: number of dead letters that are not indexed yet")),
+        need("sample", list(shape("DeadLetter")).says("The newest matches")),
     ])
 }
 
@@ -145,14 +148,14 @@ fn group() -> Vec<Field> {
         need("rule", slug()),
         need("reason", reasons()),
         need("status", between(100, 999).or_null()),
-        need("message", text().says("What was said, without what is different each time")),
+        need("message", text().says("Error message without its variable parts")),
         need("state", group_states()),
         need("note", text().or_null()),
         need("firstAt", time()),
         need("lastAt", time()),
-        need("reopened", count(0).says("So often one more failed after it was resolved")),
-        need("counts", counts.says("By `standing`")),
-        need("sample", delivery_id().or_null().says("The newest that is open, or else the newest")),
+        need("reopened", count(0).says("Number of times it was reopened by a new failure")),
+        need("counts", counts.says("Counts by `standing`")),
+        need("sample", delivery_id().or_null().says("The newest open dead letter, or the newest")),
     ]
 }
 
@@ -164,14 +167,14 @@ fn operation() -> Schema {
     let plan = shown(vec![
         need("mode", words(&["render", "same"])),
         need("ratePerSecond", count(1)),
-        need("canary", list(count(1)).says("So many first, then so many more, then the rest")),
+        need("canary", list(count(1)).says("Sizes of the canary stages")),
     ]);
     let progress = shown(vec![
-        need("total", count(0).says("So many matched when it began")),
+        need("total", count(0).says("Number of matches at the start")),
         need("begun", count(0)),
-        need("skipped", count(0).says("Left as they were; `why` has the first of them")),
-        need("tried", count(0).says("Replays whose first try has ended")),
-        need("faltered", count(0).says("Replays whose first try has failed")),
+        need("skipped", count(0).says("Skipped; `why` has the reason of the first")),
+        need("tried", count(0).says("Replays whose first attempt has ended")),
+        need("faltered", count(0).says("Replays whose first attempt has failed")),
         need("delivered", count(0)),
         need("failed", count(0)),
         need("underWay", count(0)),
@@ -179,15 +182,17 @@ fn operation() -> Schema {
     shown(vec![
         need("id", operation_id()),
         need("task", words(&["replay", "delete", "restore", "park", "unpark", "purge"])),
-        need("state", words(&Run::ALL.map(Run::word))),
-        need("why", text().or_null().says("Why it was stopped, or why some were skipped")),
+        need("state", words(&OperationState::ALL.map(OperationState::word))),
+        need("why", text().or_null().says("Reason for which it stopped, or some were skipped")),
         need(
             "failedDelivery",
-            delivery_id().or_null().says("The delivery whose failure has stopped it, or the dead letter that no request could be made of"),
+            delivery_id()
+                .or_null()
+                .says("The delivery whose failure stopped it, or the dead letter that could not be rendered"),
         ),
         need("waitsFor", text().or_null()),
-        need("plan", plan.or_null().says("Of a replay")),
-        need("filter", shape("DeadLetterFilter").says("Which, under the names by which it was asked for")),
+        need("plan", plan.or_null().says("Options of a replay")),
+        need("filter", shape("DeadLetterFilter").says("Filter, as it was requested")),
         need("max", count(1).or_null()),
         need("percent", between(0, 100)),
         need("progress", progress),

@@ -1,4 +1,4 @@
-//! What comes to the dead letter desk.
+//! Request bodies of the dead letter routes.
 
 use serde_json::json;
 
@@ -6,14 +6,14 @@ use super::super::schema::{
     Field, Schema, any, between, count, list, may, need, one_of, pattern, shape, switch, text, time, words,
     written,
 };
-use super::Named;
+use super::NamedSchema;
 use super::common::{delivery_id, headers, slug};
 use super::deliveries::reasons;
 use super::desk::{fingerprint, standings};
 use super::services::Concat as _;
 
-pub(super) fn shapes() -> Vec<Named> {
-    let note = || text().or_null().longest(4_000).says("Null takes it away");
+pub(super) fn shapes() -> Vec<NamedSchema> {
+    let note = || text().or_null().longest(4_000).says("Null removes it");
     let some = json!({"filter": {"service": "billing"}, "dryRun": true});
     vec![
         ("ReplayInput", written([mode(), again(), why()].concat_fields()).like(json!({"mode": "render"}))),
@@ -22,9 +22,9 @@ pub(super) fn shapes() -> Vec<Named> {
             "NoteInput",
             written([vec![need("note", note())], why()].concat_fields()).like(json!({"note": "#4711"})),
         ),
-        ("WhyInput", written(why()).like(json!({"reason": "the peer is mended"}))),
+        ("ReasonInput", written(why()).like(json!({"reason": "the service is fixed"}))),
         (
-            "SettleInput",
+            "GroupStateInput",
             written([vec![may("note", text().longest(4_000))], why()].concat_fields())
                 .like(json!({"note": "#4711"})),
         ),
@@ -34,41 +34,45 @@ pub(super) fn shapes() -> Vec<Named> {
             "ReplayGroupInput",
             written([plan(), some_of(), why()].concat_fields()).like(json!({"dryRun": true})),
         ),
-        ("ManyInput", written([which(), some_of(), why()].concat_fields()).like(some)),
+        ("BulkInput", written([which(), some_of(), why()].concat_fields()).like(some)),
         ("PurgeInput", purge()),
     ]
 }
 
 fn why() -> Vec<Field> {
-    vec![may("reason", text().says("For the audit log; it comes before `X-Seawall-Reason`"))]
+    vec![may(
+        "reason",
+        text().says("Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`"),
+    )]
 }
 
 fn mode() -> Vec<Field> {
-    let words = words(&["render", "same"]).says("`render`: again by today's rule; `same`: the same bytes");
+    let words = words(&["render", "same"])
+        .says("`render`: render with the current rule; `same`: send the original request");
     vec![may("mode", words.usually(json!("render")))]
 }
 
 fn again() -> Vec<Field> {
-    vec![may("again", switch().says("Also if it was replayed before").usually(json!(false)))]
+    vec![may("again", switch().says("Allow a second replay").usually(json!(false)))]
 }
 
 fn edit() -> Schema {
     let request = written(vec![
         may("method", text()),
-        may("path", pattern("^/").says("With its query")),
-        may("headers", headers().says("All of them, in place of those before")),
+        may("path", pattern("^/").says("Path with its query")),
+        may("headers", headers().says("Replaces all headers")),
         may(
             "body",
-            any().says("JSON; a text goes as it is if `content-type` says that it is no JSON; null for none"),
+            any().says("JSON; a string is sent as is if `content-type` is not JSON; null for no body"),
         ),
     ]);
     let fields = vec![
-        may("data", any().says("Of the event: it is rendered anew by today's rule")),
-        may("request", request.says("Parts of the request; what is not named stays")),
-        may("dryRun", switch().says("Only show what it would be").usually(json!(false))),
+        may("data", any().says("New event data; the request is rendered with the current rule")),
+        may("request", request.says("Changes of the request; omitted parts stay")),
+        may("dryRun", switch().says("Only return the differences").usually(json!(false))),
     ];
     written([fields, again(), why()].concat_fields())
-        .says("Either `data` or `request`")
+        .says("Exactly one of `data` and `request`")
         .like(json!({"request": {"path": "/invoices/8"}, "dryRun": true}))
 }
 
@@ -77,18 +81,21 @@ fn filter() -> Schema {
     written(vec![
         may("service", slug()),
         may("rule", slug()),
-        may("event", text().says("The id of an event")),
+        may("event", text().says("Event id")),
         may("reason", reasons()),
-        may("status", between(100, 999).says("The last one")),
+        may("status", between(100, 999).says("Status of the last response")),
         may("group", fingerprint()),
-        may("standing", standing.says("A list, or words with commas; without it what the task is for")),
-        may("since", time().says("Given up then or later")),
-        may("until", time().says("Given up before")),
-        may("q", text().longest(1_000).says("Words in the event, the errors, the answers or the names")),
+        may(
+            "standing",
+            standing.says("States, as a list or separated by commas; the default depends on the action"),
+        ),
+        may("since", time().says("Dead-lettered at this time or later")),
+        may("until", time().says("Dead-lettered before this time")),
+        may("q", text().longest(1_000).says("Words in the event, errors, responses or names")),
         may("replayed", switch()),
         may("ids", list(delivery_id()).some().at_most(1_000)),
     ])
-    .says("Which dead letters; all, if it is empty")
+    .says("Filter for dead letters; empty for all")
     .like(json!({"service": "billing", "status": 422}))
 }
 
@@ -98,8 +105,8 @@ fn which() -> Vec<Field> {
 
 fn some_of() -> Vec<Field> {
     vec![
-        may("max", count(1).says("So many at most")),
-        may("dryRun", switch().says("Only say how many, and show some").usually(json!(false))),
+        may("max", count(1).says("Maximum number")),
+        may("dryRun", switch().says("Only return the count and a sample").usually(json!(false))),
     ]
 }
 
@@ -110,7 +117,7 @@ fn plan() -> Vec<Field> {
         may(
             "canary",
             canary
-                .says("So many first, then so many more, and the rest only if all of them are delivered at the first try; true for [1, 10]")
+                .says("Canary stages: the next stage starts only if every replay of the previous one is delivered on the first attempt; true for [1, 10]")
                 .usually(json!(true)),
         ),
     ];
@@ -120,7 +127,7 @@ fn plan() -> Vec<Field> {
 fn purge() -> Schema {
     let force = may(
         "force",
-        switch().says("Without it nothing is purged: how many it would be is said").usually(json!(false)),
+        switch().says("Purge; without it, only return the count and a sample").usually(json!(false)),
     );
     written([which(), vec![force, may("max", count(1))], why()].concat_fields())
         .like(json!({"filter": {"standing": "deleted"}, "force": false}))

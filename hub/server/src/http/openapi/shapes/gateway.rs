@@ -1,4 +1,4 @@
-//! Calls through the guard of a service.
+//! Calls through the policies of a service.
 
 use serde_json::json;
 
@@ -6,12 +6,12 @@ use super::super::schema::{
     Schema, any, between, count, list, map, may, need, number, one_of, pattern, shown, switch, text, words,
     written,
 };
-use super::Named;
+use super::NamedSchema;
 use super::common::{delivery_id, headers};
 use super::services::state;
 
-pub(super) fn shapes() -> Vec<Named> {
-    vec![("CallInput", input()), ("Answer", answer()), ("CallKept", kept())]
+pub(super) fn shapes() -> Vec<NamedSchema> {
+    vec![("CallInput", input()), ("CallResponse", answer()), ("QueuedCall", kept())]
 }
 
 fn input() -> Schema {
@@ -19,22 +19,22 @@ fn input() -> Schema {
     let texts = one_of(vec![text(), number(), switch(), list(one())]);
     written(vec![
         may("method", text().usually(json!("GET"))),
-        may("path", pattern("^/").says("Below the address of the service").usually(json!("/"))),
+        may("path", pattern("^/").says("Path below the address of the service").usually(json!("/"))),
         may(
             "query",
             one_of(vec![text(), map(texts)])
-                .says("Names with values or lists of them, or a text that is encoded already"),
+                .says("Object of names with values or lists of values, or an encoded string"),
         ),
         may("headers", headers()),
-        may("body", any().says("JSON; a text goes as it is if `content-type` says that it is no JSON")),
+        may("body", any().says("JSON; a string is sent as is if `content-type` is not JSON")),
         may(
             "bodyEncoding",
-            words(&["json", "text", "base64"]).says("What `body` is; without it by its type"),
+            words(&["json", "text", "base64"]).says("Encoding of `body`; the default depends on its type"),
         ),
         may(
             "mode",
             words(&["sync", "async", "sync_or_queue"])
-                .says("Now, later, or now and otherwise later")
+                .says("Call now, queue the call, or queue it if the call fails")
                 .usually(json!("sync")),
         ),
         may("timeoutMs", between(1, 600_000)),
@@ -45,10 +45,7 @@ fn input() -> Schema {
 fn answer() -> Schema {
     shown(vec![
         need("httpStatus", between(100, 999)),
-        need(
-            "headers",
-            map(one_of(vec![text(), list(text())])).says("One that came more than once is a list"),
-        ),
+        need("headers", map(one_of(vec![text(), list(text())])).says("A repeated header is a list")),
         need("body", any()),
         need("bodyEncoding", words(&["json", "text", "base64"])),
         need("attempts", count(0)),
@@ -56,19 +53,19 @@ fn answer() -> Schema {
         need("circuit", state().or_null()),
         need("fallback", switch()),
     ])
-    .says("What the service answered, whatever its status")
+    .says("Response of the service, whatever its status")
 }
 
 fn kept() -> Schema {
     shown(vec![
-        need("id", text().says("The event that it is kept as")),
+        need("id", text().says("Id of the event that stores the call")),
         need("deliveries", list(delivery_id())),
         need("delivery", delivery_id().or_null()),
         need("deduplicated", switch()),
         need("circuit", state().or_null()),
-        may("attempts", count(0).says("If it was tried before")),
+        may("attempts", count(0).says("Attempts before it was queued")),
         may("latencyMs", count(0)),
-        may("why", text().says("Why it could not be had now")),
+        may("why", text().says("Reason for which it was queued")),
     ])
-    .says("A call that is kept, and delivered later")
+    .says("A queued call, which is delivered later")
 }

@@ -1,4 +1,4 @@
-//! The shapes of what goes in and out, each said once and under a name.
+//! The named schemas of requests and responses.
 
 mod alerts;
 mod bridge;
@@ -8,10 +8,7 @@ mod desk;
 mod desk_input;
 mod gateway;
 mod ops;
-mod rules;
 mod services;
-mod sources;
-mod standing;
 
 use serde_json::{Map, Value};
 
@@ -22,23 +19,18 @@ pub(super) use self::deliveries::{reasons, states_asked_for};
 pub(super) use self::desk::{fingerprint, operation_id};
 
 /// A shape with its name.
-type Named = (&'static str, Schema);
+type NamedSchema = (&'static str, Schema);
 
-/// All of them.
+/// All named schemas.
 pub(super) fn all() -> Map<String, Value> {
     let parts = [
         common::shapes(),
-        services::shapes(),
-        rules::shapes(),
-        sources::shapes(),
         bridge::shapes(),
         gateway::shapes(),
-        deliveries::shapes(),
         desk::shapes(),
         desk_input::shapes(),
         ops::shapes(),
         alerts::shapes(),
-        standing::shapes(),
     ];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }

@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::super::document::document;
 use super::validate::{Unknown, problems};
 use crate::http::{api, key_hash};
-use crate::hub::Hub;
+use crate::hub::Server;
 
 const ADMIN: &str = "the-admin-key-of-the-test";
 
@@ -163,9 +163,9 @@ async fn peer(listener: TcpListener) -> ! {
 #[tokio::test]
 async fn api_1_every_route_answers_as_it_is_described() {
     let folder = TempDir::new().unwrap();
-    let options = crate::Options { allow_egress: vec!["127.0.0.0/8".into()], ..Default::default() };
-    let hub = Arc::new(Hub::open(folder.path(), &options).await.unwrap());
-    hub.set_admin_key(key_hash(ADMIN)).await.unwrap();
+    let options = crate::StartOptions { allow_egress: vec!["127.0.0.0/8".into()], ..Default::default() };
+    let hub = Arc::new(Server::open(folder.path(), &options).await.unwrap());
+    hub.registry.set_admin_key(&hub.own_context(), key_hash(ADMIN)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let mut caller =
@@ -188,7 +188,7 @@ async fn api_1_every_route_answers_as_it_is_described() {
     };
     tokio::select! {
         () = asks => {}
-        error = hub.run() => panic!("{error}"),
+        error = hub.runtime.run() => panic!("{error}"),
         () = hub.alert() => {}
         _ = peer(listener) => {}
     }
@@ -507,8 +507,8 @@ async fn many_dead_letters(caller: &mut Caller) {
         ("delete", json!({})),
         ("restore", json!({})),
     ] {
-        let body = crate::http::services::merged(chosen.clone(), more);
-        let dry = crate::http::services::merged(body.clone(), json!({"dryRun": true}));
+        let body = crate::http::merge::merged(chosen.clone(), more);
+        let dry = crate::http::merge::merged(body.clone(), json!({"dryRun": true}));
         caller.gets(200, ask(&many(verb), &[]).body(&dry)).await;
         let begun = caller.gets(202, ask(&many(verb), &[]).body(&body)).await;
         let id = begun["id"].as_str().unwrap();
@@ -529,7 +529,7 @@ async fn many_dead_letters(caller: &mut Caller) {
     assert!(lines.is_null(), "it has no envelope");
     caller.gets(422, ask("GET /api/v1/bridge/deadLetters:export", &[]).query("?max=0")).await;
     caller.gets(200, ask(&many("purge"), &[]).body(&chosen)).await;
-    let forced = crate::http::services::merged(chosen, json!({"force": true}));
+    let forced = crate::http::merge::merged(chosen, json!({"force": true}));
     let begun = caller.gets(202, ask(&many("purge"), &[]).body(&forced)).await;
     caller.waits(operation, &[begun["id"].as_str().unwrap()], "done").await;
 }

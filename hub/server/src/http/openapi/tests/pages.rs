@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::super::errors::{PageError, TROUBLES};
-use crate::http::routes;
+use crate::http::routes::{self, Route};
+use seawall_api::{ERRORS, ErrorEntry};
 
 /// API-1: the page for people names every code of an error with its remedy, and every route with its scope. `cargo xtask
 /// reference` writes the lists anew.
@@ -34,7 +34,7 @@ fn errors() -> String {
     let mut out = String::from(
         "| status | `code` | `retryable` | what has happened | what to do |\n|---|---|---|---|---|\n",
     );
-    for PageError { code, status, retryable, meaning, remedy } in TROUBLES {
+    for ErrorEntry { code, status, retryable, meaning, remedy } in ERRORS {
         let again = if *retryable { "yes" } else { "" };
         let _ = writeln!(out, "| {status} | `{code}` | {again} | {meaning} | {remedy} |");
     }
@@ -42,11 +42,8 @@ fn errors() -> String {
 }
 
 fn all_routes() -> String {
-    let guarded =
-        routes::routes().into_iter().map(|route| (route.method, route.path, Some(route.scope), route.about));
-    let open = routes::open().into_iter().map(|route| (route.method, route.path, None, route.about));
     let mut out = String::from("| route | scope | what it does |\n|---|---|---|\n");
-    for (method, path, scope, about) in guarded.chain(open) {
+    for Route { method, path, scope, about, .. } in routes::routes().into_iter().chain(routes::open()) {
         let scope = scope.map(|scope| format!("`{}`", scope.word())).unwrap_or_default();
         let _ = writeln!(out, "| `{method} {path}` | {scope} | {about} |");
     }

@@ -9,7 +9,9 @@ pub(super) enum Unknown {
     Refused,
 }
 
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 22] = [
+    "readOnly",
+    "writeOnly",
     "$ref",
     "type",
     "enum",

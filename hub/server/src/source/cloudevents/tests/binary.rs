@@ -1,4 +1,4 @@
-//! Binary mode.
+//! Tests of the binary mode.
 
 use super::*;
 
@@ -9,7 +9,7 @@ const NEEDED: [(&str, &str); 4] = [
     ("ce-source", "/shops/7"),
 ];
 
-fn sent(more: &[(&str, &str)], body: &[u8]) -> Result<Vec<CloudEvent>, Unreadable> {
+fn sent(more: &[(&str, &str)], body: &[u8]) -> Result<Vec<CloudEvent>, CloudEventError> {
     request(&[&NEEDED[..], more].concat(), body)
 }
 
@@ -86,9 +86,9 @@ fn hub_3_the_type_says_what_the_body_becomes() {
         assert_eq!(untyped.data_base64.as_deref(), data_base64, "what is no JSON is kept as it came");
     }
     let broken = mistakes(sent(&[("content-type", "application/json")], b"{"));
-    assert!(broken[0].starts_with("data: the body is no JSON: EOF"), "{broken:?}");
+    assert!(broken[0].starts_with("data: the body is not valid JSON: EOF"), "{broken:?}");
     let twice = mistakes(sent(&[("content-type", "application/json")], br#"{"a":1,"a":2}"#));
-    assert_eq!(twice, ["data: the body is no JSON: a name stands twice in one object"]);
+    assert_eq!(twice, ["data: the body is not valid JSON: duplicate field in an object"]);
 }
 
 /// HUB-3: values are decoded once, from quotes and then from percent signs, as the binding says.
@@ -107,7 +107,7 @@ fn hub_3_values_of_headers_are_decoded_once() {
     ] {
         assert_eq!(one(sent(&[("ce-subject", written)], b"")).subject.as_deref(), Some(meant), "{written}");
     }
-    let percent = "a percent sign stands for two hexadecimal digits";
+    let percent = "a percent sign must be followed by two hexadecimal digits";
     for (written, reason) in [
         ("%C0%A0", "what its percent signs stand for is not in UTF-8"),
         ("%ff", "what its percent signs stand for is not in UTF-8"),
@@ -118,12 +118,9 @@ fn hub_3_values_of_headers_are_decoded_once() {
         ("\"open", "a double quote is not closed"),
         ("\"open\\\"", "a double quote is not closed"),
         ("\"open\\", "a double quote is not closed"),
-        ("%00", "it has characters that no attribute may have, such as control characters"),
-        (
-            "gr\u{f6}\u{df}e",
-            "it has characters other than visible ASCII; others are sent as percent signs and digits",
-        ),
-        ("", "it is empty"),
+        ("%00", "must not contain characters that attributes may not have, such as control characters"),
+        ("gr\u{f6}\u{df}e", "must consist of visible ASCII characters; percent-encode others"),
+        ("", "must not be empty"),
     ] {
         assert_eq!(
             mistakes(sent(&[("ce-subject", written)], b"")),
@@ -153,15 +150,15 @@ fn hub_3_mistakes_name_their_headers() {
     assert_eq!(
         said,
         [
-            "ce-: the name of an attribute has small letters and digits only",
+            "ce-: the name of an attribute must consist of lower-case letters and digits",
             "ce-data: `data` is no attribute; in this mode it is the body",
             "ce-datacontenttype: in this mode it is the header `content-type`",
-            "ce-id: a percent sign stands for two hexadecimal digits",
-            "ce-my-shard: the name of an attribute has small letters and digits only",
+            "ce-id: a percent sign must be followed by two hexadecimal digits",
+            "ce-my-shard: the name of an attribute must consist of lower-case letters and digits",
             "ce-source: it stands more than once",
-            "ce-time: it is no time of RFC 3339, such as `2026-01-31T12:00:00Z`",
-            "ce-type: it is missing",
-            "content-type: it is no media type",
+            "ce-time: must be a time by RFC 3339, such as `2026-01-31T12:00:00Z`",
+            "ce-type: required",
+            "content-type: must be a media type",
         ]
     );
     let twice = [("content-type", "text/plain"), ("content-type", "application/json")];

@@ -68,7 +68,7 @@ fn hub_3_a_signature_over_something_else_is_refused() {
         let headers = request(&scheme);
         for other in [&b""[..], br#"{"order": 8}"#, br#"{"order": 7} "#, br#"{"order": 7"#, b"\xff"] {
             let refused =
-                verifier(&scheme).check(&Presented { headers: &headers, body: other }, NOW).unwrap_err();
+                verifier(&scheme).check(&SignedRequest { headers: &headers, body: other }, NOW).unwrap_err();
             assert!(refused.reason().contains("another secret, or of another body"), "{}", refused.reason());
         }
         let strange = request_at(&scheme, OTHER, STAMP);
@@ -150,7 +150,7 @@ fn hub_3_a_signed_time_is_good_for_five_minutes_both_ways() {
         let at = |seconds: i64, millis: i64| {
             let stamp = (NOW.0 / 1000 + seconds).to_string();
             let headers = request_at(&scheme, SECRET, &stamp);
-            verifier(&scheme).check(&Presented { headers: &headers, body: BODY }, Millis(NOW.0 + millis))
+            verifier(&scheme).check(&SignedRequest { headers: &headers, body: BODY }, Millis(NOW.0 + millis))
         };
         for (seconds, millis) in [(0, 0), (300, 0), (-300, 0), (300, 600_000), (-1, 299_000)] {
             assert!(at(seconds, millis).is_ok(), "{scheme:?}: {seconds} s, {millis} ms");
@@ -193,7 +193,9 @@ fn hub_3_a_time_that_is_none_is_refused() {
         for now in [i64::MIN, i64::MAX] {
             let headers = request(&scheme);
             assert!(
-                verifier(&scheme).check(&Presented { headers: &headers, body: BODY }, Millis(now)).is_err()
+                verifier(&scheme)
+                    .check(&SignedRequest { headers: &headers, body: BODY }, Millis(now))
+                    .is_err()
             );
         }
     }
@@ -253,7 +255,7 @@ proptest! {
                 }
                 if let Ok(value) = HeaderValue::from_bytes(value) {
                     headers.insert(proof_header(&scheme), value);
-                    let refused = verifier(&scheme).check(&Presented { headers: &headers, body: &body }, Millis(now));
+                    let refused = verifier(&scheme).check(&SignedRequest { headers: &headers, body: &body }, Millis(now));
                     prop_assert!(!refused.unwrap_err().reason().is_empty());
                 }
             }

@@ -21,7 +21,7 @@ const OTHER: &str = "b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI=";
 
 fn plain(encoding: Encoding) -> Scheme {
     let header = HeaderName::from_static("x-signature");
-    Scheme::Hmac(Plain { header, prefix: "sig:".into(), encoding })
+    Scheme::Hmac(HmacFormat { header, prefix: "sig:".into(), encoding })
 }
 
 fn schemes() -> Vec<Scheme> {
@@ -108,13 +108,13 @@ fn verifier(scheme: &Scheme) -> Verifier {
     Verifier::new(scheme.clone(), [SECRET.into()]).unwrap()
 }
 
-fn check(scheme: &Scheme, headers: &HeaderMap) -> Result<Verified, Refused> {
-    verifier(scheme).check(&Presented { headers, body: BODY }, NOW)
+fn check(scheme: &Scheme, headers: &HeaderMap) -> Result<VerifiedRequest, VerifyError> {
+    verifier(scheme).check(&SignedRequest { headers, body: BODY }, NOW)
 }
 
 /// The reason why this is refused, with the one text that its caller gets.
 fn refusal(scheme: &Scheme, headers: &HeaderMap) -> String {
     let refused = check(scheme, headers).expect_err("it is not in order");
-    assert_eq!(refused.to_string(), "the request does not prove that it comes from this source");
+    assert_eq!(refused.to_string(), "the verification of the request failed");
     refused.reason()
 }

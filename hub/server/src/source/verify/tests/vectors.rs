@@ -2,13 +2,22 @@
 
 use super::*;
 
-fn check_one(scheme: Scheme, secret: &str, headers: &[(&str, &str)], body: &[u8], at: i64) -> Verified {
+fn check_one(
+    scheme: Scheme,
+    secret: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    at: i64,
+) -> VerifiedRequest {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
     }
     let verifier = Verifier::new(scheme, [secret.into()]).unwrap();
-    verifier.check(&Presented { headers: &map, body }, Millis(at * 1000)).map_err(|no| no.reason()).unwrap()
+    verifier
+        .check(&SignedRequest { headers: &map, body }, Millis(at * 1000))
+        .map_err(|no| no.reason())
+        .unwrap()
 }
 
 /// HUB-3: the example of the Standard Webhooks libraries, with the secret in both of its spellings.
@@ -31,7 +40,7 @@ fn hub_3_the_example_of_standard_webhooks_passes() {
 #[test]
 fn hub_3_the_example_of_github_passes() {
     let value = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-    let settings = Settings {
+    let settings = SchemeSettings {
         header: Some("X-Hub-Signature-256".into()),
         prefix: Some("sha256=".into()),
         encoding: Some("hex".into()),
@@ -39,7 +48,7 @@ fn hub_3_the_example_of_github_passes() {
     for scheme in [Scheme::GitHub, Scheme::named("hmac", &settings).unwrap()] {
         let headers = [("x-hub-signature-256", value)];
         let verified = check_one(scheme, "It's a Secret to Everybody", &headers, b"Hello, World!", 0);
-        assert_eq!(verified, Verified { message: None, replay_key: None });
+        assert_eq!(verified, VerifiedRequest { message: None, replay_key: None });
     }
 }
 
@@ -71,7 +80,7 @@ fn hub_3_the_example_of_rfc_4231_passes() {
         [(Encoding::Hex, digits), (Encoding::Hex, &*capitals), (Encoding::Base64, base64)]
     {
         let header = HeaderName::from_static("x-mac");
-        let scheme = Scheme::Hmac(Plain { header, prefix: String::new(), encoding });
+        let scheme = Scheme::Hmac(HmacFormat { header, prefix: String::new(), encoding });
         check_one(scheme, "Jefe", &[("x-mac", value)], b"what do ya want for nothing?", 0);
     }
 }
@@ -118,7 +127,7 @@ fn hub_3_each_secret_of_a_rotation_is_accepted() {
         let verifier = Verifier::new(scheme.clone(), [SECRET.into(), OTHER.into()]).unwrap();
         let accepts = |secret| {
             let headers = request_at(&scheme, secret, STAMP);
-            verifier.check(&Presented { headers: &headers, body: BODY }, NOW).is_ok()
+            verifier.check(&SignedRequest { headers: &headers, body: BODY }, NOW).is_ok()
         };
         assert!(accepts(SECRET) && accepts(OTHER), "{scheme:?}");
         assert!(!accepts("dGhpcmQgdGhpcmQgdGhpcmQgdGhpcmQg"), "{scheme:?}");
@@ -147,7 +156,7 @@ fn hub_3_a_replay_in_another_spelling_has_the_same_key() {
     let both = [SECRET.into(), OTHER.into()];
     let verifier = Verifier::new(Scheme::StandardWebhooks, both).unwrap();
     let key = |headers: &HeaderMap| {
-        verifier.check(&Presented { headers, body: BODY }, NOW).unwrap().replay_key.unwrap()
+        verifier.check(&SignedRequest { headers, body: BODY }, NOW).unwrap().replay_key.unwrap()
     };
     let first = request(&Scheme::StandardWebhooks);
     let mut other = request_at(&Scheme::StandardWebhooks, OTHER, STAMP);

@@ -1,0 +1,356 @@
+//! One attempt: outcome, decision, settlement.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use seawall::{Error, Fault, Kind, Policy, Ran, Tick};
+use seawall_dist::deadletter::{Answer, Attempt};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::lane::{Lane, LaneAction};
+use super::load::PendingDelivery;
+use super::{DispatcherInner, is_closed};
+use crate::domain::dead_letter::FailureSummary;
+use crate::domain::delivery::suspects::HandlingStep;
+use crate::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryPolicy, Disposition, Moment, Outcome, decide,
+    is_stale_token,
+};
+use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+use crate::port::store::{Change, Settlement, Store, StoreError, StoredDelivery, UnitOfWork, WritePriority};
+use crate::port::transport::{PeerResponse, SendError, Transport};
+use crate::service::panics::{CaughtPanic, caught_in};
+
+/// The shortest wait of a lane after its guard refused.
+const PARKED_MIN: Duration = Duration::from_millis(50);
+/// The longest wait of a lane after its guard refused. A half-open circuit says "when the probe's time is over", and is mostly
+/// closed long before.
+const PARKED_MAX: Duration = Duration::from_secs(1);
+/// The wait before a full store is asked again.
+const STORE_AGAIN: Duration = Duration::from_millis(100);
+/// The part of a response that is searched for an error message, in bytes.
+const BODY_MAX: usize = 4_096;
+
+/// The JSON fields that services put their error message in, in the order of preference.
+const FIELDS: [&str; 8] =
+    ["code", "type", "title", "error", "message", "detail", "error_description", "reason"];
+
+/// The maximum length of an error message in characters.
+const MESSAGE_MAX: usize = 500;
+
+impl<S: Store, T: Transport> DispatcherInner<S, T> {
+    /// Sends the deliveries of a lane, as many at once as its guard allows. Returns `None` when its service was deleted.
+    pub(super) async fn run_lane(self: Arc<Self>, lane: Arc<Lane>) -> Option<StoreError> {
+        let mut attempts = JoinSet::new();
+        loop {
+            let (action, needs_refill) = lane.next_action(self.clock.precise());
+            if needs_refill {
+                self.refill.notify_one();
+            }
+            let parked = match action {
+                LaneAction::Send(delivery) => {
+                    let (shared, lane) = (self.clone(), lane.clone());
+                    attempts.spawn(async move { shared.send(lane, *delivery).await });
+                    continue;
+                }
+                LaneAction::Park(time) => Some(time),
+                LaneAction::Rest => None,
+                LaneAction::End => return None,
+            };
+            let wait = async {
+                match parked {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = lane.wake.notified() => {}
+                () = wait => {}
+                Some(ended) = attempts.join_next() => match ended {
+                    Ok(Ok(())) => self.attempt_ended.notify_one(),
+                    Ok(Err(error)) => return Some(error),
+                    Err(error) => return Some(StoreError::Broken(format!("an attempt has ended: {error}"))),
+                },
+            }
+        }
+    }
+
+    /// Makes one attempt, decides what happens next, and stores that. An error means that the store is broken.
+    async fn send(&self, lane: Arc<Lane>, delivery: PendingDelivery) -> Result<(), StoreError> {
+        let mut policy = self.policy_of(&delivery.rule, delivery.ordered);
+        policy.schedule.attempts = policy.schedule.attempts.or_else(|| Some(lane.attempts()));
+        let (began, tick) = (self.now(), self.clock.precise());
+        let (outcome, mut attempt) = if policy.enabled {
+            self.attempt(&lane, &delivery, tick).await
+        } else {
+            (Outcome::RuleDisabled, Attempt::default())
+        };
+        let ended = self.clock.precise();
+        (attempt.at, attempt.took) = (began, ended.since(tick));
+        lane.telemetry.attempted(&outcome, &attempt);
+        if outcome.counts_for_circuit() {
+            lane.note_failure(attempt.error.as_deref());
+        }
+        self.observe(&lane).await;
+
+        let mut progress = delivery.progress;
+        progress.accepted.0 = progress.accepted.0.saturating_add(self.time.moved_since(delivery.clock_jumps));
+        let now = self.now();
+        let circuit_closed = outcome.meaning().and_then(|_| lane.circuit_closed());
+        let moment = Moment { now, began, circuit_closed, random: random(delivery.id, now) };
+        let decision = decide(&outcome, progress, &policy, &moment);
+
+        if let Disposition::Defer { retry_after } = decision.disposition {
+            let until = ended + retry_after.unwrap_or_default().clamp(PARKED_MIN, PARKED_MAX);
+            let gate_closed = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
+            lane.telemetry.deferred();
+            lane.park(delivery, until, gate_closed);
+            return Ok(());
+        }
+        if let Disposition::DeadLetter { reason: DeadLetterReason::Gone, .. } = decision.disposition {
+            self.gone.lock().push((delivery.rule.clone(), delivery.service.clone()));
+            self.gone_added.notify_one();
+        }
+        lane.apply(&decision, ended);
+        lane.telemetry.decided(&delivery, &decision, &attempt, ended);
+        let settlement = settlement((&delivery).into(), decision, attempt, now, || lane.last_failure());
+        let done = self.commit_outcome(Change::Settle(settlement)).await;
+        lane.settled(delivery.id);
+        done
+    }
+
+    /// Returns the policy for a delivery of a rule; the default if the rule was deleted.
+    fn policy_of(&self, rule: &Slug, ordered: bool) -> DeliveryPolicy {
+        let mut policy = self.rules.read().get(rule).copied().unwrap_or_default();
+        policy.holds_order &= ordered;
+        policy
+    }
+
+    /// Sends the request of a delivery through the guard of its service, and returns the outcome with its record.
+    async fn attempt(&self, lane: &Lane, delivery: &PendingDelivery, began: Tick) -> (Outcome, Attempt) {
+        let service = lane.service();
+        // An attempt that passes a circuit that is not closed is a probe.
+        let probe = lane.guard.breaker().is_some_and(|breaker| !is_closed(breaker.state()));
+        // A panic is caught within the guard too, so that the circuit of the service is not charged with it.
+        let panicked = OnceLock::new();
+        let send = async |attempt| {
+            let headers = Some(delivery.headers());
+            let sending = caught_in(self.transport.send(&service, &delivery.request, headers, attempt));
+            let sent = match &delivery.watched {
+                Some(watched) => watched.step(HandlingStep::Send, sending).await,
+                None => sending.await,
+            };
+            sent.unwrap_or_else(|panic| Err(of_panic(panicked.get_or_init(|| panic))))
+        };
+        let judge = |sent: &_| self.fault_of(sent, began);
+        let sent = caught_in(lane.guard.classify(judge).single_attempt().call(send)).await;
+        match (sent, panicked.into_inner()) {
+            (Err(panic), _) | (_, Some(panic)) => (Outcome::Panicked, failed_with(panic.to_string())),
+            (Ok(Ok(response)), None) => of_response(response, probe),
+            (Ok(Err(error)), None) => of_error(&error, probe, || self.pauses.has_paused_since(began)),
+        }
+    }
+
+    /// Dead-letters a stored delivery that can't be sent, with the error as its attempt.
+    pub(super) async fn settle_unsent(
+        &self,
+        stored: &StoredDelivery,
+        outcome: Outcome,
+        error: String,
+    ) -> Result<(), StoreError> {
+        let now = self.now();
+        let policy = self.policy_of(&stored.rule.0, stored.order.is_some());
+        let moment = Moment { now, began: now, circuit_closed: None, random: random(stored.id, now) };
+        let decision = decide(&outcome, stored.progress, &policy, &moment);
+        let attempt = Attempt { at: now, ..failed_with(error) };
+        let settlement = settlement(stored.into(), decision, attempt, now, || None);
+        let crashed = outcome == Outcome::Crashed;
+        self.commit_outcome(if crashed { Change::Quarantine(settlement) } else { Change::Settle(settlement) })
+            .await
+    }
+
+    /// Stores the outcome of an attempt and starts deliveries that waited behind it. It retries while the store is busy or full,
+    /// because the attempt has taken place.
+    async fn commit_outcome(&self, change: Change) -> Result<(), StoreError> {
+        loop {
+            let unit = UnitOfWork::of(change.clone());
+            match self.store.commit(WritePriority::Outcomes, unit).await {
+                Ok(committed) => {
+                    for stored in committed.ready {
+                        // Boxed, because enqueuing one may end in settling it.
+                        Box::pin(self.enqueue_stored(stored)).await?;
+                    }
+                    return Ok(());
+                }
+                // After a restart another process has claimed it, and its outcome counts.
+                Err(StoreError::LeaseLost(_)) => return Ok(()),
+                Err(error @ StoreError::Broken(_)) => return Err(error),
+                Err(_) => tokio::time::sleep(STORE_AGAIN).await,
+            }
+        }
+    }
+
+    /// Returns the fault of an attempt. The service is not charged for a token of the hub that has expired, or for what happened
+    /// while the process was paused.
+    pub(super) fn fault_of(&self, sent: &Result<PeerResponse, SendError>, began: Tick) -> Option<Fault> {
+        match sent {
+            Ok(response) if response.fault.is_some_and(|fault| is_stale_token(&fault)) => {
+                Some(Fault::business())
+            }
+            Ok(response) => response.fault,
+            Err(error) => Some(self.pauses.judge(error.fault, began)),
+        }
+    }
+}
+
+/// Returns the outcome of an attempt with a response.
+fn of_response(response: PeerResponse, probe: bool) -> (Outcome, Attempt) {
+    let PeerResponse { code, fault, attributes, body, sent } = response;
+    let answer = code.map(|status| Answer { status, headers: attributes, body });
+    let error = fault.map(|fault| {
+        if is_stale_token(&fault) {
+            "the token was refused; the next attempt has another".to_owned()
+        } else {
+            fault.to_string()
+        }
+    });
+    let outcome = fault.map_or(Outcome::Delivered, |fault| Outcome::Failed { fault, probe });
+    (outcome, Attempt { answer, sent, error, ..Attempt::default() })
+}
+
+/// Returns the outcome of an attempt without a response. A request that was in progress while the process was paused is
+/// deferred: its service may have responded in time.
+fn of_error(error: &Error<SendError>, probe: bool, paused: impl FnOnce() -> bool) -> (Outcome, Attempt) {
+    let last = error.last();
+    let timed_out = error.kind() == Kind::TimedOut;
+    let outcome = match error.kind() {
+        Kind::Rejected => Outcome::Deferred { retry_after: error.retry_after() },
+        _ if !timed_out && last.is_some_and(|last| last.impossible) => Outcome::Unsendable,
+        _ if paused() => Outcome::Deferred { retry_after: None },
+        _ if timed_out || error.decided_by() == Policy::AttemptTimeout => {
+            Outcome::Failed { fault: Fault::timeout(), probe }
+        }
+        // Without a response the service is unreachable, whatever else the transport says about it.
+        _ => Outcome::Failed { fault: Fault::io(), probe },
+    };
+    let text = last.map_or_else(|| error.to_string(), |last| last.error.clone());
+    (outcome, Attempt { sent: last.and_then(|last| last.sent.clone()), ..failed_with(text) })
+}
+
+fn failed_with(error: String) -> Attempt {
+    Attempt { error: Some(error), ..Attempt::default() }
+}
+
+/// Turns a panic into an error that does not count for the circuit, because nobody knows how far the request came.
+fn of_panic(panic: &CaughtPanic) -> SendError {
+    SendError {
+        fault: Fault::business().ran(Ran::Unknown),
+        error: panic.to_string(),
+        impossible: false,
+        too_large: false,
+        no_memory: false,
+        sent: None,
+    }
+}
+
+/// Returns a number that is spread evenly over deliveries and times.
+fn random(delivery: DeliveryId, now: Millis) -> u64 {
+    delivery.number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ now.0.cast_unsigned().rotate_left(32)
+}
+
+/// The parts of a claimed delivery that its settlement needs.
+#[derive(Clone, Copy)]
+struct Claim {
+    id: DeliveryId,
+    ordered: bool,
+    is_replay: bool,
+}
+
+impl From<&PendingDelivery> for Claim {
+    fn from(delivery: &PendingDelivery) -> Self {
+        Claim { id: delivery.id, ordered: delivery.ordered, is_replay: delivery.replay_of.is_some() }
+    }
+}
+
+impl From<&StoredDelivery> for Claim {
+    fn from(stored: &StoredDelivery) -> Self {
+        Claim { id: stored.id, ordered: stored.order.is_some(), is_replay: stored.replay_of.is_some() }
+    }
+}
+
+/// Builds the settlement of a decision, for every way on which a delivery can end. `last_failure` is the last failure of the
+/// service, for a delivery that expires while nothing may be sent.
+fn settlement(
+    claim: Claim,
+    decision: Decision,
+    attempt: Attempt,
+    at: Millis,
+    last_failure: impl FnOnce() -> Option<String>,
+) -> Settlement {
+    let Claim { id, ordered, is_replay } = claim;
+    let failure = match decision.disposition {
+        Disposition::DeadLetter { .. } if decision.attempted => Some(failure_summary(&attempt)),
+        Disposition::DeadLetter { .. } => {
+            last_failure().map(|message| FailureSummary { status: None, message: Some(message) })
+        }
+        _ => None,
+    };
+    let attempt = decision.attempted.then_some(attempt);
+    Settlement { delivery: id, decision, attempt, failure, at, ordered, is_replay }
+}
+
+/// Summarises an attempt that failed: by the error message of the service, or else by what went wrong on the way to it.
+#[must_use]
+pub fn failure_summary(attempt: &Attempt) -> FailureSummary {
+    let answer = attempt.answer.as_ref();
+    let message = answer.and_then(|answer| error_message(&answer.body)).or_else(|| attempt.error.clone());
+    FailureSummary {
+        status: answer.map(|answer| answer.status),
+        message: message.map(|message| message.chars().take(MESSAGE_MAX).collect()),
+    }
+}
+
+/// Finds the error message in a response: known fields of a JSON object, or the first line of a short text. An HTML page contains
+/// nothing that tells failures apart.
+fn error_message(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(&body[..body.len().min(BODY_MAX)]).ok()?.trim();
+    if text.starts_with('<') || text.is_empty() {
+        return None;
+    }
+    if !text.starts_with(['{', '[']) {
+        return text.lines().next().map(ToOwned::to_owned);
+    }
+    let json: Value = serde_json::from_slice(body).ok()?;
+    // Some put all of it under `error`.
+    let inner = json.get("error").filter(|inner| inner.is_object()).unwrap_or(&json);
+    let telling: Vec<String> = FIELDS
+        .iter()
+        .filter_map(|field| match inner.get(field)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+        .collect();
+    (!telling.is_empty()).then(|| telling.join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HUB-6: a peer's own word is taken from where peers put it.
+    #[test]
+    fn hub_6_the_word_of_a_peer_is_found_in_its_answer() {
+        assert_eq!(error_message(br#"{"error":"no stock","id":7}"#).as_deref(), Some("no stock"));
+        let nested = br#"{"error":{"code":"E12","message":"no stock"}}"#;
+        assert_eq!(error_message(nested).as_deref(), Some("E12: no stock"));
+        let problem = br#"{"type":"about:blank","title":"Bad","detail":"no stock","status":422}"#;
+        assert_eq!(error_message(problem).as_deref(), Some("about:blank: Bad: no stock"));
+        assert_eq!(error_message(b"no stock\nat line 7").as_deref(), Some("no stock"));
+        for silent in [&b""[..], b"<html>no stock</html>", b"{}", b"[1]", b"{\"error\":", &[0xff, 0xfe]] {
+            assert_eq!(error_message(silent), None, "{silent:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The formats of texts: each names a parser of the domain, whose message is the reason.
+
+use seawall_hub_core::domain::event_type::{EventType, Pattern};
+use seawall_hub_core::domain::slug::Slug;
+
+use seawall_hub_core::domain::time::Millis;
+
+/// Checks a text against the parser of its format. A format without a parser accepts every text.
+pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
+    match format {
+        "slug" => parsed(Slug::new(text)),
+        "base-url" => base_url(text),
+        "duration-text" => parsed(seawall::config::duration(text)),
+        "event-type" => parsed(EventType::new(text)),
+        "event-pattern" => parsed(Pattern::new(text)),
+        "date-time" if Millis::from_rfc3339(text).is_none() => {
+            Err("must be a time by RFC 3339, such as `2026-11-15T12:00:00Z`".to_owned())
+        }
+        "path" if !text.starts_with('/') => {
+            Err("must start with a slash; it is below the address of the service".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parsed<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<(), String> {
+    result.map(drop).map_err(|error| error.to_string())
+}
+
+fn base_url(text: &str) -> Result<(), String> {
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return Err("must start with `http://` or `https://`".to_owned());
+    }
+    parsed(seawall_http::Request::get(text))?;
+    match text.contains(['?', '#']) {
+        true => Err("must not have a query; a rule's path may have one".to_owned()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,56 @@
+//! The routes of dead letters and their groups.
+
+use axum::routing::{delete, get, patch, post};
+use seawall_hub_core::domain::key::Scope;
+
+use super::super::desk;
+use super::super::desk::{groups, letters, many};
+use super::super::openapi::schema::text;
+use super::row::{DELETE, GET, ONCE, PAGE, PATCH, POST, Route, route};
+
+const FILTER: &[&str] =
+    &["service", "rule", "event", "reason", "status", "group", "standing", "since", "until", "q", "replayed"];
+
+#[rustfmt::skip]
+pub(super) fn routes() -> Vec<Route> {
+    use Scope::{Admin, Operate, Read};
+    vec![
+        route(GET, "/api/v1/bridge/deadLetters", Read, "List dead letters, newest first", get(letters::list)).gives(200, "DeadLetterPage").with(FILTER).with(PAGE).fails(&["invalid"])
+            .more("Deleted dead letters are included only if `standing` names them"),
+        route(GET, "/api/v1/bridge/deadLetters:export", Read, "Export dead letters with all evidence, one line of JSON each", get(desk::export)).gives_plain("application/x-ndjson", text()).with(FILTER).with(&["max"]).fails(&["invalid"])
+            .more("Each line is a `DeadLetterWithEvidence`, newest first. The response is streamed"),
+        route(POST, "/api/v1/bridge/deadLetters:replay", Operate, "Replay dead letters in bulk, with canary stages", post(many::replay)).takes_shape("ReplayManyInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"])
+            .more("Applies to open dead letters, and to parked ones only if `standing` names them. 202 with the operation, 200 for a dry run"),
+        route(POST, "/api/v1/bridge/deadLetters:park", Operate, "Park dead letters in bulk", post(many::park)).takes_shape("BulkInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters:unpark", Operate, "Unpark dead letters in bulk", post(many::unpark)).takes_shape("BulkInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters:delete", Operate, "Delete dead letters in bulk; they can be restored", post(many::delete)).takes_shape("BulkInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters:restore", Operate, "Restore deleted dead letters in bulk", post(many::restore)).takes_shape("BulkInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters:purge", Admin, "Purge dead letters in bulk, permanently and with all evidence", post(many::purge)).takes_shape("PurgeInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]).more("A dry run without `force`"),
+        route(GET, "/api/v1/bridge/deadLetters/{id}", Read, "Get a dead letter with all evidence", get(letters::get)).gives(200, "DeadLetterWithEvidence").more("Deleted dead letters are included"),
+        route(PATCH, "/api/v1/bridge/deadLetters/{id}", Operate, "Set its note", patch(letters::change)).takes_shape("NoteInput").gives(200, "DeadLetter").fails(&["invalid"]),
+        route(DELETE, "/api/v1/bridge/deadLetters/{id}", Operate, "Delete it; it can be restored until it is purged", delete(letters::delete)).gives(200, "DeadLetterDeleted").fails(&["conflict"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:replay", Operate, "Replay it as a new delivery", post(letters::act)).may_take_shape("ReplayInput").gives(202, "ReplayResult").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:edit", Operate, "Edit and replay it, or preview the differences", post(letters::act)).takes_shape("EditInput").gives(200, "EditResult").gives(202, "EditResult").with(ONCE)
+            .fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:park", Operate, "Park it: bulk replays skip it", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetter").fails(&["conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:unpark", Operate, "Unpark it", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetter").fails(&["conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:restore", Operate, "Restore it after it was deleted", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetter").fails(&["conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetters/{id}:purge", Admin, "Purge it, permanently and with all evidence", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetterPurged").fails(&["conflict", "invalid"]),
+        route(GET, "/api/v1/bridge/deadLetterGroups", Read, "List groups of dead letters with the same failure", get(groups::list)).gives(200, "DeadLetterGroupPage").with(&["service", "rule", "groupState"]).with(PAGE)
+            .fails(&["invalid"]).more("Sorted by the latest failure, newest first"),
+        route(GET, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Read, "Get a group with a sample", get(groups::get)).gives(200, "DeadLetterGroupWithSample"),
+        route(PATCH, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Operate, "Set its note", patch(groups::change)).takes_shape("NoteInput").gives(200, "DeadLetterGroup").fails(&["invalid"]),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:replay", Operate, "Replay the group, with canary stages", post(groups::act)).may_take_shape("ReplayGroupInput").gives(200, "Preview")
+            .gives(202, "Operation").with(ONCE).fails(&["badKey", "conflict", "invalid"]),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:acknowledge", Operate, "Acknowledge the group", post(groups::act)).may_take_shape("GroupStateInput").gives(200, "DeadLetterGroup").fails(&["invalid"]),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:resolve", Operate, "Resolve the group; the next dead letter reopens it", post(groups::act)).may_take_shape("GroupStateInput").gives(200, "DeadLetterGroup").fails(&["invalid"]),
+        route(POST, "/api/v1/bridge/deadLetterGroups/{fingerprint}:reopen", Operate, "Reopen the group", post(groups::act)).may_take_shape("GroupStateInput").gives(200, "DeadLetterGroup").fails(&["invalid"]),
+    ]
+}

@@ -1,0 +1,151 @@
+//! Every route, in one table: its scope, its summary, what it takes and returns, and its handler.
+//!
+//! The router, the check of scopes and the description of the API are made of this table, so none of them can forget a route.
+
+mod bridge;
+mod dead_letters;
+mod ops;
+mod registry;
+mod row;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::Method;
+use seawall_hub_core::domain::key::Scope;
+
+pub(crate) use self::row::Route;
+pub(in crate::http) use self::row::SuccessResponse;
+use crate::hub::Server;
+
+/// All routes for which a key is needed.
+pub(crate) fn routes() -> Vec<Route> {
+    let parts = [registry::routes(), bridge::routes(), dead_letters::routes(), ops::routes(), ops::metrics()];
+    parts.into_iter().flatten().collect()
+}
+
+/// Whether a route shows metrics.
+pub(super) fn is_for_metrics(matched: &str) -> bool {
+    matched == "/metrics" || matched.starts_with("/actuator/metrics")
+}
+
+/// All routes for which no key is needed.
+pub(crate) fn open() -> Vec<Route> {
+    ops::public()
+}
+
+/// The router of those.
+pub(super) fn open_router() -> Router<Arc<Server>> {
+    open().into_iter().fold(Router::new(), |router, Route { path, handler, .. }| router.route(path, handler))
+}
+
+/// All routes, to be looked up.
+pub(super) struct RouteTable {
+    scopes: HashMap<(Method, String), Scope>,
+    /// The methods of each path.
+    methods: HashMap<String, Vec<Method>>,
+}
+
+impl RouteTable {
+    /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
+    /// the table needs everything. Whoever may read something may ask for its head.
+    pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
+        let verb =
+            (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
+        let found = match verb {
+            Some((_, verb)) => of(format!("{matched}:{verb}")),
+            None => of(matched.to_owned()),
+        };
+        found.unwrap_or(Scope::Admin)
+    }
+
+    /// The verb of a path that leads nowhere, and those that there are beside it; nothing, if there are none.
+    pub(super) fn verbs(&self, path: &str) -> Option<(String, String)> {
+        let (before, verb) = path.rsplit_once(':').filter(|(_, verb)| !verb.contains('/'))?;
+        let of = |known: &str| known.strip_prefix(before)?.strip_prefix(':').map(ToOwned::to_owned);
+        let mut known: Vec<String> = self.methods.keys().filter_map(|known| of(known)).collect();
+        known.sort();
+        (!known.is_empty()).then(|| (verb.to_owned(), known.join(", ")))
+    }
+
+    /// The methods that there are, if this is none of them. A path with a verb shares its route with the path without it, so
+    /// the router can't tell. A verb that nobody knows is for the handler to say.
+    pub(super) fn others(&self, method: &Method, matched: &str, path: &str) -> Option<String> {
+        let with_verb = matched.ends_with('}').then(|| path.rsplit_once(':')).flatten();
+        let with_verb = with_verb.map(|(_, verb)| self.methods.get(&format!("{matched}:{verb}")));
+        let methods = match with_verb {
+            Some(Some(methods)) => methods,
+            Some(None) if *method == Method::POST => return None,
+            _ => self.methods.get(matched)?,
+        };
+        let asked = if *method == Method::HEAD { &Method::GET } else { method };
+        let allowed = methods.contains(asked);
+        (!allowed).then(|| {
+            let head = methods.contains(&Method::GET).then_some("HEAD");
+            methods.iter().map(Method::as_str).chain(head).collect::<Vec<_>>().join(", ")
+        })
+    }
+}
+
+/// The router of the table, and the table to look into; with the routes of a demo, if it is one.
+pub(super) fn router(is_demo: bool) -> (Router<Arc<Server>>, RouteTable) {
+    let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
+    let mut methods: HashMap<String, Vec<Method>> = HashMap::new();
+    let all = routes().into_iter().chain(if is_demo { ops::demo() } else { Vec::new() });
+    for Route { method, path, scope, handler, .. } in all {
+        let plain = without_verb(path);
+        scopes.extend(scope.map(|scope| ((method.clone(), path.to_owned()), scope)));
+        methods.entry(path.to_owned()).or_default().push(method.clone());
+        // Verbs of one resource share a handler, which takes them apart.
+        if seen.insert((method, plain.clone())) {
+            router = router.route(&plain, handler);
+        }
+    }
+    (router, RouteTable { scopes, methods })
+}
+
+/// A path as the router knows it: it can't have a verb behind a parameter.
+fn without_verb(path: &str) -> String {
+    match path.rsplit_once("}:") {
+        Some((before, _)) => format!("{before}}}"),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
+    #[test]
+    fn sec_1_every_route_asks_for_its_scope() {
+        let (_, table) = router(false);
+        let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
+        let service = "/api/v1/registry/services/{name}";
+        assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, service, "/api/v1/registry/services/billing"), Scope::Read);
+        assert_eq!(scope(Method::HEAD, "/api/v1/ops/audit", "/api/v1/ops/audit"), Scope::Admin);
+        assert_eq!(scope(Method::PUT, service, "/api/v1/registry/services/billing"), Scope::Admin);
+        assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:pause"), Scope::Operate);
+        assert_eq!(scope(Method::POST, service, "/api/v1/registry/services/billing:nope"), Scope::Admin);
+        assert_eq!(scope(Method::POST, "/api/v1/bridge/events", "/api/v1/bridge/events"), Scope::Ingest);
+        assert_eq!(scope(Method::POST, "", "/nowhere"), Scope::Admin);
+        let others = |method: Method, path: &str| table.others(&method, service, path);
+        assert_eq!(others(Method::POST, "/api/v1/registry/services/billing:pause"), None);
+        assert_eq!(others(Method::POST, "/api/v1/registry/services/billing:nope"), None);
+        assert_eq!(others(Method::HEAD, "/api/v1/registry/services/billing"), None);
+        assert_eq!(others(Method::PUT, "/api/v1/registry/services/billing:pause").as_deref(), Some("POST"));
+        let all = others(Method::POST, "/api/v1/registry/services/billing");
+        assert_eq!(all.as_deref(), Some("GET, PUT, PATCH, DELETE, HEAD"));
+        let unknown = table.verbs("/api/v1/bridge/deadLetters:relpay").map(|(_, known)| known);
+        assert_eq!(unknown.as_deref(), Some("delete, export, park, purge, replay, restore, unpark"));
+        assert_eq!(table.verbs("/api/v1/bridge/deliveries:relpay"), None);
+        for Route { path, about, .. } in routes() {
+            assert!(path.starts_with("/api/v1/") || is_for_metrics(path), "{path}");
+            assert!(!about.is_empty() && !about.ends_with('.'), "{path}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A route with what it takes and returns: one row of the table.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::routing::MethodRouter;
+use schemars::JsonSchema;
+use seawall_hub_core::domain::key::Scope;
+use serde_json::Value;
+
+use super::super::openapi::components::Components;
+use super::super::openapi::schema::{Schema, shape};
+use crate::hub::Server;
+
+/// A route. A path may end with a verb: `/…/services/{name}:pause`.
+///
+/// What all routes share is added by the document: the key, the errors of keys, of bodies, of names in paths and of the store.
+pub(crate) struct Route {
+    /// The HTTP method, like `GET`.
+    pub(crate) method: Method,
+    /// The path with its parameters in braces, and its verb.
+    pub(crate) path: &'static str,
+    /// The scope that a key needs; `None` if no key is needed.
+    pub(crate) scope: Option<Scope>,
+    /// What the route does, in one line.
+    pub(crate) about: &'static str,
+    /// The names of its parameters, without those in the path.
+    pub(crate) parameters: Vec<&'static str>,
+    /// The schemas of the request body by media type.
+    pub(in crate::http) takes: Vec<(&'static str, BodySchema)>,
+    /// True if the body is required.
+    pub(crate) needs_body: bool,
+    pub(in crate::http) gives: Vec<SuccessResponse>,
+    /// The error codes that are specific to this route.
+    pub(crate) codes: Vec<&'static str>,
+    /// The rest of the description.
+    pub(crate) more: &'static str,
+    /// True if the route uses the store.
+    pub(crate) stored: bool,
+    pub(super) handler: MethodRouter<Arc<Server>>,
+}
+
+/// A route that needs a key.
+pub(super) fn route(
+    method: Method,
+    path: &'static str,
+    scope: Scope,
+    about: &'static str,
+    handler: MethodRouter<Arc<Server>>,
+) -> Route {
+    Route { scope: Some(scope), ..public_route(method, path, about, handler) }
+}
+
+/// A route that anybody may use.
+pub(super) fn public_route(
+    method: Method,
+    path: &'static str,
+    about: &'static str,
+    handler: MethodRouter<Arc<Server>>,
+) -> Route {
+    Route {
+        method,
+        path,
+        scope: None,
+        about,
+        parameters: Vec::new(),
+        takes: Vec::new(),
+        needs_body: false,
+        gives: Vec::new(),
+        codes: Vec::new(),
+        more: "",
+        stored: true,
+        handler,
+    }
+}
+
+pub(super) const GET: Method = Method::GET;
+pub(super) const POST: Method = Method::POST;
+pub(super) const PUT: Method = Method::PUT;
+pub(super) const PATCH: Method = Method::PATCH;
+pub(super) const DELETE: Method = Method::DELETE;
+
+pub(super) const JSON: &str = "application/json";
+/// The parameters of routes that create something.
+pub(super) const ONCE: &[&str] = &["Idempotency-Key"];
+pub(super) const ONCE_FAILS: &[&str] = &["badKey", "otherContent", "conflict"];
+/// The parameters of routes that change versioned objects.
+pub(super) const VERSIONS: &[&str] = &["If-Match", "If-None-Match"];
+pub(super) const CHANGE_FAILS: &[&str] = &["badVersion", "stale", "invalid"];
+pub(super) const PAGE: &[&str] = &["page_size", "page_token"];
+
+/// A schema of a request or a response.
+pub(in crate::http) enum BodySchema {
+    /// A schema that is written out.
+    Written(Schema),
+    /// The schema of a wire type.
+    Typed(fn(&mut Components, &Method) -> Value),
+}
+
+impl BodySchema {
+    pub(in crate::http) fn value(&self, components: &mut Components, method: &Method) -> Value {
+        match self {
+            BodySchema::Written(schema) => schema.clone().into_value(),
+            BodySchema::Typed(make) => make(components, method),
+        }
+    }
+}
+
+/// A successful response.
+pub(in crate::http) struct SuccessResponse {
+    pub(crate) status: u16,
+    pub(crate) kind: &'static str,
+    pub(in crate::http) schema: BodySchema,
+    /// True if the body is in the envelope.
+    pub(crate) enveloped: bool,
+    /// True if it has the header `ETag`.
+    pub(crate) versioned: bool,
+}
+
+impl Route {
+    /// Adds a body that is read as an `S`.
+    pub(super) fn takes<S: JsonSchema>(self) -> Self {
+        self.writes::<S, S>()
+    }
+
+    /// Adds a body that is read as an `S`, in which everything that a `V` shows may be written back.
+    pub(super) fn writes<S: JsonSchema, V: JsonSchema>(mut self) -> Self {
+        self.needs_body = true;
+        self.takes.push((JSON, BodySchema::Typed(Components::request::<S, V>)));
+        self
+    }
+
+    /// Adds an optional body that is read as an `S`.
+    pub(super) fn may_take<S: JsonSchema>(mut self) -> Self {
+        self.takes.push((JSON, BodySchema::Typed(Components::request::<S, S>)));
+        self
+    }
+
+    /// Adds a body that is described by hand.
+    pub(super) fn takes_shape(mut self, name: &str) -> Self {
+        self.needs_body = true;
+        self.may_take_shape(name)
+    }
+
+    /// Adds an optional body that is described by hand.
+    pub(super) fn may_take_shape(mut self, name: &str) -> Self {
+        self.takes.push((JSON, BodySchema::Written(shape(name))));
+        self
+    }
+
+    pub(super) fn takes_also(mut self, kind: &'static str, schema: Schema) -> Self {
+        self.takes.push((kind, BodySchema::Written(schema)));
+        self
+    }
+
+    pub(super) fn gives(self, status: u16, name: &str) -> Self {
+        self.gives_this(status, shape(name))
+    }
+
+    /// Adds a response with a `T`.
+    pub(super) fn returns<T: JsonSchema>(self, status: u16) -> Self {
+        self.gives_body(status, BodySchema::Typed(|components, _| components.response::<T>()))
+    }
+
+    pub(super) fn gives_this(self, status: u16, schema: Schema) -> Self {
+        self.gives_body(status, BodySchema::Written(schema))
+    }
+
+    pub(super) fn gives_body(mut self, status: u16, schema: BodySchema) -> Self {
+        self.gives.push(SuccessResponse { status, kind: JSON, schema, enveloped: true, versioned: false });
+        self
+    }
+
+    /// Adds a response without the envelope.
+    pub(super) fn gives_plain(mut self, kind: &'static str, schema: Schema) -> Self {
+        let schema = BodySchema::Written(schema);
+        self.gives.push(SuccessResponse { status: 200, kind, schema, enveloped: false, versioned: false });
+        self
+    }
+
+    /// States that its responses have the header `ETag`.
+    pub(super) fn etag(mut self) -> Self {
+        self.gives.iter_mut().for_each(|gives| gives.versioned = true);
+        self
+    }
+
+    pub(super) fn with(mut self, parameters: &[&'static str]) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    pub(super) fn fails(mut self, codes: &[&'static str]) -> Self {
+        self.codes.extend(codes);
+        self
+    }
+
+    pub(super) fn more(mut self, more: &'static str) -> Self {
+        self.more = more;
+        self
+    }
+
+    /// Marks a route that answers from memory and has no store errors.
+    pub(super) fn in_memory(mut self) -> Self {
+        self.stored = false;
+        self
+    }
+}

@@ -1,0 +1,102 @@
+//! How a hub is opened: its options, its client and its keys.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::Clock;
+use seawall_http::egress::{BadCidr, Cidr};
+use seawall_http::{Egress, HttpClient};
+use seawall_hub_core::port::store::Store;
+use seawall_hub_store::Sqlite;
+
+use crate::demo::DemoServices;
+use crate::seal::Keyring;
+
+/// How a hub is opened.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Requests go to public addresses, and to these ranges of private ones.
+    pub allow_egress: Vec<String>,
+    /// Whether a new key is made although there are secrets that need the one that is missing.
+    pub new_secret_key: bool,
+    /// The collector that traces go to, such as `http://127.0.0.1:4318`.
+    pub otlp_endpoint: Option<String>,
+    /// The sample services, if it is the hub of a demo.
+    pub demo: Option<Arc<DemoServices>>,
+    /// How many bytes of responses may be in memory at once; the default is `responses::BYTES_USUAL`.
+    pub response_memory: Option<u64>,
+    /// For how long a client may take nothing of its response; the default is [`WRITE_TIMEOUT_USUAL`].
+    pub write_timeout: Option<Duration>,
+    /// Who may read the metrics.
+    pub metrics: MetricsAccess,
+    /// How many files and connections the system lets the process have, if that is known.
+    pub open_files: Option<u64>,
+    /// The clock of the hub; the default is that of the system.
+    pub clock: Clock,
+}
+
+/// Who may read the metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MetricsAccess {
+    /// Every key with the permission to read.
+    #[default]
+    Key,
+    /// Everybody who reaches the port.
+    Open,
+}
+
+/// For how long a client may take nothing of its response, if nobody says otherwise.
+pub const WRITE_TIMEOUT_USUAL: Duration = Duration::from_secs(30);
+
+/// Why a hub could not be opened.
+#[derive(Debug)]
+pub struct StartError(pub(crate) String);
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Whether this is a range of addresses, like `10.1.0.0/16`.
+pub fn is_range(text: &str) -> Result<(), String> {
+    range(text).map(drop)
+}
+
+fn range(text: &str) -> Result<Cidr, String> {
+    text.parse().map_err(|error: BadCidr| error.to_string())
+}
+
+/// A client that reaches public addresses, and these ranges of private ones.
+pub(crate) fn client(allowed: &[String]) -> Result<HttpClient, StartError> {
+    let mut egress = Egress::default();
+    for text in allowed {
+        egress = egress.allow(range(text).map_err(StartError)?);
+    }
+    HttpClient::builder().egress(egress).build().map_err(|error| StartError(error.to_string()))
+}
+
+/// The keys of this folder. At the first start they are made; later they must not be missing, because a new one would open
+/// nothing of what is there, and every delivery to a service with a secret would be given up.
+pub(crate) async fn keyring(folder: &Path, store: &Sqlite, anew: bool) -> Result<Keyring, StartError> {
+    let failed = |error: &dyn fmt::Display| StartError(format!("can't use `secret.key`: {error}"));
+    if let Some(keyring) = Keyring::read(folder).map_err(|error| failed(&error))? {
+        return Ok(keyring);
+    }
+    let registered = store.registered().await.map_err(|error| failed(&error))?;
+    let needed = registered.services.iter().any(|service| service.auth.is_some())
+        || !registered.sources.is_empty()
+        || !registered.channels.is_empty();
+    if needed && !anew {
+        return Err(StartError(format!(
+            "`secret.key` is missing in `{}`, and there are secrets that only it opens; bring it back, or, if it is lost, \
+             start once with `--new-secret-key` and register the secrets of services, sources and channels again",
+            folder.display()
+        )));
+    }
+    Keyring::make(folder).map_err(|error| failed(&error))
+}

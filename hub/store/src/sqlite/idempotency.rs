@@ -1,0 +1,58 @@
+//! Units that happen once under a key.
+
+use rusqlite::params;
+use seawall_dist::idempotency::{Claim, ClaimDecision, Entry, KEPT, claim};
+use seawall_hub_core::port::store::{IdempotencyRecord, StoreError};
+use serde_json::Value;
+
+use super::changes::UnitApplier;
+
+impl UnitApplier<'_> {
+    /// Checks whether a key is unused. Record and effect are one transaction, so nobody ever sees it in flight.
+    pub(super) fn once(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
+        let found = self.find(
+            "SELECT fingerprint, until, note, deliveries FROM once WHERE scope = ?1 AND key = ?2",
+            [once.scope, &once.key],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )?;
+        let Some((fingerprint, until, note, deliveries)): Option<([u8; 32], i64, String, String)> = found
+        else {
+            return Ok(());
+        };
+        let wanted = Claim { fingerprint: once.fingerprint, token: 0, lease: 0 };
+        match claim(Entry::Done { fingerprint, until }, &wanted, once.at.0) {
+            ClaimDecision::Run(_) => Ok(()),
+            _ => Err(StoreError::AlreadyApplied { fingerprint, note, deliveries: self.named(&deliveries) }),
+        }
+    }
+
+    /// Stores the key of an applied unit, and deletes some expired ones.
+    pub(super) fn remember(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
+        let numbers: Value = self.committed.deliveries.iter().map(|(id, _)| Value::from(id.number)).collect();
+        self.run(
+            "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT 4)",
+            [once.at.0],
+        )?;
+        // The name of what has begun is known only now.
+        let operation = self.committed.operation.map(|operation| operation.to_string());
+        self.run(
+            "INSERT OR REPLACE INTO once (scope, key, fingerprint, note, deliveries, until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                once.scope,
+                once.key,
+                &once.fingerprint[..],
+                operation.as_ref().unwrap_or(&once.note),
+                numbers.to_string(),
+                (once.at + KEPT).0
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn named(&self, numbers: &str) -> Vec<seawall_hub_core::domain::delivery::DeliveryId> {
+        let numbers: Value = serde_json::from_str(numbers).unwrap_or_default();
+        let numbers = numbers.as_array().into_iter().flatten().filter_map(Value::as_i64);
+        numbers.map(|number| self.name(number)).collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! The words of dead letters.
+//!
+//! They are put into the index in a lane that waits for all others, so that a wave of failures costs those who send events
+//! nothing. Until then a dead letter is found by everything but its words, and whoever searches is told how many are missing.
+
+use rusqlite::{Connection, params};
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::port::store::StoreError;
+
+use super::changes::UnitApplier;
+use super::unit_of_work::translate;
+
+/// The maximum size of the indexed text of a dead letter in bytes.
+const WORDS_MAX: usize = 64 * 1024;
+/// The maximum size of the indexed part of each response in bytes.
+const ANSWER_MAX: usize = 4 * 1024;
+
+impl UnitApplier<'_> {
+    pub(super) fn index(&mut self, most: u32) -> Result<(), StoreError> {
+        let numbers: Vec<i64> = self
+            .prepare("SELECT delivery FROM dead_letters WHERE indexed = 0 LIMIT ?1")?
+            .query_map([most], |row| row.get(0))
+            .and_then(Iterator::collect)
+            .map_err(|error| translate(&error))?;
+        for number in &numbers {
+            let words = self.words(*number).map_err(|error| translate(&error))?;
+            self.run("INSERT INTO letter_words (rowid, words) VALUES (?1, ?2)", params![number, words])?;
+            self.run("UPDATE dead_letters SET indexed = 1 WHERE delivery = ?1", [number])?;
+        }
+        self.committed.touched += numbers.len();
+        Ok(())
+    }
+
+    /// Returns the text to index. Names come first, so that they are in it however large the rest is.
+    fn words(&self, number: i64) -> rusqlite::Result<String> {
+        let id = DeliveryId::new(self.start.database, number.cast_unsigned());
+        let mut words = id.to_string();
+        let mut add = |bytes: &[u8], most: usize| {
+            let room = WORDS_MAX.saturating_sub(words.len() + 1).min(most);
+            words.push(' ');
+            words.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
+        };
+        let mut event = self.connection.prepare_cached(
+            "SELECT e.id, e.kind, e.source, e.trace, e.payload, d.replay_of FROM deliveries d
+             JOIN events e ON e.number = d.event WHERE d.number = ?1",
+        )?;
+        let mut payload = Vec::new();
+        event.query_row([number], |row| {
+            for column in 0..4 {
+                add(row.get::<_, Option<String>>(column)?.unwrap_or_default().as_bytes(), WORDS_MAX);
+            }
+            if let Some(original) = row.get::<_, Option<i64>>(5)? {
+                let original = DeliveryId::new(id.database, original.cast_unsigned());
+                add(original.to_string().as_bytes(), WORDS_MAX);
+            }
+            payload = row.get(4)?;
+            Ok(())
+        })?;
+        let mut attempts = self.connection.prepare_cached(
+            "SELECT error, answer FROM attempts WHERE delivery = ?1 ORDER BY number DESC LIMIT 10",
+        )?;
+        let mut rows = attempts.query([number])?;
+        while let Some(row) = rows.next()? {
+            add(row.get::<_, Option<String>>(0)?.unwrap_or_default().as_bytes(), ANSWER_MAX);
+            add(&row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default(), ANSWER_MAX);
+        }
+        add(&payload, WORDS_MAX);
+        Ok(words)
+    }
+}
+
+/// Counts the dead letters that are not indexed yet.
+pub(super) fn unindexed(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut count = connection.prepare_cached("SELECT count(*) FROM dead_letters WHERE indexed = 0")?;
+    count.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+}
