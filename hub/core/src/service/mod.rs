@@ -1,42 +1,27 @@
-//! What the hub does: one file for each verb.
+//! What the hub does: a folder for each noun of its users, with a handle for each ([handles](handles)).
 
-mod accept;
 mod alerts;
 mod audit;
 mod bridge;
-mod call;
-mod change_key;
-mod circuits;
 mod context;
 mod dead_letters;
 mod dispatch;
-mod evaluate;
-mod gauges;
+mod gateway;
 mod handles;
-mod incoming;
-mod keys;
-mod latency;
-pub mod metric_names;
 mod observe;
+mod ops;
 mod panics;
-mod reads;
-mod render_pool;
-mod retain;
-mod rule_set;
-mod rules;
+mod registry;
 mod runtime;
-mod secrets;
-mod services;
 mod shared;
-mod sources;
-mod telemetry;
 
 pub use crate::domain::operation::ReplayMode;
-pub use accept::{AcceptError, AcceptedEvent, EventAcceptor, EventData, IncomingEvent, sample_event};
 pub use alerts::ChannelTestResult;
-pub use call::{CallError, CallMode, CallOutcome, GATEWAY_RULE, GatewayCall, QueuedCall};
-pub use change_key::{CREATED, ChangeKey, REPLACED};
-pub use circuits::CircuitCommand;
+pub use bridge::{
+    AcceptError, AcceptedEvent, BACKTEST_MAX, BacktestReport, Evaluation, EventAcceptor, EventData,
+    IncomingEvent, MatchCounts, MatchResult, QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderError, RenderPool,
+    RenderedDelivery, RuleCompileError, RuleSet, RuleTiming, compile, sample_event,
+};
 pub use context::{Author, Context};
 pub use dead_letters::{
     BulkPreview, BulkRequest, Difference, EditResult, LetterEdit, OperationCommand, ReplayRequest, curl,
@@ -45,21 +30,15 @@ pub use dead_letters::{
 pub use dispatch::{
     CallResult, DeliveryDispatcher, FRESH_MAX, GuardedService, PendingDelivery, failure_summary,
 };
-pub use evaluate::{BACKTEST_MAX, BacktestReport, Evaluation};
-pub use gauges::{ServiceBacklog, StoredBacklog};
+pub use gateway::{CallError, CallMode, CallOutcome, CircuitCommand, GATEWAY_RULE, GatewayCall, QueuedCall};
 pub use handles::{
     AlertHandle, BridgeHandle, DeadLetterHandle, GatewayHandle, Handles, HubRuntime, OpsHandle,
     RegistryHandle,
 };
-pub use keys::ADMIN;
 pub use observe::{NoObserver, Observation, Observer};
+pub use ops::{PruneReport, ServiceBacklog, StoredBacklog, metric_names};
 pub use panics::log_panics;
-pub use render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderError, RenderPool};
-pub use retain::PruneReport;
-pub use rule_set::{
-    MatchCounts, MatchResult, RenderedDelivery, RuleCompileError, RuleSet, RuleTiming, compile,
-};
-pub use services::{DEFAULT_POLICY, PendingPolicy, problems_of_policy};
+pub use registry::{ADMIN, CREATED, ChangeKey, DEFAULT_POLICY, PendingPolicy, REPLACED, problems_of_policy};
 pub use shared::ChangeError;
 
 /// Returns the wall time.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use seawall::{Clock, Registry};
 
 use super::alerts::Alerts;
+use super::bridge::telemetry::AcceptTelemetry;
 use super::context::Context;
 use super::dead_letters::RunningWork;
 use super::handles::{
@@ -14,7 +15,6 @@ use super::handles::{
 };
 use super::observe::Observer;
 use super::shared::{ChangeError, Core, KeyIndex, by_name};
-use super::telemetry::AcceptTelemetry;
 use super::{DeliveryDispatcher, EventAcceptor, RenderPool, RuleSet, wall_time};
 use crate::domain::time::Millis;
 use crate::port::store::{Change, RegistrySnapshot, Store, StoreError, UnitOfWork, WritePriority};

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use seawall::{Clock, Registry};
 
 use super::alerts::Alerts;
+use super::bridge::telemetry::AcceptTelemetry;
 use super::context::Context;
 use super::dead_letters::RunningWork;
-use super::gauges::BacklogCache;
 use super::observe::Observer;
-use super::telemetry::AcceptTelemetry;
+use super::ops::gauges::BacklogCache;
 use super::{DeliveryDispatcher, EventAcceptor, RenderError, RenderPool, audit};
 use crate::domain::key::Key;
 use crate::domain::retention::Retention;

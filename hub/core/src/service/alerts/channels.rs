@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tracing::info;
 
-use super::super::context::Context;
-use super::super::handles::AlertHandle;
-use super::super::shared::{ChangeError, check_version};
 use super::{LOG, notify};
 use crate::domain::alert::{Channel, ConditionKind, Incident, NoticeKind, Severity};
 use crate::domain::slug::Slug;
 use crate::port::notify::Notifier;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::handles::AlertHandle;
+use crate::service::shared::{ChangeError, check_version};
 
 /// The maximum number of channels.
 const CHANNELS_MAX: usize = 32;

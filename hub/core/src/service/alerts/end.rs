@@ -2,7 +2,6 @@
 
 use tokio::task::JoinSet;
 
-use super::super::handles::AlertHandle;
 use super::notify::send_once;
 use super::{LiveIncident, log, watch};
 use crate::domain::alert::{AlertRule, ConditionKind, ConditionTimer, Incident, NoticeKind, Reading};
@@ -11,6 +10,7 @@ use crate::domain::time::Millis;
 use crate::port::notify::Notifier;
 use crate::port::store::Store;
 use crate::port::transport::Transport;
+use crate::service::handles::AlertHandle;
 
 impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
     /// Returns the incident of a broken store, if a rule covers it and is not muted.

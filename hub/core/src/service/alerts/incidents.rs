@@ -1,13 +1,13 @@
 //! Incidents: seeing them, saying that one has, and being quiet about one.
 
-use super::super::audit;
-use super::super::context::Context;
-use super::super::handles::AlertHandle;
-use super::super::shared::ChangeError;
 use super::LiveIncidents;
 use crate::domain::alert::{Acknowledgement, Incident, Mute};
 use crate::port::store::{Change, IncidentFilter, Page, PageRequest, Store, StoreError};
 use crate::port::transport::Transport;
+use crate::service::audit;
+use crate::service::context::Context;
+use crate::service::handles::AlertHandle;
+use crate::service::shared::ChangeError;
 
 impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
     /// Returns an incident, open or resolved.

@@ -7,8 +7,6 @@ use metrics::counter;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{error, info, warn};
 
-use super::super::handles::AlertHandle;
-use super::super::metric_names;
 use super::{LiveIncidents, log};
 use crate::domain::alert::{Channel, ConditionKind, Incident, NoticeKind, Severity};
 use crate::domain::slug::Slug;
@@ -16,6 +14,8 @@ use crate::domain::time::Millis;
 use crate::port::notify::{Message, Notifier};
 use crate::port::store::Store;
 use crate::port::transport::Transport;
+use crate::service::handles::AlertHandle;
+use crate::service::ops::metric_names;
 
 /// The time limit of a message, whatever the channel does.
 const SEND_MAX: Duration = Duration::from_secs(30);

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use seawall::Tick;
 
-use super::super::dispatch::circuit::state_of;
-use super::super::handles::{AlertHandle, OpsHandle};
 use crate::domain::alert::{
     AlertRule, Condition, GrowthWindow, LogCounts, ServiceCondition, StoreCondition, SystemSnapshot,
     WindowCounts,
@@ -14,6 +12,8 @@ use crate::domain::service::Service;
 use crate::domain::time::Millis;
 use crate::port::store::{DueTimes, Store, StoreHealth};
 use crate::port::transport::Transport;
+use crate::service::dispatch::circuit::state_of;
+use crate::service::handles::{AlertHandle, OpsHandle};
 
 /// How often the store is asked for due times and dead letters.
 const COUNT_EVERY: Duration = Duration::from_secs(2);

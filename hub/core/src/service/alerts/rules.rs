@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tracing::info;
 
-use super::super::context::Context;
-use super::super::handles::AlertHandle;
-use super::super::shared::{ChangeError, check_version};
 use crate::domain::alert::{AlertRule, Condition, ConditionKind, GrowthWindow, Mute};
 use crate::domain::slug::Slug;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::handles::AlertHandle;
+use crate::service::shared::{ChangeError, check_version};
 
 /// The longest time after which a rule may open or resolve.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);

@@ -7,8 +7,6 @@ use metrics::gauge;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use super::super::handles::AlertHandle;
-use super::super::metric_names;
 use super::observe::ObservationCache;
 use super::{LiveIncident, LiveIncidents};
 use crate::domain::alert::{AlertRule, Incident, LogCounts, NoticeKind, Reading, SystemSnapshot};
@@ -18,6 +16,8 @@ use crate::encode::hex;
 use crate::port::notify::Notifier;
 use crate::port::store::{Change, Store, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
+use crate::service::handles::AlertHandle;
+use crate::service::ops::metric_names;
 
 /// How often everything is observed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -3,10 +3,7 @@
 use seawall::breaker::State;
 use tracing::info;
 
-use super::super::context::Context;
-use super::super::handles::DeadLetterHandle;
-use super::super::shared::ChangeError;
-use super::{fingerprint, not_done};
+use super::replay::{fingerprint, not_done};
 use crate::domain::dead_letter::{LetterFilter, LetterState};
 use crate::domain::operation::{
     BulkAction, Operation, OperationId, OperationProgress, OperationState, ReplayPlan,
@@ -17,6 +14,9 @@ use crate::port::store::{
     Change, DeadLetter, IdempotencyRecord, MatchCount, OperationTransition, PageRequest, Store, StoreError,
 };
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::handles::DeadLetterHandle;
+use crate::service::shared::ChangeError;
 
 /// A request to start a bulk operation.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,17 +6,17 @@
 use serde_json::Value as Json;
 use tracing::info;
 
-use super::super::context::Context;
-use super::super::handles::DeadLetterHandle;
-use super::super::shared::ChangeError;
-use super::fingerprint;
 use super::rebuild::RequestRebuilder;
+use super::replay::fingerprint;
 use crate::domain::delivery::DeliveryId;
 use crate::domain::event::Event;
 use crate::domain::operation::ReplayMode;
 use crate::port::store::{DeadLetter, DeadLetterDetails, InitialState, NewDelivery, ReplayChange, Store};
 use crate::port::transport::Transport;
 use crate::render::{RenderedRequest, RequestBody};
+use crate::service::context::Context;
+use crate::service::handles::DeadLetterHandle;
+use crate::service::shared::ChangeError;
 
 /// An edit of a dead letter before its replay.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,10 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::super::call::GATEWAY_RULE;
-use super::super::evaluate::{Evaluation, render_in};
-use super::super::rule_set::compile;
-use super::super::shared::{ChangeError, Core};
 use crate::domain::event::Event;
 use crate::domain::operation::ReplayMode;
 use crate::domain::rule::Rule;
@@ -15,6 +11,10 @@ use crate::domain::slug::Slug;
 use crate::port::store::{InitialState, NewDelivery, Store, StoredDelivery};
 use crate::port::transport::Transport;
 use crate::render::{RenderedRequest, RequestTemplate};
+use crate::service::bridge::evaluate::{Evaluation, render_in};
+use crate::service::bridge::rule_set::compile;
+use crate::service::gateway::call::GATEWAY_RULE;
+use crate::service::shared::{ChangeError, Core};
 
 /// Rebuilds requests, and caches the rules that it has compiled.
 pub(super) struct RequestRebuilder<'h, S, T: Transport> {

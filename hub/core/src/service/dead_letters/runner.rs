@@ -7,8 +7,6 @@ use seawall::Tick;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use super::super::handles::DeadLetterHandle;
-use super::super::shared::ChangeError;
 use super::rebuild::RequestRebuilder;
 use super::scan::ScanPosition;
 use crate::domain::dead_letter::{LetterFilter, LetterState};
@@ -22,6 +20,8 @@ use crate::port::store::{
     StoreError, UnitOfWork, WritePriority,
 };
 use crate::port::transport::Transport;
+use crate::service::handles::DeadLetterHandle;
+use crate::service::shared::ChangeError;
 
 /// The time between two batches while there is work.
 const TICK: Duration = Duration::from_millis(20);

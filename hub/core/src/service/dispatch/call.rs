@@ -12,7 +12,7 @@ use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::port::store::Store;
 use crate::port::transport::{FullResponse, SendError, Transport};
-use crate::service::call::GatewayCall;
+use crate::service::gateway::call::GatewayCall;
 
 /// The result of a call through a guard.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ use seawall::{Error, Fault, Kind};
 
 use super::DispatcherInner;
 use super::lane::Lane;
+use super::telemetry::circuit_moved;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
@@ -15,7 +16,6 @@ use crate::port::store::{Change, CircuitCause, Store, UnitOfWork, WritePriority}
 use crate::port::transport::{SendError, Transport};
 use crate::service::audit;
 use crate::service::context::Context;
-use crate::service::telemetry::circuit_moved;
 
 /// An observed state of a circuit. Two that differ mean that it has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]

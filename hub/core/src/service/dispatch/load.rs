@@ -8,6 +8,7 @@ use tracing::error;
 use tracing::field::display;
 
 use super::suspects::WatchedDelivery;
+use super::telemetry;
 use super::{DeliveryDispatcher, DispatcherInner};
 use crate::domain::delivery::suspects::HandlingStep;
 use crate::domain::delivery::{DeliveryId, Outcome, Progress};
@@ -21,10 +22,9 @@ use crate::port::store::{
 };
 use crate::port::transport::{DeliveryHeaders, Transport};
 use crate::render::RenderedRequest;
+use crate::service::bridge::rule_set::RenderedDelivery;
 use crate::service::panics::caught;
-use crate::service::rule_set::RenderedDelivery;
-use crate::service::services::AT_ONCE;
-use crate::service::telemetry;
+use crate::service::registry::services::AT_ONCE;
 
 /// How often the store is asked for due deliveries, unless a lane asks before.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -18,7 +18,7 @@ mod load;
 mod send;
 mod status;
 mod suspects;
-mod telemetry;
+pub(super) mod telemetry;
 
 pub use call::{CallResult, GuardedService};
 pub use lane::FRESH_MAX;

@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::sync::RwLock;
 
 use super::DispatcherInner;
+use super::telemetry;
 use crate::domain::delivery::suspects::HandlingStep;
 use crate::domain::delivery::{DeliveryId, Outcome};
 use crate::port::store::{CrashHistory, StepMarks, Store, StoreError};
 use crate::port::transport::Transport;
-use crate::service::telemetry;
 
 /// The wait before a store that could not be read is asked again.
 const READ_AGAIN: Duration = Duration::from_millis(200);

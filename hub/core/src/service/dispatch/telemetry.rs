@@ -10,11 +10,12 @@ use tracing::field::display;
 use tracing::{Level, debug, enabled, error, info, warn};
 
 use super::load::PendingDelivery;
+use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeadLetterReason, Decision, Disposition, ErrorType, Outcome};
 use crate::domain::slug::Slug;
-use crate::service::latency::{LatencyRecorder, LatencySummary};
-use crate::service::metric_names;
-use crate::service::telemetry::LINES_PER_SECOND;
+use crate::port::store::StoredDelivery;
+use crate::service::ops::latency::{LINES_PER_SECOND, LatencyRecorder, LatencySummary};
+use crate::service::ops::metric_names;
 
 /// Counts and logs the deliveries of one service.
 #[derive(Debug)]
@@ -182,4 +183,44 @@ fn status(attempt: &Attempt) -> Option<u16> {
 
 fn cause(attempt: &Attempt) -> &str {
     attempt.error.as_deref().unwrap_or("unknown")
+}
+
+/// Logs that a delivery is quarantined, because it crashed the process repeatedly.
+pub(in crate::service) fn quarantined(kept: &StoredDelivery, cause: &str) {
+    let (service, rule, reason) =
+        (kept.service.as_str(), kept.rule.0.as_str(), DeadLetterReason::Poison.word());
+    counter!(metric_names::DEAD_LETTERS, "service" => service.to_owned(), "reason" => reason).increment(1);
+    counter!(metric_names::QUARANTINED, "service" => service.to_owned(), "cause" => "crash").increment(1);
+    let (trace, event, attempt) = (kept.trace.map(display), &*kept.event, kept.progress.failures + 1);
+    error!(
+        target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule, ruleVersion = kept.rule.1,
+        attempt, reason, cause, action = "ManualReview", "[Delivery][Quarantine] Failed!"
+    );
+}
+
+/// Logs that a circuit has changed, by itself or manually.
+pub(in crate::service) fn circuit_moved(circuit: &Circuit) {
+    let Circuit { service, state, until, trips, reason, .. } = circuit;
+    let (service, until, reason) = (service.as_str(), until.map(display), reason.as_deref());
+    match state {
+        CircuitState::Open => {
+            let cause = reason.unwrap_or("too many of the last attempts failed");
+            error!(target: "seawall", service, until, trips, cause, action = "QueueForRetry", "[Circuit][Open] Failed!");
+        }
+        CircuitState::HalfOpen => warn!(target: "seawall", service, "[Circuit][HalfOpen] Start."),
+        CircuitState::Closed => info!(target: "seawall", service, reason, "[Circuit][Close] Success."),
+        CircuitState::ForcedOpen => {
+            warn!(target: "seawall", service, reason, action = "QueueForRetry", "[Circuit][ForceOpen] Success.");
+        }
+        CircuitState::ForcedClosed => {
+            warn!(target: "seawall", service, reason, "[Circuit][ForceClose] Success.");
+        }
+    }
+}
+
+/// Counts deliveries of a service that were dead-lettered, because it or their rule was deleted.
+pub(in crate::service) fn dead_lettered(service: &Slug, count: usize) {
+    let service = service.as_str().to_owned();
+    counter!(metric_names::DEAD_LETTERS, "service" => service, "reason" => DeadLetterReason::Deleted.word())
+        .increment(count as u64);
 }

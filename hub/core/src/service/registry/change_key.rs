@@ -2,10 +2,10 @@
 
 use seawall_dist::idempotency::KEPT;
 
-use super::context::Context;
-use super::shared::{ChangeError, Core};
 use crate::port::store::{Change, CommitResult, IdempotencyRecord, Store};
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::shared::{ChangeError, Core};
 
 /// The scope of idempotency keys in the registry.
 const REGISTRY_SCOPE: &str = "registry";
@@ -16,7 +16,7 @@ pub const CREATED: &str = "created";
 pub const REPLACED: &str = "replaced";
 
 /// The note of a change: whether it created something, by the version that was there before.
-pub(super) fn note_of(found: u64) -> &'static str {
+pub(in crate::service) fn note_of(found: u64) -> &'static str {
     if found == 0 { CREATED } else { REPLACED }
 }
 
@@ -33,7 +33,7 @@ pub struct ChangeKey {
 
 impl<S: Store + Clone, T: Transport> Core<S, T> {
     /// Looks whether a change was made before under its idempotency key.
-    pub(super) async fn check_repeated(
+    pub(in crate::service) async fn check_repeated(
         &self,
         cx: &Context,
         once: Option<&ChangeKey>,
@@ -48,7 +48,7 @@ impl<S: Store + Clone, T: Transport> Core<S, T> {
     }
 
     /// Commits a change, once under its idempotency key. Whoever repeats it is told the note.
-    pub(super) async fn commit_once(
+    pub(in crate::service) async fn commit_once(
         &self,
         cx: &Context,
         once: Option<ChangeKey>,

@@ -1,4 +1,4 @@
-//! What is told of events that come in, and of what is registered: numbers for each, a line a second for all.
+//! Telemetry of events that come in: metrics for each, a log line for each failure, and one a second for the rest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,23 +8,17 @@ use seawall::{Clock, Tick};
 use tracing::field::display;
 use tracing::{Level, debug, enabled, error, info, warn};
 
-use super::accept::{AcceptError, AcceptedEvent, IncomingEvent};
-use super::latency::{LatencyRecorder, LatencySummary};
-use super::metric_names;
+use super::content::{AcceptError, AcceptedEvent, IncomingEvent};
 use super::rule_set::RenderedDelivery;
-use crate::domain::circuit::{Circuit, CircuitState};
-use crate::domain::delivery::{DeadLetterReason, DeliveryId};
+use crate::domain::delivery::DeliveryId;
 use crate::domain::event::Event;
-use crate::domain::slug::Slug;
 use crate::domain::trace::TraceId;
-use crate::port::store::StoredDelivery;
-
-/// The maximum number of lines of one kind in a second; the next one says how many were left out.
-pub(super) const LINES_PER_SECOND: u32 = 20;
+use crate::service::ops::latency::{LINES_PER_SECOND, LatencyRecorder, LatencySummary};
+use crate::service::ops::metric_names;
 
 /// Counts and logs incoming events.
 #[derive(Debug)]
-pub(super) struct AcceptTelemetry {
+pub(in crate::service) struct AcceptTelemetry {
     clock: Clock,
     accepted: Counter,
     deduplicated: Counter,
@@ -40,14 +34,14 @@ pub(super) struct AcceptTelemetry {
 }
 
 /// Measures one event from its arrival.
-pub(super) struct AcceptTimer {
+pub(in crate::service) struct AcceptTimer {
     id: String,
     trace: Option<TraceId>,
     began: Tick,
 }
 
 impl AcceptTelemetry {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(in crate::service) fn new(clock: Clock) -> Self {
         let events = |outcome: &'static str| counter!(metric_names::EVENTS, "outcome" => outcome);
         AcceptTelemetry {
             clock,
@@ -64,13 +58,17 @@ impl AcceptTelemetry {
         }
     }
 
-    pub(super) fn comes(&self, event: &IncomingEvent) -> AcceptTimer {
+    pub(in crate::service) fn comes(&self, event: &IncomingEvent) -> AcceptTimer {
         let trace = event.trace.as_deref().and_then(TraceId::of);
         AcceptTimer { id: event.id.clone(), trace, began: self.clock.precise() }
     }
 
     /// Records the outcome of an event.
-    pub(super) fn ended(&self, coming: &AcceptTimer, answer: &Result<AcceptedEvent, AcceptError>) {
+    pub(in crate::service) fn ended(
+        &self,
+        coming: &AcceptTimer,
+        answer: &Result<AcceptedEvent, AcceptError>,
+    ) {
         let took = self.clock.precise().since(coming.began);
         let trace = coming.trace.map(display);
         let accepted = match answer {
@@ -109,7 +107,7 @@ impl AcceptTelemetry {
     }
 
     /// Logs the line of the last second.
-    pub(super) fn report(&self) {
+    pub(in crate::service) fn report(&self) {
         let Some(LatencySummary { count, p50, p99 }) = self.tempo.take() else { return };
         let deduplicated = self.known_before.swap(0, Ordering::Relaxed);
         let unmatched = self.for_nobody.swap(0, Ordering::Relaxed);
@@ -119,7 +117,7 @@ impl AcceptTelemetry {
 }
 
 /// Records a new delivery. One without a request is a dead letter at once.
-pub(super) fn rendered(id: DeliveryId, rendered: &RenderedDelivery, event: &Event) {
+pub(in crate::service) fn rendered(id: DeliveryId, rendered: &RenderedDelivery, event: &Event) {
     let Err(mistake) = &rendered.request else { return };
     let (service, rule, reason) =
         (rendered.service.as_str(), rendered.rule.0.as_str(), rendered.reason().word());
@@ -137,44 +135,4 @@ pub(super) fn rendered(id: DeliveryId, rendered: &RenderedDelivery, event: &Even
         target: "seawall", traceId = trace, deliveryId = %id, eventId = &*event.id, service, rule, ruleVersion = rendered.rule.1,
         reason, cause = %mistake, action = "ManualReview", "[Accept][Render] Failed!"
     );
-}
-
-/// Logs that a delivery is quarantined, because it crashed the process repeatedly.
-pub(super) fn quarantined(kept: &StoredDelivery, cause: &str) {
-    let (service, rule, reason) =
-        (kept.service.as_str(), kept.rule.0.as_str(), DeadLetterReason::Poison.word());
-    counter!(metric_names::DEAD_LETTERS, "service" => service.to_owned(), "reason" => reason).increment(1);
-    counter!(metric_names::QUARANTINED, "service" => service.to_owned(), "cause" => "crash").increment(1);
-    let (trace, event, attempt) = (kept.trace.map(display), &*kept.event, kept.progress.failures + 1);
-    error!(
-        target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule, ruleVersion = kept.rule.1,
-        attempt, reason, cause, action = "ManualReview", "[Delivery][Quarantine] Failed!"
-    );
-}
-
-/// Logs that deliveries of a service were dead-lettered, because it or their rule was deleted.
-pub(super) fn dead_lettered(service: &Slug, count: usize) {
-    let service = service.as_str().to_owned();
-    counter!(metric_names::DEAD_LETTERS, "service" => service, "reason" => DeadLetterReason::Deleted.word())
-        .increment(count as u64);
-}
-
-/// Logs that a circuit has changed, by itself or manually.
-pub(super) fn circuit_moved(circuit: &Circuit) {
-    let Circuit { service, state, until, trips, reason, .. } = circuit;
-    let (service, until, reason) = (service.as_str(), until.map(display), reason.as_deref());
-    match state {
-        CircuitState::Open => {
-            let cause = reason.unwrap_or("too many of the last attempts failed");
-            error!(target: "seawall", service, until, trips, cause, action = "QueueForRetry", "[Circuit][Open] Failed!");
-        }
-        CircuitState::HalfOpen => warn!(target: "seawall", service, "[Circuit][HalfOpen] Start."),
-        CircuitState::Closed => info!(target: "seawall", service, reason, "[Circuit][Close] Success."),
-        CircuitState::ForcedOpen => {
-            warn!(target: "seawall", service, reason, action = "QueueForRetry", "[Circuit][ForceOpen] Success.");
-        }
-        CircuitState::ForcedClosed => {
-            warn!(target: "seawall", service, reason, "[Circuit][ForceClose] Success.");
-        }
-    }
 }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use seawall::Clock;
 
-pub use super::incoming::{AcceptError, AcceptedEvent, EventData, IncomingEvent};
-
-use super::dispatch::PendingDelivery;
-use super::incoming::{fingerprint, has_same_content, payload};
+use super::content::{AcceptError, AcceptedEvent, IncomingEvent, fingerprint, has_same_content, payload};
 use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderError, RenderPool};
 use super::rule_set::{MatchCounts, MatchResult, RenderedDelivery, RuleSet, RuleTiming};
 use crate::domain::delivery::{DeliveryId, DeliveryState};
@@ -20,6 +17,7 @@ use crate::port::store::{
     WritePriority,
 };
 use crate::render::{EventFields, TemplateContext, Tree};
+use crate::service::dispatch::PendingDelivery;
 
 /// The number of events after which other tasks get a turn.
 const TURN: usize = 8;
@@ -269,7 +267,10 @@ pub fn sample_event(incoming: &IncomingEvent, now: Millis) -> Event {
 
 /// Builds the delivery of a rule. An event that can't be rendered becomes a dead letter with its reason, because it can't be sent
 /// later either.
-pub(super) fn new_delivery(rendered: &RenderedDelivery, admit: impl Fn(&Slug) -> bool) -> NewDelivery {
+pub(in crate::service) fn new_delivery(
+    rendered: &RenderedDelivery,
+    admit: impl Fn(&Slug) -> bool,
+) -> NewDelivery {
     let (request, initial) = match &rendered.request {
         Err(mistake) => {
             let (reason, error) = (rendered.reason(), mistake.to_string());

@@ -3,13 +3,13 @@
 use seawall::Error;
 use seawall::breaker::State;
 
-use super::context::Context;
-use super::handles::GatewayHandle;
-use super::shared::ChangeError;
 use crate::domain::slug::Slug;
 use crate::port::store::Store;
 use crate::port::transport::{PeerResponse, SendError, Transport};
 use crate::render::RenderedRequest;
+use crate::service::context::Context;
+use crate::service::handles::GatewayHandle;
+use crate::service::shared::ChangeError;
 
 /// A manual change of a circuit breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,12 +1,12 @@
 //! Secrets, sealed anew. What is in them nobody here can read.
 
-use super::audit;
-use super::context::Context;
-use super::handles::RegistryHandle;
-use super::shared::ChangeError;
 use crate::domain::service::SealedSecret;
 use crate::port::store::{Change, SecretOwner, SecretRotation, Store};
 use crate::port::transport::Transport;
+use crate::service::audit;
+use crate::service::context::Context;
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::ChangeError;
 
 /// The maximum number of secrets in a unit.
 const TOGETHER: usize = 64;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::handles::RegistryHandle;
 use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
 use super::rule_set::compile;
-use super::shared::ChangeError;
 use crate::domain::event::Event;
 use crate::domain::rule::Rule;
 use crate::port::store::{EventFilter, PageRequest, Store};
 use crate::port::transport::Transport;
 use crate::render::{FilterResult, Meter, RenderedRequest, RequestTemplate, TemplateContext, TemplateError};
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::ChangeError;
 
 /// What a rule would make of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,7 +116,7 @@ fn evaluate(rule: &Rule, program: &RequestTemplate, event: &Event) -> Evaluation
 }
 
 /// Evaluates a rule on a stored event, whatever its type. Costly renderings go to the pool.
-pub(super) async fn render_in(
+pub(in crate::service) async fn render_in(
     pool: &RenderPool,
     program: &Arc<RequestTemplate>,
     event: &Event,

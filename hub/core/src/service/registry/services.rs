@@ -5,15 +5,15 @@ use seawall::config::{Format, Origin, Plan, Setting, policy};
 use tracing::info;
 
 use super::change_key::{ChangeKey, note_of};
-use super::context::Context;
-use super::handles::RegistryHandle;
-use super::shared::{ChangeError, check_version};
-use super::telemetry;
 use crate::domain::delivery::{ATTEMPTS, ATTEMPTS_CRITICAL};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::port::store::{Change, DeliverySelector, Store};
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::dispatch::telemetry;
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::{ChangeError, check_version};
 
 /// What happens to pending deliveries when their service or rule is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,7 +36,7 @@ pub const DEFAULT_POLICY: &str = r#"{"attempt_timeout":"3s","retry":{"max_attemp
 const DRAIN_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The maximum number of deliveries that are dead-lettered or released in a unit, so that others get their turn in between.
-pub(super) const AT_ONCE: u32 = 500;
+pub(in crate::service) const AT_ONCE: u32 = 500;
 
 impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     /// Creates or changes a service, and uses it from now on. `expected` is the version that the caller has seen.
@@ -155,7 +155,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     }
 
     /// Dead-letters pending deliveries, or refuses if there are any. `stop` is called before. Returns their number.
-    pub(super) async fn dead_letter_pending(
+    pub(in crate::service) async fn dead_letter_pending(
         &self,
         cx: &Context,
         whose: DeliverySelector,
@@ -190,7 +190,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         }
     }
 
-    pub(super) fn use_service(&self, service: Service) -> Result<(), ChangeError> {
+    pub(in crate::service) fn use_service(&self, service: Service) -> Result<(), ChangeError> {
         let wrong =
             |error: seawall::ConfigError| ChangeError::Wrong(vec![("policy".into(), error.to_string())]);
         let (guard, attempts) = guard_of(&service)?;

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use seawall::Clock;
 use serde_json::Value as Json;
 
-use super::panics::{CaughtPanic, caught};
 use crate::domain::delivery::DeadLetterReason;
 use crate::domain::event_type::Pattern;
 use crate::domain::rule::Rule;
@@ -17,6 +16,7 @@ use crate::domain::slug::Slug;
 use crate::render::{
     FilterResult, Meter, RenderedRequest, RequestTemplate, RuleText, TemplateContext, TemplateError, WORK_MAX,
 };
+use crate::service::panics::{CaughtPanic, caught};
 use crate::sync::RwLock;
 
 /// The maximum number of steps of all rules together for one event: that of twenty rules that use up all of theirs. It ends
@@ -206,7 +206,7 @@ impl RuleSet {
             // A panic stays with its rule. Whether its filter takes the event is not known then: rather too much than too little.
             let applied = caught(|| {
                 #[cfg(seawall_sabotage)]
-                super::panics::sabotage(name.as_str());
+                crate::service::panics::sabotage(name.as_str());
                 apply(program, &view, event, &meter)
             });
             if quickly.is_some() && meter.is_spent() {
@@ -261,7 +261,7 @@ impl Index {
 
 impl RenderedDelivery {
     /// Returns the reason of the dead letter, if there is no request.
-    pub(super) fn reason(&self) -> DeadLetterReason {
+    pub(in crate::service) fn reason(&self) -> DeadLetterReason {
         if self.panicked { DeadLetterReason::Poison } else { DeadLetterReason::Impossible }
     }
 }

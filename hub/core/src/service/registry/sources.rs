@@ -3,14 +3,14 @@
 use tracing::info;
 
 use super::change_key::{ChangeKey, note_of};
-use super::context::Context;
-use super::handles::RegistryHandle;
-use super::shared::{ChangeError, check_version, sorted};
 use crate::domain::slug::Slug;
 use crate::domain::source::Source;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
 use crate::render::WebhookNaming;
+use crate::service::context::Context;
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::{ChangeError, check_version, sorted};
 
 impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     /// Creates or changes a source. `expected` is the version that the caller has seen.

@@ -6,23 +6,26 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// The maximum number of log lines of one kind in a second; the next one says how many were left out.
+pub(in crate::service) const LINES_PER_SECOND: u32 = 20;
+
 /// The number of buckets: four for each doubling, from a microsecond to more than a minute.
 const STEPS: usize = 27 * 4;
 
 /// Counts durations in buckets.
 #[derive(Debug)]
-pub(super) struct LatencyRecorder {
+pub(in crate::service) struct LatencyRecorder {
     counts: [AtomicU32; STEPS],
 }
 
 /// A summary of durations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct LatencySummary {
-    pub(super) count: u64,
+pub(in crate::service) struct LatencySummary {
+    pub(in crate::service) count: u64,
     /// The median, rounded up by a quarter at most.
-    pub(super) p50: Duration,
+    pub(in crate::service) p50: Duration,
     /// The 99th percentile, rounded up by a quarter at most.
-    pub(super) p99: Duration,
+    pub(in crate::service) p99: Duration,
 }
 
 impl Default for LatencyRecorder {
@@ -32,12 +35,12 @@ impl Default for LatencyRecorder {
 }
 
 impl LatencyRecorder {
-    pub(super) fn add(&self, took: Duration) {
+    pub(in crate::service) fn add(&self, took: Duration) {
         self.counts[step(took)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the summary since the last call; `None` if nothing was counted.
-    pub(super) fn take(&self) -> Option<LatencySummary> {
+    pub(in crate::service) fn take(&self) -> Option<LatencySummary> {
         let counts = self.counts.each_ref().map(|count| u64::from(count.swap(0, Ordering::Relaxed)));
         let count: u64 = counts.iter().sum();
         let below = |share: u64| {

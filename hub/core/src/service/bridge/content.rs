@@ -5,13 +5,13 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::Value as Json;
 
-use super::dispatch::PendingDelivery;
 use super::rule_set::{MatchCounts, RuleTiming};
 use crate::domain::delivery::DeliveryId;
 use crate::domain::event::Event;
 use crate::domain::event_type::EventType;
 use crate::domain::hash;
 use crate::port::store::StoreError;
+use crate::service::dispatch::PendingDelivery;
 
 /// An event before it is accepted.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl fmt::Display for AcceptError {
 impl std::error::Error for AcceptError {}
 
 /// Returns the event as it is stored and sent. It is assembled from texts, because the data is one already.
-pub(super) fn payload(event: &IncomingEvent, time: &str) -> Bytes {
+pub(in crate::service) fn payload(event: &IncomingEvent, time: &str) -> Bytes {
     let data = event.data.as_str();
     let mut out = String::with_capacity(data.len() + 160);
     let field = |out: &mut String, name: &str, value: &str| {
@@ -130,7 +130,7 @@ pub(super) fn payload(event: &IncomingEvent, time: &str) -> Bytes {
 }
 
 /// Hashes the content without time and id, so that a repeated event has the same hash.
-pub(super) fn fingerprint(event: &IncomingEvent) -> [u8; 32] {
+pub(in crate::service) fn fingerprint(event: &IncomingEvent) -> [u8; 32] {
     let subject = event.subject.as_deref().unwrap_or_default();
     let first = [event.kind.as_str(), &event.source, subject];
     let values: Vec<String> = event.extensions.iter().map(|(_, value)| value.to_string()).collect();
@@ -139,7 +139,7 @@ pub(super) fn fingerprint(event: &IncomingEvent) -> [u8; 32] {
 }
 
 /// Whether two events have the same content: the order of fields and spaces do not matter.
-pub(super) fn has_same_content(one: &Event, other: &Event) -> bool {
+pub(in crate::service) fn has_same_content(one: &Event, other: &Event) -> bool {
     let whole = |event: &Event| serde_json::from_slice::<Json>(&event.payload).unwrap_or_default();
     let (one, other) = (whole(one), whole(other));
     ["type", "source", "subject", "extensions", "data"].iter().all(|field| one[field] == other[field])

@@ -7,8 +7,6 @@ use metrics::gauge;
 use seawall::Tick;
 use tokio::sync::MutexGuard;
 
-use super::dispatch::LaneLoad;
-use super::handles::{AlertHandle, OpsHandle};
 use super::metric_names;
 use crate::domain::delivery::DeliveryState;
 use crate::domain::delivery::waiting::Wait;
@@ -16,6 +14,8 @@ use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{BacklogCounts, DueTimes, Store, StoreError, StoredDelivery};
 use crate::port::transport::Transport;
+use crate::service::dispatch::LaneLoad;
+use crate::service::handles::{AlertHandle, OpsHandle};
 
 /// The shortest time between two counts of the store, however often somebody asks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -27,7 +27,7 @@ const COUNT_MAX: u32 = 100_000;
 
 /// The backlog in the store, as of the last count.
 #[derive(Debug, Default)]
-pub(super) struct BacklogCache {
+pub(in crate::service) struct BacklogCache {
     /// When the next count is allowed.
     next_look: Option<Tick>,
     /// The counts of each service; `None` if the store did not answer.
@@ -161,7 +161,7 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
     }
 
     /// Returns for how long the oldest delivery of each service has been due, from the due times of the store.
-    pub(super) fn oldest_due(&self, due: &[DueTimes]) -> HashMap<Slug, Duration> {
+    pub(in crate::service) fn oldest_due(&self, due: &[DueTimes]) -> HashMap<Slug, Duration> {
         let now = self.core.now();
         let age = |(service, load): (Slug, LaneLoad)| {
             let age = age(&service, due, load.oldest, (self.core.began, now));

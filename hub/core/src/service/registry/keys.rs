@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::change_key::{CREATED, ChangeKey};
-use super::context::Context;
-use super::handles::RegistryHandle;
-use super::shared::ChangeError;
 use crate::domain::key::Key;
 use crate::domain::slug::Slug;
 use crate::port::store::{Change, Store};
 use crate::port::transport::Transport;
+use crate::service::context::Context;
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::ChangeError;
 
 /// The name of the key that the hub starts with.
 pub const ADMIN: &str = "admin";

@@ -2,17 +2,17 @@
 
 use tracing::{info, warn};
 
-use super::call::GATEWAY_RULE;
 use super::change_key::{ChangeKey, note_of};
-use super::context::Context;
-use super::handles::RegistryHandle;
-use super::rule_set::compile;
 use super::services::{AT_ONCE, PendingPolicy};
-use super::shared::{ChangeError, check_version};
 use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
 use crate::port::store::{Change, DeliverySelector, Store, StoreError};
 use crate::port::transport::Transport;
+use crate::service::bridge::rule_set::compile;
+use crate::service::context::Context;
+use crate::service::gateway::call::GATEWAY_RULE;
+use crate::service::handles::RegistryHandle;
+use crate::service::shared::{ChangeError, check_version};
 
 impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     /// Creates or changes a rule, and applies it from now on. `expected` is the version that the caller has seen. A rule without
@@ -107,7 +107,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     }
 
     /// Releases held deliveries of enabled rules, because the process before may have ended in between.
-    pub(super) async fn release_enabled(&self, cx: &Context) -> Result<(), ChangeError> {
+    pub(in crate::service) async fn release_enabled(&self, cx: &Context) -> Result<(), ChangeError> {
         for rule in self.core.rules().into_iter().filter(|rule| rule.enabled) {
             self.release_rest(cx, &rule.name).await?;
         }
@@ -143,7 +143,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
 
     /// Disables a rule whose service answered 410 Gone: its deliveries are held until somebody has looked. Not if the rule has
     /// another service by now.
-    pub(super) async fn pause_gone(&self, name: &Slug, peer: &Slug) {
+    pub(in crate::service) async fn pause_gone(&self, name: &Slug, peer: &Slug) {
         let note = "disabled by the hub: the service answered 410 Gone; enable it when the service is back";
         while self.core.rule(name).is_some_and(|rule| rule.enabled && rule.service == *peer) {
             match self.enable_rule(&self.core.own_context(), name, false, Some(note.into())).await {
@@ -207,7 +207,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     }
 
     /// Applies the stored rules.
-    pub(super) fn use_rules(&self) {
+    pub(in crate::service) fn use_rules(&self) {
         let rules = self.core.rules();
         self.core.deliver.put_rules(&rules);
         for rule in &rules {

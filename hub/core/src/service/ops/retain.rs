@@ -10,12 +10,12 @@ use std::time::Duration;
 use metrics::counter;
 use tracing::{info, warn};
 
-use super::handles::OpsHandle;
 use super::metric_names;
 use crate::domain::retention::{Limits, Retention};
 use crate::domain::time::Millis;
 use crate::port::store::{Change, PruneTarget, Store, StoreError, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
+use crate::service::handles::OpsHandle;
 
 /// How often old rows are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -69,7 +69,7 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
     }
 
     /// Deletes old rows periodically.
-    pub(super) async fn retain(&self) {
+    pub(in crate::service) async fn retain(&self) {
         // They are there from the start, and not only when there was something to count.
         for kind in ["event", "audit", "incident", "key", "page"] {
             counter!(metric_names::PRUNED, "kind" => kind).increment(0);

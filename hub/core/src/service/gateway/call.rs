@@ -9,11 +9,6 @@ use std::time::Duration;
 use seawall::{Kind, Safety};
 use serde_json::json;
 
-use super::accept::new_delivery;
-use super::context::Context;
-use super::dispatch::{CallResult, PendingDelivery};
-use super::handles::GatewayHandle;
-use super::rule_set::RenderedDelivery;
 use crate::domain::delivery::{DeliveryId, DeliveryState, FaultMeaning};
 use crate::domain::event::Event;
 use crate::domain::event_type::EventType;
@@ -23,6 +18,11 @@ use crate::encode::hex;
 use crate::port::store::{Change, Store, StoreError, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
 use crate::render::RenderedRequest;
+use crate::service::bridge::accept::new_delivery;
+use crate::service::bridge::rule_set::RenderedDelivery;
+use crate::service::context::Context;
+use crate::service::dispatch::{CallResult, PendingDelivery};
+use crate::service::handles::GatewayHandle;
 
 /// The rule name of deliveries that come from calls. No rule has this name.
 pub const GATEWAY_RULE: &str = "gateway-call";
@@ -201,7 +201,7 @@ impl<S: Store + Clone, T: Transport> GatewayHandle<S, T> {
 
     /// Returns a service for a caller outside the dispatcher.
     #[must_use]
-    pub fn target(&self, name: &str) -> Option<super::GuardedService> {
+    pub fn target(&self, name: &str) -> Option<crate::service::GuardedService> {
         self.core.deliver.target(name)
     }
 
