@@ -98,6 +98,6 @@ pub struct PageQuery {
     pub page_size: Option<u32>,
     /// `nextPageToken` of the previous page; empty for the first page
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9a-z]{0,12}$")))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9a-z]{0,12}$"), extend("format" = "page-token")))]
     pub page_token: Option<String>,
 }

@@ -231,9 +231,12 @@ pub struct DeadLetterQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
-        schemars(regex(
-            pattern = r"^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$"
-        ))
+        schemars(
+            regex(
+                pattern = r"^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$"
+            ),
+            extend("format" = "letter-states")
+        )
     )]
     pub standing: Option<String>,
     /// Only those dead-lettered at this time or later
@@ -283,9 +286,12 @@ pub struct ExportQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
-        schemars(regex(
-            pattern = r"^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$"
-        ))
+        schemars(
+            regex(
+                pattern = r"^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$"
+            ),
+            extend("format" = "letter-states")
+        )
     )]
     pub standing: Option<String>,
     /// Only those dead-lettered at this time or later

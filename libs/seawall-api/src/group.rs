@@ -108,7 +108,10 @@ pub struct GroupQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
-        schemars(regex(pattern = r"^(open|acknowledged|resolved)(,(open|acknowledged|resolved))*$"))
+        schemars(
+            regex(pattern = r"^(open|acknowledged|resolved)(,(open|acknowledged|resolved))*$"),
+            extend("format" = "group-states")
+        )
     )]
     pub state: Option<String>,
     /// The page.

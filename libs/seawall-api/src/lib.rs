@@ -80,5 +80,5 @@ pub use status::{
 };
 pub use text::{
     BaseUrl, DeliveryId, DurationText, EventId, EventPattern, EventType, Filter, Fingerprint, Name,
-    OperationId, RequestPath, Template, Timestamp,
+    OperationId, RequestPath, TagFilter, Template, Timestamp,
 };

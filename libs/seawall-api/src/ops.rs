@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
-use crate::{CircuitState, Timestamp};
+use crate::{CircuitState, TagFilter, Timestamp};
 
 words! {
     /// The state of the hub.
@@ -145,6 +145,5 @@ pub struct MetricTag {
 pub struct MetricQuery {
     /// Only series with this label, as `name:value`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(inner(regex(pattern = "^[^:]+:"))))]
-    pub tag: Option<Vec<String>>,
+    pub tag: Option<Vec<TagFilter>>,
 }

@@ -106,6 +106,8 @@ texts! {
     Filter: {"type": "string", "format": "filter"};
     /// A text with expressions, such as `/invoices/{{ data.id }}`.
     Template: {"type": "string", "format": "template"};
+    /// The label of a metric series, as `name:value`.
+    TagFilter: {"type": "string", "format": "tag-filter", "pattern": "^[^:]+:"};
     /// The path of a request below the address of a service, with its query.
     RequestPath: {"type": "string", "format": "path", "pattern": "^/", "description": "Path below the address of the service"};
 }

@@ -30,10 +30,10 @@ const RATCHETS: [Ratchet; 3] = [
     Ratchet {
         what: "loose `Value` in handlers",
         below: "hub/server/src/http/",
-        except: &["/input.rs", "/reader.rs", "/shape.rs", "/openapi/", "/raw.rs", "tests"],
+        except: &["/input.rs", "/query.rs", "/reader.rs", "/shape.rs", "/openapi/", "/raw.rs", "tests"],
         texts: &["Value"],
         with_literals: false,
-        now: 134,
+        now: 129,
     },
     Ratchet {
         what: "requests and responses described by hand",

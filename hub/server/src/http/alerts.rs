@@ -1,16 +1,15 @@
 //! The routes of incidents.
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use seawall_api::{
-    Acknowledgement, Alert, AlertPage, AlertState, DurationText, Mute, MuteInput, Notification,
+    Acknowledgement, Alert, AlertPage, AlertQuery, AlertState, DurationText, Mute, MuteInput, Notification,
     NotificationState, Reason,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::alert::{Incident, Notice, NoticeState, Severity};
-use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::IncidentFilter;
 use serde::de::DeserializeOwned;
@@ -18,24 +17,21 @@ use serde::de::DeserializeOwned;
 use super::access::Caller;
 use super::context::RequestContext;
 use super::fields::FieldError;
-use super::input::{Input, duration};
-use super::query::{Query, next_token};
+use super::input::{Input, duration, slug};
+use super::query::{QueryInput, next_token, page_of};
 use super::reply::{missing, refused, store_problem, success};
 use super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
-pub(super) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let page = query.page();
+pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<AlertQuery>) -> HandlerResult {
     let filter = IncidentFilter {
-        open: query.word("state", &[("open", true), ("resolved", false)]),
-        severity: query.word("severity", &Severity::ALL.map(|severity| (severity.word(), severity))),
-        service: query.parsed("service", Slug::new),
-        rule: query.parsed("rule", Slug::new),
+        open: query.state.map(|state| state == AlertState::Open),
+        severity: query.severity.and_then(|severity| Severity::from_word(severity.as_str())),
+        service: query.service.as_ref().map(slug),
+        rule: query.rule.as_ref().map(slug),
         only: cx.caller.services(),
     };
-    query.end("state, severity, service, rule, page_size, page_token")?;
-    Ok(match cx.hub.alerts.incidents(filter, page).await {
+    Ok(match cx.hub.alerts.incidents(filter, page_of(&query.page)).await {
         Ok(page) => {
             let alerts = page.items.iter().map(|incident| view(&cx.hub, incident)).collect();
             success(StatusCode::OK, &AlertPage { alerts, next_page_token: next_token(&page) })

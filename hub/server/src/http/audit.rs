@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use seawall_api::{AuditEntry, AuditPage};
+use seawall_api::{AuditEntry, AuditPage, PageQuery};
 use seawall_hub_core::domain;
 
 use super::HandlerResult;
-use super::query::{Query, next_token};
+use super::query::{QueryInput, next_token, page_of};
 use super::reply::{store_problem, success};
 use crate::hub::Server;
 
-pub(super) async fn list(State(hub): State<Arc<Server>>, RawQuery(query): RawQuery) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let page = query.page();
-    query.end("page_size, page_token")?;
-    Ok(match hub.ops.audit(page).await {
+pub(super) async fn list(
+    State(hub): State<Arc<Server>>,
+    QueryInput(query): QueryInput<PageQuery>,
+) -> HandlerResult {
+    Ok(match hub.ops.audit(page_of(&query)).await {
         Ok(page) => {
             let view = |entry: &domain::audit::AuditEntry| AuditEntry {
                 at: entry.at.to_string().into(),

@@ -1,20 +1,23 @@
 //! The routes of deliveries.
 
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
-use seawall_api::{Attempt, Delivery, DeliveryPage, DeliveryWithAttempts, SentRequest, WaitFields};
+use seawall_api::{
+    Attempt, Delivery, DeliveryPage, DeliveryQuery, DeliveryState, DeliveryStateFilter, DeliveryWithAttempts,
+    SentRequest, WaitFields,
+};
 use seawall_dist::deadletter;
 use seawall_hub_core::domain::delivery::waiting::Wait;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState as Stands};
-use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, StoredDelivery};
 
 use super::HandlerResult;
 use super::access::Caller;
 use super::context::RequestContext;
-use super::query::{Query, next_token};
+use super::input::slug;
+use super::query::{QueryInput, next_token, page_of};
 use super::reply::{missing, store_problem, success};
 use crate::hub::Server;
 
@@ -22,53 +25,46 @@ use crate::hub::Server;
 const OPEN: [Stands; 6] =
     [Stands::Leased, Stands::Queued, Stands::Waiting, Stands::Stalled, Stands::Blocked, Stands::Held];
 
-/// The words of the API, and the states that each may stand for. Which of them it is depends on the service too, so a list
-/// that is asked for a word looks at each.
-const WORDS: [(&str, &[Stands]); 7] = [
-    (PENDING, &[Stands::Queued, Stands::Leased, Stands::Waiting, Stands::Stalled]),
-    ("inFlight", &[Stands::Leased]),
-    (WAITING, &OPEN),
-    (HELD, &OPEN),
-    ("delivered", &[Stands::Delivered]),
-    ("deadLettered", &[Stands::DeadLettered]),
-    (NOT_ENDED, &OPEN),
-];
-/// It waits for its turn, and for nothing else.
-const PENDING: &str = "pending";
-/// The word for a delivery that waits for something that ends by itself.
-const WAITING: &str = "waiting";
-/// The word for a delivery that waits for a person.
-const HELD: &str = "held";
-/// The filter word for all deliveries that have not ended.
-const NOT_ENDED: &str = "open";
-
-fn word(kept: &StoredDelivery, wait: Option<Wait>) -> &'static str {
-    match (kept.state, wait) {
-        (Stands::Delivered, _) => "delivered",
-        (Stands::DeadLettered, _) => "deadLettered",
-        (_, None) => "inFlight",
-        (_, Some(wait)) if wait.needs_person() => HELD,
-        (_, Some(Wait::Turn)) => PENDING,
-        _ => WAITING,
+/// The states that a word of the API may stand for. Which of them it is depends on the service too, so a list that is asked
+/// for a word looks at each.
+fn states(asked: &DeliveryStateFilter) -> &'static [Stands] {
+    match asked {
+        DeliveryStateFilter::Pending => &[Stands::Queued, Stands::Leased, Stands::Waiting, Stands::Stalled],
+        DeliveryStateFilter::InFlight => &[Stands::Leased],
+        DeliveryStateFilter::Delivered => &[Stands::Delivered],
+        DeliveryStateFilter::DeadLettered => &[Stands::DeadLettered],
+        _ => &OPEN,
     }
 }
 
-/// Whether somebody who asks for the first word wants to see a delivery that is shown with the second. `pending` and `held` are
-/// kinds of waiting: whoever asks for what waits gets them too.
-fn is_asked_for(asked: &str, word: &str) -> bool {
+fn state(kept: &StoredDelivery, wait: Option<Wait>) -> DeliveryState {
+    match (kept.state, wait) {
+        (Stands::Delivered, _) => DeliveryState::Delivered,
+        (Stands::DeadLettered, _) => DeliveryState::DeadLettered,
+        (_, None) => DeliveryState::InFlight,
+        (_, Some(wait)) if wait.needs_person() => DeliveryState::Held,
+        (_, Some(Wait::Turn)) => DeliveryState::Pending,
+        _ => DeliveryState::Waiting,
+    }
+}
+
+/// True if a list of the first state contains deliveries that are shown in the second. `pending` and `held` are kinds of waiting.
+fn is_asked_for(asked: &DeliveryStateFilter, state: &DeliveryState) -> bool {
     match asked {
-        WAITING => [WAITING, PENDING, HELD].contains(&word),
-        NOT_ENDED => true,
-        asked => asked == word,
+        DeliveryStateFilter::Waiting => {
+            matches!(state, DeliveryState::Waiting | DeliveryState::Pending | DeliveryState::Held)
+        }
+        DeliveryStateFilter::Open => true,
+        asked => asked.as_str() == state.as_str(),
     }
 }
 
 /// Where a replay stands, of which no more than its state is known.
 pub(super) fn plain_word(state: Stands) -> &'static str {
     match state {
-        Stands::Queued | Stands::Blocked | Stands::Leased => PENDING,
-        Stands::Waiting | Stands::Stalled => WAITING,
-        Stands::Held => HELD,
+        Stands::Queued | Stands::Blocked | Stands::Leased => "pending",
+        Stands::Waiting | Stands::Stalled => "waiting",
+        Stands::Held => "held",
         Stands::Delivered => "delivered",
         Stands::DeadLettered => "deadLettered",
     }
@@ -88,7 +84,7 @@ pub(super) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
     let is_due = matches!(kept.state, Stands::Waiting | Stands::Stalled);
     Delivery {
         id: kept.id.to_string().into(),
-        state: word(kept, wait).into(),
+        state: state(kept, wait),
         event: kept.event.clone(),
         rule: kept.rule.0.as_str().into(),
         rule_version: kept.rule.1,
@@ -133,36 +129,28 @@ pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response 
     }
 }
 
-const FILTERS: &str = "service, rule, event, state, reason, page_size, page_token";
-
-/// Which deliveries, and the word that they are to be shown with.
-fn filter(query: &mut Query, caller: &Caller) -> (DeliveryFilter, Option<&'static str>) {
-    let words = WORDS.map(|(word, states)| (word, (word, states)));
-    let asked = query.word("state", &words);
-    let reasons: Vec<(&str, DeadLetterReason)> =
-        DeadLetterReason::ALL.iter().map(|reason| (reason.word(), *reason)).collect();
-    let filter = DeliveryFilter {
+/// Which deliveries, of those that the caller may see.
+fn filter(query: &DeliveryQuery, caller: &Caller) -> DeliveryFilter {
+    let reason = query.reason.as_ref();
+    DeliveryFilter {
         sources: caller.sources(),
-        service: query.parsed("service", Slug::new),
-        rule: query.parsed("rule", Slug::new),
-        event: query.text("event"),
-        states: asked.map(|(_, states)| states.to_vec()).unwrap_or_default(),
-        reason: query.word("reason", &reasons),
-    };
-    (filter, asked.map(|(word, _)| word))
+        service: query.service.as_ref().map(slug),
+        rule: query.rule.as_ref().map(slug),
+        event: query.event.clone(),
+        states: query.state.as_ref().map(|asked| states(asked).to_vec()).unwrap_or_default(),
+        reason: reason.and_then(|reason| DeadLetterReason::from_word(reason.as_str())),
+    }
 }
 
-pub(super) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let ((filter, asked), page) = (filter(&mut query, &cx.caller), query.page());
-    query.end(FILTERS)?;
-    Ok(match cx.hub.bridge.deliveries(filter, page).await {
+pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<DeliveryQuery>) -> HandlerResult {
+    Ok(match cx.hub.bridge.deliveries(filter(&query, &cx.caller), page_of(&query.page)).await {
         Ok(mut page) => {
+            let is_asked_for = |kept: &StoredDelivery| {
+                let state = || state(kept, cx.hub.ops.wait_of(kept));
+                query.state.as_ref().is_none_or(|asked| is_asked_for(asked, &state()))
+            };
             // A page may be short, and is not the last one for that.
-            page.items.retain(|kept| {
-                cx.caller.sees_delivery(kept)
-                    && asked.is_none_or(|asked| is_asked_for(asked, word(kept, cx.hub.ops.wait_of(kept))))
-            });
+            page.items.retain(|kept| cx.caller.sees_delivery(kept) && is_asked_for(kept));
             let deliveries = page.items.iter().map(|kept| view(&cx.hub, kept)).collect();
             success(StatusCode::OK, &DeliveryPage { deliveries, next_page_token: next_token(&page) })
         }

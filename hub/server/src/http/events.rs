@@ -1,9 +1,10 @@
 //! Events in, one or many, as JSON of our own or as CloudEvents.
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use seawall_api::EventQuery;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::time::Millis;
@@ -17,7 +18,7 @@ use super::HandlerResult;
 use super::access::{Caller, UNNAMED};
 use super::context::RequestContext;
 use super::fields::FieldError;
-use super::query::{Query, paged};
+use super::query::{QueryInput, page_of, paged};
 use super::raw::RawObject;
 use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
 use crate::hub::Server;
@@ -333,23 +334,22 @@ pub(super) async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Opti
     Ok(newest)
 }
 
-pub(super) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
+pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<EventQuery>) -> HandlerResult {
     if !cx.caller.sees_all() {
         return Ok(of_all());
     }
-    let mut query = Query::new(query.as_deref());
-    let mut filter = EventFilter {
-        kind: query.parsed("type", Pattern::new),
-        sources: query.text("source").map(|source| vec![source]),
-        unmatched: query.word("unmatched", &[("true", true), ("false", false)]).unwrap_or(false),
+    let sources = match query.source {
+        Some(source) => {
+            Some(Some(source).filter(|source| cx.caller.sees_source(source)).into_iter().collect())
+        }
+        None => cx.caller.sources(),
     };
-    let page = query.page();
-    query.end("type, source, unmatched, page_size, page_token")?;
-    match &mut filter.sources {
-        Some(asked) => asked.retain(|source| cx.caller.sees_source(source)),
-        all => *all = cx.caller.sources(),
-    }
-    Ok(match cx.hub.bridge.events(filter, page).await {
+    let filter = EventFilter {
+        kind: query.r#type.and_then(|kind| Pattern::new(kind.as_str()).ok()),
+        sources,
+        unmatched: query.unmatched.unwrap_or(false),
+    };
+    Ok(match cx.hub.bridge.events(filter, page_of(&query.page)).await {
         Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
         Err(error) => store_problem(&error),
     })

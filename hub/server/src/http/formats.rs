@@ -1,9 +1,11 @@
 //! The formats of texts: each names a parser of the domain, whose message is the reason.
 
+use seawall_hub_core::domain::dead_letter::{Fingerprint, GroupState, LetterState};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::slug::Slug;
-
 use seawall_hub_core::domain::time::Millis;
+
+use super::query::check_token;
 
 /// Checks a text against the parser of its format. A format without a parser accepts every text.
 pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
@@ -19,7 +21,22 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
         "path" if !text.starts_with('/') => {
             Err("must start with a slash; it is below the address of the service".to_owned())
         }
+        "page-token" => check_token(text),
+        "tag-filter" if !text.contains(':') => Err(format!("must have the form `name:value`, not `{text}`")),
+        "fingerprint" if Fingerprint::parse(text).is_none() => {
+            Err("must be a fingerprint such as `grp_0123456789abcdef`".to_owned())
+        }
+        "letter-states" => each_of(text, &LetterState::ALL.map(LetterState::word)),
+        "group-states" => each_of(text, &GroupState::ALL.map(GroupState::word)),
         _ => Ok(()),
+    }
+}
+
+/// Checks words with commas between them.
+fn each_of(text: &str, words: &[&str]) -> Result<(), String> {
+    match text.split(',').map(str::trim).find(|word| !words.contains(word)) {
+        Some(word) => Err(format!("must be one of {}, not `{word}`", words.join(", "))),
+        None => Ok(()),
     }
 }
 

@@ -19,10 +19,9 @@ pub fn event(written: &[u8]) -> Option<String> {
 /// Takes a page out of what stands after the question mark. Whether nothing else is there.
 #[must_use]
 pub fn query(text: &str) -> bool {
-    let mut query = query::Query::new(Some(text));
-    let page = query.page();
-    assert!((1..=500).contains(&page.size), "a page is bounded");
-    query.end("page_size, page_token").is_ok()
+    let Ok(query) = query::read(Some(text)) else { return false };
+    assert!((1..=500).contains(&query::page_of(&query).size), "a page is bounded");
+    true
 }
 
 /// Reads a rule as somebody has written it. One that is in order can be written out and read again.

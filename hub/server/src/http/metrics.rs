@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use seawall::Tick;
+use seawall_api::{MetricQuery, TagFilter};
 use seawall_hub_core::service::metric_names;
 use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 
 use super::HandlerResult;
-use super::query::Query;
+use super::query::QueryInput;
 use super::reply::missing;
 use crate::hub::Server;
 use crate::metric_store::MetricStore;
@@ -66,17 +67,12 @@ pub(super) async fn names(State(hub): State<Arc<Server>>) -> Response {
 pub(super) async fn one(
     State(hub): State<Arc<Server>>,
     Path(name): Path<String>,
-    RawQuery(query): RawQuery,
+    QueryInput(query): QueryInput<MetricQuery>,
 ) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let mut tags = Vec::new();
-    while let Some(tag) = query.text("tag") {
-        match tag.split_once(':') {
-            Some((name, value)) => tags.push((name.to_owned(), value.to_owned())),
-            None => query.wrong("tag", format!("must have the form `name:value`, not `{tag}`")),
-        }
-    }
-    query.end("tag")?;
+    let pair = |tag: &TagFilter| {
+        tag.as_str().split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    let tags: Vec<_> = query.tag.iter().flatten().filter_map(pair).collect();
     let metric = read(&hub, |numbers| numbers.metric(&name, &tags)).await;
     Ok(metric.map_or_else(|| missing("metric"), |metric| plain(&metric)))
 }

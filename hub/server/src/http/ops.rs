@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::Response;
 use seawall_api::{
-    self as wire, DeadLetterTotals, DeliveryTotals, EventTotals, History, Overview, ServiceDeadLetters,
-    ServiceStatusPage, ServiceTotals,
+    self as wire, DeadLetterTotals, DeliveryTotals, EventTotals, History, HistoryQuery, Overview,
+    ServiceDeadLetters, ServiceStatusPage, ServiceStatusQuery, ServiceTotals, StatusSort,
 };
 use seawall_hub_core::domain::delivery::waiting::Wait;
 use seawall_hub_core::domain::retention::Retention;
@@ -21,7 +20,8 @@ use super::attention::attention;
 use super::context::RequestContext;
 use super::deliveries::wait_fields;
 use super::events::of_all;
-use super::query::{Query, next_token};
+use super::input::slug;
+use super::query::{QueryInput, next_token, page_of};
 use super::reply::{missing, success};
 use super::services::circuit_word;
 use super::{EarlyResponse, HandlerResult};
@@ -185,24 +185,23 @@ fn together(hub: &Server, rows: &[&ServiceStatus]) -> Vec<Point> {
 }
 
 /// `GET …/ops/services`: how each stands, with what its chart needs.
-pub(super) async fn services(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let only = query.parsed("service", Slug::new);
-    let search = query.text("search").map(|text| text.to_ascii_lowercase());
-    let circuit = query.word("circuit", &STATES.map(|state| (state, state)));
-    let worst_first = query.word("sort", &[("name", false), ("trouble", true)]).unwrap_or(false);
-    let PageRequest { from, size } = query.page();
-    query.end("service, search, circuit, sort, page_size, page_token")?;
+pub(super) async fn services(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<ServiceStatusQuery>,
+) -> HandlerResult {
+    let ServiceStatusQuery { service: only, search, circuit, sort, page } = query;
+    let search = search.map(|text| text.to_ascii_lowercase());
+    let PageRequest { from, size } = page_of(&page);
     let mut rows = rows(&cx.hub, &cx.caller).await;
     rows.retain(|row| {
         let texts = [row.service.name.as_str(), &row.service.address];
         search
             .as_ref()
             .is_none_or(|search| texts.iter().any(|text| text.to_ascii_lowercase().contains(search)))
-            && only.as_ref().is_none_or(|only| row.service.name == *only)
-            && circuit.is_none_or(|circuit| row.circuit == Some(circuit))
+            && only.as_ref().is_none_or(|only| *only == row.service.name.as_str())
+            && circuit.as_ref().is_none_or(|circuit| row.circuit == Some(circuit.as_str()))
     });
-    if worst_first {
+    if sort == Some(StatusSort::Trouble) {
         rows.sort_by_key(|row| std::cmp::Reverse(row.trouble()));
     }
     let total = rows.len();
@@ -216,14 +215,15 @@ pub(super) async fn services(cx: RequestContext, RawQuery(query): RawQuery) -> H
 }
 
 /// Handles `GET …/ops/history?service=NAME&minutes=5`.
-pub(super) async fn history(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let service = query.parsed("service", Slug::new);
-    let span = query
-        .word("minutes", &[("5", HistoryRange::Minutes), ("60", HistoryRange::Hour)])
-        .unwrap_or(HistoryRange::Minutes);
-    query.end("service, minutes")?;
-    let points = match &service {
+pub(super) async fn history(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<HistoryQuery>,
+) -> HandlerResult {
+    let span = match query.minutes {
+        Some(wire::HistoryRange::Sixty) => HistoryRange::Hour,
+        _ => HistoryRange::Minutes,
+    };
+    let points = match &query.service.as_ref().map(slug) {
         None if !cx.caller.sees_all() => return Err(EarlyResponse::from(of_all())),
         None => cx.hub.history().points(None, span),
         Some(name) if cx.caller.sees(name) && cx.hub.registry.service(name).is_some() => {

@@ -1,12 +1,20 @@
-//! What stands after the question mark: filters and pages.
+//! What stands after the question mark: filters and pages, read by the shape of their type.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::response::Response;
+use schemars::JsonSchema;
+use seawall_api::PageQuery;
 use seawall_hub_core::encode::decoded_value;
 use seawall_hub_core::port::store::{Page, PageRequest};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
+use super::EarlyResponse;
 use super::fields::{FieldError, unknown};
+use super::reader::{integer, problem_of};
 use super::reply::wrong_fields;
+use super::shape::{FieldShape, ShapeField, shape_of};
 
 /// The default number of items on a page.
 const PAGE_SIZE: usize = 50;
@@ -16,71 +24,101 @@ const PAGE_SIZE_MAX: usize = 500;
 /// The last digits of a token are made of the others, so that a token that no page has given is recognised.
 const CHECK_DIGITS: usize = 4;
 
-/// The parameters of a request, taken one by one. What is left at the end is unknown.
-pub(super) struct Query {
-    pairs: Vec<(String, String)>,
-    problems: Vec<FieldError>,
+/// The query of a request, read as a `Q`. A handler with it is not called if the query has a problem.
+pub(super) struct QueryInput<Q>(pub(super) Q);
+
+impl<Q, S> FromRequestParts<S> for QueryInput<Q>
+where
+    Q: DeserializeOwned + JsonSchema + 'static,
+    S: Sync,
+{
+    type Rejection = EarlyResponse;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, EarlyResponse> {
+        Ok(QueryInput(read(parts.uri.query())?))
+    }
 }
 
-impl Query {
-    pub(super) fn new(query: Option<&str>) -> Self {
-        Query { pairs: pairs_of(query), problems: Vec::new() }
-    }
-
-    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
-    }
-
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        let at = self.pairs.iter().position(|(known, _)| known == name)?;
-        let value = self.pairs.remove(at).1;
-        if value.is_empty() {
-            // Whoever forgot to fill it in would get everything.
-            self.wrong(name, "must not be empty; omit it for all");
+/// Reads a query, or finds every problem with it.
+pub(super) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
+    query: Option<&str>,
+) -> Result<Q, Vec<FieldError>> {
+    let fields = match &shape_of::<Q, Q>().node {
+        FieldShape::Object(fields) => fields.as_slice(),
+        _ => &[],
+    };
+    let mut pairs = pairs_of(query);
+    // What the last page calls the next one is empty, and so is what a loop begins with.
+    pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
+    let (mut read, mut problems) = (Map::new(), Vec::new());
+    let mut wrong = |field: &str, reason| problems.push(FieldError { field: field.to_owned(), reason });
+    for ShapeField { name, node, .. } in fields {
+        let values: Vec<String> =
+            pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value).collect();
+        if !values.is_empty() {
+            match parameter(node, values) {
+                Ok(value) => drop(read.insert(name.clone(), value)),
+                Err(reason) => wrong(name, reason),
+            }
         }
-        Some(value).filter(|value| !value.is_empty())
     }
-
-    pub(super) fn parsed<T, E: std::fmt::Display>(
-        &mut self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        let text = self.text(name)?;
-        parse(&text).map_err(|error| self.wrong(name, error.to_string())).ok()
+    let known: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+    for (name, _) in pairs {
+        wrong(&name, unknown("parameter", &name, &known.join(", ")));
     }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    serde_json::from_value(Value::Object(read)).map_err(|error| {
+        debug_assert!(false, "the schema accepts what the type does not: {error}");
+        vec![FieldError { field: String::new(), reason: error.to_string() }]
+    })
+}
 
-    /// One of these words.
-    pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(name)?;
-        let found = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
-        if found.is_none() {
-            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(name, format!("must be one of {}, not `{text}`", known.join(", ")));
+/// The value of a parameter, which only a list may have more than once.
+fn parameter(node: &FieldShape, mut values: Vec<String>) -> Result<Value, String> {
+    match (node, values.pop()) {
+        (FieldShape::List { of, .. }, last) => {
+            values.into_iter().chain(last).map(|text| value(of, text)).collect()
         }
-        found
+        (node, Some(text)) if values.is_empty() => value(node, text),
+        _ => Err("duplicate parameter".into()),
     }
+}
 
-    pub(super) fn page(&mut self) -> PageRequest {
-        // What the last page calls the next one is empty, and so is what a loop begins with.
-        self.pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
-        let size = self.parsed("page_size", |text| {
-            let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
-            size.ok_or(format!("must be an integer from 1 to {PAGE_SIZE_MAX}"))
-        });
-        let from = self.parsed("page_token", |text| {
-            position(text).ok_or("must be the `nextPageToken` of a previous page")
-        });
-        PageRequest { from, size: size.unwrap_or(PAGE_SIZE) }
+fn value(node: &FieldShape, text: String) -> Result<Value, String> {
+    if text.is_empty() {
+        // Whoever forgot to fill it in would get everything.
+        return Err("must not be empty; omit it for all".into());
     }
-
-    pub(super) fn end(mut self, known: &str) -> Result<(), Box<Response>> {
-        let left: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
-        for name in left {
-            self.wrong(&name, unknown("parameter", &name, known));
+    let one_of = |words: &[&str]| match words.contains(&&*text) {
+        true => Ok(()),
+        false => Err(format!("must be one of {}, not `{text}`", words.join(", "))),
+    };
+    match node {
+        FieldShape::Text { format, longest, .. } => {
+            problem_of(&text, format.as_deref(), true, *longest).map_or(Ok(()), Err)?;
         }
-        if self.problems.is_empty() { Ok(()) } else { Err(Box::new(wrong_fields(&self.problems))) }
+        FieldShape::Words(words) => one_of(&words.iter().map(|word| &**word).collect::<Vec<_>>())?,
+        FieldShape::Switch => return one_of(&["true", "false"]).map(|()| (text == "true").into()),
+        FieldShape::Integer { least, most } => {
+            let number = text.parse().ok().filter(|number| (least..=most).contains(&number));
+            return number.map(u64::into).ok_or_else(|| integer(*least, *most));
+        }
+        _ => {}
     }
+    Ok(Value::String(text))
+}
+
+/// The page that a query asks for.
+pub(super) fn page_of(query: &PageQuery) -> PageRequest {
+    let size = query.page_size.and_then(|size| usize::try_from(size).ok()).unwrap_or(PAGE_SIZE);
+    PageRequest { from: query.page_token.as_deref().and_then(position), size }
+}
+
+/// Checks that a page has given this token.
+pub(super) fn check_token(token: &str) -> Result<(), String> {
+    position(token).map(drop).ok_or_else(|| "must be the `nextPageToken` of a previous page".to_owned())
 }
 
 /// The token of the next page; empty if there is none.
@@ -128,34 +166,126 @@ pub(crate) fn pairs_of(query: Option<&str>) -> Vec<(String, String)> {
     pairs.map(pair).collect()
 }
 
+/// The parameters of a request, taken one by one. What is left at the end is unknown.
+pub(super) struct Query {
+    pairs: Vec<(String, String)>,
+    problems: Vec<FieldError>,
+}
+
+impl Query {
+    pub(super) fn new(query: Option<&str>) -> Self {
+        Query { pairs: pairs_of(query), problems: Vec::new() }
+    }
+
+    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
+        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        let at = self.pairs.iter().position(|(known, _)| known == name)?;
+        let value = self.pairs.remove(at).1;
+        if value.is_empty() {
+            // Whoever forgot to fill it in would get everything.
+            self.wrong(name, "must not be empty; omit it for all");
+        }
+        Some(value).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn parsed<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        parse(&text).map_err(|error| self.wrong(name, error.to_string())).ok()
+    }
+
+    pub(super) fn page(&mut self) -> PageRequest {
+        // What the last page calls the next one is empty, and so is what a loop begins with.
+        self.pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
+        let size = self.parsed("page_size", |text| {
+            let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
+            size.ok_or(format!("must be an integer from 1 to {PAGE_SIZE_MAX}"))
+        });
+        let from = self.parsed("page_token", |text| {
+            position(text).ok_or("must be the `nextPageToken` of a previous page")
+        });
+        PageRequest { from, size: size.unwrap_or(PAGE_SIZE) }
+    }
+
+    pub(super) fn end(mut self, known: &str) -> Result<(), Box<Response>> {
+        let left: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
+        for name in left {
+            self.wrong(&name, unknown("parameter", &name, known));
+        }
+        if self.problems.is_empty() { Ok(()) } else { Err(Box::new(wrong_fields(&self.problems))) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use seawall_api::{DeliveryQuery, DeliveryStateFilter, EventQuery, MetricQuery};
+
     use super::*;
 
-    /// API-1: parameters are decoded, pages are numbered, and what nobody knows is a mistake.
+    fn problems<Q: DeserializeOwned + JsonSchema + 'static>(query: &str) -> Vec<String> {
+        let problems = read::<Q>(Some(query)).err().unwrap_or_default();
+        problems.into_iter().map(|problem| format!("{}: {}", problem.field, problem.reason)).collect()
+    }
+
+    /// API-1: parameters are decoded, and pages are numbered.
     #[test]
-    fn api_1_parameters_are_taken_one_by_one() {
-        let mut query =
-            Query::new(Some("type=order.%2A&source=a+b&page_size=7&page_token=zzlugz&state=%zz%4"));
-        assert_eq!(query.text("type").as_deref(), Some("order.*"));
-        assert_eq!(query.text("source").as_deref(), Some("a b"));
-        assert_eq!(query.page(), PageRequest { from: Some(35 * 36 + 35), size: 7 });
-        assert_eq!(query.text("state").as_deref(), Some("%zz%4"));
-        assert!(query.end("").is_ok());
-        for wrong in [
-            "page_size=0",
-            "page_size=501",
-            "page_size=",
-            "page_token=!",
-            "page_token=zzzz",
-            "page_token=zzlug0",
-            "page_token=Z",
-            "page_token=%2B1",
-            "tpye=a",
-        ] {
-            let mut query = Query::new(Some(wrong));
-            query.page();
-            assert!(query.end("type").is_err(), "{wrong}");
+    fn api_1_a_query_is_read_as_its_type() {
+        let query: EventQuery =
+            read(Some("type=order.%2A&source=a+%zz%4&unmatched=true&page_size=7&page_token=zzlugz")).unwrap();
+        assert_eq!(query.r#type.unwrap(), "order.*");
+        assert_eq!((query.source.as_deref(), query.unmatched), (Some("a %zz%4"), Some(true)));
+        assert_eq!(page_of(&query.page), PageRequest { from: Some(35 * 36 + 35), size: 7 });
+        let query: DeliveryQuery = read(Some("state=open&page_token=")).unwrap();
+        assert_eq!(query.state, Some(DeliveryStateFilter::Open));
+        assert_eq!(page_of(&query.page), PageRequest { from: None, size: PAGE_SIZE });
+        let query: MetricQuery = read(Some("tag=service:a&tag=rule:b:c")).unwrap();
+        assert_eq!(query.tag.unwrap(), ["service:a", "rule:b:c"]);
+        assert_eq!(read::<DeliveryQuery>(None).unwrap(), DeliveryQuery::default());
+    }
+
+    /// API-2: every problem of a query is reported at once.
+    #[test]
+    fn api_2_every_problem_of_a_query_is_reported_at_once() {
+        let wrong =
+            "service=&state=lost&sttae=open&page_size=0&page_token=zzzz&reason=age&reason=gone&rule=A";
+        assert_eq!(
+            problems::<DeliveryQuery>(wrong),
+            [
+                "page_size: must be an integer from 1 to 500",
+                "page_token: must be the `nextPageToken` of a previous page",
+                "reason: duplicate parameter",
+                "rule: `A` is not a valid name: must consist of lower-case letters, digits and hyphens",
+                "service: must not be empty; omit it for all",
+                "state: must be one of pending, inFlight, waiting, held, delivered, deadLettered, open, not `lost`",
+                "sttae: unknown parameter, did you mean `state`? Known: event, page_size, page_token, reason, rule, \
+                 service, state",
+            ]
+        );
+        assert_eq!(
+            problems::<EventQuery>("unmatched=yes&type=a.*.b&page_size=501"),
+            [
+                "page_size: must be an integer from 1 to 500",
+                &*format!("type: {}", crate::http::formats::check("event-pattern", "a.*.b").unwrap_err()),
+                "unmatched: must be one of true, false, not `yes`",
+            ]
+        );
+        assert_eq!(
+            problems::<MetricQuery>("tag=service"),
+            ["tag: must have the form `name:value`, not `service`"]
+        );
+    }
+
+    /// API-2: a token that no page has given is refused.
+    #[test]
+    fn api_2_only_a_token_of_a_page_is_accepted() {
+        for wrong in ["!", "zzzz", "zzlug0", "Z", "%2B1"] {
+            assert_eq!(problems::<PageQuery>(&format!("page_token={wrong}")).len(), 1, "{wrong}");
         }
         for number in [0, 35, 36, 1_295, 1_000_000, u64::MAX] {
             assert_eq!(position(&token(number)), Some(number));

@@ -184,7 +184,12 @@ fn has_format(node: &FieldShape) -> bool {
     matches!(node, FieldShape::Text { format: Some(_), .. })
 }
 
-fn problem_of(text: &str, format: Option<&str>, is_filled: bool, longest: Option<u64>) -> Option<String> {
+pub(super) fn problem_of(
+    text: &str,
+    format: Option<&str>,
+    is_filled: bool,
+    longest: Option<u64>,
+) -> Option<String> {
     if is_filled && text.is_empty() {
         return Some("must not be empty".into());
     }

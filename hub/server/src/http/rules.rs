@@ -1,12 +1,12 @@
 //! The routes of rules.
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_api::{
-    self as wire, Deleted, DeliverySettings, DurationText, Headers, OnDeadLetter, OrderingSettings, Reason,
-    RollbackInput, Rule, RuleSpec,
+    self as wire, DeleteQuery, Deleted, DeliverySettings, DurationText, Headers, OnDeadLetter,
+    OrderingSettings, Reason, RollbackInput, Rule, RuleSpec,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::delivery::{FailureCounting, Schedule};
@@ -23,7 +23,7 @@ use super::context::RequestContext;
 use super::fields::FieldError;
 use super::input::{Input, NoInput, duration, retried, slug};
 use super::once::{change_key, refused_or};
-use super::query::Query;
+use super::query::QueryInput;
 use super::reply::{expected, missing, parse, refused, store_problem, success, versioned};
 use super::services::pending;
 use super::{HandlerResult, split_verb};
@@ -240,16 +240,13 @@ pub(super) async fn versions(cx: RequestContext, Path(name): Path<String>) -> Re
 pub(super) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
-    RawQuery(query): RawQuery,
+    QueryInput(query): QueryInput<DeleteQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let pending = pending(&mut query);
-    query.end("pending")?;
     let Some(domain::rule::Rule { name, .. }) = find(&cx.hub, &cx.caller, &name) else {
         return Ok(missing("rule"));
     };
-    Ok(match cx.hub.registry.delete_rule(&cx, &name, expected(&headers)?, pending).await {
+    Ok(match cx.hub.registry.delete_rule(&cx, &name, expected(&headers)?, pending(&query)).await {
         Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
         Err(why) => refused(why, "rule"),
     })

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall::breaker::State as GuardState;
 use seawall::fault::Class;
 use seawall_api::{
-    Auth, Deleted, Exposed, Headers, Policy, Service, ServiceSpec, ServiceType, TestRequest, TestResult,
-    WriteOnly,
+    self as wire, Auth, DeleteQuery, Deleted, Exposed, Headers, Policy, Service, ServiceSpec, ServiceType,
+    TestRequest, TestResult, WriteOnly,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::service::SealedSecret;
@@ -27,7 +27,7 @@ use super::context::RequestContext;
 use super::deliveries::wait_fields;
 use super::input::{Input, retried};
 use super::once::{change_key, refused_or};
-use super::query::Query;
+use super::query::QueryInput;
 use super::reply::{expected, missing, parse, problem, refused, success, versioned};
 use super::{HandlerResult, split_verb};
 use crate::credentials;
@@ -275,24 +275,23 @@ pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Respons
     }
 }
 
-pub(super) fn pending(query: &mut Query) -> PendingPolicy {
-    let words = [("refuse", PendingPolicy::Refuse), ("deadLetter", PendingPolicy::DeadLetter)];
-    query.word("pending", &words).unwrap_or_default()
+pub(super) fn pending(query: &DeleteQuery) -> PendingPolicy {
+    match query.pending {
+        wire::PendingPolicy::DeadLetter => PendingPolicy::DeadLetter,
+        _ => PendingPolicy::Refuse,
+    }
 }
 
 pub(super) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
-    RawQuery(query): RawQuery,
+    QueryInput(query): QueryInput<DeleteQuery>,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let mut query = Query::new(query.as_deref());
-    let pending = pending(&mut query);
-    query.end("pending")?;
     let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, &name) else {
         return Ok(missing("service"));
     };
-    Ok(match cx.hub.registry.delete_service(&cx, &name, expected(&headers)?, pending).await {
+    Ok(match cx.hub.registry.delete_service(&cx, &name, expected(&headers)?, pending(&query)).await {
         Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
         Err(why) => refused(why, "service"),
     })

@@ -243,6 +243,15 @@ fn respond(schema: &mut Value) {
     inner(words, respond);
 }
 
+/// Makes the schema of a field say what a query may contain.
+pub(super) fn parameter(schema: &mut Value) {
+    never_null(schema);
+    if let Some(words) = schema.as_object_mut() {
+        plain(words);
+        inner(words, parameter);
+    }
+}
+
 /// Removes what only the hub understands, and what says nothing.
 fn plain(words: &mut Map<String, Value>) {
     for name in PRIVATE {

@@ -85,10 +85,11 @@ fn described(route: &Route, components: &mut Components) -> Value {
         value["description"] = json!(said.join("\n\n"));
     }
     let in_path = names_in(path).map(|name| parameters::in_path(path, name));
-    let mut all: Vec<Value> =
-        in_path.chain(route.parameters.iter().map(|name| parameters::parameter(name))).collect();
+    let named = route.headers.iter().map(|name| parameters::header(name));
+    let queried = route.query.iter().flat_map(|query| query());
+    let mut all: Vec<Value> = in_path.chain(queried).chain(named).collect();
     if scope.is_some() && *method != Method::GET {
-        all.push(parameters::parameter("X-Seawall-Reason"));
+        all.push(parameters::header("X-Seawall-Reason"));
     }
     if !all.is_empty() {
         value["parameters"] = json!(all);

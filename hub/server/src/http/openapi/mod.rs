@@ -7,7 +7,7 @@
 pub(super) mod components;
 mod document;
 mod page;
-mod parameters;
+pub(super) mod parameters;
 mod proxy;
 pub(super) mod schema;
 mod shapes;

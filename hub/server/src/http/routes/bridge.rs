@@ -1,12 +1,12 @@
 //! The routes of calls, events and deliveries.
 
 use axum::routing::{get, post};
-use seawall_api::{DeliveryPage, DeliveryWithAttempts};
+use seawall_api::{DeliveryPage, DeliveryQuery, DeliveryWithAttempts, EventQuery};
 use seawall_hub_core::domain::key::Scope;
 
 use super::super::openapi::schema::{list, one_of, shape};
 use super::super::{deliveries, events, gateway};
-use super::row::{GET, PAGE, POST, Route, route};
+use super::row::{GET, POST, Route, route};
 
 /// Why a call may have no response.
 const CALL_FAILS: &[&str] = &[
@@ -23,7 +23,6 @@ const CALL_FAILS: &[&str] = &[
 ];
 const CLOUD_EVENT: &str = "application/cloudevents+json";
 const CLOUD_EVENTS: &str = "application/cloudevents-batch+json";
-const DELIVERY_FILTER: &[&str] = &["service", "rule", "event", "state", "reason"];
 
 #[rustfmt::skip]
 pub(super) fn routes() -> Vec<Route> {
@@ -42,13 +41,13 @@ pub(super) fn routes() -> Vec<Route> {
             .gives_this(202, one_of(vec![shape("AcceptedEvent"), shape("AcceptedBatch")]))
             .with(&["Idempotency-Key", "traceparent"]).fails(&["badKey", "invalid", "otherContent"])
             .more("The event is on the disk before the response is sent, and duplicates are recognised by their id. CloudEvents are accepted in binary mode too: attributes in headers `ce-…`, data in the body. A batch gets the response of `:batchCreate`"),
-        route(GET, "/api/v1/bridge/events", Read, "List events, newest first", get(events::list)).gives(200, "EventPage").with(&["type", "source", "unmatched"]).with(PAGE).fails(&["invalid"]),
+        route(GET, "/api/v1/bridge/events", Read, "List events, newest first", get(events::list)).gives(200, "EventPage").query::<EventQuery>().fails(&["invalid"]),
         route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accept a batch of events", post(events::accept_batch)).takes_shape("EventBatch")
             .takes_also(CLOUD_EVENTS, list(shape("CloudEvent")))
             .gives(202, "AcceptedBatch").with(&["traceparent"]).fails(&["invalid"])
             .more("Each event is judged on its own; all are stored in one write. If the store rejects one of them, send the whole batch again"),
         route(GET, "/api/v1/bridge/events/{id}", Read, "Get an event", get(events::get)).gives(200, "Event"),
-        route(GET, "/api/v1/bridge/deliveries", Read, "List deliveries, newest first", get(deliveries::list)).returns::<DeliveryPage>(200).with(DELIVERY_FILTER).with(PAGE).fails(&["invalid"]),
+        route(GET, "/api/v1/bridge/deliveries", Read, "List deliveries, newest first", get(deliveries::list)).returns::<DeliveryPage>(200).query::<DeliveryQuery>().fails(&["invalid"]),
         route(GET, "/api/v1/bridge/deliveries/{id}", Read, "Get a delivery with its attempts", get(deliveries::get)).returns::<DeliveryWithAttempts>(200),
     ]
 }

@@ -1,23 +1,21 @@
 //! The routes of dead letters and their groups.
 
 use axum::routing::{delete, get, patch, post};
+use seawall_api::{DeadLetterQuery, ExportQuery, GroupQuery};
 use seawall_hub_core::domain::key::Scope;
 
 use super::super::desk;
 use super::super::desk::{groups, letters, many};
 use super::super::openapi::schema::text;
-use super::row::{DELETE, GET, ONCE, PAGE, PATCH, POST, Route, route};
-
-const FILTER: &[&str] =
-    &["service", "rule", "event", "reason", "status", "group", "standing", "since", "until", "q", "replayed"];
+use super::row::{DELETE, GET, ONCE, PATCH, POST, Route, route};
 
 #[rustfmt::skip]
 pub(super) fn routes() -> Vec<Route> {
     use Scope::{Admin, Operate, Read};
     vec![
-        route(GET, "/api/v1/bridge/deadLetters", Read, "List dead letters, newest first", get(letters::list)).gives(200, "DeadLetterPage").with(FILTER).with(PAGE).fails(&["invalid"])
+        route(GET, "/api/v1/bridge/deadLetters", Read, "List dead letters, newest first", get(letters::list)).gives(200, "DeadLetterPage").query::<DeadLetterQuery>().fails(&["invalid"])
             .more("Deleted dead letters are included only if `standing` names them"),
-        route(GET, "/api/v1/bridge/deadLetters:export", Read, "Export dead letters with all evidence, one line of JSON each", get(desk::export)).gives_plain("application/x-ndjson", text()).with(FILTER).with(&["max"]).fails(&["invalid"])
+        route(GET, "/api/v1/bridge/deadLetters:export", Read, "Export dead letters with all evidence, one line of JSON each", get(desk::export)).gives_plain("application/x-ndjson", text()).query::<ExportQuery>().fails(&["invalid"])
             .more("Each line is a `DeadLetterWithEvidence`, newest first. The response is streamed"),
         route(POST, "/api/v1/bridge/deadLetters:replay", Operate, "Replay dead letters in bulk, with canary stages", post(many::replay)).takes_shape("ReplayManyInput").gives(200, "Preview").gives(202, "Operation").with(ONCE)
             .fails(&["badKey", "conflict", "invalid"])
@@ -43,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
         route(POST, "/api/v1/bridge/deadLetters/{id}:unpark", Operate, "Unpark it", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetter").fails(&["conflict", "invalid"]),
         route(POST, "/api/v1/bridge/deadLetters/{id}:restore", Operate, "Restore it after it was deleted", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetter").fails(&["conflict", "invalid"]),
         route(POST, "/api/v1/bridge/deadLetters/{id}:purge", Admin, "Purge it, permanently and with all evidence", post(letters::act)).may_take_shape("ReasonInput").gives(200, "DeadLetterPurged").fails(&["conflict", "invalid"]),
-        route(GET, "/api/v1/bridge/deadLetterGroups", Read, "List groups of dead letters with the same failure", get(groups::list)).gives(200, "DeadLetterGroupPage").with(&["service", "rule", "groupState"]).with(PAGE)
+        route(GET, "/api/v1/bridge/deadLetterGroups", Read, "List groups of dead letters with the same failure", get(groups::list)).gives(200, "DeadLetterGroupPage").query::<GroupQuery>()
             .fails(&["invalid"]).more("Sorted by the latest failure, newest first"),
         route(GET, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Read, "Get a group with a sample", get(groups::get)).gives(200, "DeadLetterGroupWithSample"),
         route(PATCH, "/api/v1/bridge/deadLetterGroups/{fingerprint}", Operate, "Set its note", patch(groups::change)).takes_shape("NoteInput").gives(200, "DeadLetterGroup").fails(&["invalid"]),

@@ -2,8 +2,9 @@
 
 use axum::routing::{delete, get, patch, post, put};
 use seawall_api::{
-    Alert, AlertPage, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage, Deleted, Health, HealthStatus,
-    History, KeyRotation, MuteInput, Overview, Reason, ServiceStatusPage,
+    Alert, AlertPage, AlertQuery, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage, Deleted, Health,
+    HealthStatus, History, HistoryQuery, KeyRotation, MetricQuery, MuteInput, Overview, PageQuery, Reason,
+    ServiceStatusPage, ServiceStatusQuery,
 };
 use seawall_hub_core::domain::key::Scope;
 
@@ -12,26 +13,24 @@ use super::super::openapi::schema::{any, list, shape, text};
 use super::super::{
     actuator, alert_channels, alert_rules, alerts, audit, demo, metrics, openapi, ops, secrets, sources,
 };
-use super::row::{
-    CHANGE_FAILS, DELETE, GET, JSON, PAGE, PATCH, POST, PUT, Route, VERSIONS, public_route, route,
-};
+use super::row::{CHANGE_FAILS, DELETE, GET, JSON, PATCH, POST, PUT, Route, VERSIONS, public_route, route};
 
 #[rustfmt::skip]
 pub(super) fn routes() -> Vec<Route> {
     use Scope::{Admin, Operate, Read};
     vec![
-        route(GET, "/api/v1/ops/operations", Read, "List bulk operations, newest first", get(operations::list)).gives(200, "OperationPage").with(PAGE).fails(&["invalid"]),
+        route(GET, "/api/v1/ops/operations", Read, "List bulk operations, newest first", get(operations::list)).gives(200, "OperationPage").query::<PageQuery>().fails(&["invalid"]),
         route(GET, "/api/v1/ops/operations/{id}", Read, "Get a bulk operation with its progress and what it waits for", get(operations::get)).gives(200, "Operation"),
         route(POST, "/api/v1/ops/operations/{id}:pause", Operate, "Pause the operation; replays already started will finish", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
         route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "Resume the operation; one that its canary stopped continues without a canary", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
         route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "Cancel the operation; replays already started will finish", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
         route(GET, "/api/v1/ops/overview", Read, "Get the overview and what needs attention", get(ops::overview)).returns::<Overview>(200).in_memory()
             .more("Covers what the key may see. Counts from the store are refreshed every five seconds at most"),
-        route(GET, "/api/v1/ops/services", Read, "List the status of each service", get(ops::services)).returns::<ServiceStatusPage>(200).with(&["service", "search", "circuit", "sort"]).with(PAGE).fails(&["invalid"]).in_memory(),
-        route(GET, "/api/v1/ops/history", Read, "Get recent metrics as a time series", get(ops::history)).returns::<History>(200).with(&["service", "minutes"]).fails(&["invalid", "notFound"]).in_memory()
+        route(GET, "/api/v1/ops/services", Read, "List the status of each service", get(ops::services)).returns::<ServiceStatusPage>(200).query::<ServiceStatusQuery>().fails(&["invalid"]).in_memory(),
+        route(GET, "/api/v1/ops/history", Read, "Get recent metrics as a time series", get(ops::history)).returns::<History>(200).query::<HistoryQuery>().fails(&["invalid", "notFound"]).in_memory()
             .more("Covers one service, or all together. The history is in memory and starts again with the hub"),
         route(POST, "/api/v1/ops/secrets:rotate", Admin, "Encrypt all secrets with a new key", post(secrets::rotate)).returns::<KeyRotation>(200).fails(&["conflict"]),
-        route(GET, "/api/v1/ops/alerts", Read, "List incidents, newest first", get(alerts::list)).returns::<AlertPage>(200).with(&["incidentState", "severity", "service", "alertRule"]).with(PAGE).fails(&["invalid"])
+        route(GET, "/api/v1/ops/alerts", Read, "List incidents, newest first", get(alerts::list)).returns::<AlertPage>(200).query::<AlertQuery>().fails(&["invalid"])
             .more("A key that is restricted to some services sees their incidents, and none of the hub itself"),
         route(GET, "/api/v1/ops/alerts/{id}", Read, "Get an incident with its notifications", get(alerts::get)).returns::<Alert>(200),
         route(POST, "/api/v1/ops/alerts/{id}:acknowledge", Operate, "Acknowledge the incident", post(alerts::act)).may_take::<Reason>().returns::<Alert>(200).fails(&["conflict", "invalid"]),
@@ -55,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
             .more("Rejected while an alert rule names the channel"),
         route(POST, "/api/v1/ops/alertChannels/{name}:test", Operate, "Send a test message and return the result", post(alert_channels::act)).gives(200, "AlertChannelTested").in_memory()
             .more("The message states that it is a test"),
-        route(GET, "/api/v1/ops/audit", Admin, "List the audit log, newest first", get(audit::list)).returns::<AuditPage>(200).with(PAGE).fails(&["invalid"]),
+        route(GET, "/api/v1/ops/audit", Admin, "List the audit log, newest first", get(audit::list)).returns::<AuditPage>(200).query::<PageQuery>().fails(&["invalid"]),
     ]
 }
 
@@ -66,7 +65,7 @@ pub(super) fn metrics() -> Vec<Route> {
     vec![
         route(GET, "/actuator/metrics", Read, "List the names of all metrics", get(metrics::names)).gives_plain(JSON, shape("MetricNames")).in_memory()
             .more("In the format of Spring's actuator, without the envelope. No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),
-        route(GET, "/actuator/metrics/{name}", Read, "Get a metric", get(metrics::one)).gives_plain(JSON, shape("Metric")).in_memory().with(&["tag"]).fails(&["invalid"])
+        route(GET, "/actuator/metrics/{name}", Read, "Get a metric", get(metrics::one)).gives_plain(JSON, shape("Metric")).in_memory().query::<MetricQuery>().fails(&["invalid"])
             .more("In the format of Spring's actuator, without the envelope. No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),
         route(GET, "/metrics", Read, "Get all metrics in the format of Prometheus", get(metrics::prometheus)).gives_plain("text/plain; version=0.0.4; charset=utf-8", text()).in_memory()
             .more("No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),

@@ -2,9 +2,9 @@
 
 use axum::routing::{delete, get, patch, post, put};
 use seawall_api::{
-    Backtest, BacktestInput, Circuit, CircuitChange, CreatedKey, Deleted, EvaluateInput, Evaluation, Key,
-    KeySpec, Reason, RequiredReason, RollbackInput, RotateInput, Rule, RuleSpec, Service, ServiceSpec,
-    Source, SourceSpec, TestRequest, TestResult,
+    Backtest, BacktestInput, Circuit, CircuitChange, CreatedKey, DeleteQuery, Deleted, EvaluateInput,
+    Evaluation, Key, KeySpec, Reason, RequiredReason, RollbackInput, RotateInput, Rule, RuleSpec, Service,
+    ServiceSpec, Source, SourceSpec, TestRequest, TestResult,
 };
 use seawall_hub_core::domain::key::Scope;
 
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/registry/services/{name}", Read, "Get a service", get(services::get)).returns::<Service>(200).etag().in_memory(),
         route(PUT, "/api/v1/registry/services/{name}", Admin, "Create or replace a service", put(services::replace)).writes::<ServiceSpec, Service>().returns::<Service>(201).returns::<Service>(200).etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal"]),
         route(PATCH, "/api/v1/registry/services/{name}", Admin, "Update some fields of a service", patch(services::change)).writes::<ServiceSpec, Service>().returns::<Service>(200).etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal"]),
-        route(DELETE, "/api/v1/registry/services/{name}", Admin, "Delete a service", delete(services::delete)).returns::<Deleted>(200).with(&["pending"]).with(VERSIONS).fails(CHANGE_FAILS).fails(&["conflict"])
+        route(DELETE, "/api/v1/registry/services/{name}", Admin, "Delete a service", delete(services::delete)).returns::<Deleted>(200).query::<DeleteQuery>().with(VERSIONS).fails(CHANGE_FAILS).fails(&["conflict"])
             .more("Rejected while a rule sends to the service"),
         route(POST, "/api/v1/registry/services/{name}:test", Operate, "Send a test request", post(services::act)).may_take::<TestRequest>().returns::<TestResult>(200).fails(&["invalid"]).in_memory()
             .more("The request goes through the policies of the service and counts there"),
@@ -38,7 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
         route(GET, "/api/v1/registry/rules/{name}", Read, "Get a rule", get(rules::get)).returns::<Rule>(200).etag().in_memory(),
         route(PUT, "/api/v1/registry/rules/{name}", Admin, "Create or replace a rule", put(rules::replace)).writes::<RuleSpec, Rule>().returns::<Rule>(201).returns::<Rule>(200).etag().with(VERSIONS).fails(CHANGE_FAILS),
         route(PATCH, "/api/v1/registry/rules/{name}", Admin, "Update some fields of a rule", patch(rules::change)).writes::<RuleSpec, Rule>().returns::<Rule>(200).etag().with(VERSIONS).fails(CHANGE_FAILS),
-        route(DELETE, "/api/v1/registry/rules/{name}", Admin, "Delete a rule", delete(rules::delete)).returns::<Deleted>(200).with(&["pending"]).with(VERSIONS).fails(CHANGE_FAILS).fails(&["conflict"]),
+        route(DELETE, "/api/v1/registry/rules/{name}", Admin, "Delete a rule", delete(rules::delete)).returns::<Deleted>(200).query::<DeleteQuery>().with(VERSIONS).fails(CHANGE_FAILS).fails(&["conflict"]),
         route(GET, "/api/v1/registry/rules/{name}/versions", Read, "List the versions of a rule", get(rules::versions)).returns::<Vec<Rule>>(200),
         route(POST, "/api/v1/registry/rules/{name}:backtest", Read, "Apply a rule to recent events, without sending anything", post(rules::act)).may_take::<BacktestInput>().returns::<Backtest>(200).fails(&["invalid"]),
         route(POST, "/api/v1/registry/rules/{name}:enable", Operate, "Enable a rule and release its held deliveries", post(rules::act)).returns::<Rule>(200).etag().fails(&["notJson", "stale", "invalid"]),

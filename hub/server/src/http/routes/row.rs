@@ -9,6 +9,7 @@ use seawall_hub_core::domain::key::Scope;
 use serde_json::Value;
 
 use super::super::openapi::components::Components;
+use super::super::openapi::parameters::of_query;
 use super::super::openapi::schema::{Schema, shape};
 use crate::hub::Server;
 
@@ -24,8 +25,10 @@ pub(crate) struct Route {
     pub(crate) scope: Option<Scope>,
     /// What the route does, in one line.
     pub(crate) about: &'static str,
-    /// The names of its parameters, without those in the path.
-    pub(crate) parameters: Vec<&'static str>,
+    /// The names of the headers that it reads.
+    pub(crate) headers: Vec<&'static str>,
+    /// The parameters of its query.
+    pub(in crate::http) query: Option<fn() -> Vec<Value>>,
     /// The schemas of the request body by media type.
     pub(in crate::http) takes: Vec<(&'static str, BodySchema)>,
     /// True if the body is required.
@@ -63,7 +66,8 @@ pub(super) fn public_route(
         path,
         scope: None,
         about,
-        parameters: Vec::new(),
+        headers: Vec::new(),
+        query: None,
         takes: Vec::new(),
         needs_body: false,
         gives: Vec::new(),
@@ -81,13 +85,12 @@ pub(super) const PATCH: Method = Method::PATCH;
 pub(super) const DELETE: Method = Method::DELETE;
 
 pub(super) const JSON: &str = "application/json";
-/// The parameters of routes that create something.
+/// The headers of routes that create something.
 pub(super) const ONCE: &[&str] = &["Idempotency-Key"];
 pub(super) const ONCE_FAILS: &[&str] = &["badKey", "otherContent", "conflict"];
-/// The parameters of routes that change versioned objects.
+/// The headers of routes that change versioned objects.
 pub(super) const VERSIONS: &[&str] = &["If-Match", "If-None-Match"];
 pub(super) const CHANGE_FAILS: &[&str] = &["badVersion", "stale", "invalid"];
-pub(super) const PAGE: &[&str] = &["page_size", "page_token"];
 
 /// A schema of a request or a response.
 pub(in crate::http) enum BodySchema {
@@ -184,8 +187,14 @@ impl Route {
         self
     }
 
-    pub(super) fn with(mut self, parameters: &[&'static str]) -> Self {
-        self.parameters.extend(parameters);
+    /// Adds a query that is read as a `Q`.
+    pub(super) fn query<Q: JsonSchema + 'static>(mut self) -> Self {
+        self.query = Some(of_query::<Q>);
+        self
+    }
+
+    pub(super) fn with(mut self, headers: &[&'static str]) -> Self {
+        self.headers.extend(headers);
         self
     }
 

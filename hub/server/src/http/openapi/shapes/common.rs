@@ -48,12 +48,6 @@ pub(super) fn event_type() -> Schema {
         .says("Words separated by dots: visible ASCII characters without asterisks")
 }
 
-pub(in super::super) fn event_pattern() -> Schema {
-    pattern(&format!(r"^(\*|{WORD}(\.{WORD})*(\.\*)?)$"))
-        .longest(257)
-        .says("Event type, `order.*` for all types below `order`, or `*` for all")
-}
-
 pub(super) fn event_id() -> Schema {
     pattern("^[!-~]{1,200}$").says("Visible ASCII characters")
 }

@@ -7,19 +7,12 @@ use super::super::schema::{Field, Schema, count, list, need, shape, text, time, 
 use super::common::{delivery_id, slug};
 
 /// The states of a delivery, as the API calls them.
-const STATES: [&str; 6] = ["pending", "inFlight", "waiting", "held", "delivered", "deadLettered"];
-
 pub(super) fn states() -> Schema {
-    words(&STATES)
-}
-
-/// The states that a list can be filtered by.
-pub(in super::super) fn states_asked_for() -> Schema {
-    words(&[STATES.as_slice(), &["open"]].concat())
+    words(&["pending", "inFlight", "waiting", "held", "delivered", "deadLettered"])
 }
 
 /// The reasons for dead letters.
-pub(in super::super) fn reasons() -> Schema {
+pub(super) fn reasons() -> Schema {
     words(&DeadLetterReason::ALL.map(DeadLetterReason::word))
 }
 

@@ -14,8 +14,7 @@ use serde_json::{Map, Value};
 
 use super::schema::Schema;
 
-pub(super) use self::common::{event_pattern, slug};
-pub(super) use self::deliveries::{reasons, states_asked_for};
+pub(super) use self::common::slug;
 pub(super) use self::desk::{fingerprint, operation_id};
 
 /// A shape with its name.
