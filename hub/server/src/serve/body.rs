@@ -17,7 +17,6 @@ use crate::responses::{CountedMark, HeldBytes, ResponseMemory, SMALL_BYTES};
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
-#[expect(clippy::large_enum_variant, reason = "each is made once and moved once, and a box would cost more")]
 pub(super) enum ResponseBody {
     /// Of the hub's own, with the memory that it takes, if it is a large one.
     Own(axum::body::Body, Option<HeldBytes>),
