@@ -10,6 +10,7 @@ mod folder;
 mod retention;
 mod start;
 mod traces;
+mod upgrade;
 
 use std::path::Path;
 use std::process::{Command, Output};
