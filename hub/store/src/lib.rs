@@ -5,6 +5,7 @@
     reason = "nobody depends on this crate from outside: where a name says it all, there is no comment"
 )]
 
+mod record;
 pub mod sqlite;
 
 pub use sqlite::backup::{self, CopyReport};

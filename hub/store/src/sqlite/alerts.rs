@@ -1,13 +1,9 @@
-//! Alerts: rules, channels and incidents.
-
-use std::time::Duration;
+//! Incidents of alert rules, and their notices.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::alert::{
-    Acknowledgement, AlertRule, Channel, Condition, ConditionKind, Incident, Mute, Notice, NoticeKind,
-    NoticeState, Resolution, Severity,
+    Acknowledgement, ConditionKind, Incident, Mute, Notice, NoticeKind, NoticeState, Resolution, Severity,
 };
-use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{IncidentFilter, Page, PageRequest, StoreError};
@@ -15,57 +11,9 @@ use serde_json::{Value, json};
 
 use super::changes::UnitApplier;
 use super::lists::page_of;
-use super::{access, rows};
+use super::rows;
 
 impl UnitApplier<'_> {
-    pub(super) fn put_alert_rule(&self, rule: &AlertRule) -> Result<(), StoreError> {
-        let name = rule.name.as_str();
-        self.check_version("SELECT version FROM alert_rules WHERE name = ?1", name, rule.version)?;
-        let (more_than, time, free_below) = match rule.condition {
-            Condition::CircuitOpen => (None, None, None),
-            Condition::DeadLetters { more_than, window }
-            | Condition::Warnings { more_than, window }
-            | Condition::Errors { more_than, window } => (Some(more_than), Some(millis(window)), None),
-            Condition::OldestDue { older_than } => (None, Some(millis(older_than)), None),
-            Condition::DataLossRisk { free_below } => (None, None, Some(free_below.cast_signed())),
-        };
-        let names = |names: &Vec<Slug>| access::list(names.iter().map(Slug::as_str));
-        self.run(
-            "INSERT OR REPLACE INTO alert_rules
-             (name, version, kind, more_than, time, free_below, enabled, severity, services, channels, holds, clears,
-              muted_until, muted_reason, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-            params![
-                name,
-                rule.version.cast_signed(),
-                rule.kind().word(),
-                more_than,
-                time,
-                free_below,
-                rule.enabled,
-                rule.severity.word(),
-                rule.services.as_ref().map(names),
-                rule.channels.as_ref().map(names),
-                millis(rule.holds),
-                millis(rule.clears),
-                rule.muted.as_ref().map(|mute| mute.until.0),
-                rule.muted.as_ref().map(|mute| &mute.reason),
-                rule.changed.0
-            ],
-        )?;
-        Ok(())
-    }
-
-    pub(super) fn put_channel(&self, channel: &Channel) -> Result<(), StoreError> {
-        let Channel { name, version, settings, changed } = channel;
-        self.check_version("SELECT version FROM alert_channels WHERE name = ?1", name.as_str(), *version)?;
-        self.run(
-            "INSERT OR REPLACE INTO alert_channels (name, version, settings, changed) VALUES (?1, ?2, ?3, ?4)",
-            params![name.as_str(), version.cast_signed(), settings.0, changed.0],
-        )?;
-        Ok(())
-    }
-
     pub(super) fn put_incident(&self, incident: &Incident) -> Result<(), StoreError> {
         let Incident { resolved, acknowledged, muted, .. } = incident;
         self.run(
@@ -100,55 +48,6 @@ impl UnitApplier<'_> {
         )?;
         Ok(())
     }
-}
-
-pub(super) fn rules(connection: &Connection) -> rusqlite::Result<Vec<AlertRule>> {
-    let sql = "SELECT name, version, kind, more_than, time, free_below, enabled, severity, services, channels, holds,
-               clears, muted_until, muted_reason, changed FROM alert_rules ORDER BY name";
-    connection.prepare_cached(sql)?.query_map([], rule)?.collect()
-}
-
-fn rule(row: &Row<'_>) -> rusqlite::Result<AlertRule> {
-    let kind = word(row, 2, ConditionKind::from_word)?;
-    let more_than = || row.get(3);
-    let condition = match kind {
-        ConditionKind::CircuitOpen => Condition::CircuitOpen,
-        ConditionKind::DeadLetters => {
-            Condition::DeadLetters { more_than: more_than()?, window: time(row, 4)? }
-        }
-        ConditionKind::OldestDue => Condition::OldestDue { older_than: time(row, 4)? },
-        ConditionKind::Warnings => Condition::Warnings { more_than: more_than()?, window: time(row, 4)? },
-        ConditionKind::Errors => Condition::Errors { more_than: more_than()?, window: time(row, 4)? },
-        ConditionKind::DataLossRisk => {
-            Condition::DataLossRisk { free_below: row.get::<_, i64>(5)?.cast_unsigned() }
-        }
-    };
-    Ok(AlertRule {
-        name: rows::slug(row, 0)?,
-        version: row.get::<_, i64>(1)?.cast_unsigned(),
-        condition,
-        enabled: row.get(6)?,
-        severity: word(row, 7, Severity::from_word)?,
-        services: slugs(row, 8)?,
-        channels: slugs(row, 9)?,
-        holds: time(row, 10)?,
-        clears: time(row, 11)?,
-        muted: mute(row, 12)?,
-        changed: Millis(row.get(14)?),
-    })
-}
-
-pub(super) fn channels(connection: &Connection) -> rusqlite::Result<Vec<Channel>> {
-    let sql = "SELECT name, version, settings, changed FROM alert_channels ORDER BY name";
-    let channel = |row: &Row<'_>| {
-        Ok(Channel {
-            name: rows::slug(row, 0)?,
-            version: row.get::<_, i64>(1)?.cast_unsigned(),
-            settings: SealedSecret(row.get(2)?),
-            changed: Millis(row.get(3)?),
-        })
-    };
-    connection.prepare_cached(sql)?.query_map([], channel)?.collect()
 }
 
 const INCIDENT: &str = "number, id, rule, kind, severity, service, opened, updated, resolved, because, value, summary, seen_by, \
@@ -258,18 +157,4 @@ fn mute(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Mute>> {
 fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let word = row.get_ref(column)?.as_str()?;
     read(word).ok_or_else(|| rows::strange(column, format!("nobody knows `{word}`")))
-}
-
-fn slugs(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Vec<Slug>>> {
-    let Some(names) = access::texts(row, column)? else { return Ok(None) };
-    let names: Result<_, _> = names.iter().map(|name| Slug::new(name)).collect();
-    names.map(Some).map_err(|error| rows::strange(column, error))
-}
-
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Duration> {
-    Ok(Duration::from_millis(row.get::<_, i64>(column)?.cast_unsigned()))
 }

@@ -7,14 +7,12 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::Attempt;
-use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Page, PageRequest, StoredDelivery};
 
-use super::access;
 use super::rows::{self, STORED};
 
 /// The maximum number of rows that a page reads.
@@ -178,11 +176,6 @@ fn takes(filter: &DeliveryFilter, kept: &StoredDelivery) -> bool {
         && filter.event.as_ref().is_none_or(|event| *event == kept.event)
         && (filter.states.is_empty() || filter.states.contains(&kept.state))
         && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
-}
-
-pub(super) fn audit(connection: &Connection, page: PageRequest) -> rusqlite::Result<Page<AuditEntry>> {
-    let sql = "SELECT number, at, who, action, target, reason, trace FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
-    page_of(connection, sql, page, None, access::audit_row, |_| true)
 }
 
 pub(super) fn database(connection: &Connection) -> rusqlite::Result<u64> {

@@ -8,7 +8,6 @@
 //! # What a power cut leaves
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
-mod access;
 mod alerts;
 pub mod backup;
 mod changes;
@@ -27,6 +26,7 @@ mod operations;
 mod place;
 mod prune;
 mod queue;
+mod read;
 mod reads;
 mod room;
 mod rows;
@@ -37,6 +37,7 @@ mod steps;
 mod telemetry;
 mod times;
 mod unit_of_work;
+mod write;
 
 use std::fmt;
 use std::fs::File;
@@ -68,7 +69,7 @@ use self::place::{DATABASE, make_file_private, make_private, mark_lock, refuse_w
 use self::queue::{WriteJob, WriteQueue};
 use self::steps::Steps;
 use self::telemetry::DiskTelemetry;
-use self::unit_of_work::{Writer, translate};
+use self::unit_of_work::{Writer, reason, translate};
 
 /// The maximum number of concurrent readers.
 const READERS_MAX: usize = 16;
@@ -194,7 +195,7 @@ impl Sqlite {
             Ok(Ok(read)) => return Ok(read),
             Ok(Err(error)) => match translate(&error) {
                 damaged @ StoreError::Damaged(_) => damaged,
-                _ => StoreError::Failed(error.to_string()),
+                _ => StoreError::Failed(reason(&error)),
             },
             Err(error) => StoreError::Failed(error.to_string()),
         };
@@ -251,7 +252,7 @@ impl Store for Sqlite {
     }
 
     async fn registered(&self) -> Result<RegistrySnapshot, StoreError> {
-        self.read(reads::registered).await
+        self.read(read::registry::registered).await
     }
 
     async fn claimed(&self, scope: &'static str, key: &str) -> Result<Option<IdempotencyRecord>, StoreError> {
@@ -261,12 +262,12 @@ impl Store for Sqlite {
 
     async fn rule_versions(&self, name: &Slug) -> Result<Vec<Rule>, StoreError> {
         let name = name.clone();
-        self.read(move |connection| reads::rule_versions(connection, &name)).await
+        self.read(move |connection| read::registry::rule_versions(connection, &name)).await
     }
 
     async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
         let service = service.clone();
-        self.read(move |connection| reads::circuit_history(connection, &service, most)).await
+        self.read(move |connection| read::registry::circuit_history(connection, &service, most)).await
     }
 
     async fn event(&self, id: &str, source: Option<&str>) -> Result<Option<Event>, StoreError> {
@@ -291,7 +292,7 @@ impl Store for Sqlite {
     }
 
     async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
-        self.read(move |connection| lists::audit(connection, page)).await
+        self.read(move |connection| read::registry::audit(connection, page)).await
     }
 
     async fn live_incidents(&self) -> Result<Vec<Incident>, StoreError> {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, OptionalExtension, Row};
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::dead_letter::LetterState;
 use seawall_hub_core::domain::delivery::{
-    DeadLetterReason, DeliveryId, DeliveryState, Disposition, FailureCounting, Progress, Schedule,
+    DeadLetterReason, DeliveryId, DeliveryState, Disposition, Progress,
 };
 use seawall_hub_core::domain::operation::OperationState;
 use seawall_hub_core::domain::slug::Slug;
@@ -84,7 +84,7 @@ pub(super) fn pairs_to_text(pairs: &[(String, String)]) -> String {
     Value::from(pairs.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>()).to_string()
 }
 
-pub(super) fn pairs(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(String, String)>> {
+fn pairs(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(String, String)>> {
     let text = json(row, column)?;
     pairs_of(&text).ok_or_else(|| strange(column, "no pairs of texts"))
 }
@@ -123,28 +123,6 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         error: row.get(3)?,
         answer: status.map(|status| Answer { status, headers, body }),
     })
-}
-
-pub(super) fn schedule_to_text(schedule: &Schedule) -> String {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let Schedule { attempts, age_max, base, cap, count } = *schedule;
-    let (age, base, cap, all) = (millis(age_max), millis(base), millis(cap), count == FailureCounting::All);
-    json!({"attempts": attempts, "age": age, "base": base, "cap": cap, "all": all}).to_string()
-}
-
-pub(super) fn schedule(row: &Row<'_>, column: usize) -> rusqlite::Result<Schedule> {
-    let text = json(row, column)?;
-    let read = || {
-        let time = |name: &str| text[name].as_u64().map(Duration::from_millis);
-        Some(Schedule {
-            attempts: text["attempts"].as_u64().and_then(|attempts| u32::try_from(attempts).ok()),
-            age_max: time("age")?,
-            base: time("base")?,
-            cap: time("cap")?,
-            count: if text["all"].as_bool()? { FailureCounting::All } else { FailureCounting::Answered },
-        })
-    };
-    read().ok_or_else(|| strange(column, "no schedule"))
 }
 
 pub(super) fn reason_to_number(reason: DeadLetterReason) -> i64 {

@@ -18,7 +18,12 @@ pub(super) struct StartInfo {
 }
 
 /// The migrations from an empty database to the current schema, one for each version. They are never changed, only added to.
-const STEPS: [&str; 3] = [include_str!("step_1.sql"), include_str!("step_2.sql"), include_str!("step_3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("step_1.sql"),
+    include_str!("step_2.sql"),
+    include_str!("step_3.sql"),
+    include_str!("step_4.sql"),
+];
 
 /// The size of the log in pages that triggers a checkpoint: rarely, and small enough that the log stays small.
 const LOG_PAGES: i32 = 4_000;

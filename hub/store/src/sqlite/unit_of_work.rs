@@ -13,6 +13,7 @@ use super::room;
 use super::schema::StartInfo;
 use super::steps::Steps;
 use super::telemetry::CommitTelemetry;
+use crate::record::UnreadableRow;
 
 pub(super) struct Writer {
     connection: Connection,
@@ -212,7 +213,15 @@ pub(super) fn translate(error: &Error) -> StoreError {
         // What the disk has is not known: the system may have thrown away what it could not write, and a second try that
         // goes well says nothing about it.
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => fatal(error),
-        _ => StoreError::Failed(error.to_string()),
+        _ => StoreError::Failed(reason(error)),
+    }
+}
+
+/// Returns the reason of an error. A row that can't be read says by itself which it is.
+pub(super) fn reason(error: &Error) -> String {
+    match error {
+        Error::FromSqlConversionFailure(_, _, source) if source.is::<UnreadableRow>() => source.to_string(),
+        _ => error.to_string(),
     }
 }
 

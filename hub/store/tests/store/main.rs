@@ -17,3 +17,4 @@ mod poison;
 mod retention;
 mod scene;
 mod semantics;
+mod upgrade;

@@ -1,0 +1,77 @@
+//! The documents of registry rows, the same in every database.
+//!
+//! # Why documents?
+//! Services, rules, sources, keys, alert rules and channels are few and small, and a start reads them whole. A column exists for
+//! what a statement compares: `name`, `version`, `current`, `enabled`, `service`. Everything else is one JSON document. A new
+//! field is a field of its record with `#[serde(default)]`, and needs no migration.
+//!
+//! # What stays readable
+//! A field is never renamed, and its meaning never changes: databases of all earlier versions have it. A field that is not known
+//! any more is skipped. Times are milliseconds since 1970 or in length, and end in `_ms`; bytes are hexadecimal.
+
+mod alert;
+mod key;
+mod rule;
+mod service;
+mod source;
+mod text;
+
+use std::fmt;
+use std::time::Duration;
+
+use seawall_hub_core::port::store::StoreError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::alert::{AlertRuleRecord, ChannelRecord};
+pub(crate) use self::key::KeyRecord;
+pub(crate) use self::rule::RuleRecord;
+pub(crate) use self::service::ServiceRecord;
+pub(crate) use self::source::SourceRecord;
+pub(crate) use self::text::DocumentText;
+
+/// The document of a registered resource.
+pub(crate) trait Record: Serialize + DeserializeOwned {
+    /// The table that holds it.
+    const TABLE: &'static str;
+}
+
+/// Writes a document.
+pub(crate) fn encode<R: Record>(record: impl Into<R>) -> Result<String, StoreError> {
+    serde_json::to_string(&record.into())
+        .map_err(|error| StoreError::Failed(format!("can't write a document of `{}`: {error}", R::TABLE)))
+}
+
+/// Reads the document of the row with this name.
+pub(crate) fn decode<R: Record>(name: &str, document: &str) -> Result<R, UnreadableRow> {
+    serde_json::from_str(document).map_err(|error| UnreadableRow {
+        table: R::TABLE,
+        name: name.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// Returns the length of a time in milliseconds.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The error for a row whose document can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UnreadableRow {
+    table: &'static str,
+    name: String,
+    reason: String,
+}
+
+impl fmt::Display for UnreadableRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnreadableRow { table, name, reason } = self;
+        write!(f, "the row `{name}` of the table `{table}` can't be read: {reason}")
+    }
+}
+
+impl std::error::Error for UnreadableRow {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! What connections read beside the writer.
+
+pub(super) mod registry;

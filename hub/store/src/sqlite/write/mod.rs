@@ -1,0 +1,3 @@
+//! What a unit of work changes.
+
+mod registry;
