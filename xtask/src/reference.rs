@@ -1,4 +1,4 @@
-//! `cargo xtask reference`: writes what is made from the code: the page of all settings, the reports of the broken
+//! `cargo xtask reference`: writes what is made from the code: the pages of all settings, the reports of the broken
 //! files, and the description of the API. Read what `git diff` shows before it goes in.
 
 use crate::run::{self, Step, Usage};
@@ -11,5 +11,6 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         "description of the API",
         "test -q -p seawall-hub-server --lib -- api_1_the_description api_1_the_page",
     );
-    run::all(&[write, api].map(|step| step.env("UPDATE_GOLDEN", "1")))
+    let settings = Step::cargo("settings of the hub", "test -q -p seawall-hub-cli --bins -- hub_9_the_page");
+    run::all(&[write, settings, api].map(|step| step.env("UPDATE_GOLDEN", "1")))
 }

@@ -8,7 +8,6 @@ mod examples;
 mod failure;
 mod files;
 mod input;
-mod keep;
 mod lists;
 mod output;
 mod reload;
@@ -47,9 +46,9 @@ enum Command {
     /// Restore the data of a hub from a backup.
     Restore(backup::Restore),
     #[command(flatten)]
-    Asking(command::HubCommand),
+    Hub(Box<command::HubCommand>),
     #[command(flatten)]
-    Alone(command::LocalCommand),
+    Local(command::LocalCommand),
 }
 
 /// Commands that do not connect to a hub, and the connection options that they accept nevertheless.
@@ -71,8 +70,8 @@ fn main() -> anyhow::Result<ExitCode> {
         (Ok(()), Command::Demo(demo)) => return demo.run(),
         (Ok(()), Command::Backup(backup)) => backup.run().map_err(CommandError::of),
         (Ok(()), Command::Restore(restore)) => restore.run().map_err(CommandError::of),
-        (Ok(()), Command::Alone(command)) => command.run(&cli.talk),
-        (Ok(()), Command::Asking(command)) => command.run(&cli.talk),
+        (Ok(()), Command::Local(command)) => command.run(&cli.talk),
+        (Ok(()), Command::Hub(command)) => command.run(&cli.talk),
     };
     Ok(done.map_or_else(CommandError::tell, |()| ExitCode::SUCCESS))
 }

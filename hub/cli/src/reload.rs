@@ -8,7 +8,7 @@ use seawall_hub_server::Server;
 use seawall_hub_server::log::Log;
 use tracing::{error, info};
 
-use crate::settings::{SettingOverrides, Settings, file};
+use crate::settings::{Effect, SettingOverrides, Settings, file};
 
 /// The polling interval of the settings file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -16,8 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Watches the settings file.
 pub(crate) struct Reload {
     path: PathBuf,
-    said: SettingOverrides,
-    holds: Settings,
+    overrides: SettingOverrides,
+    settings: Settings,
     file: WatchedFile,
     log: Log,
     /// The public URL if none is set.
@@ -25,16 +25,16 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// Watches this file; `said` overrides it, and `holds` are the settings in effect.
+    /// Watches this file. `overrides` take precedence over it, and `settings` are in effect.
     pub(crate) fn new(
         path: PathBuf,
-        said: SettingOverrides,
-        holds: Settings,
+        overrides: SettingOverrides,
+        settings: Settings,
         log: Log,
         listens: String,
     ) -> Self {
         let file = WatchedFile { seen: stamp(&path), coming: None };
-        Reload { path, said, holds, file, log, listens }
+        Reload { path, overrides, settings, file, log, listens }
     }
 
     /// Applies changes whenever the file changes or SIGHUP arrives.
@@ -53,13 +53,13 @@ impl Reload {
     fn reload(&mut self, hub: &Arc<Server>) {
         let path = self.path.display().to_string();
         let applied = file(Some(&self.path)).and_then(|file| {
-            let next = self.said.over(&file);
-            if next.allow_egress != self.holds.allow_egress {
+            let next = Settings::of(&[&self.overrides, &file]);
+            if next.allow_egress != self.settings.allow_egress {
                 hub.allow_egress(&next.allow_egress)?;
             }
             Ok(next)
         });
-        let next = match applied {
+        let mut next = match applied {
             Ok(next) => next,
             Err(error) => {
                 let cause = format!("{error:#}; the previous settings stay in effect");
@@ -69,23 +69,14 @@ impl Reload {
         };
         self.log.set_level(next.log_level);
         hub.ops.keep_for(next.retention);
-        if next.public_url != self.holds.public_url {
+        if next.public_url != self.settings.public_url {
             hub.alerts.set_public_url(next.public_url.as_deref().unwrap_or(&self.listens));
         }
-        let (changed, restart) = (changed(&self.holds, &next), needs_restart(&self.holds, &next));
+        let changed = self.settings.changes(&next, Effect::Reload).join(", ");
+        let restart = self.settings.changes(&next, Effect::Restart).join(", ");
         // Settings that need a restart keep their old values until then, and are reported at each change.
-        self.holds = Settings {
-            listen: self.holds.listen,
-            data_dir: self.holds.data_dir.clone(),
-            otlp_endpoint: self.holds.otlp_endpoint.clone(),
-            log_format: self.holds.log_format,
-            watchdog: self.holds.watchdog,
-            response_memory: self.holds.response_memory,
-            write_timeout: self.holds.write_timeout,
-            metrics: self.holds.metrics,
-            ..next
-        };
-        let (changed, restart) = (changed.join(", "), restart.join(", "));
+        next.keep_until_restart(&self.settings);
+        self.settings = next;
         info!(target: "seawall", path, changed, needsRestart = restart, "[Config][Reload] Success.");
     }
 }
@@ -123,37 +114,6 @@ impl WatchedFile {
         self.coming = stamp.filter(|_| stamp != self.seen);
         false
     }
-}
-
-/// The changed settings that take effect now.
-fn changed(before: &Settings, next: &Settings) -> Vec<&'static str> {
-    let (old, new) = (before.retention, next.retention);
-    named([
-        ("public_url", before.public_url != next.public_url),
-        ("allow_egress", before.allow_egress != next.allow_egress),
-        ("log.level", before.log_level != next.log_level),
-        ("keep.delivered", old.delivered != new.delivered),
-        ("keep.discarded", old.discarded != new.discarded),
-        ("keep.audit", old.audit != new.audit),
-    ])
-}
-
-/// The changed settings that take effect at the next start.
-fn needs_restart(before: &Settings, next: &Settings) -> Vec<&'static str> {
-    named([
-        ("listen", before.listen != next.listen),
-        ("data_dir", before.data_dir != next.data_dir),
-        ("otlp_endpoint", before.otlp_endpoint != next.otlp_endpoint),
-        ("log.format", before.log_format != next.log_format),
-        ("watchdog", before.watchdog != next.watchdog),
-        ("response_memory", before.response_memory != next.response_memory),
-        ("write_timeout", before.write_timeout != next.write_timeout),
-        ("metrics", before.metrics != next.metrics),
-    ])
-}
-
-fn named<const N: usize>(all: [(&'static str, bool); N]) -> Vec<&'static str> {
-    all.into_iter().filter(|(_, is_other)| *is_other).map(|(name, _)| name).collect()
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

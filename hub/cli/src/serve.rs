@@ -31,7 +31,7 @@ pub(crate) struct Serve {
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    said: SettingOverrides,
+    overrides: SettingOverrides,
 
     /// Accepted only to be refused with an explanation.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
@@ -56,7 +56,7 @@ impl Serve {
             return Ok(CommandError::usage(word).and("set SEAWALL_ADMIN_KEY").tell());
         }
         let settings = match file(self.config.as_deref()) {
-            Ok(file) => self.said.over(&file),
+            Ok(file) => Settings::of(&[&self.overrides, &file]),
             Err(wrong) => return Ok(CommandError::usage(format!("{wrong:#}")).tell()),
         };
         // One clock for all, because deadlines of two can't be compared.
@@ -146,7 +146,9 @@ impl Serve {
         let watchdog = watch(&hub, settings.watchdog, &log)?;
         let following = async {
             match self.config {
-                Some(path) => Reload::new(path, self.said, settings, log, listens).follow(&hub, told).await,
+                Some(path) => {
+                    Reload::new(path, self.overrides, settings, log, listens).follow(&hub, told).await;
+                }
                 None => nothing_to_follow(told).await,
             }
         };

@@ -40,6 +40,8 @@ mod schema;
 #[cfg(all(feature = "config", feature = "serde"))]
 mod serial;
 #[cfg(feature = "config")]
+mod settings;
+#[cfg(feature = "config")]
 mod source;
 #[cfg(all(test, feature = "config"))]
 mod tests;
@@ -68,6 +70,8 @@ pub(crate) use problem::Problems;
 pub use problem::{ConfigError, Problem};
 #[cfg(feature = "config")]
 pub use reference::reference;
+#[cfg(feature = "config")]
+pub use settings::{SettingKey, read_settings};
 #[cfg(feature = "config")]
 pub use source::Format;
 #[cfg(feature = "config")]

@@ -6,6 +6,7 @@ mod env;
 mod foreign;
 mod good;
 mod random;
+mod settings;
 mod spring;
 mod together;
 
