@@ -37,7 +37,7 @@ async fn hub_14_claimed_keys_and_the_registry_of_version_0_1_are_read() {
     assert!(store.claimed("events", "admin once-2").await.unwrap().is_none());
     let found = store.registered().await.unwrap();
     let counts = [found.services.len(), found.rules.len(), found.sources.len(), found.keys.len()];
-    assert_eq!(counts, [7, 12, 6, 5]);
+    assert_eq!(counts, [7, 13, 6, 5]);
     assert_eq!((found.alert_rules.len(), found.channels.len()), (11, 2));
 }
 
