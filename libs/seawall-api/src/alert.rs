@@ -199,49 +199,61 @@ pub struct MuteInput {
 #[serde(rename_all = "camelCase")]
 pub struct AlertRuleSpec {
     /// Lower-case letters, digits and inner hyphens; it can't be changed
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "billing-delay"})))]
     pub name: Name,
     /// Optional for a built-in rule
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {
+        "hint": "", "required": true, "fixed": true,
+        "labels": {
+            "circuitOpen": "Open circuit", "deadLetters": "Dead letters", "oldestDue": "Delivery delay", "warnings": "Warnings in the log",
+            "errors": "Errors in the log", "dataLossRisk": "Low disk space or store failure",
+        },
+    })))]
     pub kind: Option<ConditionKind>,
     /// Incidents of a disabled rule are resolved
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true, "x-always" = true, "x-form" = {"label": "State", "hint": "", "labels": {"true": "enabled", "false": "disabled: its alerts are resolved"}})))]
     pub enabled: Option<bool>,
     /// The severity of its incidents
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"hint": "", "labels": {"": "default for the kind"}})))]
     pub severity: Option<Severity>,
     /// Only these services; null for all
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "Only these services", "hint": "empty for all", "placeholder": "billing"})))]
     pub services: Option<Vec<Name>>,
     /// Channels to notify beside the log; null for all
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"from": "channels", "hint": "Notify beside the log"})))]
     pub channels: Option<Vec<Name>>,
     /// Open after the condition has held for this long
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Open after", "hint": "time for which the condition holds first; empty for the default", "placeholder": "1m"})))]
     pub r#for: Option<DurationText>,
     /// Resolve after the condition has been over for this long
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"hint": "time for which the condition no longer holds; empty for the default", "placeholder": "1m"})))]
     pub resolve_after: Option<DurationText>,
     /// Until when notifications are muted
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hidden": "the actions mute and unmute change it"})))]
     pub muted: Option<MuteInput>,
     /// For the kinds `deadLetters`, `warnings` and `errors`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(max = 4_294_967_295_u64)))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 4_294_967_295_u64), extend("x-form" = {"when": {"kind": ["deadLetters", "warnings", "errors"]}, "hint": "empty for the default"})))]
     pub more_than: Option<u64>,
     /// For the kinds `deadLetters`, `warnings` and `errors`
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"when": {"kind": ["deadLetters", "warnings", "errors"]}, "label": "Within", "hint": "empty for the default", "placeholder": "5m"})))]
     pub window: Option<DurationText>,
     /// For the kind `oldestDue`
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"when": {"kind": ["oldestDue"]}, "label": "Overdue for more than", "hint": "empty for the default", "placeholder": "10m"})))]
     pub older_than: Option<DurationText>,
     /// For the kind `dataLossRisk`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(max = 1_152_921_504_606_846_976_u64)))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_152_921_504_606_846_976_u64), extend("x-form" = {"when": {"kind": ["dataLossRisk"]}, "label": "Free disk space below", "hint": "bytes; empty for the default", "placeholder": "268435456"})))]
     pub free_bytes_below: Option<u64>,
 }
 

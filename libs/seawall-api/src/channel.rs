@@ -30,41 +30,46 @@ pub enum ChannelSettings<S> {
     #[cfg_attr(feature = "schema", schemars(extend("readOnly" = true)))]
     Log,
     /// A webhook
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "Webhook"})))]
     Webhook {
         /// Its URL. The hub returns it without its path, which often contains a secret
-        #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-form" = {"placeholder": "https://example.com/alerts"})))]
+        #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-form" = {"label": "URL", "hint": "shown without its path; a private address needs the startup option --allow-egress", "placeholder": "https://example.com/alerts", "keep": true, "wide": true})))]
         url: String,
         /// Signing secret of Standard Webhooks: `whsec_` and base64
         #[serde(default)]
         secret: Option<S>,
     },
     /// An email
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "Email"})))]
     Email {
         /// The mail server
-        #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+        #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-form" = {"label": "Server", "hint": "a private address needs the startup option --allow-egress", "placeholder": "smtp.example.com"})))]
         host: String,
         /// Default 587, 465 or 25, depending on `tls`
         #[serde(default)]
-        #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_535)))]
+        #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_535), extend("x-form" = {"hint": "empty for the default of the TLS mode", "placeholder": "587"})))]
         port: Option<u16>,
         /// How the connection is encrypted
         #[serde(default)]
-        #[cfg_attr(feature = "schema", schemars(extend("default" = "starttls")))]
+        #[cfg_attr(feature = "schema", schemars(extend("default" = "starttls", "x-form" = {"label": "TLS", "hint": "", "labels": {"starttls": "STARTTLS", "implicit": "implicit TLS"}})))]
         tls: Option<TlsMode>,
         /// The user
         #[serde(default)]
+        #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": "empty for no authentication"})))]
         username: Option<String>,
         /// The password
         #[serde(default)]
+        #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": ""})))]
         password: Option<S>,
         /// Email address, such as `duty@example.com`
-        #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+        #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-form" = {"hint": "", "placeholder": "hub@example.com"})))]
         from: String,
         /// Email addresses of the receivers
-        #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 50), inner(length(min = 1))))]
+        #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 50), inner(length(min = 1)), extend("x-form" = {"hint": "email addresses", "placeholder": "duty@example.com"})))]
         to: Vec<String>,
         /// Custom certificate authority in PEM, trusted beside the public ones
         #[serde(default)]
+        #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "Certificate authority", "widget": "lines", "hint": "PEM; trusted beside the public ones"})))]
         ca: Option<String>,
     },
 }
@@ -84,10 +89,11 @@ impl<S> ChannelSettings<S> {
 /// A notification channel
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"type": "webhook", "url": "https://example.com/alerts"})))]
+#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"type": "webhook", "url": "https://example.com/alerts"}), extend("x-form" = {"label": "Destination"})))]
 #[serde(rename_all = "camelCase")]
 pub struct AlertChannelSpec {
     /// Lower-case letters, digits and inner hyphens; it can't be changed
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "duty"})))]
     pub name: Name,
     /// Its type and its settings.
     #[serde(flatten)]

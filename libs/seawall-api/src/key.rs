@@ -28,20 +28,28 @@ words! {
 #[serde(rename_all = "camelCase")]
 pub struct KeySpec {
     /// Lower-case letters, digits and inner hyphens
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": "recorded in the audit log", "placeholder": "ada"})))]
     pub name: Name,
     /// `admin` includes all scopes, `operate` includes `read`
-    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-empty" = "known scopes: ingest, call, read, operate, admin")))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend(
+        "x-empty" = "known scopes: ingest, call, read, operate, admin",
+        "x-form" = {"labels": {
+            "ingest": "send events", "call": "call services through the gateway", "read": "view everything but keys and the audit log",
+            "operate": "pause, resume, replay, acknowledge", "admin": "change everything and create keys; can't be restricted",
+        }},
+    )))]
     pub scopes: Vec<Scope>,
     /// Restricts the key to these services; default all. Not with `admin`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-null" = false, "x-empty" = "omit it for all")))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-null" = false, "x-empty" = "omit it for all", "x-form" = {"label": "Only these services", "hint": "empty for all", "placeholder": "billing"})))]
     pub services: Option<Vec<Name>>,
     /// Restricts the key to events from these sources; default all. Not with `admin`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-null" = false, "x-empty" = "omit it for all")))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-null" = false, "x-empty" = "omit it for all", "x-form" = {"label": "Only events from these sources", "hint": "empty for all", "placeholder": "shop"})))]
     pub sources: Option<Vec<String>>,
     /// Time after which the key expires; default never
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": "empty for never", "placeholder": "90d"})))]
     pub expires_in: Option<DurationText>,
 }
 

@@ -41,13 +41,15 @@ pub struct RuleSpec {
     #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "order.*"})))]
     pub event_type: EventPattern,
     /// Service that receives the request
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"from": "services"})))]
     pub service: Name,
     /// Condition over `id`, `type`, `source`, `time`, `subject`, `extensions` and `data`
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "data.total > 100"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "data.total > 100", "wide": true})))]
     pub filter: Option<Filter>,
     /// GET, POST, PUT, PATCH, DELETE or HEAD
     #[serde(default = "post")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"words": ["POST", "PUT", "PATCH", "DELETE", "GET", "HEAD"], "hint": ""})))]
     pub method: String,
     /// Template of the path below the address of the service
     #[serde(default = "root")]
@@ -55,22 +57,23 @@ pub struct RuleSpec {
     pub path: Template,
     /// Header names and templates of their values
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep", "x-form" = {"widget": "pairs"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep", "x-form" = {"widget": "pairs", "placeholder": "x-order: {{ data.id }}"})))]
     pub headers: Headers,
     /// JSON value whose strings may contain expressions; defaults to the event
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"widget": "json"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"widget": "json", "placeholder": r#"{"order": "{{ data.id }}", "amount": "{{ data.total }}"}"#})))]
     pub body: Option<Value>,
     /// Retry settings of the deliveries
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep", "x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep", "x-always" = true, "x-form" = {"label": "Retries", "hint": "attempts, back-off and maximum age"})))]
     pub delivery: Option<DeliverySettings>,
     /// Deliveries with the same ordering key are sent in order
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep")))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-merge" = "deep", "x-form" = {"hint": "none, unless there is a key"})))]
     pub ordering: Option<OrderingSettings>,
     /// Matching events are held while it is false
     #[serde(default = "yes")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "State", "hint": "", "labels": {"true": "enabled", "false": "disabled: matching events are held"}})))]
     pub enabled: bool,
 }
 
@@ -113,23 +116,23 @@ impl RuleSpec {
 pub struct DeliverySettings {
     /// Defaults to the policy of the service
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000), extend("x-form" = {"label": "Maximum attempts", "placeholder": "5"})))]
     pub max_attempts: Option<u32>,
     /// Maximum age, after which it is dead-lettered
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Maximum age", "hint": "then it is dead-lettered", "placeholder": "1d"})))]
     pub max_age: Option<DurationText>,
     /// Initial back-off; it doubles with each failure, with jitter
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Initial back-off", "hint": "doubles with each failure, with jitter", "placeholder": "1s"})))]
     pub base: Option<DurationText>,
     /// Maximum back-off
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Maximum back-off", "hint": "", "placeholder": "15m"})))]
     pub cap: Option<DurationText>,
     /// Which failures count towards the limit: only answered ones, or all
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "answered", "x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "answered", "x-always" = true, "x-form" = {"label": "Count failures", "hint": "", "labels": {"answered": "only answered failures", "all": "all failures"}})))]
     pub count: Option<FailureCounting>,
 }
 
@@ -139,10 +142,11 @@ pub struct DeliverySettings {
 #[serde(rename_all = "camelCase")]
 pub struct OrderingSettings {
     /// Template of the ordering key: deliveries with the same key are sent in order
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "Ordering key", "hint": "template; deliveries with the same key are sent in order", "placeholder": "{{ data.customer.id }}"})))]
     pub key: Template,
     /// Whether a dead letter holds the later deliveries of its key
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "continue", "x-always" = true)))]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "continue", "x-always" = true, "x-form" = {"label": "After a dead letter", "hint": "", "labels": {"continue": "later deliveries continue", "hold": "later deliveries wait"}})))]
     pub on_dead_letter: Option<OnDeadLetter>,
 }
 

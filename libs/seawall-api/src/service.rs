@@ -86,7 +86,7 @@ pub struct ServiceSpec {
     pub policy: Option<Policy>,
     /// True if its deliveries are paused
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"widget": "hidden"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hidden": "the actions pause and resume change it"})))]
     pub paused: bool,
 }
 

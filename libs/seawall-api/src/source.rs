@@ -125,7 +125,7 @@ impl<S> Verify<S> {
 })))]
 #[serde(rename_all = "camelCase")]
 pub struct SourceSpec {
-    /// Lower-case letters, digits and inner hyphens; it can't be changed
+    /// Lower-case letters, digits and inner hyphens; it can't be changed. Webhooks are sent to the path `/in/` and this name
     #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "github"})))]
     pub name: Name,
     /// Required for a new source; omit it to keep the current verification, because secrets can't be read
@@ -141,6 +141,7 @@ pub struct SourceSpec {
     pub event_id: Option<Template>,
     /// Webhooks are rejected while it is false
     #[serde(default = "yes")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"label": "State", "hint": "", "labels": {"true": "enabled", "false": "disabled: webhooks are rejected"}})))]
     pub enabled: bool,
 }
 

@@ -105,3 +105,32 @@ impl<T> Deref for Reply<T> {
         &self.data
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seawall_api::ServiceSpec;
+    use serde::Serialize;
+
+    use super::*;
+    use crate::json::JsonBody;
+
+    /// What a service would be with one more field.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ServiceWithRegion {
+        #[serde(flatten)]
+        spec: ServiceSpec,
+        home_region: String,
+    }
+
+    // API-4: a field that is added to a type is sent and read without an edit of the client.
+    #[test]
+    fn api_4_a_new_field_is_sent_and_read() {
+        let spec = ServiceSpec::new("billing", "https://billing.example");
+        let service = ServiceWithRegion { spec, home_region: "north".into() };
+        let body = JsonBody::from(&service).text.unwrap();
+        let text = format!(r#"{{"status": "ok", "data": {body}, "traceId": "t"}}"#);
+        let reply = Reply::<ServiceWithRegion>::read(RawResponse { status: 200, text, location: None }, None);
+        assert_eq!(reply.unwrap().into_data(), service);
+    }
+}

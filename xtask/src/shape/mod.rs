@@ -13,6 +13,7 @@ mod flow;
 mod footprint;
 mod globals;
 mod imports;
+mod keywords;
 mod log_lines;
 mod logs;
 mod names;

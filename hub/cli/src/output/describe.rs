@@ -41,6 +41,7 @@ fn fields(map: &Map<String, Value>, first: &[&str], depth: usize, lines: &mut Ve
 
 #[cfg(test)]
 mod tests {
+    use seawall_client::api::ServiceSpec;
     use serde_json::json;
 
     use super::*;
@@ -65,5 +66,15 @@ mod tests {
             "version  3",
         ];
         assert_eq!(lines(&thing.to_string(), &["name"], &["hidden"]), expected);
+    }
+
+    /// API-4: a field that is added to a type is shown without an edit of the command line.
+    #[test]
+    fn api_4_a_new_field_of_a_service_is_shown() {
+        let spec = ServiceSpec::new("billing", "https://billing.example");
+        let mut service = serde_json::to_value(spec).unwrap();
+        service["homeRegion"] = json!("north");
+        let lines = lines(&service.to_string(), &["name", "address"], &[]);
+        assert!(lines.contains(&"homeRegion  north".to_owned()), "{lines:?}");
     }
 }

@@ -153,7 +153,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: &str) -> Result<(), S
         }),
         "flag" => Some(json!(matches!(value, "on" | "true" | "1"))),
         "json" => serde_json::from_str(value).ok(),
-        "pairs" => Some(pairs(value)),
+        "pairs" => Some(pairs(value).map_err(|line| format!("{path}: has no colon: {line}"))?),
         "list" => Some(value.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).collect()),
         _ => Some(json!(value)),
     };
@@ -195,14 +195,14 @@ fn over(under: Value, top: Value) -> Value {
     Value::Object(both)
 }
 
-/// Lines of `name: value`.
-fn pairs(text: &str) -> Value {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        (name.trim().to_owned(), json!(value.trim()))
+/// Lines of `name: value`, or the first that is none.
+fn pairs(text: &str) -> Result<Value, &str> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let pair = |line| {
+        let (name, value) = str::split_once(line, ':').ok_or(line)?;
+        Ok((name.trim().to_owned(), json!(value.trim())))
     };
-    Value::Object(lines.map(pair).collect())
+    lines.map(pair).collect::<Result<_, _>>().map(Value::Object)
 }
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn ui_3_a_form_becomes_a_call() {
         let form = "_method=PUT&_path=/api/v1/registry/services/a&_csrf=t&_reason=because&_to=/services&name=a&note=\
-                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d\
+                    &policy.retry.max_attempts:number=5&policy.rate:number=0.5&policy:json=%7B%22rate%22%3A9,%22retry%22%3A%7B%22x%22%3A1%7D%7D&paused:flag=on&body:json=%7B%22a%22%3A1%7D&ids:list=x,+y&ids:list=z&headers:pairs=x-a:+b:c%0A%0Ax-d:\
                     &all:json=null&some:json=null&some:list=a&also:list=b&also:json=null";
         let (token, wish) = of_form(form.as_bytes());
         let wish = wish.unwrap();
@@ -238,9 +238,13 @@ mod tests {
     /// UI-3, SEC-1: a form leads to the API and to pages of ours, and nowhere else; what can't be read says so.
     #[test]
     fn sec_1_a_form_leads_nowhere_else() {
-        for bad in
-            ["_path=/actuator/health", "_path=http://evil/api/v1/", "name=a", "_path=/api/v1/x&a:number=b"]
-        {
+        for bad in [
+            "_path=/actuator/health",
+            "_path=http://evil/api/v1/",
+            "name=a",
+            "_path=/api/v1/x&a:number=b",
+            "_path=/api/v1/x&a:pairs=no+colon",
+        ] {
             assert!(of_form(bad.as_bytes()).1.is_err(), "{bad}");
         }
         for to in ["//evil", "http://evil", "/\\evil", ""] {

@@ -114,5 +114,5 @@ async fn in_frame(
     ErrorMessage { title, message }: ErrorMessage,
 ) -> Option<Response> {
     let session = Session::from_request_parts(&mut parts, dashboard).await.ok()?;
-    dashboard.page_with(status, &session, "sorry.html", context! { title, message }).ok()
+    dashboard.page_with(status, &session, "sorry.html", context! { title, message }).await.ok()
 }

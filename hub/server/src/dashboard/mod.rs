@@ -79,17 +79,25 @@ impl Dashboard {
     }
 
     /// A page within the frame that all pages have.
-    fn page(&self, session: &Session, name: &str, what: Value) -> PageResult {
-        self.page_with(StatusCode::OK, session, name, what)
+    async fn page(&self, session: &Session, name: &str, what: Value) -> PageResult {
+        self.page_with(StatusCode::OK, session, name, what).await
     }
 
-    fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> PageResult {
+    async fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> PageResult {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
             path => session.path(), flash => session.flash(), origin => session.origin(),
-            is_demo => self.hub.demo().is_some(), ..what
+            is_demo => self.hub.demo().is_some(), menu => self.menu(session).await, ..what
         };
         Ok(html(status, self.render(name, frame)?, session.flash().is_some()))
+    }
+
+    /// What the menu counts: open alerts, up to 100, and open dead letters; 0 for what the key may not see.
+    async fn menu(&self, session: &Session) -> Value {
+        let alerts = self.get_json(session, "/api/v1/ops/alerts?state=open&page_size=100").await;
+        let alerts = alerts.unwrap_or_default()["alerts"].as_array().map_or(0, Vec::len);
+        let overview = self.get_json(session, "/api/v1/ops/overview").await.unwrap_or_default();
+        context! { alerts, letters => overview["deadLetters"]["open"].as_u64().unwrap_or(0) }
     }
 
     fn render(&self, name: &str, what: Value) -> Result<String, PageError> {

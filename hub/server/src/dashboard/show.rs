@@ -13,7 +13,7 @@ use seawall_hub_core::encode::{PATH_SEGMENT, percent};
 use super::chart;
 
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 36] = [
+const TEMPLATES: [(&str, &str); 35] = [
     ("alert.html", include_str!("templates/alert.html")),
     ("alert_channel.html", include_str!("templates/alert_channel.html")),
     ("alert_parts.html", include_str!("templates/alert_parts.html")),
@@ -27,6 +27,7 @@ const TEMPLATES: [(&str, &str); 36] = [
     ("events.html", include_str!("templates/events.html")),
     ("flow.html", include_str!("templates/flow.html")),
     ("form.html", include_str!("templates/form.html")),
+    ("form_page.html", include_str!("templates/form_page.html")),
     ("group.html", include_str!("templates/group.html")),
     ("groups.html", include_str!("templates/groups.html")),
     ("keys.html", include_str!("templates/keys.html")),
@@ -43,12 +44,10 @@ const TEMPLATES: [(&str, &str); 36] = [
     ("rule_try.html", include_str!("templates/rule_try.html")),
     ("rules.html", include_str!("templates/rules.html")),
     ("service.html", include_str!("templates/service.html")),
-    ("service_form.html", include_str!("templates/service_form.html")),
     ("services.html", include_str!("templates/services.html")),
     ("settings.html", include_str!("templates/settings.html")),
     ("sorry.html", include_str!("templates/sorry.html")),
     ("source.html", include_str!("templates/source.html")),
-    ("source_form.html", include_str!("templates/source_form.html")),
     ("sources.html", include_str!("templates/sources.html")),
 ];
 

@@ -20,6 +20,14 @@ fn ui_3_an_error_goes_when_its_field_is_mended() {
     browser.write("[name='headers:pairs']", "no colon here");
     browser.click("form[data-act] button.primary");
     browser.wait("it is told", &format!("{wrong} > 1"));
+    let told = "document.querySelector('[name=\"headers:pairs\"] + .field-wrong').textContent";
+    assert_eq!(browser.eval(&format!("return {told}")), "has no colon: no colon here");
+    // The hub is asked when all fields can be read.
+    browser.clear("[name='headers:pairs']");
+    browser.write("[name='headers:pairs']", "no name: x");
+    browser.click("form[data-act] button.primary");
+    browser.wait("both fields are wrong", "document.querySelectorAll('.field-wrong').length === 2");
+    assert!(browser.eval(&format!("return {told}")).as_str().unwrap().starts_with("no name: "));
     browser.clear("[name=filter]");
     browser.write("[name=filter]", "data.total > 1");
     let at_filter = "document.querySelector('[name=filter]').matches('[aria-invalid]')";

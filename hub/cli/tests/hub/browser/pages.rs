@@ -96,7 +96,7 @@ fn ui_2_every_page_opens_cleanly() {
         let heading = browser.text("main h1").unwrap_or_default();
         assert!(!heading.is_empty() && browser.count("main.sorry") == 0, "{route}: `{heading}`");
         assert_eq!(browser.count("h1"), 1, "{route}");
-        if browser.count("[data-live]") > 0 {
+        if browser.count("main [data-live]") > 0 {
             browser.wait("it is live", "document.querySelector('.live').dataset.state === 'on'");
         }
         let faults = faults(&browser, &hub);

@@ -58,7 +58,7 @@ fn ui_1_every_page_fits_a_screen_and_a_phone() {
     browser.as_admin(&hub, "/");
     for (route, path) in pages::all(&filled) {
         browser.open(&hub.page(&path));
-        if browser.count("[data-live]") > 0 {
+        if browser.count("main [data-live]") > 0 {
             browser.wait("it is live", "document.querySelector('.live').dataset.state === 'on'");
         }
         if browser.count("#preview") > 0 {

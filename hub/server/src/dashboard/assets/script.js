@@ -88,6 +88,7 @@
   // The fields of a form as the body of a call: the same as the server reads from a form.
   const read = (form, submitter) => {
     const call = { method: "POST", body: {} };
+    const wrong = [];
     for (const [name, raw] of new FormData(form, submitter)) {
       if (name === "_csrf") continue;
       if (name[0] === "_") { call[name.slice(1)] = raw; continue; }
@@ -98,11 +99,13 @@
       else if (kind === "flag") value = raw === "on" || raw === "true" || raw === "1";
       else if (kind === "list") value = raw.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
       else if (kind === "json") {
-        try { value = JSON.parse(raw); } catch (error) { return { wrong: [{ field: path, reason: `must be JSON: ${error.message}` }] }; }
+        try { value = JSON.parse(raw); } catch (error) { wrong.push({ field: path, reason: `must be JSON: ${error.message}` }); continue; }
       }
       else if (kind === "pairs") {
         const lines = raw.split("\n").map((line) => line.trim()).filter(Boolean);
-        value = Object.fromEntries(lines.map((line) => /([^:]*):?(.*)/.exec(line).slice(1).map((part) => part.trim())));
+        const odd = lines.find((line) => !line.includes(":"));
+        if (odd) { wrong.push({ field: path, reason: `has no colon: ${odd}` }); continue; }
+        value = Object.fromEntries(lines.map((line) => /([^:]*):(.*)/.exec(line).slice(1).map((part) => part.trim())));
       }
       const parts = path.split(".");
       const last = parts.pop();
@@ -111,7 +114,7 @@
       place[last] = kind === "list" ? (place[last] || []).concat(value) : over(value, place[last]);
     }
     if (!Object.keys(call.body).length) delete call.body;
-    return { call };
+    return wrong.length ? { wrong } : { call };
   };
 
   const call = async (what) => {
@@ -133,11 +136,19 @@
   const show = (form, message, errors) => {
     clear(form);
     const rest = [];
+    const inputs = $$("[name]", form).filter((one) => one.type !== "hidden" && !one.matches(":disabled"));
     for (const { field, reason } of errors || []) {
-      const input = $$("[name]", form).find((one) => one.name.split(":")[0] === field && !one.matches(":disabled"));
-      if (!input || input.type === "hidden") { rest.push(`${field}: ${reason}`); continue; }
+      // What has no input of its own is told at the one that it is a part of.
+      const parts = field.split(".");
+      const at = (count) => inputs.find((one) => one.name.split(":")[0] === parts.slice(0, count).join("."));
+      let count = parts.length;
+      while (count && !at(count)) count--;
+      if (!count) { rest.push(`${field}: ${reason}`); continue; }
+      const input = at(count);
+      const inner = parts.slice(count).join(".");
+      input.closest("details")?.setAttribute("open", "");
       input.setAttribute("aria-invalid", "true");
-      input.after(node("span", reason, "field-wrong"));
+      input.after(node("span", inner ? `${inner}: ${reason}` : reason, "field-wrong"));
     }
     const words = rest.length ? rest.join("; ") : errors?.length ? "" : message;
     if (words) {
@@ -309,7 +320,7 @@
 
   // The page anew, whenever it has changed.
   const lamp = $(".live");
-  if (body.dataset.page && $("[data-live]")) {
+  if (body.dataset.page && $("main [data-live]")) {
     const state = (word) => { if (lamp) { lamp.dataset.state = word; $("span", lamp).textContent = word === "on" ? "live" : "offline"; } };
     const stream = new EventSource("/live?page=" + encodeURIComponent(body.dataset.page));
     stream.onopen = () => state("on");
@@ -341,7 +352,7 @@
     const choose = () => {
       for (const part of $$("[data-when]")) {
         const [of, word] = part.dataset.when.split("=");
-        if (of === choice.dataset.choose) part.hidden = part.disabled = word !== choice.value;
+        if (of === choice.dataset.choose) part.hidden = part.disabled = !word.split("|").includes(choice.value);
       }
     };
     choice.addEventListener("change", choose);
@@ -368,7 +379,7 @@
     };
     const made = async () => {
       const { call: what, wrong } = read(rule);
-      if (wrong) return line("bad", wrong[0].field, wrong[0].reason);
+      if (wrong) return wrong.flatMap(({ field, reason }) => line("bad", field, reason));
       const body = { rule: { name: "preview", ...what.body } };
       if (!body.rule.eventType) return box.childNodes;
       if (chosen.value) body.eventId = chosen.value;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use minijinja::context;
-use serde_json::{Value, json};
+use seawall_api::{AlertChannelSpec, AlertRuleSpec};
+use serde_json::Value;
 
 use crate::dashboard::ask::view;
 use crate::dashboard::asked::PageQuery;
+use crate::dashboard::form::{ALERT_CHANNEL, ALERT_RULE, names_of};
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageResult};
+use crate::dashboard::{Dashboard, PageError, PageResult};
 
 /// `GET /alerts`: what is open first, then what is over; the rules and the channels below.
 pub(super) async fn list(
@@ -48,7 +50,7 @@ pub(super) async fn list(
         limited => session.key.services.is_some(), open => view(&open), resolved => view(&resolved), wrong => wrong.or(also_wrong), rules, channels,
         further => asked.get("page_token").is_some() || asked.get("open_token").is_some(),
     };
-    dashboard.page(&session, "alerts.html", what)
+    dashboard.page(&session, "alerts.html", what).await
 }
 
 /// `GET /alerts/{id}`: an incident, with who was told.
@@ -58,7 +60,7 @@ pub(super) async fn page(
     Path(id): Path<String>,
 ) -> PageResult {
     let alert = dashboard.get(&session, &format!("/api/v1/ops/alerts/{}", encoded(&id))).await?;
-    dashboard.page(&session, "alert.html", context! { alert })
+    dashboard.page(&session, "alert.html", context! { alert }).await
 }
 
 /// `GET /alerts/rules/{name}`: what a rule says, and the form that changes it.
@@ -68,18 +70,15 @@ pub(super) async fn rule(
     Path(name): Path<String>,
 ) -> PageResult {
     let path = format!("/api/v1/ops/alertRules/{}", encoded(&name));
-    let mut rule = dashboard.get_json(&session, &path).await?;
-    rule["servicesText"] = json!(joined(&rule["services"]));
-    let channels = dashboard.get(&session, "/api/v1/ops/alertChannels").await?;
-    dashboard.page(&session, "alert_rule.html", context! { is_new => false, rule => view(&rule), channels })
+    let rule = dashboard.get_json(&session, &path).await?;
+    let form = ALERT_RULE.change::<AlertRuleSpec>(&rule, &dashboard.channels(&session).await?);
+    dashboard.page(&session, "alert_rule.html", context! { rule => view(&rule), form => form.view() }).await
 }
 
 /// The page `GET /alerts/rules/_new`.
 pub(super) async fn fresh_rule(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    let rule =
-        json!({"name": "", "kind": "oldestDue", "enabled": true, "severity": "warning", "channels": null});
-    let channels = dashboard.get(&session, "/api/v1/ops/alertChannels").await?;
-    dashboard.page(&session, "alert_rule.html", context! { is_new => true, rule => view(&rule), channels })
+    let form = ALERT_RULE.create::<AlertRuleSpec>(&Value::Null, &dashboard.channels(&session).await?);
+    dashboard.form_page(&session, &form, &[("/alerts", "Alerts"), ("/alerts#rules", "Rules")], ()).await
 }
 
 /// `GET /alerts/channels/{name}`: where it leads, without its secrets; a test, and the form that changes it.
@@ -89,21 +88,28 @@ pub(super) async fn channel(
     Path(name): Path<String>,
 ) -> PageResult {
     let path = format!("/api/v1/ops/alertChannels/{}", encoded(&name));
-    let mut channel = dashboard.get_json(&session, &path).await?;
-    channel["toText"] = json!(joined(&channel["to"]));
-    let what = context! { is_new => false, channel => view(&channel) };
-    dashboard.page(&session, "alert_channel.html", what)
+    let channel = dashboard.get_json(&session, &path).await?;
+    // One that can't be decrypted is written whole.
+    let mut form = match channel["type"].is_string() {
+        true => ALERT_CHANNEL.change::<AlertChannelSpec>(&channel, &[]),
+        false => ALERT_CHANNEL.replace::<AlertChannelSpec>(&channel, &[]),
+    };
+    form.done = "Saved. Pending notifications are retried immediately.".into();
+    let what = context! { channel => view(&channel), form => form.view() };
+    dashboard.page(&session, "alert_channel.html", what).await
 }
 
 /// The page `GET /alerts/channels/_new`.
 pub(super) async fn fresh_channel(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    let channel = json!({"name": "", "type": "webhook"});
-    let what = context! { is_new => true, channel => view(&channel) };
-    dashboard.page(&session, "alert_channel.html", what)
+    let form = ALERT_CHANNEL.create::<AlertChannelSpec>(&Value::Null, &[]);
+    dashboard.form_page(&session, &form, &[("/alerts", "Alerts"), ("/alerts#channels", "Channels")], ()).await
 }
 
-/// As a field of a form has it.
-fn joined(names: &Value) -> String {
-    let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
-    names.collect::<Vec<_>>().join(", ")
+impl Dashboard {
+    /// The names of the channels that a rule can notify: the log is always one.
+    async fn channels(&self, session: &Session) -> Result<[(&'static str, Vec<String>); 1], PageError> {
+        let channels = self.get_json(session, "/api/v1/ops/alertChannels").await?;
+        let names = names_of(&channels).into_iter().filter(|name| name != "log").collect();
+        Ok([("channels", names)])
+    }
 }

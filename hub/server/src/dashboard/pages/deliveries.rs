@@ -27,7 +27,7 @@ pub(super) async fn list(
         event => said("event"), filtered => FILTERS.iter().any(|name| asked.get(name).is_some()),
         further => asked.get("page_token").is_some(), base => asked.over("/deliveries", FILTERS),
     };
-    dashboard.page(&session, "deliveries.html", what)
+    dashboard.page(&session, "deliveries.html", what).await
 }
 
 pub(super) async fn page(
@@ -39,5 +39,5 @@ pub(super) async fn page(
         dashboard.get_json(&session, &format!("/api/v1/bridge/deliveries/{}", encoded(&id))).await?;
     let service = encoded(delivery["service"].as_str().unwrap_or_default());
     let service = dashboard.get_if(&session, &format!("/api/v1/registry/services/{service}")).await;
-    dashboard.page(&session, "delivery.html", context! { delivery => view(&delivery), service })
+    dashboard.page(&session, "delivery.html", context! { delivery => view(&delivery), service }).await
 }

@@ -12,7 +12,7 @@ use crate::dashboard::{Dashboard, PageResult};
 pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let upstreams = dashboard.get(&session, "/api/v1/demo/upstreams").await?;
     let story = dashboard.get(&session, "/api/v1/demo/story").await?;
-    dashboard.page(&session, "demo.html", context! { upstreams, story })
+    dashboard.page(&session, "demo.html", context! { upstreams, story }).await
 }
 
 #[cfg(test)]

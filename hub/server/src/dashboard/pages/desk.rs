@@ -49,7 +49,7 @@ pub(super) async fn groups(
     let more = format!("/deadLetters?{}", written(&without_page(&pairs)));
     let groups = view(&groups);
     let what = context! { groups, wrong, services, operations, state, service, more };
-    dashboard.page(&session, "groups.html", what)
+    dashboard.page(&session, "groups.html", what).await
 }
 
 /// `GET /deadLetters/groups`: where alerts lead, with the service that they are about.
@@ -73,7 +73,7 @@ pub(super) async fn group(
     };
     let operations = dashboard.get_if(&session, "/api/v1/ops/operations?page_size=20").await;
     let group = view(&group);
-    dashboard.page(&session, "group.html", context! { group, letters, sample, operations })
+    dashboard.page(&session, "group.html", context! { group, letters, sample, operations }).await
 }
 
 /// `GET /deadLetters/list`: dead letters by any filter, and what can be done to some or all of them.
@@ -100,7 +100,7 @@ pub(super) async fn list(
     let query = written(&kept);
     let (letters, filtered) = (view(&letters), !kept.is_empty());
     let what = context! { letters, wrong, services, values, filter, more, query, filtered };
-    dashboard.page(&session, "letters.html", what)
+    dashboard.page(&session, "letters.html", what).await
 }
 
 /// `GET /deadLetters/export`: all that match, as a file.
@@ -129,7 +129,7 @@ pub(super) async fn letter(
     let (raw, data) = (pretty(&letter["rawEvent"]), pretty(&letter["rawEvent"]["data"]));
     let request = pretty(&letter["request"]["body"]);
     let letter = view(&letter);
-    dashboard.page(&session, "letter.html", context! { letter, raw, data, request })
+    dashboard.page(&session, "letter.html", context! { letter, raw, data, request }).await
 }
 
 /// `GET /operations`: work on many dead letters.
@@ -141,7 +141,7 @@ pub(super) async fn operations(
     let path = format!("/api/v1/ops/operations?{}", written(&asked(query.as_deref())));
     let (operations, wrong) = dashboard.filtered(&session, &path).await?;
     let operations = view(&operations);
-    dashboard.page(&session, "operations.html", context! { operations, wrong, more => "/operations" })
+    dashboard.page(&session, "operations.html", context! { operations, wrong, more => "/operations" }).await
 }
 
 /// The page `GET /operations/{id}`.
@@ -155,5 +155,5 @@ pub(super) async fn operation(
         Some(id) => dashboard.get_if(&session, &format!("/api/v1/bridge/deliveries/{id}")).await,
         None => None,
     };
-    dashboard.page(&session, "operation.html", context! { operation, failed })
+    dashboard.page(&session, "operation.html", context! { operation, failed }).await
 }

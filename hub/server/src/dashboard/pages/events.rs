@@ -27,7 +27,7 @@ pub(super) async fn list(
         filtered => FILTERS.iter().any(|name| asked.get(name).is_some()),
         further => asked.get("page_token").is_some(), base => asked.over("/events", FILTERS),
     };
-    dashboard.page(&session, "events.html", what)
+    dashboard.page(&session, "events.html", what).await
 }
 
 pub(super) async fn page(
@@ -41,5 +41,5 @@ pub(super) async fn page(
     let deliveries = dashboard.get(&session, &path).await?;
     // The middle of `00-<trace>-<span>-01`.
     let trace = event["trace"].as_str().and_then(|trace| trace.split('-').nth(1)).map(ToOwned::to_owned);
-    dashboard.page(&session, "event.html", context! { event => view(&event), deliveries, trace })
+    dashboard.page(&session, "event.html", context! { event => view(&event), deliveries, trace }).await
 }

@@ -94,6 +94,8 @@ async fn ui_2_alerts_and_settings_are_shown_and_texts_stay_texts() {
     let (_, keys) = site.page(&cookie, "/keys").await;
     assert!(keys.contains(">expired<") && keys.contains(">active<"), "{keys}");
     let (_, audit) = site.page(&cookie, "/audit").await;
+    let counted = r#"Alerts <span class="badge bad" title="1 open">1</span></a>"#;
+    assert!(audit.contains(counted), "the menu counts what is open: {audit}");
     assert!(
         audit.contains("href=\"/alerts/rules/own\"") && audit.contains("href=\"/alerts/inc_1\""),
         "{audit}"

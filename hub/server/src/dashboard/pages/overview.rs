@@ -33,11 +33,13 @@ pub(super) async fn page(
     // For the commands that are shown.
     let service = services["services"][0]["name"].as_str().map(ToOwned::to_owned);
     let (overview, services) = (view(&overview), view(&services));
-    dashboard.page(
-        &session,
-        "overview.html",
-        context! { overview, services, lines, minutes, rules, events, begins, service },
-    )
+    dashboard
+        .page(
+            &session,
+            "overview.html",
+            context! { overview, services, lines, minutes, rules, events, begins, service },
+        )
+        .await
 }
 
 /// Five minutes, unless somebody wants to see the hour.

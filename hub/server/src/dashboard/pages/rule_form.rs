@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use minijinja::{Value as View, context};
+use seawall_api::RuleSpec;
 use serde_json::{Value, json};
 
-use crate::dashboard::ask::view;
 use crate::dashboard::asked::PageQuery;
-use crate::dashboard::form::lines;
+use crate::dashboard::form::{RULE, names_of};
 use crate::dashboard::guard::leads_here;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
@@ -29,11 +29,7 @@ pub(super) async fn fresh(
     RawQuery(query): RawQuery,
 ) -> PageResult {
     let asked = PageQuery::of(query.as_deref());
-    let rule = json!({
-        "name": "", "eventType": asked.get("type").unwrap_or_default(), "service": asked.get("service").unwrap_or_default(),
-        "method": "POST", "path": "/", "headers": {}, "filter": null, "body": null, "delivery": {}, "ordering": null,
-        "enabled": true, "version": 0,
-    });
+    let rule = json!({"eventType": asked.get("type"), "service": asked.get("service")});
     shown(&dashboard, &session, &rule, true, &asked).await
 }
 
@@ -54,29 +50,26 @@ async fn shown(
     is_new: bool,
     asked: &PageQuery,
 ) -> PageResult {
-    let services = dashboard.get(session, "/api/v1/registry/services").await?;
+    let services = names_of(&dashboard.get_json(session, "/api/v1/registry/services").await?);
+    let (has_services, names) = (!services.is_empty(), [("services", services)]);
     let kind = rule["eventType"].as_str().unwrap_or_default();
     let events =
         offered(dashboard, session, if is_new && asked.get("event").is_none() { "" } else { kind }).await?;
-    let mut form = rule.clone();
-    form["headers"] = json!(lines(&rule["headers"]));
-    form["body"] = json!(if rule["body"].is_null() { String::new() } else { format!("{:#}", rule["body"]) });
-    form["filter"] = json!(rule["filter"].as_str().unwrap_or_default());
-    let delivery = |name: &str| match &rule["delivery"][name] {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        number => number.to_string(),
+    let mut form = match is_new {
+        true => RULE.create::<RuleSpec>(rule, &names),
+        false => RULE.change::<RuleSpec>(rule, &names),
     };
-    let ordering = |name: &str| rule["ordering"][name].as_str().unwrap_or_default().to_owned();
-    // Whoever came from a group of dead letters goes back there, to replay it.
-    let at = format!("/rules/{}", encoded(rule["name"].as_str().unwrap_or_default()));
-    let back = asked.get("back").filter(|back| leads_here(back)).map_or(at, ToOwned::to_owned);
+    if !is_new {
+        form.button = "Save as new version".into();
+        // Whoever came from a group of dead letters goes back there, to replay it.
+        if let Some(back) = asked.get("back").filter(|back| leads_here(back)) {
+            (form.to, form.cancel) = (back.to_owned(), back.to_owned());
+        }
+    }
     let what = context! {
-        back, is_new, rule => view(&form), services, events, chosen => asked.get("event").unwrap_or_default(), sample => SAMPLE,
-        attempts => delivery("maxAttempts"), age => delivery("maxAge"), base => delivery("base"), cap => delivery("cap"),
-        count => delivery("count"), order => ordering("key"), hold => ordering("onDeadLetter"),
+        form => form.view(), has_services, events, chosen => asked.get("event").unwrap_or_default(), sample => SAMPLE,
     };
-    dashboard.page(session, "rule_form.html", what)
+    dashboard.page(session, "rule_form.html", what).await
 }
 
 /// The events of this type that came last, or of any.

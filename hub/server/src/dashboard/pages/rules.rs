@@ -37,7 +37,7 @@ pub(super) async fn list(
     let page: Vec<Value> = found.into_iter().skip(from).take(PAGE).cloned().collect();
     let next = (from + page.len() < total).then_some(from + page.len());
     let what = context! { rules => view(&Value::Array(page)), all, total, next, search, from };
-    dashboard.page(&session, "rules.html", what)
+    dashboard.page(&session, "rules.html", what).await
 }
 
 pub(super) async fn page(
@@ -51,7 +51,7 @@ pub(super) async fn page(
     let recent =
         dashboard.get(&session, &format!("/api/v1/bridge/deliveries?rule={at}&page_size=10")).await?;
     let versions = compared(versions.as_array().map_or(&[], Vec::as_slice));
-    dashboard.page(&session, "rule.html", context! { rule, versions, recent })
+    dashboard.page(&session, "rule.html", context! { rule, versions, recent }).await
 }
 
 /// Each version with what it changed of the one before. The newest comes first.
@@ -103,7 +103,7 @@ pub(super) async fn attempt(
         &session,
         "rule_try.html",
         context! { rule => view(&rule), events, chosen => chosen.unwrap_or_default(), evaluation, backtest },
-    )
+    ).await
 }
 
 impl Dashboard {

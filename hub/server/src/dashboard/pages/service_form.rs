@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
-use minijinja::context;
 use seawall_api::ServiceSpec;
 use serde_json::{Value, json};
 
 use super::policy;
-use crate::dashboard::ask::view;
 use crate::dashboard::asked::PageQuery;
-use crate::dashboard::form;
+use crate::dashboard::form::{Form, SERVICE};
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -29,10 +27,8 @@ pub(super) async fn fresh(
     RawQuery(query): RawQuery,
 ) -> PageResult {
     let asked = PageQuery::of(query.as_deref());
-    let fields = form::fields::<ServiceSpec>(&Value::Null);
     let policy = policy::with_preset(usual(), asked.get("preset").unwrap_or_default());
-    let what = context! { is_new => true, service => context! { name => "" }, fields, policy => policy::form(&policy) };
-    dashboard.page(&session, "service_form.html", what)
+    shown(&dashboard, &session, &SERVICE.create::<ServiceSpec>(&Value::Null, &[]), &policy).await
 }
 
 pub(super) async fn edit(
@@ -42,10 +38,9 @@ pub(super) async fn edit(
 ) -> PageResult {
     let path = format!("/api/v1/registry/services/{}", encoded(&name));
     let service = dashboard.get_json(&session, &path).await?;
-    let (policy, fields) = (policy::form(&service["policy"]), form::fields::<ServiceSpec>(&service));
-    dashboard.page(
-        &session,
-        "service_form.html",
-        context! { is_new => false, service => view(&service), fields, policy },
-    )
+    shown(&dashboard, &session, &SERVICE.change::<ServiceSpec>(&service, &[]), &service["policy"]).await
+}
+
+async fn shown(dashboard: &Dashboard, session: &Session, form: &Form, policy: &Value) -> PageResult {
+    dashboard.form_page(session, form, &[("/services", "Services")], policy::form(policy)).await
 }

@@ -29,7 +29,7 @@ pub(super) async fn list(
         filtered => asked.get("search").is_some() || asked.get("circuit").is_some(),
         further => asked.get("page_token").is_some(), base => asked.over("/services", FILTERS),
     };
-    dashboard.page(&session, "services.html", what)
+    dashboard.page(&session, "services.html", what).await
 }
 
 pub(super) async fn page(
@@ -54,5 +54,5 @@ pub(super) async fn page(
         service => view(&service), circuit, standing => view(&standing["services"][0]), lines, minutes, recent,
         rules => view(&Value::Array(rules)),
     };
-    dashboard.page(&session, "service.html", what)
+    dashboard.page(&session, "service.html", what).await
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use minijinja::context;
+use seawall_api::KeySpec;
 use serde_json::{Value, json};
 
 use crate::dashboard::ask::view;
 use crate::dashboard::asked::PageQuery;
+use crate::dashboard::form::KEY;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
@@ -15,7 +17,7 @@ use crate::dashboard::{Dashboard, PageResult};
 /// The page `GET /settings`.
 pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let overview = dashboard.get(&session, "/api/v1/ops/overview").await?;
-    dashboard.page(&session, "settings.html", context! { overview })
+    dashboard.page(&session, "settings.html", context! { overview }).await
 }
 
 /// `GET /settings/metrics`: the text that Prometheus reads, for whoever is logged in.
@@ -26,7 +28,7 @@ pub(super) async fn metrics(State(dashboard): State<Arc<Dashboard>>, session: Se
 /// `GET /keys`, for whoever may make some.
 pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     if !session.is_admin() {
-        return dashboard.page(&session, "keys.html", context! {});
+        return dashboard.page(&session, "keys.html", context! {}).await;
     }
     let mut keys = dashboard.get_json(&session, "/api/v1/registry/keys").await?;
     let now = dashboard.hub.now().to_string();
@@ -43,7 +45,9 @@ pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Sessi
         }
         key["state"] = json!(state);
     }
-    dashboard.page(&session, "keys.html", context! { keys => view(&keys) })
+    let mut form = KEY.create::<KeySpec>(&Value::Null, &[]);
+    (form.to, form.cancel) = ("/keys".into(), String::new());
+    dashboard.page(&session, "keys.html", context! { keys => view(&keys), form => form.view() }).await
 }
 
 /// `GET /audit`, for whoever may see it.
@@ -53,7 +57,7 @@ pub(super) async fn audit(
     RawQuery(query): RawQuery,
 ) -> PageResult {
     if !session.is_admin() {
-        return dashboard.page(&session, "audit.html", context! {});
+        return dashboard.page(&session, "audit.html", context! {}).await;
     }
     let asked = PageQuery::of(query.as_deref());
     let path = asked.over("/api/v1/ops/audit?page_size=50", &["page_token"]);
@@ -63,7 +67,7 @@ pub(super) async fn audit(
         entry["page"] = json!(page_of(said("action"), said("target")));
     }
     let what = context! { page => view(&page), wrong, further => asked.get("page_token").is_some() };
-    dashboard.page(&session, "audit.html", what)
+    dashboard.page(&session, "audit.html", what).await
 }
 
 /// Where to look at what was changed, unless it is gone.

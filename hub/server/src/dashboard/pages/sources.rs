@@ -5,17 +5,16 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use minijinja::context;
 use seawall_api::SourceSpec;
-use serde_json::json;
+use serde_json::Value;
 
-use crate::dashboard::ask::view;
-use crate::dashboard::form;
+use crate::dashboard::form::SOURCE;
 use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
 use crate::dashboard::{Dashboard, PageResult};
 
 pub(super) async fn list(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
     let sources = dashboard.get(&session, "/api/v1/registry/sources").await?;
-    dashboard.page(&session, "sources.html", context! { sources })
+    dashboard.page(&session, "sources.html", context! { sources }).await
 }
 
 pub(super) async fn page(
@@ -26,14 +25,15 @@ pub(super) async fn page(
     let at = encoded(&name);
     let source = dashboard.get(&session, &format!("/api/v1/registry/sources/{at}")).await?;
     let events = dashboard.get_if(&session, &format!("/api/v1/bridge/events?source={at}&page_size=10")).await;
-    dashboard.page(&session, "source.html", context! { source, events })
+    dashboard.page(&session, "source.html", context! { source, events }).await
 }
 
+/// The pages above a form.
+const ABOVE: [(&str, &str); 2] = [("/events", "Events"), ("/sources", "Sources")];
+
 pub(super) async fn fresh(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    // A new source is enabled.
-    let fields = form::fields::<SourceSpec>(&json!({"enabled": true}));
-    let what = context! { is_new => true, source => context! { name => "" }, fields };
-    dashboard.page(&session, "source_form.html", what)
+    let form = SOURCE.create::<SourceSpec>(&Value::Null, &[]);
+    dashboard.form_page(&session, &form, &ABOVE, ()).await
 }
 
 pub(super) async fn edit(
@@ -43,10 +43,5 @@ pub(super) async fn edit(
 ) -> PageResult {
     let path = format!("/api/v1/registry/sources/{}", encoded(&name));
     let source = dashboard.get_json(&session, &path).await?;
-    let fields = form::fields::<SourceSpec>(&source);
-    dashboard.page(
-        &session,
-        "source_form.html",
-        context! { is_new => false, source => view(&source), fields },
-    )
+    dashboard.form_page(&session, &SOURCE.change::<SourceSpec>(&source, &[]), &ABOVE, ()).await
 }
