@@ -42,15 +42,30 @@ words! {
 
 /// The stages of a replay: on or off, or the sizes of the stages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Canary {
     /// The default stages, or none.
     Switch(bool),
-    /// The sizes of the stages.
-    Stages(
-        #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 8), inner(range(min = 1))))] Vec<u32>,
-    ),
+    /// The sizes of the stages: 1 to 8 of them, each at least 1.
+    Stages(Vec<u32>),
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Canary {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Canary".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let stages = schemars::json_schema!({
+            "type": "array", "items": {"type": "integer", "format": "uint32", "minimum": 1}, "minItems": 1, "maxItems": 8,
+        });
+        schemars::json_schema!({"oneOf": [{"type": "boolean"}, stages]})
+    }
 }
 
 /// States of dead letters: a list, or on the way in a text with commas.
@@ -68,8 +83,15 @@ impl<'de> Deserialize<'de> for LetterStates {
         }
         Ok(Self(match Written::deserialize(deserializer)? {
             Written::List(states) => states,
-            Written::Text(text) => text.split(',').map(|word| LetterState::from(word.trim())).collect(),
+            Written::Text(text) => return Ok(Self::from(&*text)),
         }))
+    }
+}
+
+impl From<&str> for LetterStates {
+    /// Reads words with commas between them.
+    fn from(text: &str) -> Self {
+        Self(text.split(',').map(|word| LetterState::from(word.trim())).collect())
     }
 }
 
@@ -85,7 +107,10 @@ impl schemars::JsonSchema for LetterStates {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string", "enum": LetterState::WORDS}}],
+            "oneOf": [
+                {"type": "string", "format": "letter-states", "x-empty": "omit it for all"},
+                {"type": "array", "items": {"type": "string", "enum": LetterState::WORDS}, "x-empty": "omit it for all"},
+            ],
         })
     }
 }
@@ -104,7 +129,7 @@ pub struct DeadLetterFilter {
     pub rule: Option<Name>,
     /// Only of the event with this id
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-empty" = "omit it for all")))]
     pub event: Option<String>,
     /// Only those dead-lettered for this reason
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,14 +152,14 @@ pub struct DeadLetterFilter {
     pub until: Option<Timestamp>,
     /// Words in the event, errors, responses or names
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = 1_000)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_000), extend("format" = "search")))]
     pub q: Option<String>,
     /// Only those that were replayed (true) or not (false)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<bool>,
     /// Only these
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("x-empty" = "omit it for all")))]
     pub ids: Option<Vec<DeliveryId>>,
 }
 
@@ -145,6 +170,7 @@ pub struct DeadLetterFilter {
 #[serde(rename_all = "camelCase")]
 pub struct ReplayManyInput {
     /// Which dead letters
+    #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
     pub filter: DeadLetterFilter,
     /// `render`: render with the current rule; `same`: send the original request
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,6 +235,7 @@ pub struct ReplayGroupInput {
 #[serde(rename_all = "camelCase")]
 pub struct BulkInput {
     /// Which dead letters
+    #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
     pub filter: DeadLetterFilter,
     /// Maximum number
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +257,7 @@ pub struct BulkInput {
 #[serde(rename_all = "camelCase")]
 pub struct PurgeInput {
     /// Which dead letters
+    #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
     pub filter: DeadLetterFilter,
     /// Purge; without it, only return the count and a sample
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -313,6 +341,7 @@ pub struct ReplayPlan {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub rate_per_second: u32,
     /// Sizes of the canary stages
+    #[cfg_attr(feature = "schema", schemars(inner(range(min = 1))))]
     pub canary: Vec<u32>,
 }
 

@@ -247,7 +247,7 @@ pub struct DeadLetterQuery {
     pub until: Option<Timestamp>,
     /// Only those with these words in the event, errors, responses or names; quotes match a phrase
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("format" = "search")))]
     pub q: Option<String>,
     /// Only those that were replayed (true) or not (false)
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -302,7 +302,7 @@ pub struct ExportQuery {
     pub until: Option<Timestamp>,
     /// Only those with these words in the event, errors, responses or names; quotes match a phrase
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("format" = "search")))]
     pub q: Option<String>,
     /// Only those that were replayed (true) or not (false)
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,6 +33,7 @@ pub struct EditInput {
     /// New event data; the request is rendered with the current rule
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "present")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-null" = true)))]
     pub data: Option<Value>,
     /// Changes of the request; omitted parts stay
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +68,7 @@ pub struct RequestEdit {
     /// JSON; a string is sent as is if `content-type` is not JSON; null for no body
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "present")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-null" = true)))]
     pub body: Option<Value>,
 }
 
@@ -78,7 +80,7 @@ pub struct RequestEdit {
 #[serde(rename_all = "camelCase")]
 pub struct NoteInput {
     /// Null removes it
-    #[cfg_attr(feature = "schema", schemars(length(max = 4_000)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 4_000), extend("x-null" = true, "x-required" = "a text, or null to remove the note")))]
     pub note: Option<String>,
     /// Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`
     #[serde(default, skip_serializing_if = "Option::is_none")]

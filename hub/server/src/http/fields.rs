@@ -92,17 +92,6 @@ impl Fields {
         self.parsed("name", &name, Slug::new)
     }
 
-    pub(crate) fn switch(&mut self, field: &str, default: bool) -> bool {
-        match self.any(field) {
-            None => default,
-            Some(Value::Bool(on)) => on,
-            Some(_) => {
-                self.wrong(field, "must be true or false");
-                default
-            }
-        }
-    }
-
     /// Takes an object of strings.
     pub(crate) fn pairs(&mut self, field: &str) -> Vec<(String, String)> {
         let Some(value) = self.any(field) else { return Vec::new() };
@@ -140,19 +129,6 @@ impl Fields {
             self.wrong(field, "must be a list of strings");
             Vec::new()
         })
-    }
-
-    /// Takes a nested object. Its problems are reported by [`Fields::within`].
-    pub(crate) fn group(&mut self, field: &str) -> Option<Fields> {
-        self.any(field).map(Fields::new)
-    }
-
-    /// Ends a nested object and reports its problems.
-    pub(crate) fn within(&mut self, field: &str, group: Fields, known: &str) {
-        for problem in group.end(known) {
-            let dot = if problem.field.is_empty() { "" } else { "." };
-            self.wrong(&format!("{field}{dot}{}", problem.field), problem.reason);
-        }
     }
 
     /// Ignores all remaining fields.

@@ -1,6 +1,7 @@
 //! The formats of texts: each names a parser of the domain, whose message is the reason.
 
 use seawall_hub_core::domain::dead_letter::{Fingerprint, GroupState, LetterState};
+use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
@@ -23,11 +24,15 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
         }
         "page-token" => check_token(text),
         "tag-filter" if !text.contains(':') => Err(format!("must have the form `name:value`, not `{text}`")),
+        "delivery-id" if DeliveryId::parse(text).is_none() => {
+            Err(format!("must be the id of a delivery such as `{}`, not `{text}`", DeliveryId::new(1, 7)))
+        }
         "fingerprint" if Fingerprint::parse(text).is_none() => {
             Err("must be a fingerprint such as `grp_0123456789abcdef`".to_owned())
         }
         "letter-states" => each_of(text, &LetterState::ALL.map(LetterState::word)),
         "group-states" => each_of(text, &GroupState::ALL.map(GroupState::word)),
+        "search" if !text.chars().any(char::is_alphanumeric) => Err("must contain a word".to_owned()),
         _ => Ok(()),
     }
 }

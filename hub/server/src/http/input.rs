@@ -223,7 +223,10 @@ fn merged(shape: &Shape, current: Value, change: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use seawall_api::{AlertRuleSpec, KeySpec, Rule, RuleSpec, Service, ServiceSpec, SourceSpec};
+    use seawall_api::{
+        AlertRuleSpec, BulkInput, Canary, EditInput, KeySpec, NoteInput, ReplayManyInput, Rule, RuleSpec,
+        Service, ServiceSpec, SourceSpec,
+    };
     use serde_json::json;
 
     use super::*;
@@ -286,6 +289,64 @@ mod tests {
             ],
             "null would look like no limit"
         );
+    }
+
+    /// API-2: a value of another JSON type, a list that is too long and a text without a word are problems of their fields.
+    #[test]
+    fn api_2_a_filter_of_dead_letters_is_read_by_its_shape() {
+        let wrong = json!({
+            "filter": {"ids": [], "standing": ["open", "opne"], "q": "%", "status": 422.5, "event": "", "group": "x"},
+            "canary": [1, 0], "max": "all", "mode": "twice",
+        });
+        assert_eq!(
+            problems::<ReplayManyInput, ReplayManyInput>(wrong),
+            [
+                "filter.event: must not be empty; omit it for all",
+                "filter.group: must be a fingerprint such as `grp_0123456789abcdef`",
+                "filter.ids: must not be empty; omit it for all",
+                "filter.q: must contain a word",
+                "filter.standing: must be one of open, replaying, delivered, failedAgain, parked, deleted, not `opne`",
+                "filter.status: must be an integer from 100 to 999",
+                "canary[1]: must be an integer from 1 to 4294967295",
+                "max: must be an integer from 1 to 18446744073709551615",
+                "mode: must be `render` or `same`",
+            ]
+        );
+        let wrong =
+            json!({"filter": {"standing": true, "ids": vec!["x"; 1_001]}, "canary": 7, "ratePerSecond": 0});
+        assert_eq!(
+            problems::<ReplayManyInput, ReplayManyInput>(wrong),
+            [
+                "filter.ids: must not have more than 1000 items",
+                "filter.standing: must be a string or a list of strings",
+                "canary: must be true or false or a list",
+                "ratePerSecond: must be an integer from 1 to 10000",
+            ]
+        );
+        let read = |standing: Value| {
+            let body = json!({"filter": {"standing": standing, "status": 422.0}, "canary": [1, 2]});
+            Input::<ReplayManyInput>::of(body).finish().unwrap()
+        };
+        assert_eq!(read(json!("open, parked")), read(json!(["open", "parked"])));
+        let read = read(json!(["open"]));
+        assert_eq!((read.filter.status, read.canary), (Some(422), Some(Canary::Stages(vec![1, 2]))));
+        assert_eq!(
+            problems::<BulkInput, BulkInput>(json!({})),
+            ["filter: required: a filter such as `{\"service\": \"billing\"}`, or `{}` for all"]
+        );
+    }
+
+    /// API-2: null is a value where it means something else than an omitted field.
+    #[test]
+    fn api_2_null_is_kept_where_it_has_a_meaning() {
+        let note = |body: Value| Input::<NoteInput>::of(body).finish().map(|input| input.note);
+        assert_eq!(note(json!({"note": null})), Ok(None));
+        assert_eq!(note(json!({"note": "#7"})), Ok(Some("#7".into())));
+        assert_eq!(note(json!({})).unwrap_err()[0].reason, "required: a text, or null to remove the note");
+        let edit = |body: Value| Input::<EditInput>::of(body).finish().unwrap();
+        assert_eq!(edit(json!({"data": null})).data, Some(Value::Null));
+        assert_eq!(edit(json!({})).data, None);
+        assert_eq!(edit(json!({"request": {"body": null}})).request.unwrap().body, Some(Value::Null));
     }
 
     /// HUB-1: what is shown can be written back: read-only fields and nulls are passed over.

@@ -2,7 +2,6 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::response::Response;
 use schemars::JsonSchema;
 use seawall_api::PageQuery;
 use seawall_hub_core::encode::decoded_value;
@@ -13,13 +12,10 @@ use serde_json::{Map, Value, json};
 use super::EarlyResponse;
 use super::fields::{FieldError, unknown};
 use super::reader::{integer, problem_of};
-use super::reply::wrong_fields;
 use super::shape::{FieldShape, ShapeField, shape_of};
 
 /// The default number of items on a page.
 const PAGE_SIZE: usize = 50;
-/// The maximum number of items on a page.
-const PAGE_SIZE_MAX: usize = 500;
 
 /// The last digits of a token are made of the others, so that a token that no page has given is recognised.
 const CHECK_DIGITS: usize = 4;
@@ -97,7 +93,7 @@ fn value(node: &FieldShape, text: String) -> Result<Value, String> {
     };
     match node {
         FieldShape::Text { format, longest, .. } => {
-            problem_of(&text, format.as_deref(), true, *longest).map_or(Ok(()), Err)?;
+            problem_of(&text, format.as_deref(), *longest).map_or(Ok(()), Err)?;
         }
         FieldShape::Words(words) => one_of(&words.iter().map(|word| &**word).collect::<Vec<_>>())?,
         FieldShape::Switch => return one_of(&["true", "false"]).map(|()| (text == "true").into()),
@@ -164,62 +160,6 @@ pub(crate) fn pairs_of(query: Option<&str>) -> Vec<(String, String)> {
         (decoded_value(name), decoded_value(value))
     };
     pairs.map(pair).collect()
-}
-
-/// The parameters of a request, taken one by one. What is left at the end is unknown.
-pub(super) struct Query {
-    pairs: Vec<(String, String)>,
-    problems: Vec<FieldError>,
-}
-
-impl Query {
-    pub(super) fn new(query: Option<&str>) -> Self {
-        Query { pairs: pairs_of(query), problems: Vec::new() }
-    }
-
-    pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
-    }
-
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        let at = self.pairs.iter().position(|(known, _)| known == name)?;
-        let value = self.pairs.remove(at).1;
-        if value.is_empty() {
-            // Whoever forgot to fill it in would get everything.
-            self.wrong(name, "must not be empty; omit it for all");
-        }
-        Some(value).filter(|value| !value.is_empty())
-    }
-
-    pub(super) fn parsed<T, E: std::fmt::Display>(
-        &mut self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        let text = self.text(name)?;
-        parse(&text).map_err(|error| self.wrong(name, error.to_string())).ok()
-    }
-
-    pub(super) fn page(&mut self) -> PageRequest {
-        // What the last page calls the next one is empty, and so is what a loop begins with.
-        self.pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
-        let size = self.parsed("page_size", |text| {
-            let size = text.parse().ok().filter(|size| (1..=PAGE_SIZE_MAX).contains(size));
-            size.ok_or(format!("must be an integer from 1 to {PAGE_SIZE_MAX}"))
-        });
-        let from = self.parsed("page_token", |text| {
-            position(text).ok_or("must be the `nextPageToken` of a previous page")
-        });
-        PageRequest { from, size: size.unwrap_or(PAGE_SIZE) }
-    }
-
-    pub(super) fn end(mut self, known: &str) -> Result<(), Box<Response>> {
-        let left: Vec<String> = self.pairs.iter().map(|(name, _)| name.clone()).collect();
-        for name in left {
-            self.wrong(&name, unknown("parameter", &name, known));
-        }
-        if self.problems.is_empty() { Ok(()) } else { Err(Box::new(wrong_fields(&self.problems))) }
-    }
 }
 
 #[cfg(test)]

@@ -21,40 +21,44 @@ impl ShapeReader<'_> {
     pub(super) fn read(&mut self, node: &FieldShape, value: Value, place: &str) -> Option<Value> {
         let reason = match (node, value) {
             (FieldShape::Any, value) => return Some(value),
-            (FieldShape::Text { format, is_filled, longest }, Value::String(text)) => {
-                match problem_of(&text, format.as_deref(), *is_filled, *longest) {
+            (FieldShape::Either(cases), value) => match cases.iter().find(|case| case.has_type_of(&value)) {
+                Some(case) => return self.read(case, value, place),
+                None => format!("must be {}", node.type_name()),
+            },
+            (FieldShape::Text { format, is_filled, longest, hint }, Value::String(text)) => {
+                let problem = match *is_filled && text.is_empty() {
+                    true => Some(empty(hint.as_deref())),
+                    false => problem_of(&text, format.as_deref(), *longest),
+                };
+                match problem {
                     None => return Some(Value::String(text)),
                     Some(reason) => reason,
                 }
             }
-            (FieldShape::Text { .. }, _) => "must be a string".into(),
-            (FieldShape::Words(words), Value::String(word)) if words.contains(&word) => {
-                return Some(word.into());
-            }
-            (FieldShape::Words(_), value) if !value.is_string() => "must be a string".into(),
-            (FieldShape::Words(words), _) => format!("must be {}", listed(words)),
+            (FieldShape::Words(words), Value::String(word)) => match words.contains(&word) {
+                true => return Some(word.into()),
+                false => format!("must be {}", listed(words)),
+            },
             (FieldShape::Integer { least, most }, value) => {
-                match value.as_u64().filter(|number| (least..=most).contains(&number)) {
+                match whole(&value).filter(|number| (least..=most).contains(&number)) {
                     Some(number) => return Some(number.into()),
                     None => integer(*least, *most),
                 }
             }
             (FieldShape::Number, value) if value.is_number() => return Some(value),
-            (FieldShape::Number, _) => "must be a number".into(),
             (FieldShape::Switch, Value::Bool(on)) => return Some(on.into()),
-            (FieldShape::Switch, _) => "must be true or false".into(),
             (FieldShape::List { is_filled: true, hint, .. }, Value::Array(items)) if items.is_empty() => {
-                format!(
-                    "must not be empty{}",
-                    hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"))
-                )
+                empty(hint.as_deref())
             }
-            (FieldShape::List { of, .. }, Value::Array(items)) => return self.list(of, items, place),
+            (FieldShape::List { of, longest, .. }, Value::Array(items)) => match longest {
+                Some(longest) if items.len() as u64 > *longest => {
+                    format!("must not have more than {longest} items")
+                }
+                _ => return self.list(of, items, place),
+            },
             // What is shown in place of secrets can be written back.
             (FieldShape::List { is_secret: true, .. }, value) if value == HIDDEN => return Some(value),
-            (FieldShape::List { of, .. }, _) => format!("must be a list{}", of_what(of)),
             (FieldShape::Map(of), Value::Object(values)) => return self.map(of, values, place),
-            (FieldShape::Map(of), _) => format!("must be an object{}", of_what(of)),
             (FieldShape::Object(fields), Value::Object(values)) => {
                 return Some(self.object(fields, values, place));
             }
@@ -66,7 +70,7 @@ impl ShapeReader<'_> {
             (FieldShape::Tagged { tag, cases, .. }, Value::Object(values)) => {
                 return self.tagged(tag, cases, values, place);
             }
-            (FieldShape::Object(_) | FieldShape::Tagged { .. }, _) => "must be an object".into(),
+            _ => format!("must be {}", node.type_name()),
         };
         self.wrong(place, reason);
         None
@@ -76,7 +80,7 @@ impl ShapeReader<'_> {
         // A list of texts is one thing for people, so it has at most one problem of its kind, and that is its own.
         if let FieldShape::Text { .. } | FieldShape::Words(_) = of {
             if !items.iter().all(Value::is_string) {
-                self.wrong(place, format!("must be a list{}", of_what(of)));
+                self.wrong(place, "must be a list of strings");
                 return None;
             }
             let before = self.problems.len();
@@ -108,9 +112,10 @@ impl ShapeReader<'_> {
 
     fn object(&mut self, fields: &[ShapeField], mut values: Map<String, Value>, place: &str) -> Value {
         let mut read = Map::new();
-        for ShapeField { name, node, is_required, refuses_null, hint, .. } in fields {
+        for ShapeField { name, node, is_required, refuses_null, keeps_null, hint, .. } in fields {
             let at = below(place, name);
-            match values.remove(name).filter(|value| *refuses_null || !value.is_null()) {
+            match values.remove(name).filter(|value| *refuses_null || *keeps_null || !value.is_null()) {
+                Some(Value::Null) if *keeps_null => drop(read.insert(name.clone(), Value::Null)),
                 // Null would look like no limit, and an empty list is one to nothing.
                 Some(Value::Null) => drop(self.read(node, Value::Array(Vec::new()), &at)),
                 Some(Value::String(text)) if text.is_empty() && *is_required && has_format(node) => {
@@ -176,28 +181,26 @@ fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn of_what(node: &FieldShape) -> &'static str {
-    if let FieldShape::Text { .. } | FieldShape::Words(_) = node { " of strings" } else { "" }
-}
-
 fn has_format(node: &FieldShape) -> bool {
     matches!(node, FieldShape::Text { format: Some(_), .. })
 }
 
-pub(super) fn problem_of(
-    text: &str,
-    format: Option<&str>,
-    is_filled: bool,
-    longest: Option<u64>,
-) -> Option<String> {
-    if is_filled && text.is_empty() {
-        return Some("must not be empty".into());
-    }
+fn empty(hint: Option<&str>) -> String {
+    hint.map_or("must not be empty".into(), |hint| format!("must not be empty; {hint}"))
+}
+
+pub(super) fn problem_of(text: &str, format: Option<&str>, longest: Option<u64>) -> Option<String> {
     // The message of a parser says more than a length.
     let wrong = format.and_then(|format| check(format, text).err());
     let is_long = longest.is_some_and(|longest| text.chars().count() as u64 > longest);
     let reason = || format!("must not be longer than {} characters", longest.unwrap_or_default());
     wrong.or_else(|| is_long.then(reason))
+}
+
+/// An integer. It may be written as `422.0`, which is one for a schema too.
+fn whole(value: &Value) -> Option<u64> {
+    let written = || value.as_f64().filter(|number| number.fract() == 0.0);
+    value.as_u64().or_else(|| format!("{:.0}", written()?).parse().ok())
 }
 
 pub(super) fn integer(least: u64, most: u64) -> String {

@@ -15,8 +15,8 @@ use serde_json::Value;
 pub(super) enum FieldShape {
     /// Any JSON value.
     Any,
-    /// A string. A format names the parser that it must pass.
-    Text { format: Option<String>, is_filled: bool, longest: Option<u64> },
+    /// A string. A format names the parser that it must pass. If it is empty and must not be, the hint says what to do (`x-empty`).
+    Text { format: Option<String>, is_filled: bool, longest: Option<u64>, hint: Option<String> },
     /// One of these words.
     Words(Vec<String>),
     /// An integer within these bounds.
@@ -26,13 +26,51 @@ pub(super) enum FieldShape {
     /// True or false.
     Switch,
     /// A list with items of one shape. If it is empty and must not be, the hint says what to do (`x-empty`).
-    List { of: Box<FieldShape>, is_filled: bool, is_secret: bool, hint: Option<String> },
+    List { of: Box<FieldShape>, is_filled: bool, longest: Option<u64>, is_secret: bool, hint: Option<String> },
     /// An object with any names and values of one shape.
     Map(Box<FieldShape>),
     /// An object with these fields.
     Object(Vec<ShapeField>),
     /// An object whose tag decides its other fields.
     Tagged { tag: String, cases: Vec<(String, Vec<ShapeField>)>, read_only: Vec<String> },
+    /// One of several shapes, which differ in the JSON type of their values.
+    Either(Vec<FieldShape>),
+}
+
+impl FieldShape {
+    /// True if the value has the JSON type of this shape.
+    pub(super) fn has_type_of(&self, value: &Value) -> bool {
+        match self {
+            FieldShape::Any => true,
+            FieldShape::Text { .. } | FieldShape::Words(_) => value.is_string(),
+            FieldShape::Integer { .. } | FieldShape::Number => value.is_number(),
+            FieldShape::Switch => value.is_boolean(),
+            FieldShape::List { .. } => value.is_array(),
+            FieldShape::Map(_) | FieldShape::Object(_) | FieldShape::Tagged { .. } => value.is_object(),
+            FieldShape::Either(cases) => cases.iter().any(|case| case.has_type_of(value)),
+        }
+    }
+
+    /// The JSON type of this shape, for people.
+    pub(super) fn type_name(&self) -> String {
+        let of_what = |of: &FieldShape| match of {
+            FieldShape::Text { .. } | FieldShape::Words(_) => " of strings",
+            _ => "",
+        };
+        match self {
+            FieldShape::Any => "a value".into(),
+            FieldShape::Text { .. } | FieldShape::Words(_) => "a string".into(),
+            FieldShape::Integer { .. } => "an integer".into(),
+            FieldShape::Number => "a number".into(),
+            FieldShape::Switch => "true or false".into(),
+            FieldShape::List { of, .. } => format!("a list{}", of_what(of)),
+            FieldShape::Map(of) => format!("an object{}", of_what(of)),
+            FieldShape::Object(_) | FieldShape::Tagged { .. } => "an object".into(),
+            FieldShape::Either(cases) => {
+                cases.iter().map(FieldShape::type_name).collect::<Vec<_>>().join(" or ")
+            }
+        }
+    }
 }
 
 /// A field of an object.
@@ -42,6 +80,8 @@ pub(super) struct ShapeField {
     pub(super) is_required: bool,
     /// True if null does not mean the same as an omitted field (`x-null: false`).
     pub(super) refuses_null: bool,
+    /// True if null is a value of its own (`x-null: true`).
+    pub(super) keeps_null: bool,
     /// The rest of the reason if it is missing (`x-required`).
     pub(super) hint: Option<String>,
     /// True if a change is merged into the field and does not replace it (`x-merge: deep`).
@@ -173,21 +213,30 @@ fn node(read: &Value, written: &Value) -> FieldShape {
         return FieldShape::Words(vec![word]);
     }
     let kinds = read["type"].as_array().map_or(std::slice::from_ref(&read["type"]), Vec::as_slice);
+    let is_filled =
+        |least: &str| read[least].as_u64().is_some_and(|least| least > 0) || read["x-empty"].is_string();
     match kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null") {
         Some("string") => FieldShape::Text {
             format: text(&read["format"]),
-            is_filled: read["minLength"].as_u64().is_some_and(|least| least > 0),
+            is_filled: is_filled("minLength"),
             longest: read["maxLength"].as_u64(),
+            hint: text(&read["x-empty"]),
         },
         Some("integer") => FieldShape::Integer {
             least: read["minimum"].as_u64().unwrap_or(0),
-            most: read["maximum"].as_u64().unwrap_or(u64::MAX),
+            most: read["maximum"].as_u64().unwrap_or(match read["format"].as_str() {
+                Some("uint8") => u8::MAX.into(),
+                Some("uint16") => u16::MAX.into(),
+                Some("uint32") => u32::MAX.into(),
+                _ => u64::MAX,
+            }),
         },
         Some("number") => FieldShape::Number,
         Some("boolean") => FieldShape::Switch,
         Some("array") => FieldShape::List {
             of: Box::new(node(&read["items"], &written["items"])),
-            is_filled: read["minItems"].as_u64().is_some_and(|least| least > 0),
+            is_filled: is_filled("minItems"),
+            longest: read["maxItems"].as_u64(),
             is_secret: read["writeOnly"] == true,
             hint: text(&read["x-empty"]),
         },
@@ -207,8 +256,11 @@ fn tagged(cases: &[Value], written: &Value) -> FieldShape {
         fields.iter().find_map(|(name, field)| Some((name.clone(), field["const"].as_str()?.to_owned())))
     };
     let tags: Vec<_> = cases.iter().filter_map(tag_of).collect();
+    let shown = (0..cases.len()).map(|at| &written[at]);
     let Some((tag, _)) = tags.first().filter(|_| tags.len() == cases.len()).cloned() else {
-        return FieldShape::Any;
+        return FieldShape::Either(
+            cases.iter().zip(shown).map(|(read, written)| node(read, written)).collect(),
+        );
     };
     let case = |(at, (_, word)): (usize, (String, String))| (word, fields(&cases[at], &written[at]));
     // A case that is only shown can be written back, and not be set.
@@ -239,6 +291,7 @@ fn fields(read: &Value, written: &Value) -> Vec<ShapeField> {
         },
         is_required: required.iter().any(|needed| needed == name),
         refuses_null: all[name]["x-null"] == false,
+        keeps_null: all[name]["x-null"] == true,
         hint: all[name]["x-required"].as_str().map(ToOwned::to_owned),
         is_merged: all[name]["x-merge"] == "deep",
     };

@@ -90,8 +90,10 @@ pub(super) async fn list(
     let filter: serde_json::Map<String, serde_json::Value> = kept
         .iter()
         .map(|(name, value)| {
-            let number = (name == "status").then(|| value.parse::<u16>().ok()).flatten();
-            (name.clone(), number.map_or_else(|| value.clone().into(), Into::into))
+            // A number and a switch are no texts in a body.
+            let is_literal = matches!(&**name, "status" | "replayed");
+            let literal = is_literal.then(|| serde_json::from_str(value).ok()).flatten();
+            (name.clone(), literal.unwrap_or_else(|| value.clone().into()))
         })
         .collect();
     let values = minijinja::Value::from_pairs(kept.iter().cloned());

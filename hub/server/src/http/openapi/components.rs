@@ -148,7 +148,7 @@ fn request(schema: &mut Value) {
     if let Some(Value::Object(fields)) = words.get_mut("properties") {
         for (name, field) in fields.iter_mut() {
             let is_required = required.as_array().is_some_and(|all| all.contains(&json!(name)));
-            match !is_required && field["x-null"] != false {
+            match field["x-null"].as_bool().unwrap_or(!is_required) {
                 true => nullable(field),
                 false => never_null(field),
             }

@@ -3,12 +3,12 @@
 use axum::routing::{delete, get, patch, post, put};
 use seawall_api::{
     Alert, AlertPage, AlertQuery, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage, Deleted, Health,
-    HealthStatus, History, HistoryQuery, KeyRotation, MetricQuery, MuteInput, Overview, PageQuery, Reason,
-    ServiceStatusPage, ServiceStatusQuery,
+    HealthStatus, History, HistoryQuery, KeyRotation, MetricQuery, MuteInput, Operation, OperationPage,
+    Overview, PageQuery, Reason, ReasonInput, ServiceStatusPage, ServiceStatusQuery,
 };
 use seawall_hub_core::domain::key::Scope;
 
-use super::super::desk::operations;
+use super::super::dead_letters::operations;
 use super::super::openapi::schema::{any, list, shape, text};
 use super::super::{
     actuator, alert_channels, alert_rules, alerts, audit, demo, metrics, openapi, ops, secrets, sources,
@@ -19,11 +19,11 @@ use super::row::{CHANGE_FAILS, DELETE, GET, JSON, PATCH, POST, PUT, Route, VERSI
 pub(super) fn routes() -> Vec<Route> {
     use Scope::{Admin, Operate, Read};
     vec![
-        route(GET, "/api/v1/ops/operations", Read, "List bulk operations, newest first", get(operations::list)).gives(200, "OperationPage").query::<PageQuery>().fails(&["invalid"]),
-        route(GET, "/api/v1/ops/operations/{id}", Read, "Get a bulk operation with its progress and what it waits for", get(operations::get)).gives(200, "Operation"),
-        route(POST, "/api/v1/ops/operations/{id}:pause", Operate, "Pause the operation; replays already started will finish", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
-        route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "Resume the operation; one that its canary stopped continues without a canary", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
-        route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "Cancel the operation; replays already started will finish", post(operations::act)).may_take_shape("ReasonInput").gives(200, "Operation").fails(&["conflict", "invalid"]),
+        route(GET, "/api/v1/ops/operations", Read, "List bulk operations, newest first", get(operations::list)).returns::<OperationPage>(200).query::<PageQuery>().fails(&["invalid"]),
+        route(GET, "/api/v1/ops/operations/{id}", Read, "Get a bulk operation with its progress and what it waits for", get(operations::get)).returns::<Operation>(200),
+        route(POST, "/api/v1/ops/operations/{id}:pause", Operate, "Pause the operation; replays already started will finish", post(operations::act)).may_take::<ReasonInput>().returns::<Operation>(200).fails(&["conflict", "invalid"]),
+        route(POST, "/api/v1/ops/operations/{id}:resume", Operate, "Resume the operation; one that its canary stopped continues without a canary", post(operations::act)).may_take::<ReasonInput>().returns::<Operation>(200).fails(&["conflict", "invalid"]),
+        route(POST, "/api/v1/ops/operations/{id}:cancel", Operate, "Cancel the operation; replays already started will finish", post(operations::act)).may_take::<ReasonInput>().returns::<Operation>(200).fails(&["conflict", "invalid"]),
         route(GET, "/api/v1/ops/overview", Read, "Get the overview and what needs attention", get(ops::overview)).returns::<Overview>(200).in_memory()
             .more("Covers what the key may see. Counts from the store are refreshed every five seconds at most"),
         route(GET, "/api/v1/ops/services", Read, "List the status of each service", get(ops::services)).returns::<ServiceStatusPage>(200).query::<ServiceStatusQuery>().fails(&["invalid"]).in_memory(),

@@ -122,8 +122,9 @@ pub(in crate::http) struct SuccessResponse {
 
 impl Route {
     /// Adds a body that is read as an `S`.
-    pub(super) fn takes<S: JsonSchema>(self) -> Self {
-        self.writes::<S, S>()
+    pub(super) fn takes<S: JsonSchema>(mut self) -> Self {
+        self.needs_body = true;
+        self.may_take::<S>()
     }
 
     /// Adds a body that is read as an `S`, in which everything that a `V` shows may be written back.
@@ -135,7 +136,9 @@ impl Route {
 
     /// Adds an optional body that is read as an `S`.
     pub(super) fn may_take<S: JsonSchema>(mut self) -> Self {
-        self.takes.push((JSON, BodySchema::Typed(Components::request::<S, S>)));
+        // The body of an action is the same whatever the method.
+        let schema = BodySchema::Typed(|components, _| components.request::<S, S>(&POST));
+        self.takes.push((JSON, schema));
         self
     }
 

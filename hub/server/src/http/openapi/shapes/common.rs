@@ -56,6 +56,14 @@ pub(super) fn delivery_id() -> Schema {
     pattern("^dlv_[0-9a-f]{32}$")
 }
 
+pub(in super::super) fn fingerprint() -> Schema {
+    pattern("^grp_[0-9a-f]{16}$")
+}
+
+pub(in super::super) fn operation_id() -> Schema {
+    pattern("^op_[0-9a-f]{32}$")
+}
+
 /// Headers, with small letters or not.
 pub(super) fn headers() -> Schema {
     super::super::schema::map(text()).says("Header names and values")

@@ -3,9 +3,6 @@
 mod alerts;
 mod bridge;
 mod common;
-mod deliveries;
-mod desk;
-mod desk_input;
 mod gateway;
 mod ops;
 mod services;
@@ -14,22 +11,13 @@ use serde_json::{Map, Value};
 
 use super::schema::Schema;
 
-pub(super) use self::common::slug;
-pub(super) use self::desk::{fingerprint, operation_id};
+pub(super) use self::common::{fingerprint, operation_id, slug};
 
 /// A shape with its name.
 type NamedSchema = (&'static str, Schema);
 
 /// All named schemas.
 pub(super) fn all() -> Map<String, Value> {
-    let parts = [
-        common::shapes(),
-        bridge::shapes(),
-        gateway::shapes(),
-        desk::shapes(),
-        desk_input::shapes(),
-        ops::shapes(),
-        alerts::shapes(),
-    ];
+    let parts = [common::shapes(), bridge::shapes(), gateway::shapes(), ops::shapes(), alerts::shapes()];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }

@@ -123,6 +123,14 @@ impl<'a> Comparison<'a> {
             self.problems.push(format!("{at}: it is gone"));
             return;
         }
+        // What was null at times and never is any more takes nothing away.
+        if let ([inner, null], true) =
+            (before["anyOf"].as_array().map_or(&[][..], Vec::as_slice), after["anyOf"].is_null())
+            && direction == Direction::Response
+            && null["type"] == "null"
+        {
+            return self.schema(at, inner, after, direction);
+        }
         self.words(at, before, after, direction);
         for (name, property) in members(&before["properties"]) {
             let now = &after["properties"][name];

@@ -1,45 +1,52 @@
-//! Dead letters that have failed alike.
+//! Groups of dead letters with the same failure.
 
 use axum::body::Bytes;
-use axum::extract::{Path, RawQuery};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use seawall_api::{
+    DeadLetterGroupPage, DeadLetterGroupWithSample, GroupQuery, GroupStateInput, NoteInput, ReplayGroupInput,
+};
 use seawall_hub_core::domain::dead_letter::{Fingerprint, GroupState, LetterFilter, LetterGroup};
-use serde_json::json;
 
 use super::super::access::Caller;
 use super::super::context::RequestContext;
-use super::super::merge::merged;
-use super::super::query::{Query, paged};
+use super::super::input::Input;
+use super::super::query::{QueryInput, next_token, page_of};
 use super::super::reply::{missing, problem, refused, store_problem, success};
 use super::super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
-use super::many::BulkBody;
-use super::{end, fields_of, filter, note, reason, shown};
+use super::bulk::BulkCommand;
+use super::{because, filled, filter, view};
 use crate::hub::Server;
 
 const VERBS: &str = "replay, acknowledge, resolve, reopen";
 
-pub(in crate::http) async fn list(cx: RequestContext, RawQuery(query): RawQuery) -> HandlerResult {
-    of_all_sources(&cx.caller)?;
-    let mut query = Query::new(query.as_deref());
-    let (filter, page) = (filter::groups(&mut query, &cx.caller), query.page());
-    query.end("service, rule, state, page_size, page_token")?;
+pub(in crate::http) async fn list(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<GroupQuery>,
+) -> HandlerResult {
+    check_sources(&cx.caller)?;
+    let (filter, page) = (filter::of_groups(&query, &cx.caller), page_of(&query.page));
     Ok(match cx.hub.dead_letters.groups(filter, page).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "deadLetterGroups", shown::group)),
+        Ok(page) => {
+            let dead_letter_groups = page.items.iter().map(view::group).collect();
+            let page = DeadLetterGroupPage { dead_letter_groups, next_page_token: next_token(&page) };
+            success(StatusCode::OK, &page)
+        }
         Err(error) => store_problem(&error),
     })
 }
 
 /// A group, with one of its dead letters.
 pub(in crate::http) async fn get(cx: RequestContext, Path(fingerprint): Path<String>) -> HandlerResult {
-    of_all_sources(&cx.caller)?;
+    check_sources(&cx.caller)?;
     let group = find(&cx.hub, &cx.caller, &fingerprint).await?;
     let sample = match group.sample {
         Some(id) => cx.hub.dead_letters.letter(id).await.map_err(|error| store_problem(&error))?,
         None => None,
     };
-    let sample = sample.map(|whole| shown::letter(&cx.hub, &whole.dead));
-    Ok(success(StatusCode::OK, &merged(shown::group(&group), json!({"sampleLetter": sample}))))
+    let sample_letter = sample.map(|details| view::letter(&cx.hub, &details.dead));
+    Ok(success(StatusCode::OK, &DeadLetterGroupWithSample { group: view::group(&group), sample_letter }))
 }
 
 /// `PATCH …/deadLetterGroups/{fingerprint}` with `{note}`.
@@ -48,13 +55,11 @@ pub(in crate::http) async fn change(
     Path(fingerprint): Path<String>,
     body: Bytes,
 ) -> HandlerResult {
-    of_all_sources(&cx.caller)?;
-    let mut fields = fields_of(&body)?;
-    let (note, reason) = (note(&mut fields), reason(&mut fields));
-    end(fields, "note, reason")?;
+    check_sources(&cx.caller)?;
+    let NoteInput { note, reason } = Input::<NoteInput>::optional(&body)?.finish()?;
     let group = find(&cx.hub, &cx.caller, &fingerprint).await?;
-    match cx.hub.dead_letters.note_group(&cx.with_reason(reason), group.fingerprint, note).await {
-        Ok(()) => as_it_is(&cx.hub, &cx.caller, &fingerprint).await,
+    match cx.hub.dead_letters.note_group(&because(&cx, reason), group.fingerprint, filled(note)).await {
+        Ok(()) => current(&cx.hub, &cx.caller, &fingerprint).await,
         Err(why) => Ok(refused(why, "group")),
     }
 }
@@ -62,12 +67,12 @@ pub(in crate::http) async fn change(
 /// `POST …/deadLetterGroups/{fingerprint}:replay`, `:acknowledge`, `:resolve`, `:reopen`.
 pub(in crate::http) async fn act(
     cx: RequestContext,
-    Path(named): Path<String>,
+    Path(fingerprint_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> HandlerResult {
-    of_all_sources(&cx.caller)?;
-    let Some((fingerprint, verb)) = split_verb(&named) else { return Ok(nothing_here()) };
+    check_sources(&cx.caller)?;
+    let Some((fingerprint, verb)) = split_verb(&fingerprint_verb) else { return Ok(nothing_here()) };
     let state = match verb {
         "replay" => return replay(&cx, fingerprint, &headers, &body).await,
         "acknowledge" => GroupState::Acknowledged,
@@ -75,28 +80,24 @@ pub(in crate::http) async fn act(
         "reopen" => GroupState::Open,
         verb => return Ok(no_verb(verb, VERBS)),
     };
-    let mut fields = fields_of(&body)?;
-    let (note, reason) = (fields.text("note"), reason(&mut fields));
-    end(fields, "note, reason")?;
+    let GroupStateInput { note, reason } = Input::<GroupStateInput>::optional(&body)?.finish()?;
     let group = find(&cx.hub, &cx.caller, fingerprint).await?;
-    match cx.hub.dead_letters.settle_group(&cx.with_reason(reason), group.fingerprint, state, note).await {
-        Ok(()) => as_it_is(&cx.hub, &cx.caller, fingerprint).await,
+    match cx.hub.dead_letters.settle_group(&because(&cx, reason), group.fingerprint, state, note).await {
+        Ok(()) => current(&cx.hub, &cx.caller, fingerprint).await,
         Err(why) => Ok(refused(why, "group")),
     }
 }
 
 async fn replay(cx: &RequestContext, fingerprint: &str, headers: &HeaderMap, body: &Bytes) -> HandlerResult {
-    let mut fields = fields_of(body)?;
-    let wanted = BulkBody::read(&mut fields, None);
-    end(fields, wanted.known())?;
+    let command = BulkCommand::replay(Input::<ReplayGroupInput>::optional(body)?.finish()?);
     let group = find(&cx.hub, &cx.caller, fingerprint).await?;
-    // The service is the group's anyway, and whoever looks at the work is told what it waits for.
+    // All of the group have the same service. Named, the operation can say what it waits for.
     let (service, group) = (Some(group.failure.service), Some(group.fingerprint));
     let filter = LetterFilter { service, group, within: cx.caller.within(), ..LetterFilter::default() };
-    wanted.done(cx, headers, filter).await
+    command.run(cx, headers, filter).await
 }
 
-/// A group that is for the caller to see. What is not answers exactly like one that is not there.
+/// A group that the caller may see. Any other looks as if it did not exist.
 async fn find(hub: &Server, caller: &Caller, fingerprint: &str) -> Result<LetterGroup, EarlyResponse> {
     let Some(fingerprint) = Fingerprint::parse(fingerprint) else { return Err(missing("group").into()) };
     match hub.dead_letters.group(fingerprint).await {
@@ -106,12 +107,12 @@ async fn find(hub: &Server, caller: &Caller, fingerprint: &str) -> Result<Letter
     }
 }
 
-async fn as_it_is(hub: &Server, caller: &Caller, fingerprint: &str) -> HandlerResult {
-    Ok(success(StatusCode::OK, &shown::group(&find(hub, caller, fingerprint).await?)))
+async fn current(hub: &Server, caller: &Caller, fingerprint: &str) -> HandlerResult {
+    Ok(success(StatusCode::OK, &view::group(&find(hub, caller, fingerprint).await?)))
 }
 
-/// A key that is limited to some sources may not look at groups: they count what came from all of them.
-fn of_all_sources(caller: &Caller) -> Result<(), Box<Response>> {
+/// Refuses a key that is limited to some sources: a group counts the dead letters of all of them.
+fn check_sources(caller: &Caller) -> Result<(), Box<Response>> {
     if caller.within().sources.is_none() {
         return Ok(());
     }

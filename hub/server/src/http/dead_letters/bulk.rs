@@ -1,0 +1,123 @@
+//! Actions on many dead letters at once.
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use seawall_api::{BulkInput, Canary, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput};
+use seawall_hub_core::domain::dead_letter::LetterFilter;
+use seawall_hub_core::domain::operation::{BulkAction, ReplayPlan};
+use seawall_hub_core::service::{BulkPreview, BulkRequest};
+
+use super::super::HandlerResult;
+use super::super::context::RequestContext;
+use super::super::events::idempotency_key;
+use super::super::input::Input;
+use super::super::reply::{refused, success};
+use super::operations::operation_of;
+use super::{because, filter, mode, view};
+use crate::hub::Server;
+
+/// `POST …/deadLetters:replay` with a filter and the options of the replay.
+pub(in crate::http) async fn replay(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+    let mut input = Input::<ReplayManyInput>::optional(&body)?;
+    filter::check(&mut input);
+    let ReplayManyInput { filter, mode, rate_per_second, canary, max, dry_run, reason } = input.finish()?;
+    let replay = ReplayGroupInput { mode, rate_per_second, canary, max, dry_run, reason };
+    BulkCommand::replay(replay).run(&cx, &headers, filter::to_domain(filter, &cx.caller)).await
+}
+
+/// `POST …/deadLetters:purge` with a filter; without `force` it is a dry run.
+pub(in crate::http) async fn purge(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+    let mut input = Input::<PurgeInput>::optional(&body)?;
+    filter::check(&mut input);
+    let PurgeInput { filter, force, max, reason } = input.finish()?;
+    // A purge can't be undone, so it has to be insisted on.
+    let is_dry_run = !force.unwrap_or(false);
+    let command = BulkCommand { action: BulkAction::Purge, max, is_dry_run, reason };
+    command.run(&cx, &headers, filter::to_domain(filter, &cx.caller)).await
+}
+
+/// Defines a handler for each action that needs nothing but a filter: `POST …/deadLetters:park` and so on.
+macro_rules! handlers {
+    ($($name:ident => $action:expr;)*) => {$(
+        pub(in crate::http) async fn $name(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+            run(&cx, &headers, &body, $action).await
+        }
+    )*};
+}
+
+handlers! {
+    park => BulkAction::Park;
+    unpark => BulkAction::Unpark;
+    delete => BulkAction::Delete;
+    restore => BulkAction::Restore;
+}
+
+async fn run(cx: &RequestContext, headers: &HeaderMap, body: &Bytes, action: BulkAction) -> HandlerResult {
+    let mut input = Input::<BulkInput>::optional(body)?;
+    filter::check(&mut input);
+    let BulkInput { filter, max, dry_run, reason } = input.finish()?;
+    let command = BulkCommand { action, max, is_dry_run: dry_run.unwrap_or(false), reason };
+    command.run(cx, headers, filter::to_domain(filter, &cx.caller)).await
+}
+
+/// A bulk action that a client asks for.
+pub(super) struct BulkCommand {
+    action: BulkAction,
+    /// The maximum number of dead letters; `None` means no limit.
+    max: Option<u64>,
+    is_dry_run: bool,
+    reason: Option<String>,
+}
+
+impl BulkCommand {
+    pub(super) fn replay(input: ReplayGroupInput) -> Self {
+        let plan = ReplayPlan {
+            mode: mode(input.mode.as_ref()),
+            rate: input.rate_per_second.unwrap_or(ReplayPlan::RATE),
+            canary: match input.canary {
+                None | Some(Canary::Switch(true)) => ReplayPlan::CANARY.to_vec(),
+                Some(Canary::Switch(false)) => Vec::new(),
+                Some(Canary::Stages(stages)) => stages,
+            },
+        };
+        BulkCommand {
+            action: BulkAction::Replay(plan),
+            max: input.max,
+            is_dry_run: input.dry_run.unwrap_or(false),
+            reason: input.reason,
+        }
+    }
+
+    /// Counts what it would change, or starts the operation.
+    pub(super) async fn run(
+        self,
+        cx: &RequestContext,
+        headers: &HeaderMap,
+        filter: LetterFilter,
+    ) -> HandlerResult {
+        let BulkCommand { action: task, max: most, is_dry_run, reason } = self;
+        let key = idempotency_key(headers, &cx.caller)?;
+        if is_dry_run {
+            return Ok(match cx.hub.dead_letters.preview(&task, filter).await {
+                Ok(found) => success(StatusCode::OK, &preview(&cx.hub, &found, most)),
+                Err(why) => refused(why, "dead letter"),
+            });
+        }
+        let request = BulkRequest { task, filter, most, key };
+        Ok(match cx.hub.dead_letters.start_operation(&because(cx, reason), &request).await {
+            Ok(operation) => success(StatusCode::ACCEPTED, &operation_of(&cx.hub, &operation).await?),
+            Err(why) => refused(why, "operation"),
+        })
+    }
+}
+
+fn preview(hub: &Server, preview: &BulkPreview, max: Option<u64>) -> Preview {
+    let (found, max) = (preview.found, max.unwrap_or(u64::MAX));
+    Preview {
+        dry_run: true,
+        count: found.count.min(max),
+        count_is_exact: found.all || found.count >= max,
+        unindexed: found.unindexed,
+        sample: preview.sample.iter().map(|dead| view::letter(hub, dead)).collect(),
+    }
+}
