@@ -137,7 +137,7 @@ impl Serve {
         });
 
         let (epoch, services, rules) =
-            (hub.store().epoch(), hub.registry.services().len(), hub.registry.rules().len());
+            (hub.epoch(), hub.registry.services().len(), hub.registry.rules().len());
         info!(
             target: "seawall", version, listen = %address, dataDir = folder, epoch, services, rules,
             sources = hub.registry.sources().len(), "[Hub][Start] Success."

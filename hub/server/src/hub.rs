@@ -10,7 +10,7 @@ use seawall::{Clock, Registry, Tick};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::StoreError;
+use seawall_hub_core::port::store::{StoreError, UnitStore};
 use seawall_hub_core::render::WebhookNaming;
 use seawall_hub_core::service::{
     self, AlertHandle, BridgeHandle, Context, DeadLetterHandle, GatewayHandle, Handles, HubRuntime,
@@ -206,6 +206,12 @@ impl Server {
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> StoreError {
         self.store.broken().await
+    }
+
+    /// How often the store was opened, this time included.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.store.epoch()
     }
 
     /// The wall time.

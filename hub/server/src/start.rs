@@ -8,7 +8,7 @@ use std::time::Duration;
 use seawall::Clock;
 use seawall_http::egress::{BadCidr, Cidr};
 use seawall_http::{Egress, HttpClient};
-use seawall_hub_core::port::store::Store;
+use seawall_hub_core::port::store::RegistryReads;
 use seawall_hub_store::Sqlite;
 
 use crate::demo::DemoServices;

@@ -12,7 +12,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::Store;
+use seawall_hub_core::port::store::EventReads;
 use seawall_hub_core::service::{
     DeliveryDispatcher, EventAcceptor, EventData, IncomingEvent, RuleSet, wall_time,
 };

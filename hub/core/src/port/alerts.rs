@@ -1,7 +1,34 @@
-//! What alerts ask of the store.
+//! The queries for incidents.
 
+use std::future::Future;
+
+use super::store::{Page, PageRequest, StoreError};
 use crate::domain::alert::{Incident, Severity};
 use crate::domain::slug::Slug;
+use crate::domain::time::Millis;
+
+/// The queries for incidents, and for what alert rules count.
+pub trait AlertReads: Send + Sync + 'static {
+    /// Lists the incidents that are open or have notices to send.
+    fn live_incidents(&self) -> impl Future<Output = Result<Vec<Incident>, StoreError>> + Send;
+
+    /// Returns the incident with this id.
+    fn incident(&self, id: &str) -> impl Future<Output = Result<Option<Incident>, StoreError>> + Send;
+
+    /// Lists incidents, the newest first.
+    fn incidents(
+        &self,
+        filter: IncidentFilter,
+        page: PageRequest,
+    ) -> impl Future<Output = Result<Page<Incident>, StoreError>> + Send;
+
+    /// Counts the dead letters of each service since a time, at most `most` in total.
+    fn dead_since(
+        &self,
+        since: Millis,
+        most: u32,
+    ) -> impl Future<Output = Result<Vec<(Slug, u32)>, StoreError>> + Send;
+}
 
 /// A filter for incidents. Every field narrows it down; `None` matches all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,21 +43,6 @@ pub struct IncidentFilter {
     pub rule: Option<Slug>,
     /// The services that the caller may see; incidents of the hub itself are not among them.
     pub only: Option<Vec<Slug>>,
-}
-
-/// The health of the store. Counts are since the start of the process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StoreHealth {
-    /// True if the last unit found no room on the disk.
-    pub full: bool,
-    /// The number of units that found no room. Small ones may find room where larger ones do not.
-    pub no_room: u64,
-    /// The number of units that were refused because a queue was full.
-    pub refused: u64,
-    /// The number of units that failed for another reason than room.
-    pub failed: u64,
-    /// The free space on the disk in bytes; `None` if it is unknown.
-    pub free_bytes: Option<u64>,
 }
 
 impl IncidentFilter {

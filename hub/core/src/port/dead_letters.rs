@@ -79,7 +79,7 @@ pub struct MatchCount {
 pub type DeadLetterBatch = (Vec<(DeadLetter, Event)>, u64, bool);
 
 /// The queries for dead letters, groups and bulk operations.
-pub trait DeadLetterReads {
+pub trait DeadLetterReads: Send + Sync + 'static {
     /// Returns a dead letter with its details, also if it was deleted.
     fn dead_letter(
         &self,

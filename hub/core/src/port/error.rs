@@ -42,6 +42,13 @@ pub enum StoreError {
     Full,
     /// Part of the stored data can't be read. From now on, only outcomes are written.
     Damaged(String),
+    /// The store can't be reached for the moment; it may be later, so nobody ends because of this.
+    Unavailable {
+        /// False if nothing was changed. True if the unit was sent and no answer came: it may have been committed. Whoever
+        /// repeats it then learns that from the refusal (`EventExists`, `AlreadyApplied`, `LeaseLost`, `Stale`). What it has
+        /// claimed is in nobody's memory: such a store gives it out again.
+        sent: bool,
+    },
     /// It is unknown whether the unit was committed, and nothing will be from now on: the process has to restart and read.
     Broken(String),
     /// Any other failure; nothing was changed.
@@ -68,6 +75,10 @@ impl fmt::Display for StoreError {
                     f,
                     "the database is damaged ({reason}); nothing more is accepted; stop the hub and restore a backup"
                 )
+            }
+            StoreError::Unavailable { sent: false } => f.write_str("the store can't be reached; try again"),
+            StoreError::Unavailable { sent: true } => {
+                f.write_str("the store has not answered, and may have stored it; try again")
             }
             StoreError::Broken(reason) => write!(f, "the store can't be trusted any more: {reason}"),
             StoreError::Failed(reason) => write!(f, "the store failed: {reason}"),

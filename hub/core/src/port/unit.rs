@@ -89,11 +89,9 @@ pub enum Change {
     },
     /// Stores the outcome of an attempt.
     Settle(Settlement),
-    /// Returns claimed deliveries to the store, because there is no room in memory. Those that this process has not claimed stay
-    /// as they are.
-    ReturnToStore(Vec<DeliveryId>),
-    /// Dead-letters a delivery that has crashed the process repeatedly, as the settlement says.
-    Quarantine(Settlement),
+    /// Returns claimed deliveries to the store, because there is no room in memory. Those that are not claimed under the epoch
+    /// of their claim stay as they are.
+    ReturnToStore(Vec<Claim>),
     /// Records that the process stopped in an orderly way, so that its claimed deliveries are no suspects.
     RecordStop,
     /// Replays a dead letter as a new delivery that is linked to it.
@@ -171,7 +169,7 @@ pub enum SecretOwner {
 pub enum PruneTarget {
     /// Events with all their rows, unless a replay or another retention has come between.
     Events {
-        /// The row numbers from [`Store::old_events`](super::store::Store::old_events).
+        /// The row numbers from [`old_events`](super::store::RetentionReads::old_events).
         numbers: Vec<u64>,
         /// The current limits of the retention.
         limits: Limits,
@@ -263,11 +261,19 @@ pub enum InitialState {
     },
 }
 
+/// A delivery that a process has claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    pub delivery: DeliveryId,
+    /// The epoch under which the delivery was claimed.
+    pub epoch: u64,
+}
+
 /// The decision on a delivery, to be stored.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// The delivery; it is skipped if this process no longer has it.
-    pub delivery: DeliveryId,
+    /// The claimed delivery. The settlement is refused if the delivery is no longer claimed under this epoch.
+    pub claim: Claim,
     pub decision: Decision,
     /// The attempt to record; `None` if none took place.
     pub attempt: Option<Attempt>,
@@ -286,6 +292,8 @@ pub struct Settlement {
 pub struct CommitResult {
     /// The inserted deliveries in the order of the unit, with their states.
     pub deliveries: Vec<(DeliveryId, DeliveryState)>,
+    /// The epoch under which the inserted deliveries are claimed that are leased.
+    pub epoch: u64,
     /// Deliveries whose turn has come in their order. They are claimed by this process.
     pub ready: Vec<StoredDelivery>,
     /// The number of rows that were dead-lettered, released, pruned, indexed or changed by a bulk operation.

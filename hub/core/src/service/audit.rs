@@ -86,7 +86,6 @@ pub(super) fn audit(change: &Change, cx: &Context) -> Option<AuditEntry> {
         | Change::MoveTimes { .. }
         | Change::Settle(_)
         | Change::ReturnToStore(_)
-        | Change::Quarantine(_)
         | Change::RecordStop
         | Change::AdvanceOperation(_)
         | Change::Index { .. }

@@ -30,7 +30,6 @@ async fn read<T>(hub: &Server, read: impl FnOnce(&MetricStore) -> T) -> T {
     let _one_after_the_other = hub.metric_store().lock_gauges().await;
     let numbers = hub.metric_store();
     numbers.clear_gauges();
-    hub.store().record_gauges();
     hub.ops.record_gauges().await;
     metrics::gauge!(metric_names::RESPONSE_MEMORY).set(hub.responses().taken() as f64);
     read(numbers)

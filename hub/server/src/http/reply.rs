@@ -158,7 +158,9 @@ pub(super) fn store_problem(error: &StoreError) -> Response {
         StoreError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", true),
         StoreError::Full => (StatusCode::INSUFFICIENT_STORAGE, "full", true),
         StoreError::Damaged(_) => (StatusCode::SERVICE_UNAVAILABLE, "damaged", true),
-        StoreError::Broken(_) => (StatusCode::SERVICE_UNAVAILABLE, "store", true),
+        StoreError::Unavailable { .. } | StoreError::Broken(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "store", true)
+        }
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "store", true),
     };
     let mut response = problem(status, code, &error.to_string(), retryable);
@@ -215,4 +217,20 @@ pub(super) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Box<Response>
 
 fn bad_version(message: &str) -> Response {
     problem(StatusCode::BAD_REQUEST, "badVersion", message, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HUB-14: a store that can't be reached is no error of the hub: the caller is told to come back, whether or not the unit
+    /// was sent, and repeating is safe.
+    #[test]
+    fn hub_14_a_store_that_is_unavailable_answers_503_with_retry_after() {
+        for sent in [false, true] {
+            let response = store_problem(&StoreError::Unavailable { sent });
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[header::RETRY_AFTER], STORE_RETRY_SECONDS);
+        }
+    }
 }

@@ -16,7 +16,8 @@ pub(super) struct UnitApplier<'c> {
 
 impl<'c> UnitApplier<'c> {
     pub(super) fn new(connection: &'c Connection, start: StartInfo) -> Self {
-        UnitApplier { connection, start, committed: CommitResult::default() }
+        let committed = CommitResult { epoch: start.epoch, ..CommitResult::default() };
+        UnitApplier { connection, start, committed }
     }
 
     pub(super) fn unit(mut self, unit: &UnitOfWork) -> Result<CommitResult, StoreError> {
@@ -52,7 +53,6 @@ impl<'c> UnitApplier<'c> {
             Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough),
             Change::Settle(settlement) => self.settle(settlement),
             Change::ReturnToStore(deliveries) => self.return_to_store(deliveries),
-            Change::Quarantine(settlement) => self.quarantine(settlement),
             Change::RecordStop => self.record_stop(),
             Change::Replay(replay) => self.replay(replay),
             Change::Move(moved) => self.move_letter(moved),

@@ -7,7 +7,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, HandlingStep, Suspicion};
-use seawall_hub_core::port::store::{CrashHistory, Settlement, StoreError, StoredDelivery};
+use seawall_hub_core::port::store::{CrashHistory, StoreError, StoredDelivery};
 
 use super::changes::UnitApplier;
 use super::lists::database;
@@ -90,16 +90,6 @@ pub(super) fn quarantine_candidates(
 }
 
 impl UnitApplier<'_> {
-    /// Quarantines a delivery like any other dead letter, once.
-    pub(super) fn quarantine(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let (number, epoch) = (settlement.delivery.number.cast_signed(), self.start.epoch.cast_signed());
-        self.run(
-            &format!("UPDATE deliveries SET epoch = ?2 WHERE number = ?1 AND state = 0 AND against >= {CRASHES_MAX}"),
-            params![number, epoch],
-        )?;
-        self.settle(settlement)
-    }
-
     /// Records that the process stopped in an orderly way.
     pub(super) fn record_stop(&self) -> Result<(), StoreError> {
         self.run("UPDATE meta SET stopped = ?1", [self.start.epoch.cast_signed()]).map(drop)

@@ -3,13 +3,11 @@
 use rusqlite::params;
 use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::dead_letter::FailureSummary;
-use seawall_hub_core::domain::delivery::{
-    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
-};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, Decision, DeliveryState, Disposition};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    InitialState, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
+    Claim, InitialState, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
 };
 use seawall_hub_core::service::failure_summary;
 
@@ -129,11 +127,19 @@ impl UnitApplier<'_> {
         Ok(StoreError::EventExists { fingerprint, deliveries: deliveries.collect::<rusqlite::Result<_>>()? })
     }
 
-    /// Settles a delivery that this process has claimed.
+    /// Settles a delivery that is claimed under the epoch of the settlement.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement { delivery, decision, attempt, failure, at, ordered, is_replay } = settlement;
+        let Settlement {
+            claim: Claim { delivery, epoch },
+            decision,
+            attempt,
+            failure,
+            at,
+            ordered,
+            is_replay,
+        } = settlement;
         let Decision { disposition, progress, .. } = decision;
-        let (number, epoch) = (delivery.number.cast_signed(), self.start.epoch.cast_signed());
+        let (number, epoch) = (delivery.number.cast_signed(), epoch.cast_signed());
         let state = rows::state_after(disposition);
         let changed = match disposition {
             // It stays claimed, and nothing is known that was not known before.
@@ -265,14 +271,16 @@ impl UnitApplier<'_> {
         Ok(())
     }
 
-    /// Returns claimed deliveries to the store. Those of other processes stay as they are. A delivery that was attempted before
+    /// Returns claimed deliveries to the store. Those of other claims stay as they are. A delivery that was attempted before
     /// was due, or its service has recovered: it is due again.
-    pub(super) fn return_to_store(&self, deliveries: &[DeliveryId]) -> Result<(), StoreError> {
-        for delivery in deliveries.iter().filter(|delivery| delivery.database == self.start.database) {
+    pub(super) fn return_to_store(&self, claims: &[Claim]) -> Result<(), StoreError> {
+        for Claim { delivery, epoch } in
+            claims.iter().filter(|claim| claim.delivery.database == self.start.database)
+        {
             self.run(
                 "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
                  WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![delivery.number.cast_signed(), self.start.epoch.cast_signed(), QUEUED, STALLED],
+                params![delivery.number.cast_signed(), epoch.cast_signed(), QUEUED, STALLED],
             )?;
         }
         Ok(())

@@ -14,7 +14,6 @@ mod changes;
 mod crash;
 mod damage;
 mod dead_letter_reads;
-mod dead_letter_store;
 mod deliveries;
 mod filter;
 mod groups;
@@ -23,6 +22,7 @@ mod index;
 mod letters;
 mod lists;
 mod operations;
+mod parts;
 mod place;
 mod prune;
 mod queue;
@@ -47,20 +47,10 @@ use std::thread;
 
 use rusqlite::{Connection, OpenFlags};
 use seawall::Clock;
-use seawall_dist::deadletter::Attempt;
-use seawall_hub_core::domain::alert::Incident;
-use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::domain::circuit::Circuit;
-use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::retention::Limits;
-use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    BacklogCounts, CommitResult, CrashHistory, DeliveryFilter, DeliverySelector, DueTimes, EventFilter,
-    IdempotencyRecord, IncidentFilter, LaneCapacity, Page, PageRequest, PrunableEvents, RegistrySnapshot,
-    StepMarks, Store, StoreError, StoreHealth, StoredDelivery, UnitOfWork, WritePriority,
+    CommitResult, CrashHistory, DueTimes, IdempotencyRecord, LaneCapacity, StepMarks, StoreError,
+    StoreHealth, StoredDelivery, UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
@@ -135,17 +125,6 @@ impl Sqlite {
         Ok(Sqlite { inner: Arc::new(inner) })
     }
 
-    /// Returns the epoch: how often this database has been opened.
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.inner.epoch
-    }
-
-    /// Records the gauges: the length of the queue and the size of the log.
-    pub fn record_gauges(&self) {
-        self.inner.disk.record_gauges(self.inner.queue.waiting());
-    }
-
     /// Returns why nothing is accepted any more, if part of the stored data can't be read.
     #[must_use]
     pub fn damaged(&self) -> Option<StoreError> {
@@ -158,11 +137,6 @@ impl Sqlite {
         let path = self.inner.path.clone();
         let folded = tokio::task::spawn_blocking(move || place::fold_log(&path)).await;
         folded.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
-    }
-
-    /// Waits until the store is broken, also while nobody writes.
-    pub async fn broken(&self) -> StoreError {
-        StoreError::Broken(self.inner.queue.broken().await)
     }
 
     async fn ask<T: Send + 'static>(
@@ -221,7 +195,7 @@ impl Drop for SqliteInner {
     }
 }
 
-impl Store for Sqlite {
+impl UnitStore for Sqlite {
     async fn commit(&self, lane: WritePriority, unit: UnitOfWork) -> Result<CommitResult, StoreError> {
         self.ask(lane, |reply| WriteJob::Commit(unit, reply)).await
     }
@@ -251,81 +225,9 @@ impl Store for Sqlite {
         answers
     }
 
-    async fn registered(&self) -> Result<RegistrySnapshot, StoreError> {
-        self.read(read::registry::registered).await
-    }
-
     async fn claimed(&self, scope: &'static str, key: &str) -> Result<Option<IdempotencyRecord>, StoreError> {
         let key = key.to_owned();
         self.read(move |connection| reads::claimed(connection, scope, &key)).await
-    }
-
-    async fn rule_versions(&self, name: &Slug) -> Result<Vec<Rule>, StoreError> {
-        let name = name.clone();
-        self.read(move |connection| read::registry::rule_versions(connection, &name)).await
-    }
-
-    async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
-        let service = service.clone();
-        self.read(move |connection| read::registry::circuit_history(connection, &service, most)).await
-    }
-
-    async fn event(&self, id: &str, source: Option<&str>) -> Result<Option<Event>, StoreError> {
-        let (id, source) = (id.to_owned(), source.map(ToOwned::to_owned));
-        self.read(move |connection| lists::event(connection, &id, source.as_deref())).await
-    }
-
-    async fn events(&self, filter: EventFilter, page: PageRequest) -> Result<Page<Event>, StoreError> {
-        self.read(move |connection| lists::events(connection, &filter, page)).await
-    }
-
-    async fn delivery(&self, id: DeliveryId) -> Result<Option<(StoredDelivery, Vec<Attempt>)>, StoreError> {
-        self.read(move |connection| lists::delivery(connection, id)).await
-    }
-
-    async fn deliveries(
-        &self,
-        filter: DeliveryFilter,
-        page: PageRequest,
-    ) -> Result<Page<StoredDelivery>, StoreError> {
-        self.read(move |connection| lists::deliveries(connection, &filter, page)).await
-    }
-
-    async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
-        self.read(move |connection| read::registry::audit(connection, page)).await
-    }
-
-    async fn live_incidents(&self) -> Result<Vec<Incident>, StoreError> {
-        self.read(alerts::live_incidents).await
-    }
-
-    async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
-        let id = id.to_owned();
-        self.read(move |connection| alerts::incident(connection, &id)).await
-    }
-
-    async fn incidents(
-        &self,
-        filter: IncidentFilter,
-        page: PageRequest,
-    ) -> Result<Page<Incident>, StoreError> {
-        self.read(move |connection| alerts::incidents(connection, &filter, page)).await
-    }
-
-    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
-        self.read(move |connection| alerts::dead_since(connection, since, most)).await
-    }
-
-    fn health(&self) -> StoreHealth {
-        self.inner.disk.health(self.inner.queue.refused())
-    }
-
-    async fn pending(&self, whose: DeliverySelector, most: u32) -> Result<u32, StoreError> {
-        self.read(move |connection| reads::pending(connection, &whose, most)).await
-    }
-
-    async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
-        self.read(move |connection| reads::census(connection, services, most)).await
     }
 
     async fn take_due(
@@ -349,8 +251,20 @@ impl Store for Sqlite {
         self.read(reads::next_due).await
     }
 
-    async fn old_events(&self, limits: Limits, behind: u64) -> Result<PrunableEvents, StoreError> {
-        self.read(move |connection| prune::old_events(connection, limits, behind)).await
+    fn health(&self) -> StoreHealth {
+        self.inner.disk.health(self.inner.queue.refused())
+    }
+
+    fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    async fn broken(&self) -> StoreError {
+        StoreError::Broken(self.inner.queue.broken().await)
+    }
+
+    fn record_gauges(&self) {
+        self.inner.disk.record_gauges(self.inner.queue.waiting());
     }
 }
 

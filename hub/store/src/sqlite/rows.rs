@@ -166,11 +166,11 @@ pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<OperationSta
 /// The columns of a delivery, without its request; `e` is its event.
 pub(super) const STORED: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
-                               d.crashes > 0, d.against > 0";
+                               d.crashes > 0, d.against > 0, d.epoch";
 /// The column of the request, and that of the event if that is its body.
 pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// The number of columns in `KEPT`.
-pub(super) const STORED_COLUMNS: usize = 19;
+pub(super) const STORED_COLUMNS: usize = 20;
 
 /// Reads a delivery. `request` is the column of its request, followed by that of the payload, if they were asked for.
 pub(super) fn stored_row(
@@ -188,6 +188,7 @@ pub(super) fn stored_row(
         rule: (slug(row, 3)?, row.get::<_, i64>(4)?.cast_unsigned()),
         service: slug(row, 5)?,
         state: state(row, 6)?,
+        epoch: row.get::<_, i64>(19)?.cast_unsigned(),
         reason: reason(row, 11)?,
         due: Millis(row.get(7)?),
         progress: Progress {

@@ -89,7 +89,7 @@ impl Steps {
             return None;
         }
         let settled = |change: &Change| match change {
-            Change::Settle(settlement) => Some(settlement.delivery),
+            Change::Settle(settlement) => Some(settlement.claim.delivery),
             _ => None,
         };
         let delivery = unit.changes.iter().find_map(settled)?;
@@ -173,7 +173,7 @@ impl Drop for Recording<'_> {
 mod tests {
     use seawall_hub_core::domain::delivery::{Decision, Disposition, Progress};
     use seawall_hub_core::domain::time::Millis;
-    use seawall_hub_core::port::store::Settlement;
+    use seawall_hub_core::port::store::{Claim, Settlement};
     use tempfile::TempDir;
 
     use super::*;
@@ -226,7 +226,7 @@ mod tests {
         let marks = steps(&folder);
         let settle = |number| {
             UnitOfWork::of(Change::Settle(Settlement {
-                delivery: id(number),
+                claim: Claim { delivery: id(number), epoch: 3 },
                 decision: Decision {
                     disposition: Disposition::Delivered,
                     progress: Progress { accepted: Millis(0), counted: 0, failures: 0, panics: 0 },

@@ -99,12 +99,9 @@ impl Writer {
                 let _marked = self.steps.recording(&unit);
                 let made = match &unit.changes[..] {
                     // They make several changes, and the others beside them must not pay for what is wrong with one.
-                    [
-                        Change::Prune(_)
-                        | Change::Quarantine(_)
-                        | Change::AdvanceOperation(_)
-                        | Change::Index { .. },
-                    ] => self.alone(|changes| changes.unit(&unit)),
+                    [Change::Prune(_) | Change::AdvanceOperation(_) | Change::Index { .. }] => {
+                        self.alone(|changes| changes.unit(&unit))
+                    }
                     [_] | [Change::ClaimKey(_), _] => self.bare(|changes| changes.unit(&unit)),
                     _ => self.alone(|changes| changes.unit(&unit)),
                 };

@@ -3,7 +3,7 @@
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::{Change, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::port::store::{Change, EventReads, UnitOfWork, UnitStore, WritePriority};
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{
     AcceptError, EventAcceptor, EventData, IncomingEvent, MatchCounts, PendingDelivery, RuleSet,

@@ -9,8 +9,8 @@ use seawall_hub_core::domain::alert::{
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, IncidentFilter, InitialState, NewDelivery, PageRequest, PruneTarget, SecretOwner, SecretRotation,
-    Store, StoreError, WritePriority,
+    AlertReads, Change, IncidentFilter, InitialState, NewDelivery, PageRequest, PruneTarget, RegistryReads,
+    SecretOwner, SecretRotation, StoreError, UnitStore, WritePriority,
 };
 
 use crate::conformance::{NOW, Place, event, slug, to, unit};

@@ -8,7 +8,8 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::{
-    BacklogCounts, Change, InitialState, LetterAction, LetterMove, NewDelivery, Store, WritePriority,
+    BacklogCounts, Change, EventReads, InitialState, LetterAction, LetterMove, NewDelivery, UnitStore,
+    WritePriority,
 };
 
 use crate::conformance::{NOW, Names, Place, dead, due, event, kept, rule, settle, slug, to, unit};

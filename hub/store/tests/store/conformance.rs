@@ -24,8 +24,9 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, CircuitCause, CommitResult, DueTimes, EventFilter, InitialState, LaneCapacity, NewDelivery,
-    PageRequest, RegistrySnapshot, Settlement, Store, StoreError, StoredDelivery, UnitOfWork, WritePriority,
+    Change, CircuitCause, Claim, CommitResult, DueTimes, EventFilter, EventReads, InitialState, LaneCapacity,
+    NewDelivery, PageRequest, RegistryReads, RegistrySnapshot, Settlement, Store, StoreError, StoredDelivery,
+    UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_core::service::failure_summary;
 use seawall_hub_store::Sqlite;
@@ -51,9 +52,14 @@ pub(crate) fn dead(reason: DeadLetterReason) -> Decision {
     Decision { disposition, progress: SPENT, ..DELIVERED }
 }
 
+/// The claim of this process on a delivery.
+pub(crate) fn claim(store: &impl Store, delivery: DeliveryId) -> Claim {
+    Claim { delivery, epoch: store.epoch() }
+}
+
 /// The settlement of a decision, without an attempt to record.
-pub(crate) fn settlement(delivery: DeliveryId, decision: Decision) -> Settlement {
-    Settlement { delivery, decision, attempt: None, failure: None, at: NOW, ordered: false, is_replay: false }
+pub(crate) fn settlement(claim: Claim, decision: Decision) -> Settlement {
+    Settlement { claim, decision, attempt: None, failure: None, at: NOW, ordered: false, is_replay: false }
 }
 
 pub(crate) struct Place {
@@ -172,7 +178,7 @@ pub(crate) async fn settle(
     delivery: DeliveryId,
     decision: Decision,
 ) -> Result<CommitResult, StoreError> {
-    let (attempt, settlement) = (attempt(), settlement(delivery, decision));
+    let (attempt, settlement) = (attempt(), settlement(claim(store, delivery), decision));
     let failure = Some(failure_summary(&attempt));
     let settlement = Settlement { attempt: Some(attempt), failure, ..settlement };
     store.commit(WritePriority::Outcomes, unit([Change::Settle(settlement)])).await
@@ -315,7 +321,13 @@ async fn hub_14_a_unit_is_committed_as_a_whole_or_not_at_all() {
         store.commit(WritePriority::Admin, half),
         store.commit(WritePriority::Admin, unit([Change::PutService(service("third", 1))])),
     );
-    assert_eq!((half, whole), (Err(StoreError::Stale { found: None }), Ok(CommitResult::default())));
+    assert_eq!(
+        (half, whole),
+        (
+            Err(StoreError::Stale { found: None }),
+            Ok(CommitResult { epoch: store.epoch(), ..CommitResult::default() })
+        )
+    );
     assert_eq!(store.registered().await.unwrap().services, [service("third", 1)]);
 }
 
@@ -412,7 +424,14 @@ async fn prm_2_a_restart_takes_up_what_was_in_hand() {
         "not in hand yet"
     );
     let taken = due(&store, NOW, 10).await.unwrap();
-    assert_eq!(taken.iter().map(|kept| kept.id).collect::<Vec<_>>(), [ids[0]]);
+    assert_eq!(taken.iter().map(|kept| (kept.id, kept.epoch)).collect::<Vec<_>>(), [(ids[0], 2)]);
+    let before = Claim { delivery: ids[0], epoch: 1 };
+    for late in [Change::ReturnToStore(vec![before]), Change::Settle(settlement(before, DELIVERED))] {
+        let settles = matches!(late, Change::Settle(_));
+        let answer = store.commit(WritePriority::Outcomes, unit([late])).await;
+        assert_eq!(answer.err(), settles.then_some(StoreError::LeaseLost(ids[0])), "another claim");
+        assert_eq!(kept(&store, ids[0]).await.state, DeliveryState::Leased);
+    }
     settle(&store, ids[0], DELIVERED).await.unwrap();
     let fresh = add(&store, "evt-2", &["billing"]).await.unwrap().names();
     assert!(fresh[0] > ids[1], "names go on");

@@ -12,14 +12,14 @@ use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Annotation, Change, DeadLetter, DeadLetterReads, LetterAction, LetterMove, NewDelivery, PageRequest,
-    ReplayChange, Settlement, Store, StoreError, WritePriority,
+    Annotation, Change, DeadLetter, DeadLetterReads, EventReads, LetterAction, LetterMove, NewDelivery,
+    PageRequest, ReplayChange, Settlement, StoreError, UnitStore, WritePriority,
 };
 use seawall_hub_core::service::{ChangeError, LetterEdit, ReplayMode, ReplayRequest, failure_summary};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{DELIVERED, NOW, Names, Place, dead, event, settlement, slug, to, unit};
+use crate::conformance::{DELIVERED, NOW, Names, Place, claim, dead, event, settlement, slug, to, unit};
 use crate::scene::{Scene, USUAL, everything, says};
 
 const ALL: PageRequest = PageRequest { from: None, size: 1_000 };
@@ -307,7 +307,7 @@ async fn settle_as(
     let answer = Some(Answer { status, headers: vec![], body });
     let attempt = Attempt { at, took: Duration::ZERO, sent: None, error: Some("refused".into()), answer };
     let failure = Some(failure_summary(&attempt));
-    let settled = settlement(delivery, dead(reason));
+    let settled = settlement(claim(store, delivery), dead(reason));
     let settlement = Settlement { at, attempt: Some(attempt), failure, is_replay: replays, ..settled };
     store.commit(WritePriority::Outcomes, unit([Change::Settle(settlement)])).await.unwrap();
 }
@@ -382,7 +382,8 @@ async fn populated(store: &Sqlite, dice: &mut Dice, count: usize) -> Vec<Deliver
                     0 => {}
                     1 => settle_as(store, made, DeadLetterReason::Refused, 422, NOW, "again", true).await,
                     _ => {
-                        let done = Settlement { is_replay: true, ..settlement(made, DELIVERED) };
+                        let done =
+                            Settlement { is_replay: true, ..settlement(claim(store, made), DELIVERED) };
                         store.commit(WritePriority::Outcomes, unit([Change::Settle(done)])).await.unwrap();
                     }
                 }

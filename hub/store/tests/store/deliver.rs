@@ -13,7 +13,9 @@ use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Change, InitialState, NewDelivery, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::port::store::{
+    Change, EventReads, InitialState, NewDelivery, UnitOfWork, UnitStore, WritePriority,
+};
 use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{

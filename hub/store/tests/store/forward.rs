@@ -6,11 +6,13 @@ use seawall::{millis, secs};
 use seawall_hub_core::domain::circuit::CircuitState;
 use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Progress, Schedule};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::{Change, LaneCapacity, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::port::store::{
+    Change, LaneCapacity, RegistryReads, UnitOfWork, UnitStore, WritePriority,
+};
 use seawall_hub_core::service::{CircuitCommand, PendingPolicy};
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, kept, retry, settle, slug};
+use crate::conformance::{NOW, Names, Place, add, claim, kept, retry, settle, slug};
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, peer_service, says};
 
 /// By its own schedule, what fails once is tried again after five minutes at the soonest.
@@ -237,7 +239,10 @@ async fn hub_5_what_is_put_back_still_comes_forward() {
         let taken = store.take_due(NOW + secs(1), room(Some(NOW + secs(1)))).await.unwrap();
         assert_eq!(taken.len(), 1);
         store
-            .commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(ids.clone())))
+            .commit(
+                WritePriority::Outcomes,
+                UnitOfWork::of(Change::ReturnToStore(vec![claim(&store, ids[0])])),
+            )
             .await
             .unwrap();
     }

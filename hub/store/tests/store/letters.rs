@@ -9,13 +9,13 @@ use seawall_hub_core::domain::dead_letter::{LetterFilter, LetterState};
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::port::store::{
-    Change, DeadLetterReads, IdempotencyRecord, InitialState, LetterAction, LetterMove, NewDelivery,
-    PageRequest, ReplayChange, Store, StoreError, UnitOfWork, WritePriority,
+    Change, DeadLetterReads, EventReads, IdempotencyRecord, InitialState, LetterAction, LetterMove,
+    NewDelivery, PageRequest, ReplayChange, StoreError, UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_core::service::{ChangeError, PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, add, event, slug, to};
+use crate::conformance::{NOW, Place, add, claim, event, slug, to};
 use crate::scene::{Scene, USUAL, billing, everything, peer_service, says};
 
 fn again(mode: ReplayMode) -> ReplayRequest {
@@ -392,7 +392,10 @@ async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter() {
         scene.store.commit(WritePriority::Ingest, UnitOfWork::of(queued)).await.unwrap().deliveries[0].0;
     scene
         .store
-        .commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(vec![ids[0].0])))
+        .commit(
+            WritePriority::Outcomes,
+            UnitOfWork::of(Change::ReturnToStore(vec![claim(&scene.store, ids[0].0)])),
+        )
         .await
         .unwrap();
     scene.play(scene.until_all(&[ids[0].0, queued], DeliveryState::DeadLettered)).await;

@@ -2,10 +2,10 @@
 
 use seawall_hub_core::domain::delivery::DeliveryState;
 use seawall_hub_core::port::store::{
-    Change, DeliveryFilter, InitialState, NewDelivery, PageRequest, Store, WritePriority,
+    Change, DeliveryFilter, EventReads, InitialState, NewDelivery, PageRequest, UnitStore, WritePriority,
 };
 
-use crate::conformance::{DELIVERED, Names, Place, event, settlement, slug, to, unit};
+use crate::conformance::{DELIVERED, Names, Place, claim, event, settlement, slug, to, unit};
 
 /// More deliveries than a page looks at.
 const ENDED: usize = 10_500;
@@ -23,7 +23,8 @@ async fn hub_5_what_waits_is_on_the_first_page_whatever_has_ended_since() {
         let all = (0..500).map(|_| to("billing")).collect();
         let new = Change::AddEvent(event(&format!("new-{batch}")), all);
         let names = store.commit(WritePriority::Ingest, unit([new])).await.unwrap().names();
-        let delivered = names.into_iter().map(|delivery| Change::Settle(settlement(delivery, DELIVERED)));
+        let delivered =
+            names.into_iter().map(|delivery| Change::Settle(settlement(claim(&store, delivery), DELIVERED)));
         store.commit(WritePriority::Outcomes, unit(delivered)).await.unwrap();
     }
     let list = async |service: Option<&str>, states: &[DeliveryState], from: Option<u64>, size: usize| {

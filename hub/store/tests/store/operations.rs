@@ -9,7 +9,7 @@ use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
 use seawall_hub_core::domain::operation::{
     BulkAction, Operation, OperationId, OperationState, ReplayMode, ReplayPlan,
 };
-use seawall_hub_core::port::store::{DeadLetterReads, LetterAction, PageRequest, Store};
+use seawall_hub_core::port::store::{DeadLetterReads, EventReads, LetterAction, PageRequest};
 use seawall_hub_core::service::{BulkRequest, ChangeError, OperationCommand, ReplayRequest};
 use serde_json::json;
 

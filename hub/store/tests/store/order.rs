@@ -6,12 +6,12 @@ use seawall::millis;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::port::store::{
-    Change, InitialState, LetterAction, NewDelivery, Store, UnitOfWork, WritePriority,
+    Change, InitialState, LetterAction, NewDelivery, UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_core::service::{PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::{HELD, Place, event, settlement, slug, to};
+use crate::conformance::{HELD, Place, claim, event, settlement, slug, to};
 use crate::scene::{Mood, Scene, USUAL, everything, says};
 
 fn ordered(hold: bool) -> Rule {
@@ -245,7 +245,7 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement = settlement(id, HELD);
+    let settlement = settlement(claim(&scene.store, id), HELD);
     scene.store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, DeliveryState::Queued);
 }
@@ -336,7 +336,7 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
     scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
     scene.hub.registry.delete_rule(&scene.cx(), &name(), None, PendingPolicy::Refuse).await.unwrap();
     // As somebody says who saw the rule disabled a moment ago.
-    let settlement = settlement(id, HELD);
+    let settlement = settlement(claim(&scene.store, id), HELD);
     scene.store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(settlement))).await.unwrap();
     assert_eq!(scene.kept(id).await.state, DeliveryState::Queued);
 }

@@ -4,12 +4,14 @@ use seawall::millis;
 use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, FEW, HandlingStep, PANICS_MAX};
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Progress};
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
-use seawall_hub_core::port::store::{Change, CrashHistory, Store, UnitOfWork, WritePriority};
+use seawall_hub_core::port::store::{
+    Change, Claim, CrashHistory, EventReads, UnitOfWork, UnitStore, WritePriority,
+};
 use seawall_hub_core::service::{ReplayMode, ReplayRequest};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, dead, due, kept, retry, settle, settlement};
+use crate::conformance::{NOW, Names, Place, add, claim, dead, due, kept, retry, settle, settlement};
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything};
 
 async fn stop(store: &Sqlite) {
@@ -50,7 +52,10 @@ async fn prm_1_a_crash_makes_a_suspect_and_an_orderly_end_none() {
     let store = place.open();
     assert_eq!(kept(&store, id).await.state, DeliveryState::Waiting);
     assert!(due(&store, NOW, 10).await.unwrap()[0].is_suspect);
-    store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(vec![id]))).await.unwrap();
+    store
+        .commit(WritePriority::Outcomes, UnitOfWork::of(Change::ReturnToStore(vec![claim(&store, id)])))
+        .await
+        .unwrap();
     assert!(due(&store, NOW, 10).await.unwrap()[0].is_suspect, "nothing came of it yet");
 }
 
@@ -92,9 +97,10 @@ async fn prm_1_crashes_in_the_same_step_convict() {
         drop(store);
         let store = place.open();
         assert_eq!(store.quarantine_candidates().await.unwrap(), convicts);
-        let given_up = settlement(id, dead(DeadLetterReason::Poison));
+        let given_up =
+            settlement(Claim { delivery: id, epoch: convict.epoch }, dead(DeadLetterReason::Poison));
         let give_up =
-            || store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Quarantine(given_up.clone())));
+            || store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(given_up.clone())));
         give_up().await.unwrap();
         assert!(give_up().await.is_err());
         assert!(store.quarantine_candidates().await.unwrap().is_empty());

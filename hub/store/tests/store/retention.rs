@@ -11,8 +11,8 @@ use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, CommitResult, IdempotencyRecord, LetterAction, LetterMove, PageRequest, PruneTarget, Store,
-    StoreError, UnitOfWork, WritePriority,
+    Change, CommitResult, EventReads, IdempotencyRecord, LetterAction, LetterMove, PageRequest, PruneTarget,
+    RegistryReads, Store, StoreError, UnitOfWork, UnitStore, WritePriority,
 };
 use serde_json::json;
 

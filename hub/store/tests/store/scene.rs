@@ -10,7 +10,9 @@ use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCount
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
-use seawall_hub_core::port::store::{DeadLetterReads, DeliveryFilter, PageRequest, Store, StoredDelivery};
+use seawall_hub_core::port::store::{
+    DeadLetterReads, DeliveryFilter, EventReads, PageRequest, StoredDelivery,
+};
 use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{

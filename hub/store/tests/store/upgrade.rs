@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use seawall::Clock;
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::port::store::{
-    Change, SecretOwner, SecretRotation, Store, StoreError, UnitOfWork, WritePriority,
+    Change, RegistryReads, SecretOwner, SecretRotation, StoreError, UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;

@@ -13,8 +13,8 @@ use crate::domain::event::{EVENT_ID_MAX, Event};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::port::store::{
-    Change, CommitResult, IdempotencyRecord, InitialState, NewDelivery, Store, StoreError, UnitOfWork,
-    WritePriority,
+    Change, Claim, CommitResult, EventReads, IdempotencyRecord, InitialState, NewDelivery, StoreError,
+    UnitOfWork, UnitStore, WritePriority,
 };
 use crate::render::{EventFields, TemplateContext, Tree};
 use crate::service::dispatch::PendingDelivery;
@@ -41,7 +41,7 @@ struct PreparedEvent {
     timing: Option<RuleTiming>,
 }
 
-impl<S: Store> EventAcceptor<S> {
+impl<S: UnitStore + EventReads> EventAcceptor<S> {
     /// Creates an acceptor over a store, with these rules.
     pub fn new(store: S, rules: RuleSet) -> Self {
         EventAcceptor { store, rules: Arc::new(rules), pool: RenderPool::for_events(), timed: None }
@@ -144,7 +144,7 @@ impl<S: Store> EventAcceptor<S> {
     }
 }
 
-impl<S: Store> EventAcceptor<S> {
+impl<S: UnitStore + EventReads> EventAcceptor<S> {
     /// Applies the rules: at once if that is quick, otherwise on a blocking thread.
     async fn apply_rules(
         &self,
@@ -178,12 +178,12 @@ impl<S: Store> EventAcceptor<S> {
     ) -> Result<AcceptedEvent, AcceptError> {
         let PreparedEvent { event, rendered, counts, timing } = prepared;
         match committed {
-            Ok(CommitResult { deliveries, .. }) => {
+            Ok(CommitResult { deliveries, epoch, .. }) => {
                 let held = deliveries.iter().filter(|(_, state)| *state == DeliveryState::Held).count();
                 let started = deliveries.iter().zip(rendered).filter_map(|(&(id, state), rendered)| {
                     super::telemetry::rendered(id, &rendered, &event);
                     (state == DeliveryState::Leased)
-                        .then(|| PendingDelivery::new(id, rendered, &event))
+                        .then(|| PendingDelivery::new(Claim { delivery: id, epoch }, rendered, &event))
                         .flatten()
                 });
                 Ok(AcceptedEvent {
@@ -208,7 +208,7 @@ impl<S: Store> EventAcceptor<S> {
     }
 }
 
-impl<S: Store> EventAcceptor<S> {
+impl<S: UnitStore + EventReads> EventAcceptor<S> {
     /// Answers an event that was accepted before like the first time, if its content is the same.
     async fn accepted_before(
         &self,

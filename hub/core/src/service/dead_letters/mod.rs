@@ -20,9 +20,9 @@ use super::handles::DeadLetterHandle;
 use crate::domain::dead_letter::{Fingerprint, GroupFilter, LetterFilter, LetterGroup};
 use crate::domain::delivery::DeliveryId;
 use crate::domain::operation::{Operation, OperationId};
-use crate::port::store::{DeadLetterDetails, DeadLetterPage, Page, PageRequest, Store, StoreError};
+use crate::port::store::{DeadLetterDetails, DeadLetterPage, DeadLetterReads, Page, PageRequest, StoreError};
 
-impl<S: Store, T> DeadLetterHandle<S, T> {
+impl<S: DeadLetterReads, T> DeadLetterHandle<S, T> {
     /// Returns a dead letter with its details.
     pub async fn letter(&self, id: DeliveryId) -> Result<Option<DeadLetterDetails>, StoreError> {
         self.core.store.dead_letter(id).await

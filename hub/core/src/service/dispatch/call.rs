@@ -10,7 +10,7 @@ use super::lane::Lane;
 use super::{DeliveryDispatcher, is_closed};
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
-use crate::port::store::Store;
+use crate::port::store::UnitStore;
 use crate::port::transport::{FullResponse, SendError, Transport};
 use crate::service::gateway::call::GatewayCall;
 
@@ -57,7 +57,7 @@ impl GuardedService {
     }
 }
 
-impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
+impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
     /// Calls a service through its guard.
     pub async fn call(&self, call: &GatewayCall) -> Option<CallResult> {
         let lane = self.shared.lane(&call.service)?;

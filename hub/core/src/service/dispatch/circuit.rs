@@ -12,7 +12,7 @@ use super::telemetry::circuit_moved;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, CircuitCause, Store, UnitOfWork, WritePriority};
+use crate::port::store::{Change, CircuitCause, UnitOfWork, UnitStore, WritePriority};
 use crate::port::transport::{SendError, Transport};
 use crate::service::audit;
 use crate::service::context::Context;
@@ -154,7 +154,7 @@ impl Lane {
     }
 }
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Stores the state of a circuit that has changed by itself. If that fails, the next change is stored; what is lost is how
     /// long it has been so.
     pub(super) async fn observe(&self, lane: &Lane) {

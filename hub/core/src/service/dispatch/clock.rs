@@ -24,7 +24,7 @@ use tracing::warn;
 
 use super::DispatcherInner;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, Store, StoreError, UnitOfWork, WritePriority};
+use crate::port::store::{Change, StoreError, UnitOfWork, UnitStore, WritePriority};
 use crate::port::transport::Transport;
 use crate::service::wall_time;
 use crate::sync::Lock;
@@ -119,7 +119,7 @@ impl SteadyTime {
     }
 }
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Shifts the times of pending deliveries, if the clock has jumped.
     pub(super) async fn follow_clock(&self) -> Result<(), StoreError> {
         let now = wall_time(&self.clock);

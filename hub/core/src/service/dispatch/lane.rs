@@ -398,6 +398,7 @@ mod tests {
     fn fresh(number: u64) -> PendingDelivery {
         PendingDelivery {
             id: DeliveryId::new(1, number),
+            epoch: 1,
             rule: Slug::new("all").unwrap(),
             rule_version: 1,
             service: Slug::new("billing").unwrap(),

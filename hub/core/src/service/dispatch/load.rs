@@ -17,8 +17,8 @@ use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::domain::trace::TraceId;
 use crate::port::store::{
-    Change, DeliverySelector, DueTimes, LaneCapacity, Store, StoreError, StoredDelivery, UnitOfWork,
-    WritePriority,
+    Change, Claim, DeliverySelector, DueTimes, LaneCapacity, StoreError, StoredDelivery, UnitOfWork,
+    UnitStore, WritePriority,
 };
 use crate::port::transport::{DeliveryHeaders, Transport};
 use crate::render::RenderedRequest;
@@ -37,6 +37,8 @@ const SHARE_MIN: usize = 4;
 #[derive(Clone, Debug)]
 pub struct PendingDelivery {
     pub id: DeliveryId,
+    /// The epoch under which it was claimed.
+    pub epoch: u64,
     /// The rule that made it.
     pub rule: Slug,
     /// The version of the rule.
@@ -67,10 +69,11 @@ pub struct PendingDelivery {
 
 impl PendingDelivery {
     /// Returns the delivery that a rule has just rendered and a unit has inserted; `None` if it has no request.
-    pub(in crate::service) fn new(id: DeliveryId, rendered: RenderedDelivery, event: &Event) -> Option<Self> {
+    pub(in crate::service) fn new(claim: Claim, rendered: RenderedDelivery, event: &Event) -> Option<Self> {
         let RenderedDelivery { rule: (rule, rule_version), service, request, order, .. } = rendered;
         Some(PendingDelivery {
-            id,
+            id: claim.delivery,
+            epoch: claim.epoch,
             rule,
             rule_version,
             service,
@@ -92,6 +95,7 @@ impl PendingDelivery {
         PendingDelivery {
             is_retry: stored.is_retry(),
             id: stored.id,
+            epoch: stored.epoch,
             rule: stored.rule.0,
             rule_version: stored.rule.1,
             service: stored.service,
@@ -107,6 +111,10 @@ impl PendingDelivery {
         }
     }
 
+    pub(super) fn claim(&self) -> Claim {
+        Claim { delivery: self.id, epoch: self.epoch }
+    }
+
     /// Returns what the headers of its request say about it.
     pub(super) fn headers(&self) -> DeliveryHeaders<'_> {
         DeliveryHeaders {
@@ -120,7 +128,7 @@ impl PendingDelivery {
     }
 }
 
-impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
+impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
     /// Adds deliveries that this process has just accepted. Those without room go back to the store and are claimed again later.
     pub fn begin(&self, started: Vec<PendingDelivery>) {
         for delivery in started {
@@ -129,7 +137,7 @@ impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
     }
 }
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Adds a claimed delivery to its lane, or to the returned queue: a claimed delivery must never be lost.
     fn enqueue(&self, mut delivery: PendingDelivery) {
         delivery.clock_jumps = self.time.jumps();
@@ -138,7 +146,7 @@ impl<S: Store, T: Transport> DispatcherInner<S, T> {
             // Nobody to send it to yet.
             None => Some(delivery),
         };
-        let left = left.map(|delivery| delivery.id);
+        let left = left.map(|delivery| delivery.claim());
         self.returned.lock().extend(left);
     }
 

@@ -40,12 +40,12 @@ use self::lane::Lane;
 use self::suspects::SuspectTracker;
 use super::context::Context;
 use crate::domain::circuit::Circuit;
-use crate::domain::delivery::{DeliveryId, DeliveryPolicy};
+use crate::domain::delivery::DeliveryPolicy;
 use crate::domain::rule::Rule;
 use crate::domain::service::Service;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Store, StoreError};
+use crate::port::store::{Claim, StoreError, UnitStore};
 use crate::port::transport::{PeerResponse, SendError, Transport};
 use crate::render::RenderedRequest;
 use crate::sync::{Lock, RwLock};
@@ -68,7 +68,7 @@ struct DispatcherInner<S, T> {
     lanes: RwLock<HashMap<Slug, Arc<Lane>>>,
     rules: RwLock<HashMap<Slug, DeliveryPolicy>>,
     /// Deliveries that are claimed and have no room in memory: they go back to the store with the next refill.
-    returned: Lock<Vec<DeliveryId>>,
+    returned: Lock<Vec<Claim>>,
     /// The deliveries that were claimed at a crash.
     suspects: Arc<SuspectTracker>,
     /// Wakes the dispatcher when a lane is added.
@@ -83,7 +83,7 @@ struct DispatcherInner<S, T> {
     gone_added: Notify,
 }
 
-impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
+impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
     /// Creates a dispatcher over a store and a transport. Guards are created in the registry.
     pub fn new(store: S, transport: T, registry: Registry, clock: Clock) -> Self {
         let shared = DispatcherInner {
@@ -312,7 +312,7 @@ impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
     }
 }
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     fn lane(&self, service: &Slug) -> Option<Arc<Lane>> {
         self.lanes.read().get(service).cloned()
     }

@@ -19,7 +19,9 @@ use crate::domain::delivery::{
 };
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, Settlement, Store, StoreError, StoredDelivery, UnitOfWork, WritePriority};
+use crate::port::store::{
+    Change, Claim, Settlement, StoreError, StoredDelivery, UnitOfWork, UnitStore, WritePriority,
+};
 use crate::port::transport::{PeerResponse, SendError, Transport};
 use crate::service::panics::{CaughtPanic, caught_in};
 
@@ -40,7 +42,7 @@ const FIELDS: [&str; 8] =
 /// The maximum length of an error message in characters.
 const MESSAGE_MAX: usize = 500;
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Sends the deliveries of a lane, as many at once as its guard allows. Returns `None` when its service was deleted.
     pub(super) async fn run_lane(self: Arc<Self>, lane: Arc<Lane>) -> Option<StoreError> {
         let mut attempts = JoinSet::new();
@@ -166,13 +168,11 @@ impl<S: Store, T: Transport> DispatcherInner<S, T> {
         let decision = decide(&outcome, stored.progress, &policy, &moment);
         let attempt = Attempt { at: now, ..failed_with(error) };
         let settlement = settlement(stored.into(), decision, attempt, now, || None);
-        let crashed = outcome == Outcome::Crashed;
-        self.commit_outcome(if crashed { Change::Quarantine(settlement) } else { Change::Settle(settlement) })
-            .await
+        self.commit_outcome(Change::Settle(settlement)).await
     }
 
-    /// Stores the outcome of an attempt and starts deliveries that waited behind it. It retries while the store is busy or full,
-    /// because the attempt has taken place.
+    /// Stores the outcome of an attempt and starts deliveries that waited behind it. It retries while the store is busy, full or
+    /// unavailable, because the attempt has taken place.
     async fn commit_outcome(&self, change: Change) -> Result<(), StoreError> {
         loop {
             let unit = UnitOfWork::of(change.clone());
@@ -184,7 +184,7 @@ impl<S: Store, T: Transport> DispatcherInner<S, T> {
                     }
                     return Ok(());
                 }
-                // After a restart another process has claimed it, and its outcome counts.
+                // Another process has claimed it, and its outcome counts; or the store did not answer and has stored it.
                 Err(StoreError::LeaseLost(_)) => return Ok(()),
                 Err(error @ StoreError::Broken(_)) => return Err(error),
                 Err(_) => tokio::time::sleep(STORE_AGAIN).await,
@@ -262,34 +262,36 @@ fn random(delivery: DeliveryId, now: Millis) -> u64 {
 
 /// The parts of a claimed delivery that its settlement needs.
 #[derive(Clone, Copy)]
-struct Claim {
-    id: DeliveryId,
+struct ClaimedDelivery {
+    claim: Claim,
     ordered: bool,
     is_replay: bool,
 }
 
-impl From<&PendingDelivery> for Claim {
+impl From<&PendingDelivery> for ClaimedDelivery {
     fn from(delivery: &PendingDelivery) -> Self {
-        Claim { id: delivery.id, ordered: delivery.ordered, is_replay: delivery.replay_of.is_some() }
+        let (ordered, is_replay) = (delivery.ordered, delivery.replay_of.is_some());
+        ClaimedDelivery { claim: delivery.claim(), ordered, is_replay }
     }
 }
 
-impl From<&StoredDelivery> for Claim {
+impl From<&StoredDelivery> for ClaimedDelivery {
     fn from(stored: &StoredDelivery) -> Self {
-        Claim { id: stored.id, ordered: stored.order.is_some(), is_replay: stored.replay_of.is_some() }
+        let claim = Claim { delivery: stored.id, epoch: stored.epoch };
+        ClaimedDelivery { claim, ordered: stored.order.is_some(), is_replay: stored.replay_of.is_some() }
     }
 }
 
 /// Builds the settlement of a decision, for every way on which a delivery can end. `last_failure` is the last failure of the
 /// service, for a delivery that expires while nothing may be sent.
 fn settlement(
-    claim: Claim,
+    claimed: ClaimedDelivery,
     decision: Decision,
     attempt: Attempt,
     at: Millis,
     last_failure: impl FnOnce() -> Option<String>,
 ) -> Settlement {
-    let Claim { id, ordered, is_replay } = claim;
+    let ClaimedDelivery { claim, ordered, is_replay } = claimed;
     let failure = match decision.disposition {
         Disposition::DeadLetter { .. } if decision.attempted => Some(failure_summary(&attempt)),
         Disposition::DeadLetter { .. } => {
@@ -298,7 +300,7 @@ fn settlement(
         _ => None,
     };
     let attempt = decision.attempted.then_some(attempt);
-    Settlement { delivery: id, decision, attempt, failure, at, ordered, is_replay }
+    Settlement { claim, decision, attempt, failure, at, ordered, is_replay }
 }
 
 /// Summarises an attempt that failed: by the error message of the service, or else by what went wrong on the way to it.

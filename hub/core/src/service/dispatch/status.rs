@@ -11,10 +11,10 @@ use crate::domain::delivery::DeliveryId;
 use crate::domain::delivery::waiting::ServiceGate;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
-use crate::port::store::Store;
+use crate::port::store::UnitStore;
 use crate::port::transport::Transport;
 
-impl<S: Store, T: Transport> DeliveryDispatcher<S, T> {
+impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
     /// Returns the number of deliveries of a service in memory.
     #[must_use]
     pub fn claimed(&self, service: &Slug) -> usize {

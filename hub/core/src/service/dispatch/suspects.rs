@@ -16,7 +16,7 @@ use super::DispatcherInner;
 use super::telemetry;
 use crate::domain::delivery::suspects::HandlingStep;
 use crate::domain::delivery::{DeliveryId, Outcome};
-use crate::port::store::{CrashHistory, StepMarks, Store, StoreError};
+use crate::port::store::{CrashHistory, StepMarks, StoreError, UnitStore};
 use crate::port::transport::Transport;
 
 /// The wait before a store that could not be read is asked again.
@@ -87,7 +87,7 @@ async fn until_woken() {
     .await;
 }
 
-impl<S: Store, T: Transport> DispatcherInner<S, T> {
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Quarantines the deliveries that the last crash proved guilty. Only a start finds any. An error means that the store is
     /// broken.
     pub(super) async fn quarantine_guilty(self: Arc<Self>) -> Option<StoreError> {

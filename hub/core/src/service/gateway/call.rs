@@ -15,7 +15,7 @@ use crate::domain::event_type::EventType;
 use crate::domain::hash;
 use crate::domain::slug::Slug;
 use crate::encode::hex;
-use crate::port::store::{Change, Store, StoreError, UnitOfWork, WritePriority};
+use crate::port::store::{Change, Claim, Store, StoreError, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
 use crate::render::RenderedRequest;
 use crate::service::bridge::accept::new_delivery;
@@ -186,7 +186,8 @@ impl<S: Store + Clone, T: Transport> GatewayHandle<S, T> {
         let (deliveries, deduplicated) = match self.core.store.commit(WritePriority::Ingest, unit).await {
             Ok(committed) => {
                 let leased = committed.deliveries.iter().find(|(_, state)| *state == DeliveryState::Leased);
-                let started = leased.and_then(|(id, _)| PendingDelivery::new(*id, rendered, &event));
+                let claim = leased.map(|(id, _)| Claim { delivery: *id, epoch: committed.epoch });
+                let started = claim.and_then(|claim| PendingDelivery::new(claim, rendered, &event));
                 self.core.deliver.begin(started.into_iter().collect());
                 (committed.deliveries.into_iter().map(|(id, _)| id).collect(), false)
             }

@@ -9,9 +9,9 @@ pub use circuits::CircuitCommand;
 use super::handles::GatewayHandle;
 use crate::domain::circuit::Circuit;
 use crate::domain::slug::Slug;
-use crate::port::store::{Store, StoreError};
+use crate::port::store::{RegistryReads, StoreError};
 
-impl<S: Store, T> GatewayHandle<S, T> {
+impl<S: RegistryReads, T> GatewayHandle<S, T> {
     /// Lists the changes of a service's circuit, the newest first.
     pub async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
         self.core.store.circuit_history(service, most).await

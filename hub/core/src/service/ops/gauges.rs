@@ -83,9 +83,10 @@ pub struct StoredBacklog {
 }
 
 impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
-    /// Records the gauges: waiting and active deliveries, dead letters, circuits, bulkheads. If the store does not answer, its
+    /// Records the gauges: the store's own, waiting and active deliveries, dead letters, circuits, bulkheads. If the store does not answer, its
     /// part is left out: the rest is needed all the more.
     pub async fn record_gauges(&self) {
+        self.core.store.record_gauges();
         self.core.registry.record_gauges();
         AlertHandle::over(&self.core).record_alerts().await;
         let now = self.core.now();

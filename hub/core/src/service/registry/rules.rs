@@ -1,5 +1,7 @@
 //! Rules: keeping them with all their versions, enabling, rolling back and deleting them.
 
+use std::time::Duration;
+
 use tracing::{info, warn};
 
 use super::change_key::{ChangeKey, note_of};
@@ -13,6 +15,9 @@ use crate::service::context::Context;
 use crate::service::gateway::call::GATEWAY_RULE;
 use crate::service::handles::RegistryHandle;
 use crate::service::shared::{ChangeError, check_version};
+
+/// The wait before a store that could not be reached is asked again.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     /// Creates or changes a rule, and applies it from now on. `expected` is the version that the caller has seen. A rule without
@@ -157,6 +162,9 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
                 }
                 // Somebody changed it at the same moment.
                 Err(ChangeError::Store(StoreError::Stale { .. })) => {}
+                Err(ChangeError::Store(StoreError::Unavailable { .. })) => {
+                    tokio::time::sleep(STORE_AGAIN).await;
+                }
                 // A rule that is gone needs no pausing; a store that does not take it says so elsewhere too.
                 _ => return,
             }
