@@ -13,29 +13,49 @@ use super::{Record, millis};
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AlertRuleRecord {
-    condition: ConditionRecord,
+    #[serde(with = "ConditionRecord")]
+    condition: Condition,
     severity: Text<Severity>,
     #[serde(default)]
     services: Option<Vec<Text<Slug>>>,
     #[serde(default)]
     channels: Option<Vec<Text<Slug>>>,
-    holds_ms: u64,
-    clears_ms: u64,
+    #[serde(rename = "holds_ms", with = "millis")]
+    holds: Duration,
+    #[serde(rename = "clears_ms", with = "millis")]
+    clears: Duration,
     #[serde(default)]
     muted: Option<MuteRecord>,
     changed_ms: i64,
 }
 
 /// A condition, with the words of `ConditionKind`.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Condition", tag = "kind", rename_all = "camelCase")]
 enum ConditionRecord {
     CircuitOpen,
-    DeadLetters { more_than: u32, window_ms: u64 },
-    OldestDue { older_than_ms: u64 },
-    Warnings { more_than: u32, window_ms: u64 },
-    Errors { more_than: u32, window_ms: u64 },
-    DataLossRisk { free_below: u64 },
+    DeadLetters {
+        more_than: u32,
+        #[serde(rename = "window_ms", with = "millis")]
+        window: Duration,
+    },
+    OldestDue {
+        #[serde(rename = "older_than_ms", with = "millis")]
+        older_than: Duration,
+    },
+    Warnings {
+        more_than: u32,
+        #[serde(rename = "window_ms", with = "millis")]
+        window: Duration,
+    },
+    Errors {
+        more_than: u32,
+        #[serde(rename = "window_ms", with = "millis")]
+        window: Duration,
+    },
+    DataLossRisk {
+        free_below: u64,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,12 +72,12 @@ impl From<&AlertRule> for AlertRuleRecord {
     fn from(rule: &AlertRule) -> Self {
         let rule = rule.clone();
         AlertRuleRecord {
-            condition: rule.condition.into(),
+            condition: rule.condition,
             severity: Text(rule.severity),
             services: texts(rule.services),
             channels: texts(rule.channels),
-            holds_ms: millis(rule.holds),
-            clears_ms: millis(rule.clears),
+            holds: rule.holds,
+            clears: rule.clears,
             muted: rule.muted.map(|Mute { until, reason }| MuteRecord { until_ms: until.0, reason }),
             changed_ms: rule.changed.0,
         }
@@ -69,54 +89,15 @@ impl AlertRuleRecord {
         AlertRule {
             name,
             version,
-            condition: self.condition.into(),
+            condition: self.condition,
             enabled,
             severity: self.severity.0,
             services: values(self.services),
             channels: values(self.channels),
-            holds: Duration::from_millis(self.holds_ms),
-            clears: Duration::from_millis(self.clears_ms),
+            holds: self.holds,
+            clears: self.clears,
             muted: self.muted.map(|MuteRecord { until_ms, reason }| Mute { until: Millis(until_ms), reason }),
             changed: Millis(self.changed_ms),
-        }
-    }
-}
-
-impl From<Condition> for ConditionRecord {
-    fn from(condition: Condition) -> Self {
-        match condition {
-            Condition::CircuitOpen => Self::CircuitOpen,
-            Condition::DeadLetters { more_than, window } => {
-                Self::DeadLetters { more_than, window_ms: millis(window) }
-            }
-            Condition::OldestDue { older_than } => Self::OldestDue { older_than_ms: millis(older_than) },
-            Condition::Warnings { more_than, window } => {
-                Self::Warnings { more_than, window_ms: millis(window) }
-            }
-            Condition::Errors { more_than, window } => Self::Errors { more_than, window_ms: millis(window) },
-            Condition::DataLossRisk { free_below } => Self::DataLossRisk { free_below },
-        }
-    }
-}
-
-impl From<ConditionRecord> for Condition {
-    fn from(record: ConditionRecord) -> Self {
-        let time = Duration::from_millis;
-        match record {
-            ConditionRecord::CircuitOpen => Self::CircuitOpen,
-            ConditionRecord::DeadLetters { more_than, window_ms } => {
-                Self::DeadLetters { more_than, window: time(window_ms) }
-            }
-            ConditionRecord::OldestDue { older_than_ms } => {
-                Self::OldestDue { older_than: time(older_than_ms) }
-            }
-            ConditionRecord::Warnings { more_than, window_ms } => {
-                Self::Warnings { more_than, window: time(window_ms) }
-            }
-            ConditionRecord::Errors { more_than, window_ms } => {
-                Self::Errors { more_than, window: time(window_ms) }
-            }
-            ConditionRecord::DataLossRisk { free_below } => Self::DataLossRisk { free_below },
         }
     }
 }

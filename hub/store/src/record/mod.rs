@@ -17,7 +17,6 @@ mod source;
 mod text;
 
 use std::fmt;
-use std::time::Duration;
 
 use seawall_hub_core::port::store::StoreError;
 use serde::Serialize;
@@ -51,9 +50,19 @@ pub(crate) fn decode<R: Record>(name: &str, document: &str) -> Result<R, Unreada
     })
 }
 
-/// Returns the length of a time in milliseconds.
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// Writes and reads the length of a time in whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
 }
 
 /// The error for a row whose document can't be read.

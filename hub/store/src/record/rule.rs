@@ -23,7 +23,8 @@ pub(crate) struct RuleRecord {
     headers: Vec<(String, String)>,
     #[serde(default)]
     body: Option<String>,
-    schedule: ScheduleRecord,
+    #[serde(with = "ScheduleRecord")]
+    schedule: Schedule,
     #[serde(default)]
     ordering: Option<OrderingRecord>,
     #[serde(default)]
@@ -32,13 +33,25 @@ pub(crate) struct RuleRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "Schedule")]
 struct ScheduleRecord {
     #[serde(default)]
     attempts: Option<u32>,
-    age_max_ms: u64,
-    base_ms: u64,
-    cap_ms: u64,
-    counts_all: bool,
+    #[serde(rename = "age_max_ms", with = "millis")]
+    age_max: Duration,
+    #[serde(rename = "base_ms", with = "millis")]
+    base: Duration,
+    #[serde(rename = "cap_ms", with = "millis")]
+    cap: Duration,
+    #[serde(with = "CountingRecord")]
+    count: FailureCounting,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FailureCounting", rename_all = "camelCase")]
+enum CountingRecord {
+    Answered,
+    All,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,7 +74,7 @@ impl From<&Rule> for RuleRecord {
             path: rule.path,
             headers: rule.headers,
             body: rule.body,
-            schedule: rule.schedule.into(),
+            schedule: rule.schedule,
             ordering: rule.ordering.map(|OrderingRule { key, hold }| OrderingRecord { key, hold }),
             note: rule.note,
             changed_ms: rule.changed.0,
@@ -81,37 +94,11 @@ impl RuleRecord {
             path: self.path,
             headers: self.headers,
             body: self.body,
-            schedule: self.schedule.into(),
+            schedule: self.schedule,
             ordering: self.ordering.map(|OrderingRecord { key, hold }| OrderingRule { key, hold }),
             enabled,
             note: self.note,
             changed: Millis(self.changed_ms),
-        }
-    }
-}
-
-impl From<Schedule> for ScheduleRecord {
-    fn from(schedule: Schedule) -> Self {
-        let Schedule { attempts, age_max, base, cap, count } = schedule;
-        ScheduleRecord {
-            attempts,
-            age_max_ms: millis(age_max),
-            base_ms: millis(base),
-            cap_ms: millis(cap),
-            counts_all: count == FailureCounting::All,
-        }
-    }
-}
-
-impl From<ScheduleRecord> for Schedule {
-    fn from(record: ScheduleRecord) -> Self {
-        let ScheduleRecord { attempts, age_max_ms, base_ms, cap_ms, counts_all } = record;
-        Schedule {
-            attempts,
-            age_max: Duration::from_millis(age_max_ms),
-            base: Duration::from_millis(base_ms),
-            cap: Duration::from_millis(cap_ms),
-            count: if counts_all { FailureCounting::All } else { FailureCounting::Answered },
         }
     }
 }

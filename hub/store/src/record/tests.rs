@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -40,7 +40,7 @@ INSERT INTO rules SELECT name, version, current, service, enabled, json_object(
         'age_max_ms', json(schedule -> '$.age'),
         'base_ms', json(schedule -> '$.base'),
         'cap_ms', json(schedule -> '$.cap'),
-        'counts_all', json(schedule -> '$.all')
+        'count', iif(schedule ->> '$.all', 'all', 'answered')
     ),
     'ordering', json(iif(ordering IS NULL, NULL, json_object('key', ordering, 'hold', json(iif(hold, 'true', 'false'))))),
     'note', note,
