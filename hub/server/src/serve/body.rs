@@ -5,14 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::http::Response;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use crate::gateway::Relay;
-use crate::responses::{CountedMark, HeldBytes, ResponseMemory, SMALL_BYTES};
+use crate::responses::HeldBytes;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -28,23 +27,6 @@ impl ResponseBody {
     /// A small one.
     pub(super) fn own(body: axum::body::Body) -> Self {
         ResponseBody::Own(body, None)
-    }
-
-    /// A response of the hub's own, if there is memory for it; else a refusal. One that is made piece by piece takes care of its
-    /// memory itself.
-    pub(super) fn held(
-        response: Response<axum::body::Body>,
-        memory: &ResponseMemory,
-    ) -> Response<ResponseBody> {
-        let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.filter(|bytes| *bytes > SMALL_BYTES);
-        match bytes.filter(|_| response.extensions().get::<CountedMark>().is_none()) {
-            None => response.map(ResponseBody::own),
-            Some(bytes) => match memory.try_take(bytes) {
-                Some(held) => response.map(|body| ResponseBody::Own(body, Some(held))),
-                None => crate::http::no_memory_left().map(ResponseBody::own),
-            },
-        }
     }
 }
 

@@ -8,6 +8,7 @@ mod line;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,14 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Timer, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use seawall::Deadline;
+use seawall_http::{GATHERED_MAX, gathered};
 use seawall_hub_core::service::metric_names;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -29,12 +34,12 @@ use tower_service::Service;
 
 use self::body::{ResponseBody, TimedBody};
 pub(crate) use self::line::{ConnectionLimits, PeerAddress};
-use self::line::{GRACE, LimitedSocket, ReadTimer};
+use self::line::{GRACE, ReadTimer};
 use crate::dashboard::Dashboard;
 use crate::gateway::Gateway;
 use crate::http;
 use crate::hub::Server;
-use crate::responses::ResponseMemory;
+use crate::responses::{CountedMark, ResponseMemory, SMALL_BYTES};
 
 /// The maximum number of connections; others wait to be accepted.
 const CONNECTIONS_MAX: usize = 16 * 1024;
@@ -51,6 +56,8 @@ const HEADER_BYTES: usize = 32 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// What is under way when the hub is asked to stop has so long to end.
 const END_WITHIN: Duration = Duration::from_secs(20);
+/// A client that keeps us waiting has to take so much within the limit, or it is cut off.
+const TAKEN_MIN: usize = 64 * 1024;
 /// Where it matters who asks, before anybody knows.
 const LOGIN: &str = "/login";
 /// After an error of the listener: there are no more file descriptors, mostly.
@@ -208,7 +215,7 @@ impl RequestRouter {
             }
             return Box::pin(async move {
                 let response = api.call(request).await?;
-                Ok(ResponseBody::held(response, &self.responses))
+                Ok(self.held(response))
             });
         }
         Box::pin(async move {
@@ -217,6 +224,113 @@ impl RequestRouter {
                 Err(refused) => refused.map(ResponseBody::own),
             })
         })
+    }
+
+    /// Returns a response of the hub's own, if there is memory for it; else a refusal. One that is made piece by piece takes care
+    /// of its memory itself.
+    fn held(&self, response: Response<axum::body::Body>) -> Response<ResponseBody> {
+        let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.filter(|bytes| *bytes > SMALL_BYTES);
+        match bytes.filter(|_| response.extensions().get::<CountedMark>().is_none()) {
+            None => response.map(ResponseBody::own),
+            Some(bytes) => match self.responses.try_take(bytes) {
+                Some(held) => response.map(|body| ResponseBody::Own(body, Some(held))),
+                None => http::no_memory_left().map(ResponseBody::own),
+            },
+        }
+    }
+}
+
+/// The socket of a connection.
+struct LimitedSocket {
+    io: TokioIo<TcpStream>,
+    line: Arc<ConnectionLimits>,
+    /// The number of bytes that the client still has to read, while it keeps the hub waiting. It is zero otherwise, so that this
+    /// costs nothing then.
+    untaken: usize,
+}
+
+impl LimitedSocket {
+    fn new(tcp: TcpStream, line: Arc<ConnectionLimits>) -> Self {
+        LimitedSocket { io: TokioIo::new(tcp), line, untaken: 0 }
+    }
+
+    /// Writes down since when a client takes nothing. One that takes a byte now and then is no better: it is waited for until it
+    /// has taken [`TAKEN_MIN`], or all that there is.
+    fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Pending if self.untaken == 0 => {
+                self.untaken = TAKEN_MIN;
+                self.line.stall(Some(ReadTimer(self.line.clone()).now()));
+            }
+            Poll::Ready(Ok(taken)) if self.untaken > 0 => {
+                self.untaken = self.untaken.saturating_sub(*taken);
+                if self.untaken == 0 {
+                    self.line.stall(None);
+                }
+            }
+            _ => {}
+        }
+        polled
+    }
+}
+
+impl Drop for LimitedSocket {
+    fn drop(&mut self) {
+        if self.line.aborted.load(Ordering::Relaxed) {
+            // An answer without a length ends with its connection: only a reset says that this was not the end.
+            let _ = self.io.inner().set_zero_linger();
+        }
+    }
+}
+
+impl Read for LimitedSocket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_read(cx, buf)
+    }
+}
+
+impl Write for LimitedSocket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.io).poll_write(cx, buf);
+        this.written(polled)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.untaken > 0 {
+            // Whoever flushes has written all that there is.
+            this.untaken = 0;
+            this.line.stall(None);
+        }
+        Pin::new(&mut this.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.line.aborted.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut this.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let io = Pin::new(&mut this.io);
+        let polled = match gathered(bufs, &mut [0; GATHERED_MAX]) {
+            Some(one) => io.poll_write(cx, one),
+            None => io.poll_write_vectored(cx, bufs),
+        };
+        this.written(polled)
     }
 }
 
