@@ -1,9 +1,10 @@
 //! Who may do what: keys, their scopes, and what they are limited to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use seawall_hub_core::domain::dead_letter::Visibility;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::context::RequestContext;
 use super::reply::problem;
-use super::routes::{self, RouteTable};
+use super::routes;
 use crate::hub::Server;
 
 /// Why whoever changes something does it: kept in the audit log.
@@ -85,11 +86,8 @@ impl Caller {
         format!("{} {name}", self.0.name)
     }
 
-    /// Whether events from this source may come with it.
-    pub(super) fn may_send_from(&self, source: &str) -> Result<(), Box<Response>> {
-        if self.0.may_send_from(source) {
-            return Ok(());
-        }
+    /// Returns the answer to an event from a source that is not for this key.
+    pub(super) fn source_refused(&self, source: &str) -> Response {
         let mut word = format!("this key may not send events from the source `{source}`");
         if let Some(own) =
             self.0.sources.as_ref().and_then(|sources| sources.first()).filter(|_| source == UNNAMED)
@@ -106,7 +104,57 @@ impl Caller {
                     .join(", ")
             );
         }
-        Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &word, false)))
+        problem(StatusCode::FORBIDDEN, "forbidden", &word, false)
+    }
+}
+
+/// All routes, to be looked up.
+pub(super) struct RouteTable {
+    pub(super) scopes: HashMap<(Method, String), Scope>,
+    /// The methods of each path.
+    pub(super) methods: HashMap<String, Vec<Method>>,
+}
+
+impl RouteTable {
+    /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
+    /// the table needs everything. Whoever may read something may ask for its head.
+    pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
+        let verb =
+            (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
+        let found = match verb {
+            Some((_, verb)) => of(format!("{matched}:{verb}")),
+            None => of(matched.to_owned()),
+        };
+        found.unwrap_or(Scope::Admin)
+    }
+
+    /// The verb of a path that leads nowhere, and those that there are beside it; nothing, if there are none.
+    pub(super) fn verbs(&self, path: &str) -> Option<(String, String)> {
+        let (before, verb) = path.rsplit_once(':').filter(|(_, verb)| !verb.contains('/'))?;
+        let of = |known: &str| known.strip_prefix(before)?.strip_prefix(':').map(ToOwned::to_owned);
+        let mut known: Vec<String> = self.methods.keys().filter_map(|known| of(known)).collect();
+        known.sort();
+        (!known.is_empty()).then(|| (verb.to_owned(), known.join(", ")))
+    }
+
+    /// The methods that there are, if this is none of them. A path with a verb shares its route with the path without it, so
+    /// the router can't tell. A verb that nobody knows is for the handler to say.
+    pub(super) fn others(&self, method: &Method, matched: &str, path: &str) -> Option<String> {
+        let with_verb = matched.ends_with('}').then(|| path.rsplit_once(':')).flatten();
+        let with_verb = with_verb.map(|(_, verb)| self.methods.get(&format!("{matched}:{verb}")));
+        let methods = match with_verb {
+            Some(Some(methods)) => methods,
+            Some(None) if *method == Method::POST => return None,
+            _ => self.methods.get(matched)?,
+        };
+        let asked = if *method == Method::HEAD { &Method::GET } else { method };
+        let allowed = methods.contains(asked);
+        (!allowed).then(|| {
+            let head = methods.contains(&Method::GET).then_some("HEAD");
+            methods.iter().map(Method::as_str).chain(head).collect::<Vec<_>>().join(", ")
+        })
     }
 }
 
@@ -116,19 +164,10 @@ pub fn key_hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// Whether this key may do this.
-fn allowed(key: Arc<Key>, scope: Scope) -> Result<Caller, Box<Response>> {
-    if !key.scopes.allow(scope) {
-        let word =
-            format!("this needs the scope `{}`, which the key `{}` does not have", scope.word(), key.name);
-        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &word, false)));
-    }
-    Ok(Caller(key))
-}
-
-/// Whose key this is, if it may do this. Found by its hash, so that the time it takes says nothing about the key.
-pub(crate) fn authorised(hub: &Server, given: Option<&str>, scope: Scope) -> Result<Caller, Box<Response>> {
-    let Some(key) = given.and_then(|given| hub.registry.key_with(&key_hash(given))) else {
+/// Returns the key that was given, if it is valid. It is found by its hash, so that the time it takes says nothing about it.
+fn authenticated(hub: &Server, given: Option<&str>) -> Result<Arc<Key>, Box<Response>> {
+    let found = given.and_then(|given| hub.registry.key_with(&key_hash(given)));
+    found.ok_or_else(|| {
         let word = match given {
             Some(_) => "unknown key: it is wrong, was revoked, has expired or belongs to another hub",
             None => {
@@ -136,9 +175,8 @@ pub(crate) fn authorised(hub: &Server, given: Option<&str>, scope: Scope) -> Res
                  first start"
             }
         };
-        return Err(Box::new(problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false)));
-    };
-    allowed(key, scope)
+        Box::new(problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false))
+    })
 }
 
 /// The key in `Authorization: Bearer KEY`. The name of the scheme may be written in any case.
@@ -155,22 +193,29 @@ pub(super) async fn guard(
 ) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let scope = table.scope(request.method(), matched, request.uri().path());
+    // It is used below the check of the key: without a key nobody learns which methods there are.
+    let others = table.others(request.method(), matched, request.uri().path());
     if hub.are_metrics_open() && routes::is_for_metrics(matched) {
         return next.run(request).await;
     }
-    let caller = match request.extensions().get::<Caller>() {
-        Some(Caller(key)) => allowed(key.clone(), scope),
-        None => authorised(&hub, bearer(request.headers()), scope),
+    let key = match request.extensions().get::<Caller>() {
+        Some(Caller(key)) => Ok(key.clone()),
+        None => authenticated(&hub, bearer(request.headers())),
     };
-    let caller = match caller {
-        Ok(caller) => caller,
+    let caller = match key {
+        Ok(key) if key.scopes.allow(scope) => Caller(key),
+        Ok(key) => {
+            let (scope, name) = (scope.word(), &key.name);
+            let word = format!("this needs the scope `{scope}`, which the key `{name}` does not have");
+            return problem(StatusCode::FORBIDDEN, "forbidden", &word, false);
+        }
         Err(refusal) => return *refusal,
     };
     if routes::is_for_metrics(matched) && !caller.sees_all() {
         let word = "this key is restricted to some services, but metrics cover all of them";
         return problem(StatusCode::FORBIDDEN, "forbidden", word, false);
     }
-    if let Some(others) = table.others(request.method(), matched, request.uri().path()) {
+    if let Some(others) = others {
         return super::wrong_method(&others);
     }
     let reason = request.headers().get(REASON).and_then(|reason| said(reason.as_bytes()));

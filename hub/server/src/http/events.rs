@@ -43,7 +43,9 @@ pub(super) async fn accept(mut cx: RequestContext, headers: HeaderMap, body: Byt
             }
         }
     };
-    cx.caller.may_send_from(&incoming.source)?;
+    if !cx.caller.sees_source(&incoming.source) {
+        return Ok(cx.caller.source_refused(&incoming.source));
+    }
     incoming.key = key;
     incoming.trace = trace_of(&headers).or(incoming.trace).or_else(|| own_trace(&cx));
     Ok(match cx.hub.bridge.accept(&cx, incoming).await {
@@ -92,7 +94,9 @@ pub(super) async fn accept_batch(mut cx: RequestContext, headers: HeaderMap, bod
 
 /// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
 async fn batch(cx: &RequestContext, mut incoming: Vec<IncomingEvent>) -> HandlerResult {
-    incoming.iter().try_for_each(|event| cx.caller.may_send_from(&event.source))?;
+    if let Some(event) = incoming.iter().find(|event| !cx.caller.sees_source(&event.source)) {
+        return Ok(cx.caller.source_refused(&event.source));
+    }
     for event in &mut incoming {
         event.trace = event.trace.take().or_else(|| own_trace(cx));
     }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::Method;
-use seawall_hub_core::domain::key::Scope;
 
 pub(crate) use self::row::Route;
 pub(in crate::http) use self::row::SuccessResponse;
+use super::access::RouteTable;
 use crate::hub::Server;
 
 /// All routes for which a key is needed.
@@ -38,56 +38,6 @@ pub(crate) fn open() -> Vec<Route> {
 /// The router of those.
 pub(super) fn open_router() -> Router<Arc<Server>> {
     open().into_iter().fold(Router::new(), |router, Route { path, handler, .. }| router.route(path, handler))
-}
-
-/// All routes, to be looked up.
-pub(super) struct RouteTable {
-    scopes: HashMap<(Method, String), Scope>,
-    /// The methods of each path.
-    methods: HashMap<String, Vec<Method>>,
-}
-
-impl RouteTable {
-    /// What a key must be allowed to do. `matched` is the route without its verb, `path` what was asked for. What is not in
-    /// the table needs everything. Whoever may read something may ask for its head.
-    pub(super) fn scope(&self, method: &Method, matched: &str, path: &str) -> Scope {
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let of = |path: String| self.scopes.get(&(method.clone(), path)).copied();
-        let verb =
-            (*method == Method::POST && matched.ends_with('}')).then(|| path.rsplit_once(':')).flatten();
-        let found = match verb {
-            Some((_, verb)) => of(format!("{matched}:{verb}")),
-            None => of(matched.to_owned()),
-        };
-        found.unwrap_or(Scope::Admin)
-    }
-
-    /// The verb of a path that leads nowhere, and those that there are beside it; nothing, if there are none.
-    pub(super) fn verbs(&self, path: &str) -> Option<(String, String)> {
-        let (before, verb) = path.rsplit_once(':').filter(|(_, verb)| !verb.contains('/'))?;
-        let of = |known: &str| known.strip_prefix(before)?.strip_prefix(':').map(ToOwned::to_owned);
-        let mut known: Vec<String> = self.methods.keys().filter_map(|known| of(known)).collect();
-        known.sort();
-        (!known.is_empty()).then(|| (verb.to_owned(), known.join(", ")))
-    }
-
-    /// The methods that there are, if this is none of them. A path with a verb shares its route with the path without it, so
-    /// the router can't tell. A verb that nobody knows is for the handler to say.
-    pub(super) fn others(&self, method: &Method, matched: &str, path: &str) -> Option<String> {
-        let with_verb = matched.ends_with('}').then(|| path.rsplit_once(':')).flatten();
-        let with_verb = with_verb.map(|(_, verb)| self.methods.get(&format!("{matched}:{verb}")));
-        let methods = match with_verb {
-            Some(Some(methods)) => methods,
-            Some(None) if *method == Method::POST => return None,
-            _ => self.methods.get(matched)?,
-        };
-        let asked = if *method == Method::HEAD { &Method::GET } else { method };
-        let allowed = methods.contains(asked);
-        (!allowed).then(|| {
-            let head = methods.contains(&Method::GET).then_some("HEAD");
-            methods.iter().map(Method::as_str).chain(head).collect::<Vec<_>>().join(", ")
-        })
-    }
 }
 
 /// The router of the table, and the table to look into; with the routes of a demo, if it is one.
@@ -117,6 +67,8 @@ fn without_verb(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use seawall_hub_core::domain::key::Scope;
+
     use super::*;
 
     /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
