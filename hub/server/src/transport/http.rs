@@ -160,7 +160,7 @@ impl Transport for HttpTransport {
                     code: Some(status),
                     fault,
                     attributes: if fault.is_some() {
-                        hidden(kept_headers(headers), &secrets)
+                        secrets.hidden_in_headers(kept_headers(headers))
                     } else {
                         Vec::new()
                     },
@@ -288,12 +288,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// The same headers without what a peer repeats of our credentials.
-fn hidden(headers: Vec<(String, String)>, secrets: &Secrets) -> Vec<(String, String)> {
-    let hide = |value: String| String::from_utf8_lossy(&secrets.hidden_in(value.as_bytes())).into_owned();
-    headers.into_iter().map(|(name, value)| (name, hide(value))).collect()
 }
 
 /// What may be a key is not kept, wherever somebody has put it.

@@ -41,6 +41,12 @@ impl Secrets {
         }
         out
     }
+
+    /// The same headers with every secret in their values hidden.
+    pub(crate) fn hidden_in_headers(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
+        let hide = |value: String| String::from_utf8_lossy(&self.hidden_in(value.as_bytes())).into_owned();
+        headers.into_iter().map(|(name, value)| (name, hide(value))).collect()
+    }
 }
 
 /// What of a secret looks the same in base 64 whatever stands before and after it, if so many bytes stand before it in its group
