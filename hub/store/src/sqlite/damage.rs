@@ -13,14 +13,6 @@ use super::SqliteInner;
 use super::unit_of_work::translate;
 
 impl SqliteInner {
-    /// Records the result of a unit.
-    pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
-        self.disk.answered(answer);
-        if let Err(error) = answer {
-            self.notice_damage(error);
-        }
-    }
-
     /// Accepts nothing more once something can't be read, and logs that once.
     pub(super) fn notice_damage(&self, error: &StoreError) {
         if let StoreError::Damaged(reason) = error

@@ -14,6 +14,7 @@ use seawall_hub_core::port::store::{
     StoredDelivery,
 };
 
+use super::deliveries::stored;
 use super::filter::{self, Search, SortOrder};
 use super::index::unindexed;
 use super::lists::{attempts, database, event_of};
@@ -93,7 +94,7 @@ pub(super) fn dead_letter(
         .query_map(params![id.number.cast_signed(), i64::try_from(RELATED).unwrap_or(i64::MAX)], read)?
         .collect::<rusqlite::Result<_>>()?;
     let before = match dead.delivery.replay_of {
-        Some(original) => rows::kept(connection, original)?.map(|kept| (kept.request, kept.payload)),
+        Some(original) => stored(connection, original)?.map(|replayed| (replayed.request, replayed.payload)),
         None => None,
     };
     Ok(Some(DeadLetterDetails { attempts: attempts(connection, id)?, dead, event, related, before }))

@@ -1,9 +1,13 @@
 //! Changes of events and deliveries.
 
-use rusqlite::params;
+use std::sync::LazyLock;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::dead_letter::FailureSummary;
-use seawall_hub_core::domain::delivery::{DeadLetterReason, Decision, DeliveryState, Disposition};
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
+};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
@@ -12,7 +16,9 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::failure_summary;
 
 use super::changes::UnitApplier;
-use super::rows::{self, BLOCKED, HOLDING, LEASED, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::rows::{
+    self, BLOCKED, HOLDING, LEASED, QUEUED, REQUEST, STALLED, STORED, STORED_COLUMNS, WAITING, WAITING_INDEX,
+};
 use super::unit_of_work::translate;
 
 /// A delivery to insert.
@@ -213,8 +219,8 @@ impl UnitApplier<'_> {
             && ended
             && let Some(next) = self.unblock(number, LEASED)?
         {
-            let kept = rows::kept(self.connection, self.name(next)).map_err(|error| translate(&error))?;
-            self.committed.ready.extend(kept);
+            let next = stored(self.connection, self.name(next)).map_err(|error| translate(&error))?;
+            self.committed.ready.extend(next);
         }
         Ok(())
     }
@@ -303,7 +309,7 @@ impl UnitApplier<'_> {
         let mut take = self
             .connection
             .prepare_cached("UPDATE deliveries SET state = 0, epoch = ?2 WHERE number = ?1")?;
-        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
+        let pair = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
         let mut taken = Vec::new();
         for LaneCapacity { service, fresh: fresh_limit, retries: retry_limit, resume_before } in room {
             let (service, limit) =
@@ -322,11 +328,24 @@ impl UnitApplier<'_> {
             found.append(&mut retries);
             for (_, number) in found {
                 take.execute(params![number, self.start.epoch.cast_signed()])?;
-                taken.extend(rows::kept(self.connection, self.name(number))?);
+                taken.extend(stored(self.connection, self.name(number))?);
             }
         }
         Ok(taken)
     }
+}
+
+/// Returns a delivery with its request, if it exists.
+pub(super) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {STORED}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
+             JOIN requests r ON r.delivery = d.number WHERE d.number = ?1"
+        )
+    });
+    let mut statement = connection.prepare_cached(&SQL)?;
+    let read = |row: &Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
+    statement.query_row([id.number.cast_signed()], read).optional()
 }
 
 fn micros(time: std::time::Duration) -> i64 {

@@ -4,24 +4,18 @@ use rusqlite::params;
 use seawall_hub_core::domain::dead_letter::{
     FailureSignature, FailureSummary, Fingerprint, GroupState, LetterState,
 };
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, Disposition};
+use seawall_hub_core::domain::delivery::{DeadLetterReason, Disposition};
+use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Annotation, LetterAction, LetterMove, StoreError};
 
 use super::changes::UnitApplier;
+use super::letters::LetterRow;
 use super::rows;
 
 /// The number of messages that are told apart for otherwise equal failures. A service with a different message each time would
 /// make as many groups as dead letters; the rest is one group without a message.
 const MESSAGES_MAX: u32 = 100;
-
-/// The row of a dead letter.
-#[derive(Clone, Copy)]
-pub(super) struct LetterRow {
-    pub(super) number: i64,
-    pub(super) grouping: i64,
-    pub(super) state: LetterState,
-}
 
 /// Returns the column of a group that counts the dead letters in a state.
 const fn column(state: LetterState) -> &'static str {
@@ -58,7 +52,7 @@ impl UnitApplier<'_> {
         };
         let unknown = FailureSummary::default();
         let failure = failure.unwrap_or(&unknown);
-        let grouping = self.join_group(FailureSignature::new(service, rule, reason, failure), at)?;
+        let grouping = self.join_group(service, rule, reason, failure, at)?;
         self.run(
             "INSERT INTO dead_letters (delivery, grouping, standing, at, status, error, indexed, edited)
              VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, 0)",
@@ -73,7 +67,15 @@ impl UnitApplier<'_> {
     }
 
     /// Adds a failure to its group, and returns the row number of the group.
-    fn join_group(&self, mut failure: FailureSignature, at: Millis) -> Result<i64, StoreError> {
+    fn join_group(
+        &self,
+        service: Slug,
+        rule: Slug,
+        reason: DeadLetterReason,
+        failure: &FailureSummary,
+        at: Millis,
+    ) -> Result<i64, StoreError> {
+        let mut failure = FailureSignature::new(service, rule, reason, failure);
         let find = |fingerprint: Fingerprint| {
             let sql = "SELECT number, message FROM letter_groups WHERE fingerprint = ?1";
             self.find(sql, [fingerprint.0.cast_signed()], |row| {
@@ -125,16 +127,6 @@ impl UnitApplier<'_> {
             |row| row.get::<_, u32>(0),
         )?;
         Ok(count.unwrap_or(0) >= MESSAGES_MAX)
-    }
-
-    /// Returns the row of a dead letter, also of a deleted one.
-    pub(super) fn letter(&self, dead: DeliveryId) -> Result<LetterRow, StoreError> {
-        let number = dead.number.cast_signed();
-        let found =
-            self.find("SELECT grouping, standing FROM dead_letters WHERE delivery = ?1", [number], |row| {
-                Ok(LetterRow { number, grouping: row.get(0)?, state: rows::letter_state(row, 1)? })
-            })?;
-        found.filter(|_| dead.database == self.start.database).ok_or(StoreError::NotADeadLetter(dead))
     }
 
     /// Changes the state of a dead letter, and the counts of its group.

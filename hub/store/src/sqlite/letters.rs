@@ -4,16 +4,23 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 use seawall_hub_core::domain::dead_letter::LetterState;
-use seawall_hub_core::domain::delivery::DeadLetterReason;
+use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliverySelector, ReplayChange, StoreError};
 
 use super::changes::UnitApplier;
 use super::deliveries::DeliveryInsert;
-use super::groups::LetterRow;
 use super::rows::{self, BLOCKED, DEAD, HELD, HOLDING, QUEUED};
 use super::unit_of_work::translate;
+
+/// The row of a dead letter.
+#[derive(Clone, Copy)]
+pub(super) struct LetterRow {
+    pub(super) number: i64,
+    pub(super) grouping: i64,
+    pub(super) state: LetterState,
+}
 
 impl UnitApplier<'_> {
     /// Inserts a delivery that is linked to the dead letter, and marks the dead letter: both, or none. An open or parked one can
@@ -36,6 +43,16 @@ impl UnitApplier<'_> {
             return Err(StoreError::AlreadyReplayed(self.name(before), state));
         }
         self.replay_found(found, replay, None)
+    }
+
+    /// Returns the row of a dead letter, also of a deleted one.
+    pub(super) fn letter(&self, dead: DeliveryId) -> Result<LetterRow, StoreError> {
+        let number = dead.number.cast_signed();
+        let found =
+            self.find("SELECT grouping, standing FROM dead_letters WHERE delivery = ?1", [number], |row| {
+                Ok(LetterRow { number, grouping: row.get(0)?, state: rows::letter_state(row, 1)? })
+            })?;
+        found.filter(|_| dead.database == self.start.database).ok_or(StoreError::NotADeadLetter(dead))
     }
 
     pub(super) fn replay_found(

@@ -13,6 +13,7 @@ use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Page, PageRequest, StoredDelivery};
 
+use super::deliveries::stored;
 use super::rows::{self, STORED};
 
 /// The maximum number of rows that a page reads.
@@ -90,8 +91,8 @@ pub(super) fn delivery(
     if database(connection)? != id.database {
         return Ok(None);
     }
-    let Some(kept) = rows::kept(connection, id)? else { return Ok(None) };
-    Ok(Some((kept, attempts(connection, id)?)))
+    let Some(delivery) = stored(connection, id)? else { return Ok(None) };
+    Ok(Some((delivery, attempts(connection, id)?)))
 }
 
 pub(super) fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {

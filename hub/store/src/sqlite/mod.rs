@@ -147,8 +147,8 @@ impl Sqlite {
         let (sender, receiver) = oneshot::channel();
         self.inner.queue.put(lane, work(sender))?;
         let answer = receiver.await.unwrap_or_else(|_| Err(ended()));
-        self.inner.answered(&answer);
-        answer
+        self.inner.disk.answered(&answer);
+        answer.inspect_err(|error| self.inner.notice_damage(error))
     }
 
     /// Runs a read on its own connection, beside whatever is being written.
@@ -219,8 +219,8 @@ impl UnitStore for Sqlite {
                 Ok(receiver) => receiver.await.unwrap_or_else(|_| Err(ended())),
                 Err(error) => Err(error),
             };
-            self.inner.answered(&answer);
-            answers.push(answer);
+            self.inner.disk.answered(&answer);
+            answers.push(answer.inspect_err(|error| self.inner.notice_damage(error)));
         }
         answers
     }

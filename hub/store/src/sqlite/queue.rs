@@ -90,8 +90,24 @@ impl WriteQueue {
         Ok(())
     }
 
+    /// Commits what queues up, again and again, until the queue is closed and empty. An error of `commit` closes it: whether
+    /// the last commit is on the disk is not known then, and a later one might acknowledge what is not there. The next start reads
+    /// what is.
+    pub(super) fn drain(&self, commit: impl Fn(Vec<WriteJob>) -> Result<(), String>) {
+        loop {
+            let together = self.take();
+            if together.is_empty() {
+                return;
+            }
+            if let Err(reason) = commit(together) {
+                self.break_off(&reason);
+                return;
+            }
+        }
+    }
+
     /// Returns the next jobs to commit together; empty when the queue is closed and empty.
-    pub(super) fn take(&self) -> Vec<WriteJob> {
+    fn take(&self) -> Vec<WriteJob> {
         let mut state = self.lock();
         loop {
             let mut together = Vec::new();

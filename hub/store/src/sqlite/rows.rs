@@ -1,10 +1,9 @@
 //! Rows to domain and back.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, Error, OptionalExtension, Row};
+use rusqlite::{Error, Row};
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::dead_letter::LetterState;
 use seawall_hub_core::domain::delivery::{
@@ -209,17 +208,4 @@ pub(super) fn stored_row(
             .unwrap_or_default()
             .into(),
     })
-}
-
-/// Returns a delivery with its request, if it exists.
-pub(super) fn kept(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
-    static SQL: LazyLock<String> = LazyLock::new(|| {
-        format!(
-            "SELECT {STORED}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
-             JOIN requests r ON r.delivery = d.number WHERE d.number = ?1"
-        )
-    });
-    let mut statement = connection.prepare_cached(&SQL)?;
-    let kept = |row: &Row<'_>| stored_row(row, id.database, Some(STORED_COLUMNS));
-    statement.query_row([id.number.cast_signed()], kept).optional()
 }

@@ -83,11 +83,13 @@ impl Steps {
         Ok(Steps { start, watches: AtomicBool::new(false), slots: Lock::new(slots) })
     }
 
+    /// Whether a delivery of this process was ever marked, which only a crash suspect is.
+    pub(super) fn has_suspects(&self) -> bool {
+        self.watches.load(Ordering::Relaxed)
+    }
+
     /// Marks that the outcome of a suspect is being recorded, until the guard is dropped.
     pub(super) fn recording(&self, unit: &UnitOfWork) -> Option<Recording<'_>> {
-        if !self.watches.load(Ordering::Relaxed) {
-            return None;
-        }
         let settled = |change: &Change| match change {
             Change::Settle(settlement) => Some(settlement.claim.delivery),
             _ => None,

@@ -40,18 +40,7 @@ impl Writer {
     pub(super) fn run(self) {
         let _last = PanicGuard(&self.queue);
         room::is_of(self.connection.path(), self.watch.clock());
-        loop {
-            let together = self.queue.take();
-            if together.is_empty() {
-                return;
-            }
-            if let Err(reason) = self.commit(together) {
-                // Whether the last commit is on the disk is not known. Whoever goes on now may acknowledge what is not
-                // there, so nobody does: the next start reads what is.
-                self.queue.break_off(&reason);
-                return;
-            }
-        }
+        self.queue.drain(|together| self.commit(together));
     }
 
     /// Commits a batch. An error means that the store is broken.
@@ -96,7 +85,7 @@ impl Writer {
     fn apply(&self, work: WriteJob, replies: &mut Vec<CommitReply>) -> Result<(), StoreError> {
         match work {
             WriteJob::Commit(unit, reply) => {
-                let _marked = self.steps.recording(&unit);
+                let _marked = self.steps.has_suspects().then(|| self.steps.recording(&unit));
                 let made = match &unit.changes[..] {
                     // They make several changes, and the others beside them must not pay for what is wrong with one.
                     [Change::Prune(_) | Change::AdvanceOperation(_) | Change::Index { .. }] => {
