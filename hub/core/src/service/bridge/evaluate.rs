@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX, RenderPool};
 use super::rule_set::compile;
 use crate::domain::event::Event;
 use crate::domain::rule::Rule;
@@ -113,23 +112,6 @@ fn evaluate(rule: &Rule, program: &RequestTemplate, event: &Event) -> Evaluation
         return Evaluation::OtherKind;
     }
     render(program, event, &Meter::default())
-}
-
-/// Evaluates a rule on a stored event, whatever its type. Costly renderings go to the pool.
-pub(in crate::service) async fn render_in(
-    pool: &RenderPool,
-    program: &Arc<RequestTemplate>,
-    event: &Event,
-) -> Result<Evaluation, ChangeError> {
-    if event.payload.len() <= QUICK_BYTES_MAX {
-        let meter = Meter::with_work(QUICK_WORK_MAX);
-        let evaluation = render(program, event, &meter);
-        if !meter.is_spent() {
-            return Ok(evaluation);
-        }
-    }
-    let (program, event) = (program.clone(), event.clone());
-    Ok(pool.run(move || render(&program, &event, &Meter::default())).await?)
 }
 
 fn render(program: &RequestTemplate, event: &Event, meter: &Meter) -> Evaluation {

@@ -45,14 +45,15 @@ struct Index {
     places: HashMap<Slug, Pattern>,
 }
 
+/// A rule with its compiled templates.
 #[derive(Debug)]
-struct CompiledRule {
-    name: Slug,
-    version: u64,
-    service: Slug,
+pub(in crate::service) struct CompiledRule {
+    pub(in crate::service) name: Slug,
+    pub(in crate::service) version: u64,
+    pub(in crate::service) service: Slug,
     enabled: bool,
     hold: bool,
-    program: RequestTemplate,
+    pub(in crate::service) program: RequestTemplate,
 }
 
 /// What all rules make of one event.
@@ -148,6 +149,17 @@ impl RuleSet {
     /// Removes a rule.
     pub fn remove(&self, name: &Slug) {
         self.index.write().take_out(name);
+    }
+
+    /// Returns the rule with this name.
+    pub(in crate::service) fn find(&self, name: &Slug) -> Option<Arc<CompiledRule>> {
+        let index = self.index.read();
+        let rules = match index.places.get(name)? {
+            Pattern::Exactly(kind) => index.exactly.get(kind.as_str()),
+            Pattern::Below(above) => index.below.get(above.as_str()),
+            Pattern::Everything => Some(&index.everything),
+        };
+        rules?.get(name).cloned()
     }
 
     /// Returns the rules for this type, in the order of their names.

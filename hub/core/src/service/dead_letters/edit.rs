@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 use tracing::info;
 
-use super::rebuild::RequestRebuilder;
+use super::rebuild::{rebuild, render};
 use super::replay::fingerprint;
 use crate::domain::delivery::DeliveryId;
 use crate::domain::event::Event;
@@ -99,9 +99,8 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         match edit {
             LetterEdit::Data(data) => {
                 let event = with_data(event, data)?;
-                let mut remaker = RequestRebuilder::new(&self.core);
-                let (rule, mut request) = remaker.render(&dead.delivery.rule.0, &event).await?;
-                // The event that is kept is another: the body has to be its own.
+                let (rule, mut request) = render(&self.core, &dead.delivery.rule.0, &event).await?;
+                // The stored event is another: the body has to be its own.
                 if let RequestBody::Event(bytes) = request.body {
                     request.body = RequestBody::Own(bytes);
                 }
@@ -135,9 +134,8 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
                         |one: crate::render::TemplateError| (format!("request.{}", one.place), one.reason);
                     return Err(ChangeError::Wrong(mistakes.into_iter().map(named).collect()));
                 }
-                let kept =
-                    RequestRebuilder::new(&self.core).make(&dead.delivery, event, ReplayMode::Same).await?;
-                self.sendable(dead, kept.rule, kept.service, request)
+                let same = rebuild(&self.core, &dead.delivery, event, ReplayMode::Same).await?;
+                self.sendable(dead, same.rule, same.service, request)
             }
         }
     }

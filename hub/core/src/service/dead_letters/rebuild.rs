@@ -1,96 +1,87 @@
-//! Making the request of a dead letter anew.
+//! The delivery of a replay: with the request that was sent, or with what the current rule makes of the event.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::domain::event::Event;
 use crate::domain::operation::ReplayMode;
-use crate::domain::rule::Rule;
 use crate::domain::slug::Slug;
 use crate::port::store::{InitialState, NewDelivery, Store, StoredDelivery};
 use crate::port::transport::Transport;
-use crate::render::{RenderedRequest, RequestTemplate};
-use crate::service::bridge::evaluate::{Evaluation, render_in};
-use crate::service::bridge::rule_set::compile;
+use crate::render::{Meter, RenderedRequest, TemplateContext, TemplateError};
+use crate::service::bridge::render_pool::{QUICK_BYTES_MAX, QUICK_WORK_MAX};
+use crate::service::bridge::rule_set::CompiledRule;
 use crate::service::gateway::call::GATEWAY_RULE;
 use crate::service::shared::{ChangeError, Core};
 
-/// Rebuilds requests, and caches the rules that it has compiled.
-pub(super) struct RequestRebuilder<'h, S, T: Transport> {
-    core: &'h Core<S, T>,
-    rules: HashMap<Slug, Result<(Rule, Arc<RequestTemplate>), ChangeError>>,
+/// Returns the delivery for a replay.
+pub(super) async fn rebuild<S: Store + Clone, T: Transport>(
+    core: &Core<S, T>,
+    dead: &StoredDelivery,
+    event: &Event,
+    mode: ReplayMode,
+) -> Result<NewDelivery, ChangeError> {
+    // A call was never rendered: there is nothing but the request as it was.
+    let mode = if dead.rule.0.as_str() == GATEWAY_RULE { ReplayMode::Same } else { mode };
+    let (rule, service, request) = match mode {
+        ReplayMode::Same if dead.request.is_empty() => {
+            let reason = "it could not be rendered, so there is no original request to send; fix the \
+                          rule, and replay with mode `render`";
+            return Err(ChangeError::Conflict(reason.into()));
+        }
+        ReplayMode::Same => (dead.rule.clone(), dead.service.clone(), dead.request.clone()),
+        ReplayMode::Render => {
+            let (rule, request) = render(core, &dead.rule.0, event).await?;
+            // A rule may send elsewhere today.
+            ((rule.name.clone(), rule.version), rule.service.clone(), request.to_bytes())
+        }
+    };
+    if core.service(&service).is_none() {
+        return Err(ChangeError::Conflict(format!("service `{service}` was deleted; create it again")));
+    }
+    Ok(NewDelivery { rule, service, request, initial: InitialState::Queued, order: dead.order.clone() })
 }
 
-impl<'h, S: Store + Clone, T: Transport> RequestRebuilder<'h, S, T> {
-    pub(super) fn new(core: &'h Core<S, T>) -> Self {
-        RequestRebuilder { core, rules: HashMap::new() }
-    }
-
-    /// Returns the delivery for a replay.
-    pub(super) async fn make(
-        &mut self,
-        kept: &StoredDelivery,
-        event: &Event,
-        mode: ReplayMode,
-    ) -> Result<NewDelivery, ChangeError> {
-        // A call was never rendered: there is nothing but the request as it was.
-        let mode = if kept.rule.0.as_str() == GATEWAY_RULE { ReplayMode::Same } else { mode };
-        let (rule, service, request) = match mode {
-            ReplayMode::Same if kept.request.is_empty() => {
-                let reason = "it could not be rendered, so there is no original request to send; fix the \
-                              rule, and replay with mode `render`";
-                return Err(ChangeError::Conflict(reason.into()));
-            }
-            ReplayMode::Same => (kept.rule.clone(), kept.service.clone(), kept.request.clone()),
-            ReplayMode::Render => {
-                let (rule, request) = self.render(&kept.rule.0, event).await?;
-                // A rule may send elsewhere today.
-                ((rule.name.clone(), rule.version), rule.service.clone(), request.to_bytes())
-            }
-        };
-        if self.core.service(&service).is_none() {
-            return Err(ChangeError::Conflict(format!("service `{service}` was deleted; create it again")));
-        }
-        Ok(NewDelivery { rule, service, request, initial: InitialState::Queued, order: kept.order.clone() })
-    }
-
-    /// Renders the request by the current rule. Its filter is ignored, because the replay was asked for explicitly.
-    pub(super) async fn render(
-        &mut self,
-        name: &Slug,
-        event: &Event,
-    ) -> Result<(&Rule, RenderedRequest), ChangeError> {
-        let known = match self.rules.entry(name.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(compiled(self.core, name)),
-        };
-        let (rule, program) = known.as_ref().map_err(Clone::clone)?;
-        let wrong = |place: &str, reason: String| ChangeError::Wrong(vec![(format!("rule.{place}"), reason)]);
-        match render_in(self.core.accept.pool(), program, event).await? {
-            Evaluation::Request { request, .. } => Ok((rule, request)),
-            Evaluation::Unrenderable(mistake) => Err(wrong(&mistake.place, mistake.reason)),
-            Evaluation::Filtered(_) | Evaluation::OtherKind => {
-                Err(wrong("filter", "it does not take the event".into()))
-            }
-        }
-    }
-}
-
-fn compiled<S: Store + Clone, T: Transport>(
+/// Renders the request by the current rule; costly renderings go to the pool. The filter is ignored, because the replay was asked
+/// for explicitly.
+pub(super) async fn render<S: Store + Clone, T: Transport>(
     core: &Core<S, T>,
     name: &Slug,
-) -> Result<(Rule, Arc<RequestTemplate>), ChangeError> {
-    let rule = core.rule(name).ok_or_else(|| {
+    event: &Event,
+) -> Result<(Arc<CompiledRule>, RenderedRequest), ChangeError> {
+    let rule = core.accept.rules().find(name).ok_or_else(|| {
         ChangeError::Conflict(format!("rule `{name}` was deleted; replay with mode `same`"))
     })?;
-    let unfiltered = Rule { filter: None, ..rule.clone() };
-    let program = compile(&unfiltered).map_err(|mistakes| {
-        ChangeError::Wrong(
-            mistakes.into_iter().map(|one| (format!("rule.{}", one.place), one.reason)).collect(),
-        )
-    })?;
-    Ok((rule, Arc::new(program)))
+    let rendered = match render_quickly(&rule, event) {
+        Some(rendered) => rendered,
+        None => {
+            let (rule, event) = (rule.clone(), event.clone());
+            core.accept.pool().run(move || render_within(&rule, &event, &Meter::default())).await?
+        }
+    };
+    match rendered {
+        Ok(request) => Ok((rule, request)),
+        Err(mistake) => Err(ChangeError::Wrong(vec![(format!("rule.{}", mistake.place), mistake.reason)])),
+    }
+}
+
+/// Renders at once what is small; `None` if that takes too long.
+fn render_quickly(rule: &CompiledRule, event: &Event) -> Option<Result<RenderedRequest, TemplateError>> {
+    if event.payload.len() > QUICK_BYTES_MAX {
+        return None;
+    }
+    let meter = Meter::with_work(QUICK_WORK_MAX);
+    Some(render_within(rule, event, &meter)).filter(|_| !meter.is_spent())
+}
+
+fn render_within(
+    rule: &CompiledRule,
+    event: &Event,
+    meter: &Meter,
+) -> Result<RenderedRequest, TemplateError> {
+    let view = TemplateContext::of_payload(&event.id, event.kind.as_str(), &event.source, &event.payload);
+    // The replay keeps the ordering key that it had. One that can't be rendered is a mistake of the rule all the same.
+    rule.program.order(&view, meter)?;
+    rule.program.render(&view, &event.payload, meter)
 }
 
 /// Formats the request as a curl command, without the credentials that the hub adds when it sends.

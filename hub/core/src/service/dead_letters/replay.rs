@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use tracing::field::display;
 use tracing::info;
 
-use super::rebuild::RequestRebuilder;
+use super::rebuild::rebuild;
 use crate::domain::dead_letter::{Fingerprint, GroupState};
 use crate::domain::delivery::{DeliveryId, DeliveryState};
 use crate::domain::operation::ReplayMode;
@@ -43,7 +43,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
     ) -> Result<DeliveryId, ChangeError> {
         let DeadLetterDetails { dead, event, .. } = letter;
         let id = dead.delivery.id;
-        let new = RequestRebuilder::new(&self.core).make(&dead.delivery, event, replay.mode).await?;
+        let new = rebuild(&self.core, &dead.delivery, event, replay.mode).await?;
         let fingerprint = fingerprint(&format!("{id} {:?} {}", replay.mode, replay.again));
         let again = replay.again;
         let change = ReplayChange { dead: id, new, at: cx.now, again, edited: false };

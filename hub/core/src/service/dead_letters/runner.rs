@@ -7,7 +7,7 @@ use seawall::Tick;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use super::rebuild::RequestRebuilder;
+use super::rebuild::rebuild;
 use super::scan::ScanPosition;
 use crate::domain::dead_letter::{LetterFilter, LetterState};
 use crate::domain::delivery::DeliveryId;
@@ -154,10 +154,9 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             exhausted,
             at: self.core.now(),
         };
-        let mut remaker = RequestRebuilder::new(&self.core);
         for (dead, event) in &letters {
             let made = match &operation.task {
-                BulkAction::Replay(plan) => Some(remaker.make(&dead.delivery, event, plan.mode).await),
+                BulkAction::Replay(plan) => Some(rebuild(&self.core, &dead.delivery, event, plan.mode).await),
                 _ => None,
             };
             let made =
