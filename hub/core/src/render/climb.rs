@@ -1,4 +1,35 @@
-//! Paths that would leave the address that they are below.
+//! Paths that can be sent, and those that would leave the address that they are below.
+
+use super::TemplateError;
+
+/// The maximum length of a path in bytes: as much as the headers of a request to the hub may have.
+pub(super) const PATH_BYTES_MAX: usize = 32 * 1024;
+
+/// Checks a rendered path: its length, its characters, and that it stays below the address of the service.
+pub(super) fn check_path(path: &str) -> Result<(), TemplateError> {
+    if path.len() > PATH_BYTES_MAX {
+        return Err(TemplateError::new(
+            "path",
+            format!("must have at most {PATH_BYTES_MAX} bytes, not {}", path.len()),
+        ));
+    }
+    // What begins at `#` would not be sent at all; the others can't be.
+    let sendable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`#".contains(&byte);
+    if !path.bytes().all(sendable) {
+        return Err(TemplateError::new(
+            "path",
+            "it holds a space or a character that has to be percent-encoded",
+        ));
+    }
+    let before_query = path.split('?').next().unwrap_or_default();
+    if climbs(before_query) {
+        return Err(TemplateError::new("path", "`..` would leave the address of the service"));
+    }
+    if path.starts_with("//") {
+        return Err(TemplateError::new("path", "two slashes in front would name another host"));
+    }
+    Ok(())
+}
 
 /// Whether a part of a path is `.` or `..`, in any spelling that some server takes for it: encoded dots, slashes and backslashes,
 /// backslashes as they are, and dots with a parameter after them (`..;x`). The query is no part of it.

@@ -4,7 +4,7 @@ use crate::encode::{DOT_SEGMENT, PATH_SEGMENT, percent};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
-use super::climb::climbs;
+use super::climb::{PATH_BYTES_MAX, check_path};
 use super::expression::{Fault, TextBuilder};
 use super::filter::Filter;
 use super::template::JsonTemplate;
@@ -179,8 +179,6 @@ const FORBIDDEN: [&str; 13] = [
     "expect",
     "http2-settings",
 ];
-/// The maximum length of a path in bytes: as much as the headers of a request to the hub may have.
-const PATH_BYTES_MAX: usize = 32 * 1024;
 
 impl RequestTemplate {
     /// Compiles a rule, and returns all its mistakes at once.
@@ -317,31 +315,6 @@ fn percent_encode(value: &str, out: &mut TextBuilder, meter: &Meter) -> Result<(
     let mut encoded = String::with_capacity(value.len());
     encoded.extend(percent(value, if value.len() > 2 { PATH_SEGMENT } else { DOT_SEGMENT }));
     out.push(&encoded, meter)
-}
-
-fn check_path(path: &str) -> Result<(), TemplateError> {
-    if path.len() > PATH_BYTES_MAX {
-        return Err(TemplateError::new(
-            "path",
-            format!("must have at most {PATH_BYTES_MAX} bytes, not {}", path.len()),
-        ));
-    }
-    // What begins at `#` would not be sent at all; the others can't be.
-    let sendable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`#".contains(&byte);
-    if !path.bytes().all(sendable) {
-        return Err(TemplateError::new(
-            "path",
-            "it holds a space or a character that has to be percent-encoded",
-        ));
-    }
-    let before_query = path.split('?').next().unwrap_or_default();
-    if climbs(before_query) {
-        return Err(TemplateError::new("path", "`..` would leave the address of the service"));
-    }
-    if path.starts_with("//") {
-        return Err(TemplateError::new("path", "two slashes in front would name another host"));
-    }
-    Ok(())
 }
 
 fn check_value(value: &str, place: &str) -> Result<(), TemplateError> {

@@ -152,6 +152,47 @@ impl Lane {
             CircuitState::Closed => None,
         }
     }
+
+    /// Returns the state of the circuit and its reason, if it has changed since the last call. When it closes, deliveries that
+    /// waited for recovery resume.
+    pub(super) fn circuit_change(&self, now: Millis, command: Option<&str>) -> Option<(Circuit, bool)> {
+        let breaker = self.guard.breaker()?;
+        let seen = CircuitSnapshot::of(breaker);
+        let mut state = self.lock();
+        if state.circuit == seen {
+            return None;
+        }
+        let closes = !state.circuit.is_closed() && seen.is_closed();
+        let mut circuit = seen.kept(breaker, self.service().name.clone(), now);
+        circuit.reason = command.map(ToOwned::to_owned).or_else(|| self.state_reason());
+        if seen.is_closed() {
+            *self.last_failure.lock() = None;
+        }
+        state.circuit = seen;
+        if closes {
+            state.resume_waiting(now);
+        }
+        Some((circuit, closes))
+    }
+
+    /// Returns when the circuit last closed.
+    pub(super) fn circuit_closed(&self) -> Option<Millis> {
+        self.lock().circuit_closed
+    }
+
+    /// Restores the state of the circuit from an earlier process, which may have ended before all waiting deliveries resumed.
+    pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
+        let Some(breaker) = self.guard.breaker() else { return };
+        breaker.restore(&snapshot(circuit));
+        if matches!(circuit.state, CircuitState::Open | CircuitState::HalfOpen) {
+            self.note_failure(circuit.reason.as_deref());
+        }
+        let mut state = self.lock();
+        state.circuit = CircuitSnapshot::of(breaker);
+        if state.circuit.is_closed() {
+            state.resume_waiting(now);
+        }
+    }
 }
 
 impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use seawall::{Guard, Tick};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
-use super::circuit::{self, CircuitSnapshot};
+use super::DispatcherInner;
+use super::circuit::CircuitSnapshot;
 use super::load::PendingDelivery;
 use super::telemetry::DeliveryTelemetry;
-use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{Decision, DeliveryId};
 use crate::domain::service::Service;
 use crate::domain::time::Millis;
-use crate::port::store::LaneCapacity;
+use crate::port::store::{LaneCapacity, StoreError, UnitStore};
+use crate::port::transport::Transport;
 use crate::sync::{Lock, RwLock};
 
 /// The maximum number of fresh deliveries of one service in memory; the rest waits in the store.
@@ -70,9 +72,9 @@ pub(super) struct LaneState {
     /// When the circuit closed, while not all deliveries from before have resumed.
     resume_before: Option<Millis>,
     /// When the circuit last closed.
-    circuit_closed: Option<Millis>,
+    pub(super) circuit_closed: Option<Millis>,
     /// The last observed state of the circuit.
-    circuit: CircuitSnapshot,
+    pub(super) circuit: CircuitSnapshot,
 }
 
 /// The next thing that a lane does.
@@ -302,55 +304,52 @@ impl Lane {
         self.wake.notify_one();
     }
 
-    /// Returns the state of the circuit and its reason, if it has changed since the last call. When it closes, deliveries that
-    /// waited for recovery resume.
-    pub(super) fn circuit_change(&self, now: Millis, command: Option<&str>) -> Option<(Circuit, bool)> {
-        let breaker = self.guard.breaker()?;
-        let seen = CircuitSnapshot::of(breaker);
-        let mut state = self.lock();
-        if state.circuit == seen {
-            return None;
-        }
-        let closes = !state.circuit.is_closed() && seen.is_closed();
-        let mut circuit = seen.kept(breaker, self.service().name.clone(), now);
-        circuit.reason = command.map(ToOwned::to_owned).or_else(|| self.state_reason());
-        if seen.is_closed() {
-            *self.last_failure.lock() = None;
-        }
-        state.circuit = seen;
-        if closes {
-            state.resume_waiting(now);
-        }
-        Some((circuit, closes))
-    }
-
-    /// Returns when the circuit last closed.
-    pub(super) fn circuit_closed(&self) -> Option<Millis> {
-        self.lock().circuit_closed
-    }
-
-    /// Restores the state of the circuit from an earlier process, which may have ended before all waiting deliveries resumed.
-    pub(super) fn restore(&self, circuit: &Circuit, now: Millis) {
-        let Some(breaker) = self.guard.breaker() else { return };
-        breaker.restore(&circuit::snapshot(circuit));
-        if matches!(circuit.state, CircuitState::Open | CircuitState::HalfOpen) {
-            self.note_failure(circuit.reason.as_deref());
-        }
-        let mut state = self.lock();
-        state.circuit = CircuitSnapshot::of(breaker);
-        if state.circuit.is_closed() {
-            state.resume_waiting(now);
-        }
-    }
-
     pub(super) fn lock(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock()
     }
 }
 
+impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
+    /// Sends the deliveries of a lane, as many at once as its guard allows. Returns `None` when its service was deleted.
+    pub(super) async fn run_lane(self: Arc<Self>, lane: Arc<Lane>) -> Option<StoreError> {
+        let mut attempts = JoinSet::new();
+        loop {
+            let (action, needs_refill) = lane.next_action(self.clock.precise());
+            if needs_refill {
+                self.refill.notify_one();
+            }
+            let parked = match action {
+                LaneAction::Send(delivery) => {
+                    let (shared, lane) = (self.clone(), lane.clone());
+                    attempts.spawn(async move { shared.send(lane, *delivery).await });
+                    continue;
+                }
+                LaneAction::Park(time) => Some(time),
+                LaneAction::Rest => None,
+                LaneAction::End => return None,
+            };
+            let wait = async {
+                match parked {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = lane.wake.notified() => {}
+                () = wait => {}
+                Some(ended) = attempts.join_next() => match ended {
+                    Ok(Ok(())) => self.attempt_ended.notify_one(),
+                    Ok(Err(error)) => return Some(error),
+                    Err(error) => return Some(StoreError::Broken(format!("an attempt has ended: {error}"))),
+                },
+            }
+        }
+    }
+}
+
 impl LaneState {
     /// Resumes the deliveries that waited for recovery, starting with one attempt.
-    fn resume_waiting(&mut self, now: Millis) {
+    pub(super) fn resume_waiting(&mut self, now: Millis) {
         (self.resume_before, self.circuit_closed) = (Some(now), Some(now));
         (self.parked_until, self.allowed) = (None, 1);
     }

@@ -164,9 +164,9 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     }
 
     async fn load(&self) -> Result<(), StoreError> {
+        self.return_to_store().await?;
         self.follow_clock().await?;
         let now = self.now();
-        self.return_to_store().await?;
         let due = self.store.next_due().await?;
         let mut due: HashMap<Slug, DueTimes> =
             due.into_iter().map(|due| (due.service.clone(), due)).collect();

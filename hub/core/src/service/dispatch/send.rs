@@ -6,9 +6,8 @@ use std::time::Duration;
 use seawall::{Error, Fault, Kind, Policy, Ran, Tick};
 use seawall_dist::deadletter::{Answer, Attempt};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
-use super::lane::{Lane, LaneAction};
+use super::lane::Lane;
 use super::load::PendingDelivery;
 use super::{DispatcherInner, is_closed};
 use crate::domain::dead_letter::FailureSummary;
@@ -43,44 +42,8 @@ const FIELDS: [&str; 8] =
 const MESSAGE_MAX: usize = 500;
 
 impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
-    /// Sends the deliveries of a lane, as many at once as its guard allows. Returns `None` when its service was deleted.
-    pub(super) async fn run_lane(self: Arc<Self>, lane: Arc<Lane>) -> Option<StoreError> {
-        let mut attempts = JoinSet::new();
-        loop {
-            let (action, needs_refill) = lane.next_action(self.clock.precise());
-            if needs_refill {
-                self.refill.notify_one();
-            }
-            let parked = match action {
-                LaneAction::Send(delivery) => {
-                    let (shared, lane) = (self.clone(), lane.clone());
-                    attempts.spawn(async move { shared.send(lane, *delivery).await });
-                    continue;
-                }
-                LaneAction::Park(time) => Some(time),
-                LaneAction::Rest => None,
-                LaneAction::End => return None,
-            };
-            let wait = async {
-                match parked {
-                    Some(time) => tokio::time::sleep(time).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = lane.wake.notified() => {}
-                () = wait => {}
-                Some(ended) = attempts.join_next() => match ended {
-                    Ok(Ok(())) => self.attempt_ended.notify_one(),
-                    Ok(Err(error)) => return Some(error),
-                    Err(error) => return Some(StoreError::Broken(format!("an attempt has ended: {error}"))),
-                },
-            }
-        }
-    }
-
     /// Makes one attempt, decides what happens next, and stores that. An error means that the store is broken.
-    async fn send(&self, lane: Arc<Lane>, delivery: PendingDelivery) -> Result<(), StoreError> {
+    pub(super) async fn send(&self, lane: Arc<Lane>, delivery: PendingDelivery) -> Result<(), StoreError> {
         let mut policy = self.policy_of(&delivery.rule, delivery.ordered);
         policy.schedule.attempts = policy.schedule.attempts.or_else(|| Some(lane.attempts()));
         let (began, tick) = (self.now(), self.clock.precise());
