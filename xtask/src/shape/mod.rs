@@ -72,9 +72,13 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<File>) {
         let entry = entry.expect("the folders of the project can be listed");
         let (kind, name) = (entry.file_type(), entry.file_name().to_string_lossy().into_owned());
         let path = format!("{prefix}{name}");
+        // A second working tree has a file of this name, which says where the first one is.
+        if name == ".git" {
+            continue;
+        }
         if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
-            // What git and cargo write is not the project.
-            if name != ".git" && name != "target" && !name.starts_with("mutants.out") {
+            // What cargo writes is not the project.
+            if name != "target" && !name.starts_with("mutants.out") {
                 walk(&entry.path(), &format!("{path}/"), found);
             }
         } else if let Ok(text) = fs::read_to_string(entry.path()) {
