@@ -103,16 +103,8 @@ fn guard() -> GuardBuilder {
 }
 
 fn billing(address: &str) -> Service {
-    Service {
-        name: slug("billing"),
-        version: 1,
-        address: address.into(),
-        headers: vec![("x-team".into(), "shop".into()), ("x-kind".into(), "default".into())],
-        auth: None,
-        policy: "{}".into(),
-        paused: false,
-        changed: Millis(0),
-    }
+    let headers = vec![("x-team".into(), "shop".into()), ("x-kind".into(), "default".into())];
+    Service { headers, ..Service::new(slug("billing"), address) }
 }
 
 impl Hub {

@@ -23,6 +23,23 @@ pub struct Service {
     pub changed: Millis,
 }
 
+impl Service {
+    /// Returns the first version of a service that has neither headers, authentication nor policy.
+    #[must_use]
+    pub fn new(name: Slug, address: impl Into<String>) -> Self {
+        Service {
+            name,
+            version: 1,
+            address: address.into(),
+            headers: Vec::new(),
+            auth: None,
+            policy: "{}".into(),
+            paused: false,
+            changed: Millis(0),
+        }
+    }
+}
+
 /// An encrypted secret. Its `Debug` output shows nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedSecret(pub Vec<u8>);

@@ -381,16 +381,7 @@ mod tests {
     use crate::render::{RenderedRequest, RequestBody};
 
     fn lane() -> Arc<Lane> {
-        let service = Service {
-            name: Slug::new("billing").unwrap(),
-            version: 1,
-            address: "http://billing.example".into(),
-            headers: Vec::new(),
-            auth: None,
-            policy: "{}".into(),
-            paused: false,
-            changed: Millis(0),
-        };
+        let service = Service::new(Slug::new("billing").unwrap(), "http://billing.example");
         Lane::new(service, Guard::builder("billing").build().unwrap(), 5)
     }
 
