@@ -37,8 +37,8 @@ impl Context {
     /// Returns the context with another reason; `None` keeps the reason that there is.
     #[must_use]
     pub fn with_reason(&self, reason: Option<String>) -> Self {
-        let kept = || self.reason.clone();
-        Context { author: self.author.clone(), reason: reason.or_else(kept), ..*self }
+        let own = || self.reason.clone();
+        Context { author: self.author.clone(), reason: reason.or_else(own), ..*self }
     }
 
     /// Returns the context at a later time, for what takes long.

@@ -8,7 +8,7 @@ use seawall::{Clock, Registry};
 use super::alerts::Alerts;
 use super::bridge::telemetry::AcceptTelemetry;
 use super::context::Context;
-use super::dead_letters::RunningWork;
+use super::dead_letters::OperationRunner;
 use super::handles::{
     AlertHandle, BridgeHandle, DeadLetterHandle, GatewayHandle, Handles, HubRuntime, OpsHandle,
     RegistryHandle,
@@ -46,11 +46,11 @@ impl<S: Store + Clone, T: Transport> Handles<S, T> {
             accept,
             deliver: DeliveryDispatcher::new(store.clone(), transport, registry.clone(), clock.clone()),
             alerts: Alerts::new(alert_rules, channels, live),
-            trials: RenderPool::for_trials(),
-            watch: AcceptTelemetry::new(clock.clone()),
+            evaluations: RenderPool::for_evaluations(),
+            telemetry: AcceptTelemetry::new(clock.clone()),
             retention: RwLock::default(),
-            depths: tokio::sync::Mutex::default(),
-            work: RunningWork::default(),
+            backlog: tokio::sync::Mutex::default(),
+            operations: OperationRunner::default(),
             store,
             registry,
             observer,
@@ -112,7 +112,7 @@ impl<S: Store + Clone, T: Transport> HubRuntime<S, T> {
 
     /// Logs what happened since the last call, in one line for each service.
     pub fn report(&self) {
-        self.core.watch.report();
+        self.core.telemetry.report();
         self.core.deliver.report();
     }
 

@@ -11,7 +11,7 @@ use seawall::{Clock, Registry};
 use super::alerts::Alerts;
 use super::bridge::telemetry::AcceptTelemetry;
 use super::context::Context;
-use super::dead_letters::RunningWork;
+use super::dead_letters::OperationRunner;
 use super::observe::Observer;
 use super::ops::gauges::BacklogCache;
 use super::{DeliveryDispatcher, EventAcceptor, RenderError, RenderPool, audit};
@@ -34,11 +34,11 @@ pub(super) struct Core<S, T> {
     pub(super) deliver: DeliveryDispatcher<S, T>,
     pub(super) alerts: Alerts,
     /// Runs rules in evaluations and backtests.
-    pub(super) trials: RenderPool,
-    pub(super) watch: AcceptTelemetry,
+    pub(super) evaluations: RenderPool,
+    pub(super) telemetry: AcceptTelemetry,
     pub(super) retention: RwLock<Retention>,
-    pub(super) depths: tokio::sync::Mutex<BacklogCache>,
-    pub(super) work: RunningWork,
+    pub(super) backlog: tokio::sync::Mutex<BacklogCache>,
+    pub(super) operations: OperationRunner,
     pub(super) registry: Registry,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) clock: Clock,

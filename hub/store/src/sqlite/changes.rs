@@ -58,7 +58,7 @@ impl<'c> UnitApplier<'c> {
             Change::Move(moved) => self.move_letter(moved),
             Change::Note(note) => self.note(note),
             Change::StartOperation(operation) => self.begin_work(operation),
-            Change::TransitionOperation(steer) => self.transition(steer),
+            Change::TransitionOperation(transition) => self.transition(transition),
             Change::AdvanceOperation(step) => self.step(step),
             Change::Index { most } => self.index(*most),
             Change::DeadLetterAll { whose, most, at } => self.dead_letter_all(whose, *most, *at),

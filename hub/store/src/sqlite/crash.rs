@@ -1,9 +1,9 @@
-//! What the process had in hand when it ended: taken up by the next start, and counted if the end was a crash.
+//! The deliveries that a process had claimed when it ended: the next start claims them again, and counts if the end was a crash.
 //!
-//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Here is how they are kept: `crashes` counts how often a delivery was in hand
-//! at a crash since its last outcome, and makes it watched. `against` and `step` are what speaks against it, by the marks that
-//! the process has left (see `steps.rs`). A convict stays leased to the epoch that has ended until it is given up.
-//! Nobody who is delivered at once is ever written to for this.
+//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Their columns: `crashes` counts how often a delivery was claimed
+//! at a crash since its last outcome, and makes it a suspect. `against` and `step` are the evidence from the marks that the process
+//! has left (see `steps.rs`). A guilty delivery stays leased to the epoch that has ended until it is quarantined. A delivery that
+//! succeeds at once causes no write for this.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, HandlingStep, Suspicion};
@@ -77,7 +77,7 @@ pub(super) fn quarantine_candidates(
         "SELECT {STORED}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
          JOIN requests r ON r.delivery = d.number WHERE d.state = 0 AND d.against >= {CRASHES_MAX} AND d.epoch <> ?1"
     ))?;
-    let convict = |row: &rusqlite::Row<'_>| {
+    let candidate = |row: &rusqlite::Row<'_>| {
         let step = HandlingStep::of(row.get(STORED_COLUMNS + 4)?);
         let evidence = CrashHistory {
             crashes: row.get(STORED_COLUMNS + 2)?,
@@ -86,7 +86,7 @@ pub(super) fn quarantine_candidates(
         };
         Ok((rows::stored_row(row, database, Some(STORED_COLUMNS))?, evidence))
     };
-    statement.query_map([epoch.cast_signed()], convict)?.collect()
+    statement.query_map([epoch.cast_signed()], candidate)?.collect()
 }
 
 impl UnitApplier<'_> {

@@ -1,4 +1,4 @@
-//! What the dead letter desk reads.
+//! Reads of dead letters, groups and operations.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::dead_letter::{

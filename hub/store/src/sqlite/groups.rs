@@ -1,4 +1,4 @@
-//! Changes on the dead letter desk: where dead letters stand, their groups, and what is said of them.
+//! Changes of dead letters: their states, their groups and their notes.
 
 use rusqlite::params;
 use seawall_hub_core::domain::dead_letter::{

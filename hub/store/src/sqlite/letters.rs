@@ -78,8 +78,8 @@ impl UnitApplier<'_> {
         if held_up {
             self.start_order(made)?;
         }
-        // Whoever replays once more what an operation has under way takes it over: the operation waits for the newest, or it
-        // would wait for ever.
+        // A second replay of what an operation has in progress takes it over: the operation waits for the newest, or it would
+        // wait forever.
         self.run(
             "UPDATE dead_letters SET replayed = ?2, replayed_at = ?3, edited = ?5,
              operation = CASE WHEN ?4 IS NULL AND standing = ?6 THEN operation ELSE ?4 END WHERE delivery = ?1",

@@ -133,7 +133,7 @@ pub(super) fn deliveries(
             (select("d.number < ?1 AND d.event = ?3"), Some(event))
         }
     };
-    page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
+    page_of(connection, &sql, page, of, read, |delivery| takes(filter, delivery))
 }
 
 /// Every pending delivery, each by the index of its kind.
@@ -170,13 +170,13 @@ fn is_among(sources: Option<&[String]>, source: &str) -> bool {
     sources.is_none_or(|sources| sources.iter().any(|known| known == source))
 }
 
-fn takes(filter: &DeliveryFilter, kept: &StoredDelivery) -> bool {
-    is_among(filter.sources.as_deref(), &kept.source)
-        && filter.service.as_ref().is_none_or(|service| *service == kept.service)
-        && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
-        && filter.event.as_ref().is_none_or(|event| *event == kept.event)
-        && (filter.states.is_empty() || filter.states.contains(&kept.state))
-        && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
+fn takes(filter: &DeliveryFilter, delivery: &StoredDelivery) -> bool {
+    is_among(filter.sources.as_deref(), &delivery.source)
+        && filter.service.as_ref().is_none_or(|service| *service == delivery.service)
+        && filter.rule.as_ref().is_none_or(|rule| *rule == delivery.rule.0)
+        && filter.event.as_ref().is_none_or(|event| *event == delivery.event)
+        && (filter.states.is_empty() || filter.states.contains(&delivery.state))
+        && filter.reason.is_none_or(|reason| Some(reason) == delivery.reason)
 }
 
 pub(super) fn database(connection: &Connection) -> rusqlite::Result<u64> {

@@ -53,8 +53,8 @@ impl UnitApplier<'_> {
     }
 
     /// Changes the state of an operation. It reads before it writes.
-    pub(super) fn transition(&self, steer: &OperationTransition) -> Result<(), StoreError> {
-        let OperationTransition { operation, from, to, cause, failed_delivery, at } = steer;
+    pub(super) fn transition(&self, transition: &OperationTransition) -> Result<(), StoreError> {
+        let OperationTransition { operation, from, to, cause, failed_delivery, at } = transition;
         let number = self.work(*operation)?;
         let run =
             self.find("SELECT run FROM operations WHERE number = ?1", [number], |row| rows::run(row, 0))?;
@@ -62,7 +62,7 @@ impl UnitApplier<'_> {
             None => return Err(StoreError::Stale { found: None }),
             Some(run) if !from.contains(&run) => return Err(StoreError::WrongState(run.word())),
             Some(OperationState::Stopped) if *to == OperationState::Running => {
-                // Whoever lets go on what the canary has stopped takes it on: there is no canary any more.
+                // An operator who resumes what the canary has stopped has seen the reason: there is no canary any more.
                 let no_canary =
                     "UPDATE operations SET plan = json_set(plan, '$.canary', json('[]')) WHERE number = ?1";
                 self.run(no_canary, [number])?;

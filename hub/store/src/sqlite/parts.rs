@@ -68,7 +68,7 @@ impl EventReads for Sqlite {
     }
 
     async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
-        self.read(move |connection| reads::census(connection, services, most)).await
+        self.read(move |connection| reads::backlog_counts(connection, services, most)).await
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn pending(connection: &Connection, whose: &DeliverySelector, most: u
     connection.prepare_cached(&sql)?.query_row(params![name.as_str(), most], |row| row.get(0))
 }
 
-pub(super) fn census(
+pub(super) fn backlog_counts(
     connection: &Connection,
     services: Vec<Slug>,
     most: u32,

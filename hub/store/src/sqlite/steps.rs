@@ -4,7 +4,7 @@
 //! A mark has to outlive the process and not the machine, so it needs no wait for the disk: one small write to a file is enough,
 //! and costs a microsecond, where a commit costs milliseconds. What was begun is known at the next start exactly.
 //!
-//! A delivery that is watched has a slot for as long as it is in hand. A slot holds the epoch, the number of the delivery, and the
+//! A suspect has a slot for as long as it is in memory. A slot holds the epoch, the number of the delivery, and the
 //! step or 0. Slots of another epoch than the one that has ended say nothing.
 
 use std::collections::HashMap;

@@ -94,15 +94,15 @@ impl Writer {
                     [_] | [Change::ClaimKey(_), _] => self.bare(|changes| changes.unit(&unit)),
                     _ => self.alone(|changes| changes.unit(&unit)),
                 };
-                let stands = self.stands(&made);
+                let outcome = self.check_transaction(&made);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
-                stands
+                outcome
             }
             WriteJob::Take(now, room, reply) => {
                 let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
-                let stands = self.stands(&taken);
+                let outcome = self.check_transaction(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
-                stands
+                outcome
             }
         }
     }
@@ -146,8 +146,8 @@ impl Writer {
     /// When the disk is full or fails in the middle, SQLite may take back the whole transaction and not only the statement.
     /// What follows would then each be a transaction of its own, and what went before would be acknowledged and not there.
     ///
-    /// What is wrong with one unit is not told to the others: "it is in other hands" would end a delivery that nobody else has.
-    fn stands<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
+    /// The error of one unit is not reported to the others: "its claim was lost" would end a delivery that nobody else has.
+    fn check_transaction<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
         match made {
             Err(error @ StoreError::Broken(_)) => Err(error.clone()),
             Err(error @ (StoreError::Full | StoreError::Damaged(_))) if self.connection.is_autocommit() => {
@@ -278,7 +278,7 @@ mod tests {
         let pages = |most: u32| {
             writer.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(())).unwrap();
         };
-        let kept = || {
+        let events = || {
             let count = "SELECT count(*) FROM events";
             writer.connection.query_row(count, [], |row| row.get::<_, u32>(0)).unwrap()
         };
@@ -289,14 +289,14 @@ mod tests {
         for mut answer in answers {
             assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Full));
         }
-        assert_eq!(kept(), 0);
+        assert_eq!(events(), 0);
 
         // With room it goes on.
         pages(10_000);
         let (work, mut answer) = event("huge", 400_000);
         assert_eq!(writer.commit(vec![work]), Ok(()));
         assert!(answer.try_recv().unwrap().is_ok());
-        assert_eq!(kept(), 1);
+        assert_eq!(events(), 1);
     }
 
     /// PRM-1: a unit that has written before it failed takes the others with it. They are not told its reason as theirs: a
@@ -312,7 +312,7 @@ mod tests {
             Err::<(), _>(foreign.clone())
         });
         assert_eq!(made, Err(foreign));
-        assert!(matches!(writer.stands(&made), Err(StoreError::Failed(_))));
+        assert!(matches!(writer.check_transaction(&made), Err(StoreError::Failed(_))));
         assert!(writer.connection.is_autocommit());
     }
 

@@ -67,7 +67,7 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         all.write().insert(channel.name.clone(), channel.clone());
         let mut live = self.core.alerts.live.lock().await;
         let now = cx.now;
-        live.incidents.values_mut().for_each(|kept| kept.incident.try_again(&channel.name, now));
+        live.incidents.values_mut().for_each(|tracked| tracked.incident.try_again(&channel.name, now));
         drop(live);
         self.core.alerts.wake.notify_one();
         let Channel { name, version, .. } = &channel;

@@ -12,8 +12,8 @@ use crate::service::shared::ChangeError;
 impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
     /// Returns an incident, open or resolved.
     pub async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
-        if let Some(kept) = self.core.alerts.live.lock().await.incidents.get(id) {
-            return Ok(Some(kept.incident.clone()));
+        if let Some(tracked) = self.core.alerts.live.lock().await.incidents.get(id) {
+            return Ok(Some(tracked.incident.clone()));
         }
         self.core.store.incident(id).await
     }
@@ -27,15 +27,18 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         let mut found = self.core.store.incidents(filter.clone(), page).await?;
         let live = self.core.alerts.live.lock().await;
         for incident in &mut found.items {
-            if let Some(kept) = live.incidents.get(&incident.id) {
-                incident.clone_from(&kept.incident);
+            if let Some(tracked) = live.incidents.get(&incident.id) {
+                incident.clone_from(&tracked.incident);
             }
         }
         if page.from.is_none() {
             let known = |id: &str| found.items.iter().any(|incident| incident.id == id);
-            let unsaved = live.incidents.values().filter(|kept| !kept.saved && filter.takes(&kept.incident));
-            let mut all: Vec<Incident> =
-                unsaved.filter(|kept| !known(&kept.incident.id)).map(|kept| kept.incident.clone()).collect();
+            let unsaved =
+                live.incidents.values().filter(|tracked| !tracked.saved && filter.takes(&tracked.incident));
+            let mut all: Vec<Incident> = unsaved
+                .filter(|tracked| !known(&tracked.incident.id))
+                .map(|tracked| tracked.incident.clone())
+                .collect();
             all.append(&mut found.items);
             found.items = all;
         }
@@ -87,9 +90,9 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         self.core
             .commit_all(cx, vec![Change::PutIncident(Box::new(incident.clone())), Change::Audit(entry)])
             .await?;
-        if let Some(kept) = live.incidents.get_mut(id) {
-            kept.incident = incident.clone();
-            kept.saved = true;
+        if let Some(tracked) = live.incidents.get_mut(id) {
+            tracked.incident = incident.clone();
+            tracked.saved = true;
         }
         drop(live);
         self.core.alerts.wake.notify_one();
@@ -98,5 +101,5 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
 }
 
 fn open<'l>(live: &'l LiveIncidents, id: &str) -> Option<&'l Incident> {
-    live.incidents.get(id).map(|kept| &kept.incident).filter(|incident| incident.is_open())
+    live.incidents.get(id).map(|tracked| &tracked.incident).filter(|incident| incident.is_open())
 }

@@ -75,7 +75,7 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         let wall = self.core.now();
         let mut live = self.core.alerts.live.lock().await;
         let waiting: HashSet<Slug> =
-            live.incidents.values().flat_map(|kept| kept.incident.waiting()).cloned().collect();
+            live.incidents.values().flat_map(|tracked| tracked.incident.waiting()).cloned().collect();
         let mut changed = false;
         for name in waiting.into_iter().filter(|name| !busy.contains(name)).collect::<Vec<_>>() {
             if log().is_some_and(|log| log == name) {
@@ -84,9 +84,9 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
             }
             let Some(channel) = self.core.alerts.channel(&name) else {
                 let gone = live.incidents.values_mut();
-                gone.for_each(|kept| {
-                    kept.incident.give_up(&name, "the channel was deleted");
-                    kept.saved = false;
+                gone.for_each(|tracked| {
+                    tracked.incident.give_up(&name, "the channel was deleted");
+                    tracked.saved = false;
                 });
                 changed = true;
                 continue;
@@ -114,18 +114,18 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
             let quiet = incident.is_muted(wall) || rule.is_some_and(|rule| rule.is_muted(wall));
             Some((incident, incident.due(channel, quiet, wall)?))
         };
-        let all = live.incidents.values().filter_map(|kept| due(&kept.incident));
+        let all = live.incidents.values().filter_map(|tracked| due(&tracked.incident));
         all.min_by_key(|(incident, _)| incident.opened)
     }
 
     fn write_log(&self, live: &mut LiveIncidents, log: &Slug, wall: Millis) -> bool {
         let mut changed = false;
-        for kept in live.incidents.values_mut() {
-            while let Some(turn) = kept.incident.due(log, false, wall) {
-                line(&kept.incident, turn, &self.incident_link(&kept.incident));
+        for tracked in live.incidents.values_mut() {
+            while let Some(turn) = tracked.incident.due(log, false, wall) {
+                line(&tracked.incident, turn, &self.incident_link(&tracked.incident));
                 counted(log, "sent");
-                kept.incident.settle(log, turn, Ok(()), wall);
-                (kept.saved, changed) = (false, true);
+                tracked.incident.settle(log, turn, Ok(()), wall);
+                (tracked.saved, changed) = (false, true);
             }
         }
         changed
@@ -143,13 +143,13 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         let came = came.map(drop);
         counted(&channel, if came.is_ok() { "sent" } else { "failed" });
         let mut live = self.core.alerts.live.lock().await;
-        let Some(kept) = live.incidents.get_mut(&incident) else { return };
+        let Some(tracked) = live.incidents.get_mut(&incident) else { return };
         if let Err(cause) = &came {
             let (channel, incident) = (channel.as_str(), &*incident);
             warn!(target: "seawall_alerts", channel, incident, turn = turn.word(), cause, "[Alerts][Send] Retry triggered.");
         }
-        kept.incident.settle(&channel, turn, came, wall);
-        kept.saved = false;
+        tracked.incident.settle(&channel, turn, came, wall);
+        tracked.saved = false;
         self.save(&mut live).await;
     }
 }

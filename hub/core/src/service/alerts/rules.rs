@@ -98,8 +98,8 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         let mut changes: Vec<Change> = change.into_iter().collect();
         if let Some(because) = ends {
             let wall = cx.now;
-            for kept in live.incidents.values() {
-                let mut incident = kept.incident.clone();
+            for tracked in live.incidents.values() {
+                let mut incident = tracked.incident.clone();
                 if incident.rule == *rule && incident.is_open() {
                     incident.resolve(because, wall);
                     changes.push(Change::PutIncident(Box::new(incident)));

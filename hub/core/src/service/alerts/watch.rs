@@ -55,7 +55,8 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
     pub(in crate::service) async fn record_alerts(&self) {
         let live = self.core.alerts.live.lock().await;
         for rule in self.core.alerts.rules() {
-            let open = |kept: &&LiveIncident| kept.incident.rule == rule.name && kept.incident.is_open();
+            let open =
+                |tracked: &&LiveIncident| tracked.incident.rule == rule.name && tracked.incident.is_open();
             let count = live.incidents.values().filter(open).count();
             let (name, severity) = (rule.name.to_string(), rule.severity.word());
             gauge!(metric_names::ALERTS_OPEN, "rule" => name, "severity" => severity).set(count as f64);
@@ -88,8 +89,8 @@ impl<S: Store + Clone, T: Transport> AlertHandle<S, T> {
         let unsaved: Vec<Change> = live
             .incidents
             .values()
-            .filter(|kept| !kept.saved)
-            .map(|kept| Change::PutIncident(Box::new(kept.incident.clone())))
+            .filter(|tracked| !tracked.saved)
+            .map(|tracked| Change::PutIncident(Box::new(tracked.incident.clone())))
             .collect();
         if unsaved.is_empty()
             || self.core.store.commit(WritePriority::Admin, UnitOfWork { changes: unsaved }).await.is_err()
@@ -125,17 +126,17 @@ impl LiveIncidents {
         rule: &'a Slug,
         service: Option<&'a Slug>,
     ) -> impl Iterator<Item = &'a mut LiveIncident> {
-        self.incidents.values_mut().filter(move |kept| {
-            let Incident { rule: by, service: of, .. } = &kept.incident;
-            by == rule && of.as_ref() == service && kept.incident.is_open()
+        self.incidents.values_mut().filter(move |tracked| {
+            let Incident { rule: by, service: of, .. } = &tracked.incident;
+            by == rule && of.as_ref() == service && tracked.incident.is_open()
         })
     }
 
     fn resolve(&mut self, rule: &Slug, service: Option<&Slug>, because: &str, wall: Millis) -> bool {
         let mut changed = false;
-        for kept in self.open_of(rule, service) {
-            kept.incident.resolve(because, wall);
-            kept.saved = false;
+        for tracked in self.open_of(rule, service) {
+            tracked.incident.resolve(because, wall);
+            tracked.saved = false;
             changed = true;
         }
         changed
@@ -143,12 +144,12 @@ impl LiveIncidents {
 
     fn update(&mut self, rule: &AlertRule, reading: &Reading, wall: Millis) -> bool {
         let mut changed = false;
-        for kept in self.open_of(&rule.name, reading.service.as_ref()) {
-            let incident = &mut kept.incident;
+        for tracked in self.open_of(&rule.name, reading.service.as_ref()) {
+            let incident = &mut tracked.incident;
             if wall.since(incident.updated) >= UPDATE_EVERY && incident.summary != reading.summary {
                 (incident.updated, incident.value) = (wall, reading.value);
                 incident.summary.clone_from(&reading.summary);
-                (kept.saved, changed) = (false, true);
+                (tracked.saved, changed) = (false, true);
             }
         }
         changed
@@ -156,7 +157,7 @@ impl LiveIncidents {
 
     /// Resolves incidents of services that no longer exist, or that the rule no longer covers.
     fn resolve_obsolete(&mut self, rule: &AlertRule, scene: &SystemSnapshot, wall: Millis) -> bool {
-        let why = |incident: &Incident| match &incident.service {
+        let reason = |incident: &Incident| match &incident.service {
             Some(name) if !scene.services.iter().any(|seen| seen.name == *name) => {
                 Some("the service was deleted")
             }
@@ -164,15 +165,15 @@ impl LiveIncidents {
             _ => None,
         };
         let mut changed = false;
-        for kept in self.incidents.values_mut() {
-            let incident = &mut kept.incident;
+        for tracked in self.incidents.values_mut() {
+            let incident = &mut tracked.incident;
             if incident.rule != rule.name || !incident.is_open() {
                 continue;
             }
-            if let Some(why) = why(incident) {
+            if let Some(reason) = reason(incident) {
                 self.tracks.remove(&(incident.rule.clone(), incident.service.clone()));
-                incident.resolve(why, wall);
-                (kept.saved, changed) = (false, true);
+                incident.resolve(reason, wall);
+                (tracked.saved, changed) = (false, true);
             }
         }
         changed
@@ -181,22 +182,22 @@ impl LiveIncidents {
     /// Resolves all incidents of a rule, for this reason, and resets its timers.
     pub(super) fn end(&mut self, rule: &Slug, because: &str, wall: Millis) {
         self.tracks.retain(|(of, _), _| of != rule);
-        for kept in self.incidents.values_mut() {
-            if kept.incident.rule == *rule && kept.incident.is_open() {
-                kept.incident.resolve(because, wall);
-                kept.saved = false;
+        for tracked in self.incidents.values_mut() {
+            if tracked.incident.rule == *rule && tracked.incident.is_open() {
+                tracked.incident.resolve(because, wall);
+                tracked.saved = false;
             }
         }
     }
 
     fn tell(&mut self, rule: &Slug, channels: &[Slug], wall: Millis) -> bool {
         let mut changed = false;
-        for kept in self.incidents.values_mut() {
-            let incident = &mut kept.incident;
+        for tracked in self.incidents.values_mut() {
+            let incident = &mut tracked.incident;
             let untold = incident.is_open() && !incident.notified && !incident.is_muted(wall);
             if incident.rule == *rule && untold {
                 incident.tell(channels, wall);
-                (kept.saved, changed) = (false, true);
+                (tracked.saved, changed) = (false, true);
             }
         }
         changed
@@ -205,26 +206,26 @@ impl LiveIncidents {
     /// Drops the oldest messages of a channel that nobody can reach.
     fn bound(&mut self) {
         let waiting: Vec<Slug> =
-            self.incidents.values().flat_map(|kept| kept.incident.waiting()).cloned().collect();
+            self.incidents.values().flat_map(|tracked| tracked.incident.waiting()).cloned().collect();
         for channel in waiting.iter().collect::<HashSet<_>>() {
             let count = waiting.iter().filter(|name| *name == channel).count();
             let mut old: Vec<&mut LiveIncident> = self
                 .incidents
                 .values_mut()
-                .filter(|kept| kept.incident.waiting().any(|name| name == channel))
+                .filter(|tracked| tracked.incident.waiting().any(|name| name == channel))
                 .collect();
-            old.sort_by_key(|kept| kept.incident.opened);
-            for kept in old.into_iter().take(count.saturating_sub(WAITING_MAX)) {
-                kept.incident.give_up(channel, "too much waits for this channel");
-                kept.saved = false;
+            old.sort_by_key(|tracked| tracked.incident.opened);
+            for tracked in old.into_iter().take(count.saturating_sub(WAITING_MAX)) {
+                tracked.incident.give_up(channel, "too much waits for this channel");
+                tracked.saved = false;
             }
         }
     }
 
     /// Records that the store has everything, and forgets resolved incidents.
     pub(super) fn saved(&mut self) {
-        self.incidents.values_mut().for_each(|kept| kept.saved = true);
-        self.incidents.retain(|_, kept| kept.incident.is_live());
+        self.incidents.values_mut().for_each(|tracked| tracked.saved = true);
+        self.incidents.retain(|_, tracked| tracked.incident.is_live());
     }
 }
 

@@ -30,9 +30,9 @@ impl<S: UnitStore + EventReads, T: Transport> BridgeHandle<S, T> {
     /// Accepts an event, and sends its deliveries.
     pub async fn accept(&self, cx: &Context, incoming: IncomingEvent) -> Result<AcceptedEvent, AcceptError> {
         let core = &*self.core;
-        let (observed, timer) = (core.observer.accepting(&incoming), core.watch.comes(&incoming));
+        let (observed, timer) = (core.observer.accepting(&incoming), core.telemetry.comes(&incoming));
         let accepted = core.accept.accept(incoming, cx.now, |service| core.deliver.admit(service)).await;
-        core.watch.ended(&timer, &accepted);
+        core.telemetry.ended(&timer, &accepted);
         end(observed, &accepted);
         let mut accepted = accepted?;
         core.deliver.begin(std::mem::take(&mut accepted.started));
@@ -46,11 +46,11 @@ impl<S: UnitStore + EventReads, T: Transport> BridgeHandle<S, T> {
         incoming: Vec<IncomingEvent>,
     ) -> Vec<Result<AcceptedEvent, AcceptError>> {
         let core = &*self.core;
-        let begin = |event| (core.observer.accepting(event), core.watch.comes(event));
+        let begin = |event| (core.observer.accepting(event), core.telemetry.comes(event));
         let begun: Vec<_> = incoming.iter().map(begin).collect();
         let mut all = core.accept.accept_all(incoming, cx.now, |service| core.deliver.admit(service)).await;
         for ((observed, timer), accepted) in begun.into_iter().zip(&all) {
-            core.watch.ended(&timer, accepted);
+            core.telemetry.ended(&timer, accepted);
             end(observed, accepted);
         }
         for accepted in all.iter_mut().flatten() {

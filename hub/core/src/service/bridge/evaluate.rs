@@ -54,7 +54,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     /// Evaluates a rule, stored or not, on an event.
     pub async fn evaluate(&self, rule: &Rule, event: &Event) -> Result<Evaluation, ChangeError> {
         let (rule, event) = (rule.clone(), event.clone());
-        self.core.trials.run_soon(move || Ok(evaluate(&rule, &program(&rule)?, &event))).await?
+        self.core.evaluations.run_soon(move || Ok(evaluate(&rule, &program(&rule)?, &event))).await?
     }
 
     /// Evaluates a rule on recent events, up to a number, from these sources or from all.
@@ -70,11 +70,11 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         loop {
             let size = PAGE.min(most - test.events);
             let page = self.core.store.events(filter.clone(), PageRequest { from, size }).await?;
-            // One by one, so that whoever tries another rule has a turn in between.
+            // One by one, so that other evaluations get a turn in between.
             for event in page.items {
                 let (rule, program) = (rule.clone(), program.clone());
                 let tried = move || (evaluate(&rule, &program, &event), event.id);
-                let (evaluation, event) = self.core.trials.run_soon(tried).await?;
+                let (evaluation, event) = self.core.evaluations.run_soon(tried).await?;
                 test.count(event, evaluation);
             }
             from = page.next;

@@ -44,7 +44,7 @@ impl RenderPool {
 
     /// Creates a pool for evaluations: one place on any machine, so that they never delay deliveries.
     #[must_use]
-    pub fn for_trials() -> Self {
+    pub fn for_evaluations() -> Self {
         RenderPool::new(1)
     }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn prm_8_trying_rules_takes_one_place_and_tells_when_it_is_full() {
         runtime().block_on(async {
-            let pool = RenderPool::for_trials();
+            let pool = RenderPool::for_evaluations();
             let (done, wait) = mpsc::sync_channel::<()>(1);
             let long = tokio::spawn({
                 let pool = pool.clone();
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn prm_8_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() {
         runtime().block_on(async {
-            let pool = RenderPool::for_trials();
+            let pool = RenderPool::for_evaluations();
             let (done, wait) = mpsc::sync_channel::<()>(1);
             let gone = tokio::spawn({
                 let pool = pool.clone();

@@ -120,14 +120,14 @@ impl RuleSet {
     /// version of the hub wrote it.
     #[must_use]
     pub fn new(rules: &[Rule]) -> (Self, Vec<RuleCompileError>) {
-        let (book, mut bad) = (RuleSet::default(), Vec::new());
+        let (set, mut bad) = (RuleSet::default(), Vec::new());
         for rule in rules {
             match compile(rule) {
-                Ok(program) => book.put(rule, program),
+                Ok(program) => set.put(rule, program),
                 Err(mistakes) => bad.push(RuleCompileError { rule: rule.name.clone(), mistakes }),
             }
         }
-        (book, bad)
+        (set, bad)
     }
 
     /// Adds a rule, in place of the one with its name.
@@ -378,45 +378,45 @@ mod tests {
         }
     }
 
-    fn put(book: &RuleSet, rule: &Rule) {
-        book.put(rule, compile(rule).unwrap());
+    fn put(set: &RuleSet, rule: &Rule) {
+        set.put(rule, compile(rule).unwrap());
     }
 
-    fn names(book: &RuleSet, kind: &str) -> Vec<(String, u64)> {
-        book.for_kind(kind).iter().map(|entry| (entry.name.to_string(), entry.version)).collect()
+    fn names(set: &RuleSet, kind: &str) -> Vec<(String, u64)> {
+        set.for_kind(kind).iter().map(|entry| (entry.name.to_string(), entry.version)).collect()
     }
 
     /// HUB-3: registering a rule is work on that rule alone: no other one is compiled, copied or moved for it, however many there
     /// are.
     #[test]
     fn hub_3_a_rule_that_is_put_in_touches_no_other() {
-        let book = RuleSet::default();
+        let set = RuleSet::default();
         for number in 0..1_000 {
-            put(&book, &rule(&format!("rule-{number:04}"), "order.*", 1));
+            put(&set, &rule(&format!("rule-{number:04}"), "order.*", 1));
         }
-        let before = book.for_kind("order.created");
-        put(&book, &rule("rule-0500", "order.*", 2));
-        put(&book, &rule("rule-1000", "order.created", 1));
-        book.remove(&Slug::new("rule-0007").unwrap());
-        let after = book.for_kind("order.created");
+        let before = set.for_kind("order.created");
+        put(&set, &rule("rule-0500", "order.*", 2));
+        put(&set, &rule("rule-1000", "order.created", 1));
+        set.remove(&Slug::new("rule-0007").unwrap());
+        let after = set.for_kind("order.created");
         let same = |entry: &&Arc<CompiledRule>| before.iter().any(|old| Arc::ptr_eq(old, entry));
         assert_eq!((after.len(), after.iter().filter(same).count()), (1_000, 998));
-        assert_eq!(Arc::strong_count(&before[0]), 3, "there is one of it: in the book, and in two answers");
+        assert_eq!(Arc::strong_count(&before[0]), 3, "there is one of it: in the set, and in two answers");
     }
 
     /// PRM-8: however many costly rules there are for an event, all together spend no more than [`EVENT_WORK_MAX`] steps. Further ones
     /// are dead letters that say so; those before them are served as ever.
     #[test]
     fn prm_8_all_rules_together_have_a_bound_on_one_event() {
-        let book = RuleSet::default();
+        let set = RuleSet::default();
         let costly = Some("{\"n\": \"{{ ([1.5] * 100000)|map('round', 2)|sort|length }}\"}".to_owned());
         for number in 0..30 {
-            put(&book, &Rule { body: costly.clone(), ..rule(&format!("rule-{number:02}"), "order.*", 1) });
+            put(&set, &Rule { body: costly.clone(), ..rule(&format!("rule-{number:02}"), "order.*", 1) });
         }
-        put(&book, &Rule { body: Some("{\"n\": \"{{ data.n }}\"}".into()), ..rule("a-cheap", "order.*", 1) });
+        put(&set, &Rule { body: Some("{\"n\": \"{{ data.n }}\"}".into()), ..rule("a-cheap", "order.*", 1) });
         let payload = Bytes::from_static(br#"{"data": {"n": 1}}"#);
         let view = || TemplateContext::of_payload("evt-1", "order.created", "shop", &payload);
-        let rendered = book.apply("order.created", view, &payload).deliveries;
+        let rendered = set.apply("order.created", view, &payload).deliveries;
         let (cheap, costly) = rendered.split_first().unwrap();
         assert!(cheap.request.is_ok(), "{cheap:?}");
         let reasons: Vec<String> =
@@ -431,22 +431,22 @@ mod tests {
     /// it is for is found there alone, and one that goes leaves nothing behind.
     #[test]
     fn hub_3_rules_are_found_in_the_order_of_their_names() {
-        let book = RuleSet::default();
+        let set = RuleSet::default();
         for (name, events) in
             [("d", "*"), ("b", "order.created"), ("c", "order.*"), ("a", "*"), ("e", "other")]
         {
-            put(&book, &rule(name, events, 1));
+            put(&set, &rule(name, events, 1));
         }
         let named = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect::<Vec<_>>();
-        assert_eq!(names(&book, "order.created"), named(&["a", "b", "c", "d"]));
-        assert_eq!(names(&book, "order.paid"), named(&["a", "c", "d"]));
-        put(&book, &rule("b", "order.paid", 2));
-        assert_eq!(names(&book, "order.created"), named(&["a", "c", "d"]));
-        assert_eq!(names(&book, "order.paid")[1], ("b".into(), 2));
+        assert_eq!(names(&set, "order.created"), named(&["a", "b", "c", "d"]));
+        assert_eq!(names(&set, "order.paid"), named(&["a", "c", "d"]));
+        put(&set, &rule("b", "order.paid", 2));
+        assert_eq!(names(&set, "order.created"), named(&["a", "c", "d"]));
+        assert_eq!(names(&set, "order.paid")[1], ("b".into(), 2));
         for name in ["a", "b", "c", "d", "e"] {
-            book.remove(&Slug::new(name).unwrap());
+            set.remove(&Slug::new(name).unwrap());
         }
-        let index = book.index.read();
+        let index = set.index.read();
         assert!(index.exactly.is_empty() && index.below.is_empty() && index.places.is_empty());
     }
 }

@@ -26,7 +26,7 @@ pub(in crate::service) struct AcceptTelemetry {
     unmatched: Counter,
     filtered: Counter,
     duration: Histogram,
-    tempo: LatencyRecorder,
+    latency: LatencyRecorder,
     /// The repeated events since the last line.
     known_before: AtomicU64,
     for_nobody: AtomicU64,
@@ -51,7 +51,7 @@ impl AcceptTelemetry {
             unmatched: counter!(metric_names::EVENTS_UNMATCHED),
             filtered: counter!(metric_names::EVENTS_FILTERED),
             duration: histogram!(metric_names::ACCEPT_DURATION),
-            tempo: LatencyRecorder::default(),
+            latency: LatencyRecorder::default(),
             known_before: AtomicU64::new(0),
             for_nobody: AtomicU64::new(0),
             refusals: Sampler::new(LINES_PER_SECOND),
@@ -75,7 +75,7 @@ impl AcceptTelemetry {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.refused.increment(1);
-                // What the store did not take is told once, by whoever answers.
+                // A failure of the store is logged once, with the answer to the request.
                 if !matches!(error, AcceptError::Store(_))
                     && let Some(suppressed) = self.refusals.pass(self.clock.now())
                 {
@@ -86,7 +86,7 @@ impl AcceptTelemetry {
             }
         };
         self.duration.record(took);
-        self.tempo.add(took);
+        self.latency.add(took);
         if accepted.deduplicated {
             self.deduplicated.increment(1);
             self.known_before.fetch_add(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl AcceptTelemetry {
 
     /// Logs the line of the last second.
     pub(in crate::service) fn report(&self) {
-        let Some(LatencySummary { count, p50, p99 }) = self.tempo.take() else { return };
+        let Some(LatencySummary { count, p50, p99 }) = self.latency.take() else { return };
         let deduplicated = self.known_before.swap(0, Ordering::Relaxed);
         let unmatched = self.for_nobody.swap(0, Ordering::Relaxed);
         let (p50, p99) = (Took(p50), Took(p99));

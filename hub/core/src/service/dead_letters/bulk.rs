@@ -121,7 +121,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             }
             Err(error) => return Err(not_done(error)),
         };
-        self.core.work.wake.notify_one();
+        self.core.operations.wake.notify_one();
         let operation = self.known(id.ok_or(ChangeError::Missing)?).await?;
         let (task, total) = (operation.task.word(), operation.total);
         info!(target: "seawall", operationId = %operation.id, task, total, "[DeadLetters][Work] Start.");
@@ -133,9 +133,9 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         &self,
         cx: &Context,
         id: OperationId,
-        steering: OperationCommand,
+        command: OperationCommand,
     ) -> Result<Operation, ChangeError> {
-        let (from, to): (&'static [OperationState], OperationState) = match steering {
+        let (from, to): (&'static [OperationState], OperationState) = match command {
             OperationCommand::Pause => (&[OperationState::Running], OperationState::Paused),
             OperationCommand::Resume => {
                 (&[OperationState::Paused, OperationState::Stopped], OperationState::Running)
@@ -145,16 +145,16 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
                 OperationState::Cancelled,
             ),
         };
-        // Whoever resumes what the canary has stopped has seen why, and takes it on: there is no canary any more.
-        let steer =
+        // An operator who resumes what the canary has stopped has seen the reason: there is no canary any more.
+        let transition =
             OperationTransition { operation: id, from, to, cause: None, failed_delivery: None, at: cx.now };
-        match self.core.commit_all(cx, vec![Change::TransitionOperation(steer)]).await {
+        match self.core.commit_all(cx, vec![Change::TransitionOperation(transition)]).await {
             Ok(_) => {}
             // Clicked twice.
             Err(StoreError::WrongState(word)) if word == to.word() => {}
             Err(error) => return Err(not_done(error)),
         }
-        self.core.work.wake.notify_one();
+        self.core.operations.wake.notify_one();
         let operation = self.known(id).await?;
         info!(target: "seawall", operationId = %id, state = operation.run.word(), "[DeadLetters][Work] Success.");
         Ok(operation)

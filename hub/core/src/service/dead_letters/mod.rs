@@ -14,7 +14,7 @@ pub use bulk::{BulkPreview, BulkRequest, OperationCommand};
 pub use edit::{Difference, EditResult, LetterEdit, differences};
 pub use rebuild::curl;
 pub use replay::{ReplayRequest, record};
-pub(super) use runner::OperationRunner as RunningWork;
+pub(super) use runner::OperationRunner;
 
 use super::handles::DeadLetterHandle;
 use crate::domain::dead_letter::{Fingerprint, GroupFilter, LetterFilter, LetterGroup};

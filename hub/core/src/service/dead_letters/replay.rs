@@ -152,21 +152,21 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
 #[must_use]
 pub fn record(whole: &DeadLetterDetails) -> Record {
     let DeadLetterDetails { dead, attempts, event, .. } = whole;
-    let kept = &dead.delivery;
+    let delivery = &dead.delivery;
     Record {
-        id: kept.id.to_string(),
+        id: delivery.id.to_string(),
         origin: Origin {
             kind: "bridge".into(),
-            place: kept.service.to_string(),
-            id: kept.event.clone(),
+            place: delivery.service.to_string(),
+            id: delivery.event.clone(),
             at: None,
         },
         payload: event.payload.to_vec(),
-        headers: RenderedRequest::from_bytes(&kept.request, &kept.payload)
+        headers: RenderedRequest::from_bytes(&delivery.request, &delivery.payload)
             .map(|request| request.attributes)
             .unwrap_or_default(),
         fault: LetterFault {
-            reason: kept.reason.map_or("unknown", |reason| reason.word()).into(),
+            reason: delivery.reason.map_or("unknown", |reason| reason.word()).into(),
             message: dead.error.clone(),
         },
         at: dead.at,

@@ -80,29 +80,29 @@ impl RunState {
 impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
     /// Runs bulk operations, for as long as the process lives.
     pub(in crate::service) async fn run_operations(&self) {
-        let mut hands: HashMap<OperationId, RunState> = HashMap::new();
+        let mut runs: HashMap<OperationId, RunState> = HashMap::new();
         loop {
             let wait = match self.core.store.running().await {
                 Ok(running) => {
-                    hands.retain(|id, _| running.iter().any(|operation| operation.id == *id));
-                    self.turn(running, &mut hands).await
+                    runs.retain(|id, _| running.iter().any(|operation| operation.id == *id));
+                    self.turn(running, &mut runs).await
                 }
                 Err(_) => STORE_AGAIN,
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.core.work.wake.notified() => {}
+                () = self.core.operations.wake.notified() => {}
             }
         }
     }
 
     /// Runs a batch of each operation. Returns how long nothing can happen.
-    async fn turn(&self, running: Vec<Operation>, hands: &mut HashMap<OperationId, RunState>) -> Duration {
+    async fn turn(&self, running: Vec<Operation>, runs: &mut HashMap<OperationId, RunState>) -> Duration {
         let mut wait = if running.is_empty() { IDLE } else { WAIT };
         for operation in running {
             let now = self.core.clock.precise();
-            let hand = hands.entry(operation.id).or_insert_with(|| RunState::new(&operation, now));
-            match self.step(&operation, hand, now).await {
+            let run = runs.entry(operation.id).or_insert_with(|| RunState::new(&operation, now));
+            match self.step(&operation, run, now).await {
                 Ok(true) => wait = TICK,
                 Ok(false) => {}
                 // Somebody has halted or ended it.
@@ -117,10 +117,10 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
     }
 
     /// Runs one batch. Returns whether more may start soon.
-    async fn step(&self, operation: &Operation, hand: &mut RunState, now: Tick) -> Result<bool, StoreError> {
-        let lately = hand.lately(operation.progress.tried, now);
-        let paced = hand.pace.after(now.since(hand.last));
-        hand.last = now;
+    async fn step(&self, operation: &Operation, run: &mut RunState, now: Tick) -> Result<bool, StoreError> {
+        let lately = run.lately(operation.progress.tried, now);
+        let paced = run.pace.after(now.since(run.last));
+        run.last = now;
         let (away, waiting) = self.away_from(operation).await?;
         let count = match operation.next_beside(lately, waiting) {
             OperationDecision::Begin(count) => count.min(TOGETHER),
@@ -139,11 +139,11 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         if count == 0 {
             return Ok(true);
         }
-        let Some(position) = hand.passes.look(&away) else { return Ok(false) };
+        let Some(position) = run.passes.look(&away) else { return Ok(false) };
         let most = usize::try_from(count).unwrap_or(usize::MAX);
         let filter = LetterFilter { except: away, ..operation.filter.clone() };
         let (letters, position, more) = self.core.store.letters_behind(filter, position, most).await?;
-        let (cursor, exhausted) = hand.passes.came(position, more);
+        let (cursor, exhausted) = run.passes.came(position, more);
         let mut step = OperationStep {
             operation: operation.id,
             doings: Vec::with_capacity(letters.len()),
@@ -163,7 +163,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
                 made.transpose().and_then(|new| new.map(|new| within(&operation.filter, new)).transpose());
             match made.and_then(|new| doing(&operation.task, dead, new)) {
                 Ok(doing) => step.doings.push(doing),
-                Err(_) if !hand.passes.leave(dead.delivery.id) => {}
+                Err(_) if !run.passes.leave(dead.delivery.id) => {}
                 Err(refused) => {
                     step.skipped += 1;
                     step.cause = Some(format!("{}: {refused}", dead.delivery.id));
@@ -176,7 +176,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             .store
             .commit(WritePriority::Admin, UnitOfWork::of(Change::AdvanceOperation(step)))
             .await?;
-        hand.pace.used(committed.touched as u64);
+        run.pace.used(committed.touched as u64);
         self.core.deliver.wake_all();
         Ok(true)
     }
@@ -255,7 +255,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         let (operation_id, from) = (operation.id, &[OperationState::Running]);
         let cx = self.core.own_context();
         let at = cx.now;
-        let steer = OperationTransition {
+        let transition = OperationTransition {
             operation: operation_id,
             from,
             to,
@@ -263,7 +263,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             failed_delivery,
             at,
         };
-        self.core.commit_all(&cx, vec![Change::TransitionOperation(steer)]).await?;
+        self.core.commit_all(&cx, vec![Change::TransitionOperation(transition)]).await?;
         match cause {
             None => {
                 info!(target: "seawall", operationId = %operation.id, task, begun, skipped, delivered, failed, "[DeadLetters][Work] Success.");

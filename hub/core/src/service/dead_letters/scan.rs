@@ -2,7 +2,7 @@
 //!
 //! # Why not simply go on?
 //! What is begun for a service that is away waits in its line, and goes out when the service is back: not at the operation's
-//! rate, and whoever halts the operation does not halt it. So dead letters of a service that is away are passed over, and taken
+//! rate, and an operator who pauses the operation does not pause it. So dead letters of a service that is away are passed over, and taken
 //! when it is back: the operation goes through the rest first, and then once more from the first that was passed over. What it
 //! has dealt with by then is not open any more.
 

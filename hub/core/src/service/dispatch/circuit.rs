@@ -79,7 +79,7 @@ impl CircuitSnapshot {
     }
 
     /// Converts the state for the store, without the reason.
-    pub(super) fn kept(&self, breaker: &CircuitBreaker, service: Slug, now: Millis) -> Circuit {
+    pub(super) fn to_stored(&self, breaker: &CircuitBreaker, service: Slug, now: Millis) -> Circuit {
         let Snapshot { until, trips, .. } = breaker.snapshot();
         Circuit {
             service,
@@ -163,7 +163,7 @@ impl Lane {
             return None;
         }
         let closes = !state.circuit.is_closed() && seen.is_closed();
-        let mut circuit = seen.kept(breaker, self.service().name.clone(), now);
+        let mut circuit = seen.to_stored(breaker, self.service().name.clone(), now);
         circuit.reason = command.map(ToOwned::to_owned).or_else(|| self.state_reason());
         if seen.is_closed() {
             *self.last_failure.lock() = None;

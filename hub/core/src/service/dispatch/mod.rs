@@ -302,7 +302,7 @@ impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
             tokio::select! {
                 () = self.shared.lanes_changed.notified() => {}
                 Some(ended) = tasks.join_next() => match ended {
-                    // Its service was deleted, or all convicts are given up.
+                    // Its service was deleted, or all guilty deliveries are quarantined.
                     Ok(None) => started.retain(|_, lane| !lane.is_closed()),
                     Ok(Some(error)) => return error,
                     Err(error) => return StoreError::Broken(format!("a lane has ended: {error}")),

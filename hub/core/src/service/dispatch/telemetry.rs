@@ -33,7 +33,7 @@ pub(super) struct DeliveryTelemetry {
     /// Gateway calls: successes on the first attempt and later, and failures.
     called: [[Counter; 2]; 2],
     quarantined: Counter,
-    tempo: LatencyRecorder,
+    latency: LatencyRecorder,
     /// The retries since the last line.
     later: AtomicU64,
     refused: AtomicU64,
@@ -64,7 +64,7 @@ impl DeliveryTelemetry {
                 })
             }),
             quarantined: counter!(metric_names::QUARANTINED, "service" => name(), "cause" => "panic"),
-            tempo: LatencyRecorder::default(),
+            latency: LatencyRecorder::default(),
             later: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             retries: Sampler::new(LINES_PER_SECOND),
@@ -105,7 +105,7 @@ impl DeliveryTelemetry {
         match decision.disposition {
             Disposition::Delivered => {
                 self.delivered[again].increment(1);
-                self.tempo.add(attempt.took);
+                self.latency.add(attempt.took);
                 self.later.fetch_add(again as u64, Ordering::Relaxed);
                 if enabled!(target: "seawall", Level::DEBUG) {
                     let PendingDelivery { id, event, rule, trace, .. } = delivery;
@@ -169,7 +169,7 @@ impl DeliveryTelemetry {
 
     /// Logs the line of the last second.
     pub(super) fn report(&self) {
-        let Some(LatencySummary { count, p50, p99 }) = self.tempo.take() else { return };
+        let Some(LatencySummary { count, p50, p99 }) = self.latency.take() else { return };
         let (retried, deferred) =
             (self.later.swap(0, Ordering::Relaxed), self.refused.swap(0, Ordering::Relaxed));
         let (service, p50, p99) = (self.service.as_str(), Took(p50), Took(p99));
@@ -186,14 +186,15 @@ fn cause(attempt: &Attempt) -> &str {
 }
 
 /// Logs that a delivery is quarantined, because it crashed the process repeatedly.
-pub(in crate::service) fn quarantined(kept: &StoredDelivery, cause: &str) {
+pub(in crate::service) fn quarantined(delivery: &StoredDelivery, cause: &str) {
     let (service, rule, reason) =
-        (kept.service.as_str(), kept.rule.0.as_str(), DeadLetterReason::Poison.word());
+        (delivery.service.as_str(), delivery.rule.0.as_str(), DeadLetterReason::Poison.word());
     counter!(metric_names::DEAD_LETTERS, "service" => service.to_owned(), "reason" => reason).increment(1);
     counter!(metric_names::QUARANTINED, "service" => service.to_owned(), "cause" => "crash").increment(1);
-    let (trace, event, attempt) = (kept.trace.map(display), &*kept.event, kept.progress.failures + 1);
+    let (trace, event, attempt) =
+        (delivery.trace.map(display), &*delivery.event, delivery.progress.failures + 1);
     error!(
-        target: "seawall", traceId = trace, deliveryId = %kept.id, eventId = event, service, rule, ruleVersion = kept.rule.1,
+        target: "seawall", traceId = trace, deliveryId = %delivery.id, eventId = event, service, rule, ruleVersion = delivery.rule.1,
         attempt, reason, cause, action = "ManualReview", "[Delivery][Quarantine] Failed!"
     );
 }

@@ -1,4 +1,4 @@
-//! What there is now, as opposed to what happens: for whoever asks for the metrics.
+//! Gauges: the current backlog of each service, for metrics and the status page.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -121,11 +121,18 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
     }
 
     /// Returns what a delivery waits for; `None` if it does not wait.
-    pub fn wait_of(&self, kept: &StoredDelivery) -> Option<Wait> {
-        if kept.state == DeliveryState::Leased && self.core.deliver.is_in_flight(&kept.service, kept.id) {
+    pub fn wait_of(&self, delivery: &StoredDelivery) -> Option<Wait> {
+        if delivery.state == DeliveryState::Leased
+            && self.core.deliver.is_in_flight(&delivery.service, delivery.id)
+        {
             return None;
         }
-        Wait::of_delivery(kept.state, kept.due, &self.core.deliver.gate(&kept.service), self.core.now())
+        Wait::of_delivery(
+            delivery.state,
+            delivery.due,
+            &self.core.deliver.gate(&delivery.service),
+            self.core.now(),
+        )
     }
 
     fn standing_by(
@@ -151,7 +158,7 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
     }
 
     async fn depths(&self) -> MutexGuard<'_, BacklogCache> {
-        let mut depths = self.core.depths.lock().await;
+        let mut depths = self.core.backlog.lock().await;
         let began = self.core.clock.precise();
         if depths.next_look.is_none_or(|next| began >= next) {
             depths.known = self.look().await.ok();
@@ -184,7 +191,7 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
         }
         for DueTimes { service, fresh, retries } in self.core.store.next_due().await? {
             let due = fresh.into_iter().chain(retries).min();
-            // What a start before had in hand is due since ever, and so since this one began.
+            // What an earlier process had claimed is due since this one began.
             let due = due.map(|due| if due.0 > 0 { due } else { self.core.began });
             known.entry(service).or_default().next_due = due;
         }

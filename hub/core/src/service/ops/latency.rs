@@ -74,20 +74,20 @@ mod tests {
     /// OBS-1: what is told of a second is how often, and how long within a quarter.
     #[test]
     fn obs_1_a_pace_is_within_a_quarter() {
-        let tempo = LatencyRecorder::default();
-        assert_eq!(tempo.take(), None);
+        let latency = LatencyRecorder::default();
+        assert_eq!(latency.take(), None);
         for micros in 1..=10_000 {
-            tempo.add(Duration::from_micros(micros));
+            latency.add(Duration::from_micros(micros));
         }
-        let LatencySummary { count, p50, p99 } = tempo.take().unwrap();
+        let LatencySummary { count, p50, p99 } = latency.take().unwrap();
         assert_eq!(count, 10_000);
         for (found, exact) in [(p50, 5_000_f64), (p99, 9_900.0)] {
             let share = found.as_secs_f64() * 1e6 / exact;
             assert!((1.0..1.25).contains(&share), "{found:?} for {exact} µs");
         }
-        assert_eq!(tempo.take(), None, "it begins anew");
-        tempo.add(Duration::from_secs(1_000_000));
-        tempo.add(Duration::ZERO);
-        assert_eq!(tempo.take().unwrap().count, 2);
+        assert_eq!(latency.take(), None, "it starts at zero");
+        latency.add(Duration::from_secs(1_000_000));
+        latency.add(Duration::ZERO);
+        assert_eq!(latency.take().unwrap().count, 2);
     }
 }

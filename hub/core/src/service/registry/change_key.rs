@@ -27,7 +27,7 @@ pub struct ChangeKey {
     pub key: String,
     /// A hash of what was sent.
     pub fingerprint: [u8; 32],
-    /// What whoever repeats it is told; `None` for whether something was created.
+    /// The note that a repeated request gets; `None` means whether something was created.
     pub note: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Store + Clone, T: Transport> Core<S, T> {
         }
     }
 
-    /// Commits a change, once under its idempotency key. Whoever repeats it is told the note.
+    /// Commits a change, once under its idempotency key. A repeated request gets the note.
     pub(in crate::service) async fn commit_once(
         &self,
         cx: &Context,

@@ -56,13 +56,13 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
             None => self.core.store.rule_versions(&rule.name).await?.first().map_or(0, |rule| rule.version),
         };
         if !rule.enabled && rule.note.is_none() {
-            // Whoever changes something else does not have to know why it is not at work.
+            // A change of other fields does not have to repeat whether the rule is enabled.
             rule.note = before.as_ref().and_then(|before| before.note.clone());
         }
         if let Some(before) = &before {
             (rule.version, rule.changed) = (before.version, before.changed);
             if rule == *before {
-                // A rule that says the same is no new version: whoever applies files again and again leaves no trace.
+                // A rule that says the same is no new version: files that are applied again and again leave no trace.
                 return Ok(rule);
             }
         }
@@ -202,15 +202,16 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         let rule = self.core.rule(name).ok_or(ChangeError::Missing)?;
         check_version(expected, rule.version)?;
         let held = DeliverySelector::HeldBy(name.clone());
-        let mut buried = self.dead_letter_pending(cx, held.clone(), &rule.service, pending, || {}).await?;
+        let mut dead_lettered =
+            self.dead_letter_pending(cx, held.clone(), &rule.service, pending, || {}).await?;
         // With what has come since: nothing is held by a rule that is gone.
         let delete = Change::DeleteRule(name.clone(), rule.version);
         let rest = Change::DeadLetterAll { whose: held, most: u32::MAX, at: cx.now };
-        buried += self.core.commit_all(cx, vec![delete, rest]).await?.touched;
+        dead_lettered += self.core.commit_all(cx, vec![delete, rest]).await?.touched;
         self.core.rules.write().remove(name);
         self.core.deliver.remove_rule(name);
         self.core.accept.rules().remove(name);
-        info!(target: "seawall", rule = name.as_str(), deadLettered = buried, "[Registry][DeleteRule] Success.");
+        info!(target: "seawall", rule = name.as_str(), deadLettered = dead_lettered, "[Registry][DeleteRule] Success.");
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Secrets, sealed anew. What is in them nobody here can read.
+//! Secrets, encrypted with another key. Nothing here can read what is in them.
 
 use crate::domain::service::SealedSecret;
 use crate::port::store::{Change, SecretOwner, SecretRotation, Store};
@@ -18,28 +18,28 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         self.core.commit(cx, Change::Audit(entry)).await.map(drop)
     }
 
-    /// Encrypts all secrets with another key. `anew` returns the new value of those that need one. Versions stay, because nothing
+    /// Encrypts all secrets with another key. `reseal` returns the new value of those that need one. Versions stay, because nothing
     /// has changed for a reader. Returns the number of secrets.
     pub async fn reseal(
         &self,
         cx: &Context,
-        anew: impl Fn(&SecretOwner, &SealedSecret) -> Option<SealedSecret>,
+        reseal: impl Fn(&SecretOwner, &SealedSecret) -> Option<SealedSecret>,
     ) -> Result<usize, ChangeError> {
         let _one_after_the_other = self.core.changing.lock().await;
-        // What is kept, and not what is in memory: somebody before may have been interrupted between the two.
-        let kept = self.core.store.registered().await?;
-        let of_services = kept.services.into_iter().filter_map(|service| {
+        // From the store and not from memory: an earlier rotation may have been interrupted between the two.
+        let stored = self.core.store.registered().await?;
+        let of_services = stored.services.into_iter().filter_map(|service| {
             let owner = SecretOwner::Service(service.name);
             service.auth.map(|sealed| (owner, sealed))
         });
         let of_sources =
-            kept.sources.into_iter().map(|source| (SecretOwner::Source(source.name), source.proof));
+            stored.sources.into_iter().map(|source| (SecretOwner::Source(source.name), source.proof));
         let of_channels =
-            kept.channels.into_iter().map(|channel| (SecretOwner::Channel(channel.name), channel.settings));
+            stored.channels.into_iter().map(|channel| (SecretOwner::Channel(channel.name), channel.settings));
         let changes: Vec<SecretRotation> = of_services
             .chain(of_sources)
             .chain(of_channels)
-            .filter_map(|(owner, was)| anew(&owner, &was).map(|now| SecretRotation { owner, was, now }))
+            .filter_map(|(owner, was)| reseal(&owner, &was).map(|now| SecretRotation { owner, was, now }))
             .collect();
         for together in changes.chunks(TOGETHER) {
             let unit = together.iter().cloned().map(Change::Reseal).collect();

@@ -57,7 +57,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         expected: Option<u64>,
         once: Option<ChangeKey>,
     ) -> Result<Service, ChangeError> {
-        // Checked before it is kept.
+        // It is checked before it is stored.
         let _ = guard_of(&service)?;
         let _one_after_the_other = self.core.changing.lock().await;
         self.core.check_repeated(cx, once.as_ref()).await?;
@@ -100,7 +100,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
             self.may_delete(name, expected)?;
             self.core.deliver.stop_service(name);
         }
-        // Whoever changes something else does not wait for it.
+        // Other changes do not wait for it.
         self.core.deliver.wait_until_idle(name, DRAIN_MAX).await;
         let deleted = self.delete_idle_service(&cx.at(self.core.now()), name, expected, pending).await;
         if deleted.is_err() {
@@ -120,14 +120,14 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         let service = self.may_delete(name, expected)?;
         let whose = DeliverySelector::Service(name.clone());
         let deleted = async {
-            let buried = self
+            let dead_lettered = self
                 .dead_letter_pending(cx, whose, name, pending, || self.core.deliver.remove_service(name))
                 .await?;
             self.core.commit(cx, Change::DeleteService(name.clone(), service.version)).await?;
-            Ok(buried)
+            Ok(dead_lettered)
         };
-        let buried = match deleted.await {
-            Ok(buried) => buried,
+        let dead_lettered = match deleted.await {
+            Ok(dead_lettered) => dead_lettered,
             Err(refused) => {
                 // It is there still, and so are its rules' deliveries.
                 self.use_service(service)?;
@@ -136,7 +136,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         };
         self.core.deliver.remove_service(name);
         self.core.services.write().remove(name);
-        info!(target: "seawall", service = name.as_str(), deadLettered = buried, "[Registry][DeleteService] Success.");
+        info!(target: "seawall", service = name.as_str(), deadLettered = dead_lettered, "[Registry][DeleteService] Success.");
         Ok(())
     }
 
@@ -178,15 +178,15 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
             )));
         }
         stop();
-        let mut buried = 0;
+        let mut dead_lettered = 0;
         loop {
-            let bury = Change::DeadLetterAll { whose: whose.clone(), most: AT_ONCE, at: cx.now };
-            let touched = self.core.commit(cx, bury).await?.touched;
+            let change = Change::DeadLetterAll { whose: whose.clone(), most: AT_ONCE, at: cx.now };
+            let touched = self.core.commit(cx, change).await?.touched;
             if touched == 0 {
-                telemetry::dead_lettered(service, buried);
-                return Ok(buried);
+                telemetry::dead_lettered(service, dead_lettered);
+                return Ok(dead_lettered);
             }
-            buried += touched;
+            dead_lettered += touched;
         }
     }
 
