@@ -36,7 +36,7 @@ where
 }
 
 /// Reads a query, or finds every problem with it.
-pub(super) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
+pub(crate) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
     query: Option<&str>,
 ) -> Result<Q, Vec<FieldError>> {
     let fields = match &shape_of::<Q, Q>().node {

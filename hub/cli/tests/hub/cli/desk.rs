@@ -237,7 +237,7 @@ fn hub_10_a_wrong_choice_is_told_what_to_choose() {
     scene
         .dlq(&["replay", &dead[0], &dead[1], "--again"])
         .wrong(2, &["`--again` applies to a single id, but 2 are given"]);
-    scene.dlq(&["replay", "x", "y", "--yes"]).wrong(1, &["filter.ids[0]: must be the id"]);
+    scene.dlq(&["replay", "x", "y", "--yes"]).wrong(1, &["filter.ids: must be the id", "not `y`"]);
     assert_eq!((scene.open(), scene.peer.count()), (dead, 0));
 }
 

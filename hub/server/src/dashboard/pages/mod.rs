@@ -1,9 +1,9 @@
 //! The pages, one file for each subject.
 
 mod alerts;
+mod dead_letters;
 mod deliveries;
 mod demo;
-mod desk;
 mod events;
 mod overview;
 mod policy;
@@ -31,14 +31,14 @@ use super::Dashboard;
 pub(super) fn router() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/", get(overview::page))
-        .route("/deadLetters", get(desk::groups))
-        .route("/deadLetters/groups", get(desk::moved))
-        .route("/deadLetters/groups/{group}", get(desk::group))
-        .route("/deadLetters/list", get(desk::list))
-        .route("/deadLetters/export", get(desk::export))
-        .route("/deadLetters/{id}", get(desk::letter))
-        .route("/operations", get(desk::operations))
-        .route("/operations/{id}", get(desk::operation))
+        .route("/deadLetters", get(dead_letters::groups))
+        .route("/deadLetters/groups", get(dead_letters::moved))
+        .route("/deadLetters/groups/{group}", get(dead_letters::group))
+        .route("/deadLetters/list", get(dead_letters::list))
+        .route("/deadLetters/export", get(dead_letters::export))
+        .route("/deadLetters/{id}", get(dead_letters::letter))
+        .route("/operations", get(dead_letters::operations))
+        .route("/operations/{id}", get(dead_letters::operation))
         .route("/services", get(services::list))
         .route("/services/_new", get(service_form::fresh))
         .route("/services/{name}", get(services::page))
