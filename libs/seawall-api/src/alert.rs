@@ -229,11 +229,11 @@ pub struct AlertRuleSpec {
     pub channels: Option<Vec<Name>>,
     /// Open after the condition has held for this long
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Open after", "hint": "time for which the condition holds first; empty for the default", "placeholder": "1m"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"label": "Open after", "hint": "time for which the condition must hold; empty for the default", "placeholder": "1m"})))]
     pub r#for: Option<DurationText>,
     /// Resolve after the condition has been over for this long
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"hint": "time for which the condition no longer holds; empty for the default", "placeholder": "1m"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-always" = true, "x-form" = {"hint": "time for which it must no longer hold; empty for the default", "placeholder": "1m"})))]
     pub resolve_after: Option<DurationText>,
     /// Until when notifications are muted
     #[serde(default)]

@@ -38,10 +38,10 @@ pub struct RuleSpec {
     #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "invoices"})))]
     pub name: Name,
     /// Event type, `order.*` for all types below `order`, or `*` for all
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "order.*"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": "order.* for all types below order, * for all", "placeholder": "order.*"})))]
     pub event_type: EventPattern,
     /// Service that receives the request
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"from": "services"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"from": "services", "hint": ""})))]
     pub service: Name,
     /// Condition over `id`, `type`, `source`, `time`, `subject`, `extensions` and `data`
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct RuleSpec {
     pub method: String,
     /// Template of the path below the address of the service
     #[serde(default = "root")]
-    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"placeholder": "/invoices/{{ data.id }}"})))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-form" = {"hint": "template; below the address of the service", "placeholder": "/invoices/{{ data.id }}"})))]
     pub path: Template,
     /// Header names and templates of their values
     #[serde(default)]

@@ -41,7 +41,10 @@ fn ui_1_everything_can_be_done_with_the_keyboard() {
     browser.as_admin(&hub, "/");
     browser.open(&hub.page("/deadLetters"));
     let way = tab_to(&browser, "Log out");
-    let find = |name: &str| way.iter().position(|at| at == name).unwrap_or_else(|| panic!("{name}: {way:?}"));
+    // An entry of the menu may have a count behind its name.
+    let find = |name: &str| {
+        way.iter().position(|at| at.starts_with(name)).unwrap_or_else(|| panic!("{name}: {way:?}"))
+    };
     let order = ["Skip to content", "Seawall", "Overview", "Dead letters", "Settings", "Log out"].map(find);
     assert!(order.is_sorted(), "{way:?}");
     tab_to(&browser, "422 · currency must have three letters");

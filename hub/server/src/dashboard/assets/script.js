@@ -347,6 +347,9 @@
       if (field.value === field.dataset.filled) field.value = field.dataset.filled = values[field.name] ?? field.defaultValue;
   });
 
+  // A page that is a form begins in its first field.
+  if (document.activeElement === body) $("form[data-first] :is(input, select, textarea):not([type=hidden], :disabled)")?.focus();
+
   // Fields of one choice are there, and sent, when it is chosen.
   for (const choice of $$("[data-choose]")) {
     const choose = () => {

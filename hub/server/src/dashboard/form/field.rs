@@ -113,7 +113,7 @@ impl FieldScope<'_> {
                 fields.push(field);
                 continue;
             };
-            // A field that depends on another one stands behind it.
+            // A field that depends on another one stands behind it, or first if that one can't be changed.
             let other = &read["properties"][of];
             let current = values[of].as_str().or(without_null(other)["enum"][0].as_str()).unwrap_or_default();
             let holds = words.contains(&current);
@@ -121,7 +121,7 @@ impl FieldScope<'_> {
                 field.when = Some(FieldCondition { of: of.to_owned(), words: words.join("|"), holds });
                 let depends = |one: &FormField| one.when.as_ref().is_some_and(|when| when.of == of);
                 let at = fields.iter().rposition(|one| one.path == of || depends(one));
-                fields.insert(at.map_or(fields.len(), |at| at + 1), field);
+                fields.insert(at.map_or(0, |at| at + 1), field);
             }
         }
         let chosen: Vec<String> =
