@@ -5,6 +5,7 @@
 //! - [`service`]: what it does, one file for each verb.
 //! - [`render`]: rules at work: which events they match, and the exact request that they make of one.
 //! - [`encode`]: percent-encoding and hexadecimal digits.
+//! - [`metric_names`]: the names of all metrics of the hub.
 //! - [`sync`]: locks that survive a panic.
 
 #![allow(
@@ -14,6 +15,7 @@
 
 pub mod domain;
 pub mod encode;
+pub mod metric_names;
 pub mod port;
 pub mod render;
 pub mod service;

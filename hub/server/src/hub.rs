@@ -13,8 +13,8 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{StoreError, UnitStore};
 use seawall_hub_core::render::WebhookNaming;
 use seawall_hub_core::service::{
-    self, AlertHandle, BridgeHandle, Context, DeadLetterHandle, GatewayHandle, Handles, HubRuntime,
-    OpsHandle, RegistryHandle,
+    AlertHandle, BridgeHandle, Context, DeadLetterHandle, GatewayHandle, Handles, HubRuntime, OpsHandle,
+    RegistryHandle,
 };
 use seawall_hub_core::sync::RwLock;
 use seawall_hub_store::Sqlite;
@@ -101,7 +101,7 @@ impl Server {
         let exporting = options.otlp_endpoint.as_deref().map(|endpoint| Exporter::new(endpoint, clock));
         let exporting = exporting.transpose().map_err(StartError)?;
         // It is there from the start, and not only when there was something to count.
-        metrics::counter!(service::metric_names::SPANS, "outcome" => "sent").increment(0);
+        metrics::counter!(seawall_hub_core::metric_names::SPANS, "outcome" => "sent").increment(0);
         let (spans, exporter) = exporting.unzip();
         let spans = spans.unwrap_or_default();
         let responses = ResponseMemory::new(options.response_memory.unwrap_or(responses::BYTES_USUAL));

@@ -22,6 +22,7 @@ mod requirements;
 mod sizes;
 mod source;
 mod status;
+mod store;
 mod texts;
 mod units;
 mod wire;

@@ -18,4 +18,5 @@ pub mod slug;
 pub mod source;
 pub mod time;
 pub mod trace;
+pub mod version;
 pub mod words;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::dead_letter::LetterState;
+use super::delivery::StoredState;
 use super::time::Millis;
 
 /// How long completed things are stored. Pending deliveries and dead letters that nobody deleted stay without limit.
@@ -58,9 +60,83 @@ impl Retention {
     }
 }
 
+/// The rows that decide whether an event can be pruned: its own, those of its deliveries and those of their dead letters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PruneFacts {
+    /// When the event was accepted.
+    pub accepted: Millis,
+    pub deliveries: Vec<EndedDelivery>,
+}
+
+/// A delivery of an event that may be pruned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndedDelivery {
+    pub state: StoredState,
+    /// When it last changed.
+    pub touched: Millis,
+    /// Whether it is the newest of all deliveries. Its number must not be used again, so it stays.
+    pub is_newest: bool,
+    /// The state of its dead letter and when that was deleted; `None` if there is no dead letter, or no longer.
+    pub letter: Option<(LetterState, Option<Millis>)>,
+}
+
+impl PruneFacts {
+    /// Whether everything about the event has ended and is old. A dead letter that was purged or whose replay has ended counts
+    /// as ended, one that was deleted counts from then on, and any other stays.
+    #[must_use]
+    pub fn is_prunable(&self, limits: &Limits) -> bool {
+        let is_old = |delivery: &EndedDelivery| match (delivery.state, delivery.letter) {
+            _ if delivery.is_newest => false,
+            (StoredState::Delivered, _)
+            | (
+                StoredState::DeadLettered,
+                None | Some((LetterState::Delivered | LetterState::FailedAgain, _)),
+            ) => delivery.touched < limits.delivered,
+            (StoredState::DeadLettered, Some((LetterState::Deleted, Some(deleted)))) => {
+                deleted < limits.discarded
+            }
+            _ => false,
+        };
+        let has_deliveries = !self.deliveries.is_empty();
+        self.deliveries.iter().all(is_old) && (has_deliveries || self.accepted < limits.delivered)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// HUB-9: an event goes when all of its deliveries have ended and are old, and the newest delivery never.
+    #[test]
+    fn hub_9_an_event_goes_with_the_last_of_its_deliveries() {
+        let (old, young) = (Millis(9), Millis(10));
+        let limits = Limits { now: Millis(100), delivered: young, discarded: Millis(5), audit: young };
+        let delivered = |touched| EndedDelivery {
+            state: StoredState::Delivered,
+            touched,
+            is_newest: false,
+            letter: None,
+        };
+        let dead = |letter| EndedDelivery { state: StoredState::DeadLettered, letter, ..delivered(old) };
+        let is_prunable = |deliveries: &[EndedDelivery]| {
+            PruneFacts { accepted: old, deliveries: deliveries.to_vec() }.is_prunable(&limits)
+        };
+        assert!(is_prunable(&[delivered(old), dead(None)]));
+        assert!(!is_prunable(&[delivered(old), delivered(young)]));
+        assert!(!is_prunable(&[EndedDelivery { is_newest: true, ..delivered(old) }]));
+        assert!(is_prunable(&[dead(Some((LetterState::Deleted, Some(Millis(4)))))]));
+        assert!(!is_prunable(&[dead(Some((LetterState::Deleted, Some(Millis(5)))))]));
+        for state in LetterState::ALL {
+            let ended = matches!(state, LetterState::Delivered | LetterState::FailedAgain);
+            assert_eq!(is_prunable(&[dead(Some((state, None)))]), ended, "{state:?}");
+        }
+        for state in StoredState::ALL {
+            let ended = matches!(state, StoredState::Delivered | StoredState::DeadLettered);
+            assert_eq!(is_prunable(&[EndedDelivery { state, ..delivered(old) }]), ended, "{state:?}");
+        }
+        assert!(is_prunable(&[]), "an event that no rule wanted");
+        assert!(!PruneFacts { accepted: young, deliveries: Vec::new() }.is_prunable(&limits));
+    }
 
     /// HUB-9: what is kept for ever is never old, however late it is.
     #[test]

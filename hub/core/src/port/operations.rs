@@ -1,9 +1,9 @@
 //! What changes on the dead letter desk.
 
 use super::unit::NewDelivery;
-use crate::domain::dead_letter::{Fingerprint, GroupState};
+use crate::domain::dead_letter::{Fingerprint, GroupState, LetterAction};
 use crate::domain::delivery::DeliveryId;
-use crate::domain::operation::{OperationId, OperationState};
+use crate::domain::operation::{BatchResult, OperationId};
 use crate::domain::time::Millis;
 
 /// The replay of a dead letter.
@@ -32,21 +32,6 @@ pub struct LetterMove {
     pub at: Millis,
 }
 
-/// What can be done to a dead letter without replaying it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LetterAction {
-    /// Parks an open dead letter, so that no bulk replay takes it.
-    Park,
-    /// Reopens a parked dead letter.
-    Unpark,
-    /// Deletes it. It can be restored until the retention is over.
-    Delete,
-    /// Restores a deleted dead letter to the state before.
-    Restore,
-    /// Removes it for good, with its attempts. Its delivery and its event stay until their retention is over.
-    Purge,
-}
-
 /// A note or a state for a dead letter or a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Annotation {
@@ -73,23 +58,6 @@ pub enum Annotation {
     },
 }
 
-/// A new state of a bulk operation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OperationTransition {
-    /// The operation to change.
-    pub operation: OperationId,
-    /// The states in which the change is allowed.
-    pub from: &'static [OperationState],
-    /// The new state of the operation.
-    pub to: OperationState,
-    /// The explanation of the new state, if there is more to say.
-    pub cause: Option<String>,
-    /// The delivery whose failure is the reason.
-    pub failed_delivery: Option<DeliveryId>,
-    /// The time of the change.
-    pub at: Millis,
-}
-
 /// A batch of a bulk operation. It applies only while the operation runs, and skips dead letters that others have changed
 /// meanwhile.
 #[derive(Clone, Debug)]
@@ -102,7 +70,7 @@ pub struct OperationStep {
     pub skipped: u64,
     /// The reason for one of the skipped dead letters.
     pub cause: Option<String>,
-    /// The skipped dead letter that `why` is about.
+    /// The skipped dead letter that `cause` is about.
     pub failed_delivery: Option<DeliveryId>,
     /// The position of the scan: the last dead letter that was read.
     pub cursor: u64,
@@ -110,6 +78,15 @@ pub struct OperationStep {
     pub exhausted: bool,
     /// The time of the change.
     pub at: Millis,
+}
+
+impl OperationStep {
+    /// Returns the result of the batch, with the number of dead letters that were changed.
+    #[must_use]
+    pub fn result(&self, begun: u64) -> BatchResult {
+        let OperationStep { skipped, failed_delivery, cursor, exhausted, at, .. } = *self;
+        BatchResult { begun, skipped, cause: self.cause.clone(), failed_delivery, cursor, exhausted, at }
+    }
 }
 
 /// What a bulk operation does to one dead letter.

@@ -10,6 +10,10 @@
 //! under which it was made, and whoever settles or returns a delivery names that epoch. A store that has given the delivery to
 //! another epoch meanwhile refuses, so that a late outcome never counts for the claim of somebody else.
 
+pub use crate::domain::dead_letter::LetterAction;
+pub use crate::domain::delivery::InitialState;
+pub use crate::domain::operation::OperationTransition;
+
 pub use super::alerts::{AlertReads, IncidentFilter};
 pub use super::crash::{CrashHistory, StepMarks};
 pub use super::dead_letters::{
@@ -17,14 +21,12 @@ pub use super::dead_letters::{
 };
 pub use super::error::StoreError;
 pub use super::events::{BacklogCounts, DeliveryFilter, EventFilter, EventReads, StoredDelivery};
-pub use super::operations::{
-    Annotation, BulkItem, LetterAction, LetterMove, OperationStep, OperationTransition, ReplayChange,
-};
+pub use super::operations::{Annotation, BulkItem, LetterMove, OperationStep, ReplayChange};
 pub use super::registry::{RegistryReads, RegistrySnapshot};
 pub use super::retention::{PrunableEvents, RetentionReads};
 pub use super::unit::{
-    Change, CircuitCause, Claim, CommitResult, DeliverySelector, IdempotencyRecord, InitialState,
-    NewDelivery, PruneTarget, SecretOwner, SecretRotation, Settlement, UnitOfWork,
+    Change, CircuitCause, Claim, CommitResult, DeliverySelector, IdempotencyRecord, NewDelivery, PruneTarget,
+    SecretOwner, SecretRotation, Settlement, UnitOfWork,
 };
 pub use super::unit_store::{DueTimes, LaneCapacity, StoreHealth, UnitStore, WritePriority};
 

@@ -8,7 +8,7 @@ use crate::domain::alert::{AlertRule, Channel, Incident};
 use crate::domain::audit::AuditEntry;
 use crate::domain::circuit::Circuit;
 use crate::domain::dead_letter::FailureSummary;
-use crate::domain::delivery::{DeadLetterReason, Decision, DeliveryId, DeliveryState};
+use crate::domain::delivery::{Decision, DeliveryId, DeliveryState, Disposition, InitialState};
 use crate::domain::event::Event;
 use crate::domain::key::Key;
 use crate::domain::operation::{Operation, OperationId};
@@ -241,26 +241,6 @@ pub struct NewDelivery {
     pub order: Option<String>,
 }
 
-/// The state in which a delivery is inserted.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum InitialState {
-    /// Claimed by this process.
-    Leased,
-    /// Queued in the store, because there is no room in memory.
-    Queued,
-    /// Held, because its rule is disabled.
-    Held,
-    /// Dead-lettered, because no request could be rendered from the event.
-    Dead {
-        /// The reason of the dead letter.
-        reason: DeadLetterReason,
-        /// The error message.
-        error: String,
-        /// Whether later deliveries with the same ordering key wait until the dead letter is handled.
-        hold: bool,
-    },
-}
-
 /// A delivery that a process has claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
@@ -285,6 +265,17 @@ pub struct Settlement {
     pub ordered: bool,
     /// Whether it replays a dead letter, whose state then changes too.
     pub is_replay: bool,
+}
+
+impl Settlement {
+    /// Returns when the delivery changed: a delivered one at its attempt.
+    #[must_use]
+    pub fn touched(&self) -> Millis {
+        match (&self.attempt, self.decision.disposition) {
+            (Some(attempt), Disposition::Delivered) => attempt.at,
+            _ => self.at,
+        }
+    }
 }
 
 /// What a commit has created and released.

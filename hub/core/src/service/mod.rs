@@ -27,16 +27,14 @@ pub use dead_letters::{
     BulkPreview, BulkRequest, Difference, EditResult, LetterEdit, OperationCommand, ReplayRequest, curl,
     differences, record,
 };
-pub use dispatch::{
-    CallResult, DeliveryDispatcher, FRESH_MAX, GuardedService, PendingDelivery, failure_summary,
-};
+pub use dispatch::{CallResult, DeliveryDispatcher, FRESH_MAX, GuardedService, PendingDelivery};
 pub use gateway::{CallError, CallMode, CallOutcome, CircuitCommand, GATEWAY_RULE, GatewayCall, QueuedCall};
 pub use handles::{
     AlertHandle, BridgeHandle, DeadLetterHandle, GatewayHandle, Handles, HubRuntime, OpsHandle,
     RegistryHandle,
 };
 pub use observe::{NoObserver, Observation, Observer};
-pub use ops::{PruneReport, ServiceBacklog, StoredBacklog, metric_names};
+pub use ops::{PruneReport, ServiceBacklog, StoredBacklog};
 pub use panics::log_panics;
 pub use registry::{ADMIN, CREATED, ChangeKey, DEFAULT_POLICY, PendingPolicy, REPLACED, problems_of_policy};
 pub use shared::ChangeError;

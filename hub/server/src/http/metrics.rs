@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use seawall::Tick;
 use seawall_api::{MetricQuery, TagFilter};
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 

@@ -9,7 +9,7 @@ use metrics::counter;
 use seawall::telemetry::{Millis as Took, Sampler};
 use seawall::{Clock, Tick};
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 use tracing::{error, warn};
 
 /// The maximum number of log lines of a kind in a second: a client must not be able to fill the log.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use seawall::Clock;
 use seawall_hub_core::domain::alert::LogCounts;
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 use seawall_hub_core::sync::{Lock, RwLock};
 use tracing::metadata::LevelFilter;
 use tracing::span::{Attributes, Id, Record};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use metrics::{Counter, counter};
 use seawall::Clock;
-use seawall_hub_core::service::{metric_names, wall_time};
+use seawall_hub_core::metric_names;
+use seawall_hub_core::service::wall_time;
 use seawall_hub_core::sync::Lock;
 use serde_json::Value;
 

@@ -59,7 +59,7 @@ impl MetricStore {
     #[must_use]
     pub fn of_process() -> &'static Self {
         static NUMBERS: LazyLock<MetricStore> = LazyLock::new(|| {
-            use seawall_hub_core::service::metric_names;
+            use seawall_hub_core::metric_names;
             let of_process = MetricStore::default();
             // A program that has a recorder of its own keeps it; then there is nothing to see here.
             if metrics::set_global_recorder(of_process.clone()).is_ok() {

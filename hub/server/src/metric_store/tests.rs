@@ -142,7 +142,7 @@ fn hub_9_the_names_of_resilience4j_are_there_too() {
 #[test]
 fn obs_2_every_metric_is_on_the_page() {
     let page = include_str!("../../../../docs/metrics.md");
-    for (name, _, _, labels, _) in seawall_hub_core::service::metric_names::NAMES {
+    for (name, _, _, labels, _) in seawall_hub_core::metric_names::NAMES {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| unreachable!("{name} is not on the page"));
         let listed: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 
 use super::cell::{SECONDS, Snapshot};
 use super::{Family, MetricCell, MetricStore};

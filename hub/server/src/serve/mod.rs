@@ -25,7 +25,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use seawall::Deadline;
 use seawall_http::{GATHERED_MAX, gathered};
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -8,7 +8,7 @@ use metrics::{Counter, counter};
 use seawall::telemetry::Sampler;
 use seawall::{Clock, Guard, Retry, Safety, secs};
 use seawall_http::{Egress, HttpClient, Request};
-use seawall_hub_core::service::metric_names;
+use seawall_hub_core::metric_names;
 use serde_json::{Value as Json, json};
 use tracing::warn;
 

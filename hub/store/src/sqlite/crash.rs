@@ -1,17 +1,19 @@
-//! The deliveries that a process had claimed when it ended: the next start claims them again, and counts if the end was a crash.
+//! What the process had in hand when it ended: taken up by the next start, and counted if the end was a crash.
 //!
-//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Their columns: `crashes` counts how often a delivery was claimed
-//! at a crash since its last outcome, and makes it a suspect. `against` and `step` are the evidence from the marks that the process
-//! has left (see `steps.rs`). A guilty delivery stays leased to the epoch that has ended until it is quarantined. A delivery that
-//! succeeds at once causes no write for this.
+//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Here is how they are kept: `crashes` counts how often a delivery was in hand
+//! at a crash since its last outcome, and makes it watched. `against` and `step` are what speaks against it, by the marks that
+//! the process has left (see `steps.rs`). A convict stays leased to the epoch that has ended until it is given up.
+//! Nobody who is delivered at once is ever written to for this.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, HandlingStep, Suspicion};
+use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, FEW, HandlingStep, Suspicion};
 use seawall_hub_core::port::store::{CrashHistory, StoreError, StoredDelivery};
 
 use super::changes::UnitApplier;
 use super::lists::database;
-use super::rows::{self, REQUEST, STORED, STORED_COLUMNS};
+use super::rows::{self, FACTS, REQUEST, STORED, STORED_COLUMNS};
+use super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
+use super::sql::sql;
 use super::steps::Mark;
 
 /// Makes the deliveries due at once that the process before had claimed, apart from those to quarantine. It must come before the
@@ -24,45 +26,31 @@ pub(super) fn reclaim(connection: &Connection, marks: &[Mark]) -> rusqlite::Resu
     if crashed {
         suspect(connection, epoch, marks)?;
     }
-    connection.execute(
-        &format!(
-            "UPDATE deliveries SET due = 0, crashes = crashes + ?1,
-                 state = CASE WHEN failures = 0 AND replay_of IS NULL THEN 1 ELSE 2 END
-             WHERE state = 0 AND against < {CRASHES_MAX}"
-        ),
-        [crashed],
-    )?;
+    connection.execute(RESTART, params![crashed, CRASHES_MAX])?;
     Ok(())
 }
 
 /// Updates the suspicion of each delivery that was claimed at the crash of this epoch.
 fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Result<()> {
-    let mut of_marked = connection.prepare(&format!(
-        "SELECT against, step FROM deliveries WHERE number = ?1 AND state = 0 AND against < {CRASHES_MAX}"
-    ))?;
-    let mut write = connection.prepare(
-        "UPDATE deliveries SET against = ?2, step = ?3, starts = CASE
-             WHEN ?2 = 0 THEN NULL WHEN ?2 = 1 THEN ?4 ELSE starts || ', ' || ?4 END
-         WHERE number = ?1",
-    )?;
-    let suspicion =
-        |row: &rusqlite::Row<'_>| Ok(Suspicion { crashes: row.get(0)?, step: HandlingStep::of(row.get(1)?) });
-    let step_number = |suspicion: Suspicion| suspicion.step.map_or(0, HandlingStep::number);
+    let claimed =
+        connection
+            .query_row(sql!("SELECT count(*) FROM deliveries WHERE " IS_LEASED), [], |row| row.get(0))?;
+    let mut of_marked = connection.prepare(&format!("SELECT {FACTS} FROM deliveries WHERE number = ?1"))?;
+    let mut write =
+        connection.prepare("UPDATE deliveries SET against = ?2, step = ?3, starts = ?4 WHERE number = ?1")?;
     for mark in marks.iter().filter(|mark| mark.epoch == epoch) {
-        let Some(before) = of_marked.query_row([mark.number], suspicion).optional()? else { continue };
-        let after = before.after(mark.step.map_or(CrashTrace::Ended, CrashTrace::Begun));
-        if after != before {
-            write.execute(params![mark.number, after.crashes, step_number(after), epoch.to_string()])?;
-        }
+        let before = of_marked.query_row([mark.number], rows::facts).optional()?;
+        // Those that were not watched are changed together.
+        let Some(before) = before.filter(|before| before.crashes > 0) else { continue };
+        let Some(trace) = before.crash_trace(Some(mark.step), claimed) else { continue };
+        let after = before.suspected(trace, epoch.cast_unsigned());
+        let Suspicion { crashes, step } = after.suspicion;
+        write.execute(params![mark.number, crashes, rows::step_to_number(step), after.starts])?;
     }
-    let in_hand =
-        connection.query_row("SELECT count(*) FROM deliveries WHERE state = 0", [], |row| row.get(0))?;
-    let unwatched = Suspicion::default().after(CrashTrace::Unwatched(in_hand));
-    if unwatched != Suspicion::default() {
-        connection.execute(
-            "UPDATE deliveries SET against = ?1, step = ?2, starts = ?3 WHERE state = 0 AND crashes = 0",
-            params![unwatched.crashes, step_number(unwatched), epoch.to_string()],
-        )?;
+    if claimed <= FEW {
+        let Suspicion { crashes, step } = Suspicion::default().after(CrashTrace::Unwatched(claimed));
+        connection
+            .execute(SUSPECT_UNWATCHED, params![crashes, rows::step_to_number(step), epoch.to_string()])?;
     }
     Ok(())
 }
@@ -75,9 +63,9 @@ pub(super) fn quarantine_candidates(
     let database = database(connection)?;
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {STORED}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
-         JOIN requests r ON r.delivery = d.number WHERE d.state = 0 AND d.against >= {CRASHES_MAX} AND d.epoch <> ?1"
+         JOIN requests r ON r.delivery = d.number WHERE {GUILTY}"
     ))?;
-    let candidate = |row: &rusqlite::Row<'_>| {
+    let convict = |row: &rusqlite::Row<'_>| {
         let step = HandlingStep::of(row.get(STORED_COLUMNS + 4)?);
         let evidence = CrashHistory {
             crashes: row.get(STORED_COLUMNS + 2)?,
@@ -86,7 +74,7 @@ pub(super) fn quarantine_candidates(
         };
         Ok((rows::stored_row(row, database, Some(STORED_COLUMNS))?, evidence))
     };
-    statement.query_map([epoch.cast_signed()], candidate)?.collect()
+    statement.query_map(params![epoch.cast_signed(), CRASHES_MAX], convict)?.collect()
 }
 
 impl UnitApplier<'_> {

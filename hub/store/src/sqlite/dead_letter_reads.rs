@@ -1,9 +1,8 @@
-//! Reads of dead letters, groups and operations.
+//! What the dead letter desk reads.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::dead_letter::{
-    FailureSignature, Fingerprint, GroupFilter, GroupState, LetterCounts, LetterFilter, LetterGroup,
-    LetterState,
+    FailureSignature, Fingerprint, GroupFilter, LetterCounts, LetterFilter, LetterGroup, LetterState,
 };
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::operation::{Operation, OperationId, OperationProgress};
@@ -14,11 +13,12 @@ use seawall_hub_core::port::store::{
     StoredDelivery,
 };
 
-use super::deliveries::stored;
+use super::deliveries;
 use super::filter::{self, Search, SortOrder};
 use super::index::unindexed;
 use super::lists::{attempts, database, event_of};
 use super::rows::{self, REQUEST, STORED, STORED_COLUMNS};
+use super::sql::sql;
 
 /// The maximum number of related deliveries of an event.
 const RELATED: usize = 100;
@@ -94,7 +94,7 @@ pub(super) fn dead_letter(
         .query_map(params![id.number.cast_signed(), i64::try_from(RELATED).unwrap_or(i64::MAX)], read)?
         .collect::<rusqlite::Result<_>>()?;
     let before = match dead.delivery.replay_of {
-        Some(original) => stored(connection, original)?.map(|replayed| (replayed.request, replayed.payload)),
+        Some(original) => deliveries::stored(connection, original)?.map(|kept| (kept.request, kept.payload)),
         None => None,
     };
     Ok(Some(DeadLetterDetails { attempts: attempts(connection, id)?, dead, event, related, before }))
@@ -160,11 +160,11 @@ pub(super) fn untried_replays(
     operation: OperationId,
     services: &[Slug],
 ) -> rusqlite::Result<Vec<(Slug, u64)>> {
-    let mut count = connection.prepare_cached(
-        "SELECT count(*) FROM letter_groups g JOIN dead_letters l ON l.grouping = g.number AND l.standing = 1
+    let mut count = connection.prepare_cached(sql!(
+        "SELECT count(*) FROM letter_groups g JOIN dead_letters l ON l.grouping = g.number AND l.standing = " LETTER_REPLAYING "
          JOIN deliveries d ON d.number = l.replayed
-         WHERE g.service = ?1 AND g.replaying > 0 AND l.operation = ?2 AND d.failures = 0 AND d.state < 6",
-    )?;
+         WHERE g.service = ?1 AND g.replaying > 0 AND l.operation = ?2 AND d.failures = 0 AND d.state < " HOLDING
+    ))?;
     let mut waiting = Vec::new();
     for service in services {
         let found = params![service.as_str(), operation.number.cast_signed()];
@@ -185,7 +185,6 @@ fn group_row(row: &Row<'_>) -> rusqlite::Result<(i64, LetterGroup)> {
     for (place, count) in counts.0.iter_mut().enumerate() {
         *count = row.get::<_, i64>(12 + place)?.cast_unsigned();
     }
-    let state = usize::from(row.get::<_, u8>(7)?);
     let group = LetterGroup {
         fingerprint: Fingerprint(row.get::<_, i64>(1)?.cast_unsigned()),
         failure: FailureSignature {
@@ -195,7 +194,7 @@ fn group_row(row: &Row<'_>) -> rusqlite::Result<(i64, LetterGroup)> {
             status: row.get(5)?,
             message: row.get(6)?,
         },
-        state: *GroupState::ALL.get(state).ok_or_else(|| rows::strange(7, format!("{state} is no state")))?,
+        state: rows::group_state(row, 7)?,
         note: row.get(8)?,
         first: Millis(row.get(9)?),
         last: Millis(row.get(10)?),
@@ -271,10 +270,10 @@ pub(super) fn group(
     Ok(Some(group))
 }
 
-const OPERATION: &str = "number, task, plan, filter, most, total, run, why, begun, skipped, tried, faltered, delivered, \
+pub(super) const OPERATION: &str = "number, task, plan, filter, most, total, run, why, begun, skipped, tried, faltered, delivered, \
                          failed, cursor, looked, who, reason, began, changed, ended, failed_delivery";
 
-fn operation_row(row: &Row<'_>, database: u64) -> rusqlite::Result<Operation> {
+pub(super) fn operation_row(row: &Row<'_>, database: u64) -> rusqlite::Result<Operation> {
     let count = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
     let plan = row.get::<_, Option<String>>(2)?;
     let task = filter::task_from_row(row.get(1)?, plan.as_deref());

@@ -1,23 +1,26 @@
 //! Changes of events and deliveries.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::dead_letter::FailureSummary;
 use seawall_hub_core::domain::delivery::{
-    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
+    Decision, DeliveryId, Disposition, InitialState, RuleStatus, StoredState, initial_state,
 };
 use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Claim, InitialState, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
+    Claim, DueTimes, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
 };
-use seawall_hub_core::service::failure_summary;
 
 use super::changes::UnitApplier;
-use super::rows::{
-    self, BLOCKED, HOLDING, LEASED, QUEUED, REQUEST, STALLED, STORED, STORED_COLUMNS, WAITING, WAITING_INDEX,
+use super::rows::{self, REQUEST, STORED, STORED_COLUMNS, WAITING_INDEX};
+use super::set_based::{
+    CLAIM, DUE_FRESH, DUE_STALLED, DUE_WAITING, RETURN, SETTLE_DEAD, SETTLE_DELIVERED, SETTLE_HOLD,
+    SETTLE_RETRY,
 };
 use super::unit_of_work::translate;
 
@@ -57,24 +60,17 @@ impl UnitApplier<'_> {
         Ok(())
     }
 
-    pub(super) fn add_delivery(&mut self, born: &DeliveryInsert<'_>) -> Result<(), StoreError> {
+    /// Inserts a delivery, and returns its row number and its state. A new delivery that is claimed and has no ordering key needs
+    /// no look at another row.
+    pub(super) fn add_delivery(
+        &mut self,
+        born: &DeliveryInsert<'_>,
+    ) -> Result<(i64, StoredState), StoreError> {
         let DeliveryInsert { event, new, at, replay_of } = born;
-        let at_work = if new.initial == InitialState::Held { self.is_rule_enabled(new)? } else { Some(true) };
-        let state = match (&new.initial, at_work) {
-            // Held by a rule that is gone, nobody would ever let it go.
-            (InitialState::Dead { .. }, _) | (_, None) => DeliveryState::DeadLettered,
-            (_, Some(false)) => DeliveryState::Held,
-            _ if self.is_behind_others(new)? => DeliveryState::Blocked,
-            (InitialState::Leased, _) => DeliveryState::Leased,
-            // What is replayed comes behind what is fresh.
-            _ if replay_of.is_some() => DeliveryState::Waiting,
-            (InitialState::Queued | InitialState::Held, _) => DeliveryState::Queued,
-        };
-        let reason = match new.initial {
-            InitialState::Dead { reason, .. } if at_work.is_some() => reason,
-            _ => DeadLetterReason::Deleted,
-        };
-        let reason = (state == DeliveryState::DeadLettered).then(|| rows::reason_to_number(reason));
+        let rule =
+            if new.initial.depends_on_rule() { self.rule_status(&new.rule.0)? } else { RuleStatus::Enabled };
+        let order_busy = new.initial.depends_on_order(rule) && self.is_order_busy(new)?;
+        let (state, reason) = initial_state(&new.initial, rule, order_busy, replay_of.is_some());
         self.run(
             "INSERT INTO deliveries
              (event, state, epoch, due, touched, accepted, counted, failures, reason, replay_of, rule_version, rule, service,
@@ -82,10 +78,10 @@ impl UnitApplier<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                if let InitialState::Dead { hold: true, .. } = new.initial { HOLDING } else { rows::state_to_number(state) },
+                rows::state_to_number(state),
                 self.start.epoch.cast_signed(),
                 at.0,
-                reason,
+                reason.map(rows::reason_to_number),
                 replay_of,
                 new.rule.1.cast_signed(),
                 new.rule.0.as_str(),
@@ -98,25 +94,17 @@ impl UnitApplier<'_> {
         if let InitialState::Dead { error, .. } = &new.initial {
             let attempt = Attempt { at: *at, error: Some(error.clone()), ..Attempt::default() };
             self.add_attempt(number, 1, &attempt)?;
-            self.add_dead_letter(number, *at, Some(&failure_summary(&attempt)), 0)?;
-        } else if state == DeliveryState::DeadLettered {
+            self.add_dead_letter(number, *at, Some(&FailureSummary::of_attempt(&attempt)), 0)?;
+        } else if reason.is_some() {
             self.add_dead_letter(number, *at, None, 0)?;
         }
-        self.made(number, state);
-        Ok(())
+        self.made(number, state.shown());
+        Ok((number, state))
     }
 
-    /// Whether its rule was enabled meanwhile: then its held deliveries have been released, and nobody would release this one.
-    /// `None` if the rule was deleted.
-    fn is_rule_enabled(&self, new: &NewDelivery) -> Result<Option<bool>, StoreError> {
+    fn rule_status(&self, rule: &Slug) -> Result<RuleStatus, StoreError> {
         let sql = "SELECT enabled FROM rules WHERE name = ?1 AND current = 1";
-        self.find(sql, [new.rule.0.as_str()], |row| row.get(0))
-    }
-
-    fn is_behind_others(&self, new: &NewDelivery) -> Result<bool, StoreError> {
-        let Some(order) = &new.order else { return Ok(false) };
-        let sql = "SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND state < 7 LIMIT 1";
-        Ok(self.find(sql, [new.rule.0.as_str(), order], |_| Ok(()))?.is_some())
+        self.find(sql, [rule.as_str()], |row| row.get(0)).map(RuleStatus::of)
     }
 
     /// Returns what is stored of an event that was accepted before.
@@ -135,67 +123,14 @@ impl UnitApplier<'_> {
 
     /// Settles a delivery that is claimed under the epoch of the settlement.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
-        let Settlement {
-            claim: Claim { delivery, epoch },
-            decision,
-            attempt,
-            failure,
-            at,
-            ordered,
-            is_replay,
-        } = settlement;
-        let Decision { disposition, progress, .. } = decision;
-        let (number, epoch) = (delivery.number.cast_signed(), epoch.cast_signed());
-        let state = rows::state_after(disposition);
-        let changed = match disposition {
-            // It stays claimed, and nothing is known that was not known before.
-            Disposition::Defer { .. } => return Ok(()),
-            Disposition::Delivered => {
-                let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
-                self.run(
-                    "UPDATE deliveries SET state = ?3, touched = ?4, took = ?5, status = ?6, answer = ?7
-                     WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                    params![
-                        number,
-                        epoch,
-                        state,
-                        attempt.as_ref().map_or(at.0, |attempt| attempt.at.0),
-                        attempt.as_ref().map(|attempt| micros(attempt.took)),
-                        answer.map(|answer| answer.status),
-                        answer.map(|answer| &answer.body[..])
-                    ],
-                )?
-            }
-            // Unless its rule has been enabled since somebody looked, or is gone: what it has asked for goes on.
-            Disposition::Hold => self.run(
-                "UPDATE deliveries SET touched = ?4, crashes = 0, against = 0, step = 0, starts = NULL, state = CASE
-                     WHEN EXISTS (SELECT 1 FROM rules WHERE name = deliveries.rule AND current = 1 AND enabled = 0) THEN ?3
-                     WHEN failures = 0 THEN ?5 ELSE ?6 END
-                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, state, at.0, QUEUED, WAITING],
-            )?,
-            Disposition::Retry { due, .. } => self.run(
-                // Its attempt has ended, and the process has not: it is no suspect any more.
-                "UPDATE deliveries SET state = ?3, touched = ?4, due = ?5, counted = ?6, failures = ?7, panics = ?8,
-                     crashes = 0, against = 0, step = 0, starts = NULL
-                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![number, epoch, state, at.0, due.0, progress.counted, progress.failures, progress.panics],
-            )?,
-            Disposition::DeadLetter { reason, .. } => self.run(
-                "UPDATE deliveries SET state = ?3, touched = ?4, reason = ?5, counted = ?6, failures = ?7, panics = ?8
-                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![
-                    number,
-                    epoch,
-                    state,
-                    at.0,
-                    rows::reason_to_number(*reason),
-                    progress.counted,
-                    progress.failures,
-                    progress.panics
-                ],
-            )?,
-        };
+        let Settlement { claim, decision, attempt, failure, at, ordered, is_replay } = settlement;
+        let (delivery, disposition) = (&claim.delivery, &decision.disposition);
+        let number = delivery.number.cast_signed();
+        // It stays claimed, and nothing is known that was not known before.
+        if let Disposition::Defer { .. } = disposition {
+            return Ok(());
+        }
+        let changed = self.settle_row(number, settlement)?;
         if changed == 0 || delivery.database != self.start.database {
             return Err(StoreError::LeaseLost(*delivery));
         }
@@ -211,35 +146,67 @@ impl UnitApplier<'_> {
         if *is_replay {
             self.replay_tried(number, attempt_number, disposition)?;
         }
-        let ended = matches!(
-            disposition,
-            Disposition::Delivered | Disposition::DeadLetter { holds_order: false, .. }
-        );
         if *ordered
-            && ended
-            && let Some(next) = self.unblock(number, LEASED)?
+            && !StoredState::after(disposition).occupies_order()
+            && let Some(next) = self.order_behind(number)?.next()
         {
-            let next = stored(self.connection, self.name(next)).map_err(|error| translate(&error))?;
-            self.committed.ready.extend(next);
+            self.start_in_order(next, StoredState::Leased)?;
+            let next = stored(self.connection, self.name(next.cast_signed()));
+            self.committed.ready.extend(next.map_err(|error| translate(&error))?);
         }
         Ok(())
     }
 
-    /// Claims the next delivery in the order of one that has ended, unless a dead letter before it holds it up.
-    pub(super) fn unblock(&self, ended: i64, becomes: i64) -> Result<Option<i64>, StoreError> {
-        let next = self.find(
-            "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
-             WHERE a.number = ?1 AND a.ordering IS NOT NULL AND b.ordering IS NOT NULL AND b.state < 7 AND b.state IN (4, 6)
-             ORDER BY b.number LIMIT 1",
-            [ended],
-            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
-        )?;
-        let Some((next, BLOCKED)) = next else { return Ok(None) };
-        self.run(
-            "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
-            params![next, becomes, self.start.epoch.cast_signed()],
-        )?;
-        Ok(Some(next))
+    /// Changes the row of a delivery that is claimed under this epoch, and returns how many rows that were: one or none.
+    fn settle_row(&self, number: i64, settlement: &Settlement) -> Result<usize, StoreError> {
+        let Settlement { decision, attempt, .. } = settlement;
+        let Decision { disposition, progress, .. } = decision;
+        let (epoch, touched) = (settlement.claim.epoch.cast_signed(), settlement.touched().0);
+        let state = rows::state_to_number(StoredState::after(disposition));
+        match disposition {
+            Disposition::Defer { .. } => Ok(0),
+            Disposition::Delivered => {
+                let answer = attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
+                self.run(
+                    SETTLE_DELIVERED,
+                    params![
+                        number,
+                        epoch,
+                        touched,
+                        attempt.as_ref().map(|attempt| micros(attempt.took)),
+                        answer.map(|answer| answer.status),
+                        answer.map(|answer| &answer.body[..])
+                    ],
+                )
+            }
+            Disposition::Hold => self.run(SETTLE_HOLD, params![number, epoch, touched]),
+            Disposition::Retry { due, .. } => self.run(
+                SETTLE_RETRY,
+                params![
+                    number,
+                    epoch,
+                    state,
+                    touched,
+                    due.0,
+                    progress.counted,
+                    progress.failures,
+                    progress.panics
+                ],
+            ),
+            Disposition::DeadLetter { reason, .. } => self.run(
+                SETTLE_DEAD,
+                params![
+                    number,
+                    epoch,
+                    state,
+                    touched,
+                    rows::reason_to_number(*reason),
+                    progress.counted,
+                    progress.failures,
+                    progress.panics
+                ],
+            ),
+        }
     }
 
     /// Returns the failure of the last recorded attempt of a delivery, for one that is given up without another attempt.
@@ -251,7 +218,7 @@ impl UnitApplier<'_> {
                 let status: Option<u16> = row.get(0)?;
                 let body = row.get::<_, Option<Vec<u8>>>(2)?.unwrap_or_default();
                 let answer = status.map(|status| Answer { status, headers: Vec::new(), body });
-                Ok(failure_summary(&Attempt { error: row.get(1)?, answer, ..Attempt::default() }))
+                Ok(FailureSummary::of_attempt(&Attempt { error: row.get(1)?, answer, ..Attempt::default() }))
             },
         )
     }
@@ -283,33 +250,18 @@ impl UnitApplier<'_> {
         for Claim { delivery, epoch } in
             claims.iter().filter(|claim| claim.delivery.database == self.start.database)
         {
-            self.run(
-                "UPDATE deliveries SET state = CASE WHEN failures = 0 AND replay_of IS NULL THEN ?3 ELSE ?4 END
-                 WHERE number = ?1 AND state = 0 AND epoch = ?2",
-                params![delivery.number.cast_signed(), epoch.cast_signed(), QUEUED, STALLED],
-            )?;
+            self.run(RETURN, params![delivery.number.cast_signed(), epoch.cast_signed()])?;
         }
         Ok(())
     }
 
     /// Claims due deliveries, the longest due first.
     pub(super) fn due(&self, now: Millis, room: &[LaneCapacity]) -> rusqlite::Result<Vec<StoredDelivery>> {
-        let due = |state: i64| {
-            format!(
-                "SELECT number, due FROM deliveries WHERE {WAITING_INDEX} AND state = {state} AND service = ?1 AND due <= ?2
-                 ORDER BY due LIMIT ?3"
-            )
-        };
-        let mut fresh = self.connection.prepare_cached(&due(QUEUED))?;
-        let mut waiting = self.connection.prepare_cached(&due(WAITING))?;
-        let mut stalled = self.connection.prepare_cached(&format!(
-            "SELECT number, due FROM deliveries
-             WHERE {WAITING_INDEX} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched <= ?4) ORDER BY due LIMIT ?3"
-        ))?;
-        let mut take = self
-            .connection
-            .prepare_cached("UPDATE deliveries SET state = 0, epoch = ?2 WHERE number = ?1")?;
-        let pair = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
+        let mut fresh = self.connection.prepare_cached(DUE_FRESH)?;
+        let mut waiting = self.connection.prepare_cached(DUE_WAITING)?;
+        let mut stalled = self.connection.prepare_cached(DUE_STALLED)?;
+        let mut take = self.connection.prepare_cached(CLAIM)?;
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
         let mut taken = Vec::new();
         for LaneCapacity { service, fresh: fresh_limit, retries: retry_limit, resume_before } in room {
             let (service, limit) =
@@ -335,6 +287,29 @@ impl UnitApplier<'_> {
     }
 }
 
+/// Returns when the next delivery of each service is due.
+pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<DueTimes>> {
+    let mut found: BTreeMap<Slug, DueTimes> = BTreeMap::new();
+    for state in [StoredState::Queued, StoredState::Waiting, StoredState::Stalled] {
+        let number = rows::state_to_number(state);
+        // The index has the services in order, so each step is one look into it, however many wait.
+        let mut first = connection.prepare_cached(&format!(
+            "SELECT service, due FROM deliveries
+             WHERE {WAITING_INDEX} AND state = {number} AND service > ?1 ORDER BY service, due LIMIT 1"
+        ))?;
+        let mut after = String::new();
+        let read = |row: &rusqlite::Row<'_>| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)));
+        while let Some((service, due)) = first.query_row([&after], read).optional()? {
+            after = service.as_str().to_owned();
+            let entry =
+                found.entry(service.clone()).or_insert(DueTimes { service, fresh: None, retries: None });
+            let earliest = if state == StoredState::Queued { &mut entry.fresh } else { &mut entry.retries };
+            *earliest = Some(earliest.map_or(due, |before| before.min(due)));
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
 /// Returns a delivery with its request, if it exists.
 pub(super) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
@@ -344,8 +319,8 @@ pub(super) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Resul
         )
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let read = |row: &Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
-    statement.query_row([id.number.cast_signed()], read).optional()
+    let kept = |row: &rusqlite::Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
+    statement.query_row([id.number.cast_signed()], kept).optional()
 }
 
 fn micros(time: std::time::Duration) -> i64 {

@@ -1,33 +1,19 @@
-//! Changes of dead letters: their states, their groups and their notes.
+//! Changes of dead letters and their groups, and what is said of them.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use seawall_hub_core::domain::dead_letter::{
-    FailureSignature, FailureSummary, Fingerprint, GroupState, LetterState,
+    FailureSignature, FailureSummary, Fingerprint, GroupChange, GroupFacts, LetterAction, LetterChange,
+    LetterCounts, LetterState,
 };
 use seawall_hub_core::domain::delivery::{DeadLetterReason, Disposition};
-use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::operation::OperationProgress;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Annotation, LetterAction, LetterMove, StoreError};
+use seawall_hub_core::port::store::{Annotation, LetterMove, StoreError};
 
 use super::changes::UnitApplier;
 use super::letters::LetterRow;
 use super::rows;
-
-/// The number of messages that are told apart for otherwise equal failures. A service with a different message each time would
-/// make as many groups as dead letters; the rest is one group without a message.
-const MESSAGES_MAX: u32 = 100;
-
-/// Returns the column of a group that counts the dead letters in a state.
-const fn column(state: LetterState) -> &'static str {
-    match state {
-        LetterState::Open => "open",
-        LetterState::Replaying => "replaying",
-        LetterState::Delivered => "delivered",
-        LetterState::FailedAgain => "failed_again",
-        LetterState::Parked => "parked",
-        LetterState::Deleted => "deleted",
-    }
-}
+use super::sql::sql;
 
 impl UnitApplier<'_> {
     /// Adds a dead letter to its group. If it replays another dead letter, that one has failed again.
@@ -52,11 +38,20 @@ impl UnitApplier<'_> {
         };
         let unknown = FailureSummary::default();
         let failure = failure.unwrap_or(&unknown);
-        let grouping = self.join_group(service, rule, reason, failure, at)?;
+        let signature = FailureSignature::new(service, rule, reason, failure);
+        let fingerprint = Fingerprint::of(&signature);
+        let grouping = self.join_group(signature, fingerprint, at)?;
         self.run(
             "INSERT INTO dead_letters (delivery, grouping, standing, at, status, error, indexed, edited)
-             VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, 0)",
-            params![delivery, grouping, at.0, failure.status, failure.message],
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0)",
+            params![
+                delivery,
+                grouping,
+                rows::letter_state_to_number(LetterState::Open),
+                at.0,
+                failure.status,
+                failure.message
+            ],
         )?;
         match replay_of {
             Some(original) => {
@@ -69,53 +64,55 @@ impl UnitApplier<'_> {
     /// Adds a failure to its group, and returns the row number of the group.
     fn join_group(
         &self,
-        service: Slug,
-        rule: Slug,
-        reason: DeadLetterReason,
-        failure: &FailureSummary,
+        mut signature: FailureSignature,
+        mut fingerprint: Fingerprint,
         at: Millis,
     ) -> Result<i64, StoreError> {
-        let mut failure = FailureSignature::new(service, rule, reason, failure);
-        let find = |fingerprint: Fingerprint| {
-            let sql = "SELECT number, message FROM letter_groups WHERE fingerprint = ?1";
-            self.find(sql, [fingerprint.0.cast_signed()], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-            })
-        };
-        let mut fingerprint = Fingerprint::of(&failure);
-        let mut known = find(fingerprint)?;
-        if known.is_none() && self.says_too_much(&failure)? {
-            failure.message.clear();
-            fingerprint = Fingerprint::of(&failure);
-            known = find(fingerprint)?;
+        let mut group = self.group_with(fingerprint)?;
+        if group.is_none() {
+            let limited = signature.clone().limited(self.groups_alike(&signature)?);
+            if limited != signature {
+                (signature, fingerprint) = (limited.clone(), Fingerprint::of(&limited));
+                group = self.group_with(fingerprint)?;
+            }
         }
-        if let Some((number, _)) = known {
-            // One that was done with is not, after all.
-            self.run(
-                "UPDATE letter_groups SET open = open + 1, last = max(last, ?2), reopened = reopened + (state = 2),
-                 state = CASE state WHEN 2 THEN 0 ELSE state END WHERE number = ?1",
-                params![number, at.0],
-            )?;
+        if let Some((number, facts)) = group {
+            self.change_group(number, &facts.joined(), Some(at))?;
             return Ok(number);
         }
+        let GroupFacts { state, counts } = GroupFacts::first();
+        let [open, replaying, delivered, failed_again, parked, deleted] = counts.0.map(u64::cast_signed);
         self.run(
             "INSERT INTO letter_groups (fingerprint, service, rule, reason, status, message, state, first, last, reopened,
               open, replaying, delivered, failed_again, parked, deleted)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?7, 0, 1, 0, 0, 0, 0, 0)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, 0, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
                 fingerprint.0.cast_signed(),
-                failure.service.as_str(),
-                failure.rule.as_str(),
-                rows::reason_to_number(failure.reason),
-                failure.status,
-                failure.message,
-                at.0
+                signature.service.as_str(),
+                signature.rule.as_str(),
+                rows::reason_to_number(signature.reason),
+                signature.status,
+                signature.message,
+                rows::group_state_to_number(state),
+                at.0,
+                open,
+                replaying,
+                delivered,
+                failed_again,
+                parked,
+                deleted
             ],
         )?;
         Ok(self.connection.last_insert_rowid())
     }
 
-    fn says_too_much(&self, failure: &FailureSignature) -> Result<bool, StoreError> {
+    fn group_with(&self, fingerprint: Fingerprint) -> Result<Option<(i64, GroupFacts)>, StoreError> {
+        let sql = sql!("SELECT " GROUP_FACTS ", number FROM letter_groups WHERE fingerprint = ?1");
+        self.find(sql, [fingerprint.0.cast_signed()], |row| Ok((row.get(7)?, group_facts(row)?)))
+    }
+
+    /// Returns the number of groups that differ from a failure in the message only.
+    fn groups_alike(&self, failure: &FailureSignature) -> Result<u32, StoreError> {
         let count = self.find(
             "SELECT count(*) FROM letter_groups WHERE service = ?1 AND rule = ?2 AND reason = ?3 AND status IS ?4",
             params![
@@ -124,14 +121,58 @@ impl UnitApplier<'_> {
                 rows::reason_to_number(failure.reason),
                 failure.status
             ],
-            |row| row.get::<_, u32>(0),
+            |row| row.get(0),
         )?;
-        Ok(count.unwrap_or(0) >= MESSAGES_MAX)
+        Ok(count.unwrap_or(0))
+    }
+
+    /// Writes the change of a group; `failed` is when a dead letter joined it.
+    fn change_group(
+        &self,
+        number: i64,
+        change: &GroupChange,
+        failed: Option<Millis>,
+    ) -> Result<(), StoreError> {
+        if change.removed {
+            return self.run("DELETE FROM letter_groups WHERE number = ?1", [number]).map(drop);
+        }
+        let [open, replaying, delivered, failed_again, parked, deleted] = change.counts;
+        self.run(
+            "UPDATE letter_groups SET state = ?2, reopened = reopened + ?3, last = max(last, coalesce(?4, last)), open = open + ?5,
+              replaying = replaying + ?6, delivered = delivered + ?7, failed_again = failed_again + ?8, parked = parked + ?9,
+              deleted = deleted + ?10 WHERE number = ?1",
+            params![
+                number,
+                rows::group_state_to_number(change.state),
+                change.reopened,
+                failed.map(|failed| failed.0),
+                open,
+                replaying,
+                delivered,
+                failed_again,
+                parked,
+                deleted
+            ],
+        )
+        .map(drop)
+    }
+
+    /// Changes the group of a dead letter as a function of its present row.
+    fn update_group(
+        &self,
+        number: i64,
+        change: impl FnOnce(&GroupFacts) -> GroupChange,
+    ) -> Result<(), StoreError> {
+        let sql = sql!("SELECT " GROUP_FACTS " FROM letter_groups WHERE number = ?1");
+        match self.find(sql, [number], group_facts)? {
+            Some(facts) => self.change_group(number, &change(&facts), None),
+            None => Ok(()),
+        }
     }
 
     /// Changes the state of a dead letter, and the counts of its group.
     pub(super) fn set_state(&self, letter: LetterRow, to: LetterState) -> Result<(), StoreError> {
-        let LetterRow { number, grouping, state: from } = letter;
+        let LetterRow { number, grouping, state: from, .. } = letter;
         if from == to {
             return Ok(());
         }
@@ -139,22 +180,7 @@ impl UnitApplier<'_> {
             "UPDATE dead_letters SET standing = ?2 WHERE delivery = ?1",
             params![number, rows::letter_state_to_number(to)],
         )?;
-        let (from, to) = (column(from), column(to));
-        self.run(
-            &format!("UPDATE letter_groups SET {from} = {from} - 1, {to} = {to} + 1 WHERE number = ?1"),
-            [grouping],
-        )?;
-        self.resolve_if_done(grouping)
-    }
-
-    /// Resolves a group that has nothing left to handle.
-    fn resolve_if_done(&self, grouping: i64) -> Result<(), StoreError> {
-        self.run(
-            "UPDATE letter_groups SET state = 2
-             WHERE number = ?1 AND open = 0 AND replaying = 0 AND parked = 0 AND state <> 2",
-            [grouping],
-        )
-        .map(drop)
+        self.update_group(grouping, |group| group.moved(from, to))
     }
 
     /// Records an attempt of a replay in its dead letter and its operation. For a replay that was given up, its own dead letter
@@ -169,19 +195,32 @@ impl UnitApplier<'_> {
         let Some(original) = self.find(original, [replay], |row| row.get::<_, i64>(0))? else {
             return Ok(());
         };
+        let is_first = attempt_number <= 1;
         match disposition {
-            Disposition::Delivered => {
-                self.replay_ended(original, replay, LetterState::Delivered, attempt_number == 1)
-            }
-            Disposition::Retry { .. } if attempt_number == 1 => self
-                .run(
-                    "UPDATE operations SET tried = tried + 1, faltered = faltered + 1
-                     WHERE number = (SELECT operation FROM dead_letters WHERE delivery = ?1 AND replayed = ?2)",
+            Disposition::Delivered => self.replay_ended(original, replay, LetterState::Delivered, is_first),
+            Disposition::Retry { .. } if is_first => self
+                .find(
+                    "SELECT operation FROM dead_letters WHERE delivery = ?1 AND replayed = ?2",
                     [original, replay],
-                )
-                .map(drop),
+                    |row| row.get::<_, Option<i64>>(0),
+                )?
+                .flatten()
+                .map_or(Ok(()), |operation| self.count_attempt(operation, LetterState::Replaying, is_first)),
             _ => Ok(()),
         }
+    }
+
+    /// Adds an attempt of a replay to the counters of its operation.
+    fn count_attempt(&self, operation: i64, becomes: LetterState, is_first: bool) -> Result<(), StoreError> {
+        let OperationProgress { tried, faltered, delivered, failed, .. } =
+            OperationProgress::on_attempt(becomes, is_first);
+        let [tried, faltered, delivered, failed] = [tried, faltered, delivered, failed].map(u64::cast_signed);
+        self.run(
+            "UPDATE operations SET tried = tried + ?2, faltered = faltered + ?3, delivered = delivered + ?4,
+              failed = failed + ?5 WHERE number = ?1",
+            [operation, tried, faltered, delivered, failed],
+        )
+        .map(drop)
     }
 
     /// Records the end of a replay. If the dead letter has been replayed once more since, it stays as it is.
@@ -190,77 +229,65 @@ impl UnitApplier<'_> {
         original: i64,
         replay: i64,
         becomes: LetterState,
-        first_try: bool,
+        is_first: bool,
     ) -> Result<(), StoreError> {
         let found = self.find(
             "SELECT grouping, standing, operation FROM dead_letters WHERE delivery = ?1 AND replayed = ?2",
             [original, replay],
-            |row| Ok((row.get(0)?, rows::letter_state(row, 1)?, row.get::<_, Option<i64>>(2)?)),
+            |row| LetterRow::read(original, row),
         )?;
-        let Some((grouping, state, operation)) = found else { return Ok(()) };
-        if let Some(operation) = operation {
-            let well = becomes == LetterState::Delivered;
-            self.run(
-                "UPDATE operations SET delivered = delivered + ?2, failed = failed + ?3, tried = tried + ?4,
-                 faltered = faltered + ?5 WHERE number = ?1",
-                params![operation, well, !well, first_try, first_try && !well],
-            )?;
+        let Some(letter) = found else { return Ok(()) };
+        if let Some(operation) = letter.operation {
+            self.count_attempt(operation, becomes, is_first)?;
         }
-        // Unless somebody has deleted it in the meantime.
-        if state == LetterState::Replaying {
-            self.set_state(LetterRow { number: original, grouping, state }, becomes)?;
-        }
-        Ok(())
+        self.set_state(letter, letter.state.after_replay(becomes))
     }
 
     /// Applies an action to a dead letter. It reads before it writes.
     pub(super) fn move_letter(&mut self, moved: &LetterMove) -> Result<(), StoreError> {
         let letter = self.letter(moved.dead)?;
-        if !may_move(letter.state, moved.to) {
-            return Err(StoreError::WrongState(letter.state.word()));
-        }
-        if moved.to == LetterAction::Purge && self.replay_is_under_way(letter)? {
-            return Err(StoreError::WrongState(LetterState::Replaying.word()));
-        }
-        self.move_found(letter, moved.to, moved.at)
+        let change = self.change_of(letter, moved.to)?;
+        let change = change.map_err(|state| StoreError::WrongState(state.word()))?;
+        self.change_letter(letter, change, moved.at)
     }
 
-    /// Whether its replay is in progress. A deleted dead letter does not show that by its state; but if it were purged, its
-    /// operation would never hear of the end.
-    pub(super) fn replay_is_under_way(&self, letter: LetterRow) -> Result<bool, StoreError> {
-        Ok(self.state_by_replay(letter.number)? == LetterState::Replaying)
+    /// Returns what an action does to a dead letter, or the state that does not allow it.
+    pub(super) fn change_of(
+        &self,
+        letter: LetterRow,
+        action: LetterAction,
+    ) -> Result<Result<LetterChange, LetterState>, StoreError> {
+        let replay = if action.depends_on_replay(letter.state) {
+            self.find(
+                "SELECT x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed WHERE l.delivery = ?1",
+                [letter.number],
+                |row| rows::state(row, 0),
+            )?
+        } else {
+            None
+        };
+        Ok(letter.state.apply(action, replay))
     }
 
-    /// Returns the state of a dead letter from its replay.
-    fn state_by_replay(&self, number: i64) -> Result<LetterState, StoreError> {
-        let replayed = self.find(
-            "SELECT x.state FROM dead_letters l JOIN deliveries x ON x.number = l.replayed WHERE l.delivery = ?1",
-            [number],
-            |row| rows::state(row, 0),
-        )?;
-        Ok(LetterState::of_replay(replayed))
-    }
-
-    pub(super) fn move_found(
+    pub(super) fn change_letter(
         &mut self,
         letter: LetterRow,
-        to: LetterAction,
+        change: LetterChange,
         at: Millis,
     ) -> Result<(), StoreError> {
         let discarded = "UPDATE dead_letters SET discarded = ?2 WHERE delivery = ?1 AND discarded IS NOT ?2";
-        match to {
-            LetterAction::Park => self.set_state(letter, LetterState::Parked),
-            LetterAction::Unpark => self.set_state(letter, LetterState::Open),
-            LetterAction::Delete => {
+        match change {
+            LetterChange::State(to) => self.set_state(letter, to),
+            LetterChange::Deleted => {
                 self.run(discarded, params![letter.number, at.0])?;
                 self.release_order(letter.number)?;
                 self.set_state(letter, LetterState::Deleted)
             }
-            LetterAction::Restore => {
+            LetterChange::Restored(to) => {
                 self.run(discarded, params![letter.number, None::<i64>])?;
-                self.set_state(letter, self.state_by_replay(letter.number)?)
+                self.set_state(letter, to)
             }
-            LetterAction::Purge => {
+            LetterChange::Purged => {
                 self.release_order(letter.number)?;
                 self.forget(letter.number)?;
                 for evidence in [
@@ -274,7 +301,7 @@ impl UnitApplier<'_> {
         }
     }
 
-    /// Removes a dead letter from the index and from its group. A group without dead letters is deleted.
+    /// Removes a dead letter from the index and from its group.
     pub(super) fn forget(&self, number: i64) -> Result<(), StoreError> {
         let found = self.find(
             "DELETE FROM dead_letters WHERE delivery = ?1 RETURNING grouping, standing, indexed",
@@ -285,14 +312,7 @@ impl UnitApplier<'_> {
         if indexed {
             self.run("DELETE FROM letter_words WHERE rowid = ?1", [number])?;
         }
-        let column = column(state);
-        self.run(&format!("UPDATE letter_groups SET {column} = {column} - 1 WHERE number = ?1"), [grouping])?;
-        self.run(
-            "DELETE FROM letter_groups WHERE number = ?1
-             AND open + replaying + delivered + failed_again + parked + deleted = 0",
-            [grouping],
-        )?;
-        self.resolve_if_done(grouping)
+        self.update_group(grouping, |group| group.left(state))
     }
 
     /// Writes a note or a state. Each is one statement: a missing row is not changed.
@@ -311,28 +331,18 @@ impl UnitApplier<'_> {
             )?,
             Annotation::Stands { fingerprint, state } => self.run(
                 "UPDATE letter_groups SET state = ?2 WHERE fingerprint = ?1",
-                params![fingerprint.0.cast_signed(), group_state_to_number(*state)],
+                params![fingerprint.0.cast_signed(), rows::group_state_to_number(*state)],
             )?,
         };
         if changed == 0 { Err(StoreError::Stale { found: None }) } else { Ok(()) }
     }
 }
 
-/// Whether an action is allowed in a state. A replay in progress is left alone until it has ended, but it can be deleted.
-pub(super) fn may_move(from: LetterState, to: LetterAction) -> bool {
-    match to {
-        LetterAction::Park => from == LetterState::Open,
-        LetterAction::Unpark => from == LetterState::Parked,
-        LetterAction::Delete => from != LetterState::Deleted,
-        LetterAction::Restore => from == LetterState::Deleted,
-        LetterAction::Purge => from != LetterState::Replaying,
+/// Reads `GROUP_FACTS`: the state, and the counts in the order of `LetterState::ALL`.
+fn group_facts(row: &Row<'_>) -> rusqlite::Result<GroupFacts> {
+    let mut counts = LetterCounts::default();
+    for (column, count) in (1..).zip(&mut counts.0) {
+        *count = row.get::<_, i64>(column)?.cast_unsigned();
     }
-}
-
-pub(super) const fn group_state_to_number(state: GroupState) -> i64 {
-    match state {
-        GroupState::Open => 0,
-        GroupState::Acknowledged => 1,
-        GroupState::Resolved => 2,
-    }
+    Ok(GroupFacts { state: rows::group_state(row, 0)?, counts })
 }

@@ -6,6 +6,10 @@ use seawall_hub_core::port::store::{IdempotencyRecord, StoreError};
 use serde_json::Value;
 
 use super::changes::UnitApplier;
+use super::set_based::PRUNE_KEYS;
+
+/// The number of expired keys that go when another is stored.
+const EXPIRED_MAX: u32 = 4;
 
 impl UnitApplier<'_> {
     /// Checks whether a key is unused. Record and effect are one transaction, so nobody ever sees it in flight.
@@ -29,10 +33,7 @@ impl UnitApplier<'_> {
     /// Stores the key of an applied unit, and deletes some expired ones.
     pub(super) fn remember(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
         let numbers: Value = self.committed.deliveries.iter().map(|(id, _)| Value::from(id.number)).collect();
-        self.run(
-            "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT 4)",
-            [once.at.0],
-        )?;
+        self.run(PRUNE_KEYS, params![once.at.0, EXPIRED_MAX])?;
         // The name of what has begun is known only now.
         let operation = self.committed.operation.map(|operation| operation.to_string());
         self.run(

@@ -13,8 +13,9 @@ use seawall_hub_core::domain::event_type::EventType;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Page, PageRequest, StoredDelivery};
 
-use super::deliveries::stored;
+use super::deliveries;
 use super::rows::{self, STORED};
+use super::sql::sql;
 
 /// The maximum number of rows that a page reads.
 const LOOKED_AT: usize = 10_000;
@@ -91,8 +92,8 @@ pub(super) fn delivery(
     if database(connection)? != id.database {
         return Ok(None);
     }
-    let Some(delivery) = stored(connection, id)? else { return Ok(None) };
-    Ok(Some((delivery, attempts(connection, id)?)))
+    let Some(kept) = deliveries::stored(connection, id)? else { return Ok(None) };
+    Ok(Some((kept, attempts(connection, id)?)))
 }
 
 pub(super) fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
@@ -133,12 +134,14 @@ pub(super) fn deliveries(
             (select("d.number < ?1 AND d.event = ?3"), Some(event))
         }
     };
-    page_of(connection, &sql, page, of, read, |delivery| takes(filter, delivery))
+    page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
 }
 
 /// Every pending delivery, each by the index of its kind.
-pub(super) const OPEN: &str = "SELECT number FROM deliveries WHERE state = 0
-    UNION ALL SELECT number FROM deliveries WHERE state > 0 AND state < 6";
+pub(super) const OPEN: &str = sql!(
+    "SELECT number FROM deliveries WHERE " IS_LEASED "
+     UNION ALL SELECT number FROM deliveries WHERE " IS_WAITING
+);
 
 /// Whether only pending deliveries are asked for, and they are so few that a page can read all of them. They may be far behind
 /// many completed ones, and a caller who asks what waits must not get an empty page.
@@ -170,13 +173,13 @@ fn is_among(sources: Option<&[String]>, source: &str) -> bool {
     sources.is_none_or(|sources| sources.iter().any(|known| known == source))
 }
 
-fn takes(filter: &DeliveryFilter, delivery: &StoredDelivery) -> bool {
-    is_among(filter.sources.as_deref(), &delivery.source)
-        && filter.service.as_ref().is_none_or(|service| *service == delivery.service)
-        && filter.rule.as_ref().is_none_or(|rule| *rule == delivery.rule.0)
-        && filter.event.as_ref().is_none_or(|event| *event == delivery.event)
-        && (filter.states.is_empty() || filter.states.contains(&delivery.state))
-        && filter.reason.is_none_or(|reason| Some(reason) == delivery.reason)
+fn takes(filter: &DeliveryFilter, kept: &StoredDelivery) -> bool {
+    is_among(filter.sources.as_deref(), &kept.source)
+        && filter.service.as_ref().is_none_or(|service| *service == kept.service)
+        && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
+        && filter.event.as_ref().is_none_or(|event| *event == kept.event)
+        && (filter.states.is_empty() || filter.states.contains(&kept.state))
+        && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
 }
 
 pub(super) fn database(connection: &Connection) -> rusqlite::Result<u64> {

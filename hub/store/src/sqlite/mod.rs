@@ -22,6 +22,7 @@ mod index;
 mod letters;
 mod lists;
 mod operations;
+mod orders;
 mod parts;
 mod place;
 mod prune;
@@ -33,6 +34,8 @@ mod rows;
 #[cfg(seawall_sabotage)]
 mod sabotage;
 mod schema;
+mod set_based;
+mod sql;
 mod steps;
 mod telemetry;
 mod times;
@@ -248,7 +251,7 @@ impl UnitStore for Sqlite {
     }
 
     async fn next_due(&self) -> Result<Vec<DueTimes>, StoreError> {
-        self.read(reads::next_due).await
+        self.read(deliveries::next_due).await
     }
 
     fn health(&self) -> StoreHealth {

@@ -5,6 +5,7 @@ use seawall_hub_core::domain::retention::Limits;
 use seawall_hub_core::port::store::{PrunableEvents, PruneTarget, StoreError};
 
 use super::changes::UnitApplier;
+use super::set_based::{IS_OLD, PRUNE_KEYS};
 use super::unit_of_work::translate;
 
 /// The number of events that are read at once, however few of them are old.
@@ -13,17 +14,6 @@ const LOOKED_AT: usize = 1_000;
 const FREE_KEPT: i64 = 1_024;
 /// The share of free pages that are kept, as one in this many of all.
 const FREE_SHARE: i64 = 4;
-
-/// The condition for an event `e` to be pruned: every delivery of it has ended and is old, and none is the newest of all, whose
-/// number must not be used again. `?1` and `?2` are the limits. A dead letter that was purged or whose replay has ended counts as
-/// ended.
-const IS_OLD: &str = "NOT EXISTS (
-         SELECT 1 FROM deliveries d LEFT JOIN dead_letters l ON l.delivery = d.number WHERE d.event = e.number
-         AND (d.number = (SELECT max(number) FROM deliveries)
-              OR NOT (d.state = 7 AND d.touched < ?1
-                      OR d.state = 8 AND (l.delivery IS NULL OR l.standing IN (2, 3)) AND d.touched < ?1
-                      OR d.state = 8 AND l.standing = 5 AND l.discarded < ?2)))
-     AND (e.accepted < ?1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number))";
 
 /// Returns the query for old events. It reads the length of the payload, which stands before it, and not the payload.
 pub(super) fn old_sql() -> String {
@@ -80,10 +70,7 @@ impl UnitApplier<'_> {
                  AND number < (SELECT max(number) FROM incidents)",
                 params![before.0, most],
             )?,
-            PruneTarget::Keys { now, most } => self.run(
-                "DELETE FROM once WHERE (scope, key) IN (SELECT scope, key FROM once WHERE until <= ?1 LIMIT ?2)",
-                params![now.0, most],
-            )?,
+            PruneTarget::Keys { now, most } => self.run(PRUNE_KEYS, params![now.0, most])?,
             PruneTarget::Room { most } => self.give_back(*most)?,
         };
         Ok(())

@@ -1,15 +1,14 @@
 //! What is asked for, on connections that only read: keys that were claimed, what is pending, and what is due.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::idempotency::KEPT;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{BacklogCounts, DeliverySelector, DueTimes, IdempotencyRecord};
+use seawall_hub_core::port::store::{BacklogCounts, DeliverySelector, IdempotencyRecord};
 
-use super::letters::{HELD_BY_RULE, PENDING_OF_SERVICE};
-use super::rows::{self, QUEUED, STALLED, WAITING, WAITING_INDEX};
+use super::rows;
+use super::set_based::{HELD_BY_RULE, PENDING_OF_SERVICE};
+use super::sql::sql;
 
 pub(super) fn claimed(
     connection: &Connection,
@@ -38,9 +37,9 @@ pub(super) fn backlog_counts(
     services: Vec<Slug>,
     most: u32,
 ) -> rusqlite::Result<BacklogCounts> {
-    let mut count = connection.prepare_cached(&format!(
+    let mut count = connection.prepare_cached(sql!(
         "SELECT count(*) FROM (SELECT 1 FROM deliveries
-         WHERE {WAITING_INDEX} AND state IN (1, 2, 3, 4, 5) AND service = ?1 LIMIT ?2)"
+         WHERE " IS_WAITING " AND state IN " PENDING_UNCLAIMED " AND service = ?1 LIMIT ?2)"
     ))?;
     let waiting = services.into_iter().map(|service| {
         let waiting = count.query_row(params![service.as_str(), most], |row| row.get(0))?;
@@ -54,25 +53,4 @@ pub(super) fn backlog_counts(
         waiting: waiting.collect::<rusqlite::Result<_>>()?,
         dead_letters: open.collect::<rusqlite::Result<_>>()?,
     })
-}
-
-pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<DueTimes>> {
-    let mut found: BTreeMap<Slug, DueTimes> = BTreeMap::new();
-    for state in [QUEUED, WAITING, STALLED] {
-        // The index has the services in order, so each step is one look into it, however many wait.
-        let mut first = connection.prepare_cached(&format!(
-            "SELECT service, due FROM deliveries
-             WHERE {WAITING_INDEX} AND state = {state} AND service > ?1 ORDER BY service, due LIMIT 1"
-        ))?;
-        let mut after = String::new();
-        let read = |row: &Row<'_>| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)));
-        while let Some((service, due)) = first.query_row([&after], read).optional()? {
-            after = service.as_str().to_owned();
-            let entry =
-                found.entry(service.clone()).or_insert(DueTimes { service, fresh: None, retries: None });
-            let earliest = if state == QUEUED { &mut entry.fresh } else { &mut entry.retries };
-            *earliest = Some(earliest.map_or(due, |before| before.min(due)));
-        }
-    }
-    Ok(found.into_values().collect())
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Error, Row};
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
-use seawall_hub_core::domain::dead_letter::LetterState;
+use seawall_hub_core::domain::dead_letter::{GroupState, LetterState};
+use seawall_hub_core::domain::delivery::suspects::{HandlingStep, Suspicion};
 use seawall_hub_core::domain::delivery::{
-    DeadLetterReason, DeliveryId, DeliveryState, Disposition, Progress,
+    DeadLetterReason, DeliveryFacts, DeliveryId, DeliveryState, Progress, StoredState,
 };
 use seawall_hub_core::domain::operation::OperationState;
 use seawall_hub_core::domain::slug::Slug;
@@ -16,58 +17,24 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::StoredDelivery;
 use serde_json::{Value, json};
 
-pub(super) const LEASED: i64 = 0;
-pub(super) const QUEUED: i64 = 1;
-pub(super) const WAITING: i64 = 2;
-pub(super) const STALLED: i64 = 3;
-pub(super) const BLOCKED: i64 = 4;
-pub(super) const HELD: i64 = 5;
-/// The state number of a dead letter that holds up those behind it in its order.
-pub(super) const HOLDING: i64 = 6;
-pub(super) const DELIVERED: i64 = 7;
-pub(super) const DEAD: i64 = 8;
+use super::sql::sql;
 
 /// The condition that a query needs to use the index of waiting deliveries: SQLite does not see that `state = 2` implies it.
-pub(super) const WAITING_INDEX: &str = "state > 0 AND state < 6";
+pub(super) const WAITING_INDEX: &str = sql!(IS_WAITING);
 
-pub(super) fn state_to_number(state: DeliveryState) -> i64 {
-    match state {
-        DeliveryState::Leased => LEASED,
-        DeliveryState::Queued => QUEUED,
-        DeliveryState::Waiting => WAITING,
-        DeliveryState::Stalled => STALLED,
-        DeliveryState::Blocked => BLOCKED,
-        DeliveryState::Held => HELD,
-        DeliveryState::Delivered => DELIVERED,
-        DeliveryState::DeadLettered => DEAD,
-    }
+/// Returns the number of a state. The numbers never change.
+pub(super) const fn state_to_number(state: StoredState) -> i64 {
+    state as i64
 }
 
-/// Returns the number of the state that a decision leads to. A deferred delivery stays claimed.
-pub(super) fn state_after(disposition: &Disposition) -> i64 {
-    match disposition {
-        Disposition::Defer { .. } => LEASED,
-        Disposition::Retry { stalled: false, .. } => WAITING,
-        Disposition::Retry { stalled: true, .. } => STALLED,
-        Disposition::Hold => HELD,
-        Disposition::Delivered => DELIVERED,
-        Disposition::DeadLetter { holds_order: true, .. } => HOLDING,
-        Disposition::DeadLetter { holds_order: false, .. } => DEAD,
-    }
+pub(super) fn stored_state(row: &Row<'_>, column: usize) -> rusqlite::Result<StoredState> {
+    let number = row.get::<_, i64>(column)?;
+    let state = StoredState::ALL.into_iter().find(|state| state_to_number(*state) == number);
+    state.ok_or_else(|| strange(column, format!("{number} is no state")))
 }
 
 pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<DeliveryState> {
-    Ok(match row.get(column)? {
-        LEASED => DeliveryState::Leased,
-        QUEUED => DeliveryState::Queued,
-        WAITING => DeliveryState::Waiting,
-        STALLED => DeliveryState::Stalled,
-        BLOCKED => DeliveryState::Blocked,
-        HELD => DeliveryState::Held,
-        DELIVERED => DeliveryState::Delivered,
-        HOLDING | DEAD => DeliveryState::DeadLettered,
-        other => return Err(strange(column, format!("{other} is no state"))),
-    })
+    stored_state(row, column).map(StoredState::shown)
 }
 
 /// The error for a row that this program has not written.
@@ -152,6 +119,16 @@ pub(super) fn letter_state(row: &Row<'_>, column: usize) -> rusqlite::Result<Let
     state.ok_or_else(|| strange(column, format!("{number} is no state of a dead letter")))
 }
 
+pub(super) const fn group_state_to_number(state: GroupState) -> i64 {
+    state as i64
+}
+
+pub(super) fn group_state(row: &Row<'_>, column: usize) -> rusqlite::Result<GroupState> {
+    let number = usize::from(row.get::<_, u8>(column)?);
+    let state = GroupState::ALL.get(number).copied();
+    state.ok_or_else(|| strange(column, format!("{number} is no state of a group")))
+}
+
 pub(super) const fn run_to_number(run: OperationState) -> i64 {
     run as i64
 }
@@ -208,4 +185,70 @@ pub(super) fn stored_row(
             .unwrap_or_default()
             .into(),
     })
+}
+
+/// The columns of a delivery that transitions of the domain read or change.
+pub(super) const FACTS: &str = "state, epoch, due, touched, accepted, counted, failures, panics, reason, ordering IS NOT NULL, \
+                              replay_of IS NOT NULL, crashes, against, step, starts";
+
+pub(super) fn facts(row: &Row<'_>) -> rusqlite::Result<DeliveryFacts> {
+    Ok(DeliveryFacts {
+        state: stored_state(row, 0)?,
+        epoch: row.get::<_, i64>(1)?.cast_unsigned(),
+        due: Millis(row.get(2)?),
+        touched: Millis(row.get(3)?),
+        progress: Progress {
+            accepted: Millis(row.get(4)?),
+            counted: row.get(5)?,
+            failures: row.get(6)?,
+            panics: row.get(7)?,
+        },
+        reason: reason(row, 8)?,
+        has_order: row.get(9)?,
+        is_replay: row.get(10)?,
+        crashes: row.get(11)?,
+        suspicion: Suspicion { crashes: row.get(12)?, step: HandlingStep::of(row.get(13)?) },
+        starts: row.get(14)?,
+    })
+}
+
+/// Returns the number of a step; 0 stands for none.
+pub(super) fn step_to_number(step: Option<HandlingStep>) -> u8 {
+    step.map_or(0, HandlingStep::number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sql::part;
+    use super::*;
+
+    /// HUB-14: the numbers in statements are those of the rows, and those of the first version of the tables.
+    #[test]
+    fn hub_14_a_state_has_one_number() {
+        let deliveries = [
+            part!(LEASED),
+            part!(QUEUED),
+            part!(WAITING),
+            part!(STALLED),
+            part!(BLOCKED),
+            part!(HELD),
+            part!(HOLDING),
+            part!(DELIVERED),
+            part!(DEAD),
+        ];
+        assert_eq!(deliveries.concat(), "012345678");
+        assert_eq!(StoredState::ALL.map(|state| state_to_number(state).to_string()), deliveries);
+        for (state, number) in [
+            (LetterState::Replaying, part!(LETTER_REPLAYING)),
+            (LetterState::Delivered, part!(LETTER_DELIVERED)),
+            (LetterState::FailedAgain, part!(LETTER_FAILED_AGAIN)),
+            (LetterState::Deleted, part!(LETTER_DELETED)),
+        ] {
+            assert_eq!(letter_state_to_number(state).to_string(), number);
+        }
+        let words = |numbers: &[i64]| numbers.iter().map(ToString::to_string).collect::<String>();
+        assert_eq!(words(&LetterState::ALL.map(letter_state_to_number)), "012345");
+        assert_eq!(words(&GroupState::ALL.map(group_state_to_number)), "012");
+        assert_eq!(words(&OperationState::ALL.map(run_to_number)), "01234");
+    }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 use seawall::telemetry::{Millis as Took, Sampler};
 use seawall::{Clock, Tick};
+use seawall_hub_core::metric_names;
 use seawall_hub_core::port::store::{StoreError, StoreHealth};
-use seawall_hub_core::service::metric_names;
 use tracing::{error, info};
 
 /// Counts and logs the commits, on the thread that makes them.

@@ -1,5 +1,9 @@
 //! What can only be seen from inside.
 
+mod equivalence;
+mod statements;
+mod traced;
+
 use super::*;
 
 /// HUB-9: to find what is old, no table is read as a whole.
@@ -30,18 +34,17 @@ fn hub_5_what_is_due_is_found_by_an_index() {
         &*format!(
             "SELECT service, due FROM deliveries WHERE {waiting} AND state = 1 AND service > ?1 ORDER BY service, due LIMIT 1"
         ),
-        &format!(
-            "SELECT number, due FROM deliveries WHERE {waiting} AND state = 2 AND service = ?1 AND due <= ?2 ORDER BY due LIMIT 3"
-        ),
-        &format!(
-            "SELECT number, due FROM deliveries WHERE {waiting} AND state = 3 AND service = ?1 AND (due <= ?2 OR touched < ?3)
-             ORDER BY due LIMIT 3"
-        ),
-        "UPDATE deliveries SET state = 1, due = 0 WHERE state = 0",
+        set_based::DUE_FRESH,
+        set_based::DUE_WAITING,
+        set_based::DUE_STALLED,
+        set_based::RESTART,
+        set_based::SHIFT_LEASED,
+        set_based::SHIFT_WAITING,
         "SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND state < 7 LIMIT 1",
-        "SELECT number FROM deliveries WHERE rule = ?1 AND state = 5 ORDER BY number LIMIT ?4",
-        letters::PENDING_OF_SERVICE,
-        letters::HELD_BY_RULE,
+        set_based::RELEASE,
+        set_based::START_ORDERS,
+        set_based::PENDING_OF_SERVICE,
+        set_based::HELD_BY_RULE,
     ] {
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let mut rows = plan.raw_query();

@@ -5,9 +5,7 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::StoreError;
 
 use super::changes::UnitApplier;
-
-/// Pending deliveries, in the words of the indices that find them.
-const NOT_ENDED: [&str; 2] = ["state = 0", "state > 0 AND state < 6"];
+use super::set_based::{SHIFT_LEASED, SHIFT_WAITING};
 
 impl UnitApplier<'_> {
     /// Shifts the times of pending deliveries. One that is later than `now` after that was stored by a clock that was ahead: it
@@ -20,15 +18,9 @@ impl UnitApplier<'_> {
                 return Ok(());
             }
         }
-        for not_ended in NOT_ENDED {
-            self.run(
-                &format!(
-                    "UPDATE deliveries SET accepted = min(accepted + ?1, ?2), touched = min(touched + ?1, ?2),
-                     due = CASE WHEN accepted + ?1 > ?2 THEN min(due + ?1, ?2) ELSE due + ?1 END
-                     WHERE {not_ended} AND (?1 <> 0 OR accepted > ?2)"
-                ),
-                params![by, now.0],
-            )?;
+        // Two statements, because no index has both.
+        for sql in [SHIFT_LEASED, SHIFT_WAITING] {
+            self.run(sql, params![by, now.0])?;
         }
         Ok(())
     }

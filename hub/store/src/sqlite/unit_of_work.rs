@@ -44,7 +44,7 @@ impl Writer {
     }
 
     /// Commits a batch. An error means that the store is broken.
-    fn commit(&self, together: Vec<WriteJob>) -> Result<(), String> {
+    pub(super) fn commit(&self, together: Vec<WriteJob>) -> Result<(), String> {
         let (units, began) = (together.len(), self.watch.now());
         let (mut work, mut replies) = (together.into_iter(), Vec::new());
         let outcome = self.begin().and_then(|()| work.try_for_each(|work| self.apply(work, &mut replies)));

@@ -12,6 +12,7 @@ use std::time::Duration;
 use seawall::Clock;
 use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
 use seawall_hub_core::domain::circuit::{Circuit, CircuitState};
+use seawall_hub_core::domain::dead_letter::FailureSummary;
 use seawall_hub_core::domain::delivery::{
     DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition, FailureCounting, Progress, Schedule,
 };
@@ -28,7 +29,6 @@ use seawall_hub_core::port::store::{
     NewDelivery, PageRequest, RegistryReads, RegistrySnapshot, Settlement, Store, StoreError, StoredDelivery,
     UnitOfWork, UnitStore, WritePriority,
 };
-use seawall_hub_core::service::failure_summary;
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
 
@@ -179,7 +179,7 @@ pub(crate) async fn settle(
     decision: Decision,
 ) -> Result<CommitResult, StoreError> {
     let (attempt, settlement) = (attempt(), settlement(claim(store, delivery), decision));
-    let failure = Some(failure_summary(&attempt));
+    let failure = Some(FailureSummary::of_attempt(&attempt));
     let settlement = Settlement { attempt: Some(attempt), failure, ..settlement };
     store.commit(WritePriority::Outcomes, unit([Change::Settle(settlement)])).await
 }

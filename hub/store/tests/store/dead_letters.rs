@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::dead_letter::{
-    Fingerprint, GroupFilter, GroupState, LetterCounts, LetterFilter, LetterGroup, LetterState, Visibility,
+    FailureSummary, Fingerprint, GroupFilter, GroupState, LetterCounts, LetterFilter, LetterGroup,
+    LetterState, Visibility,
 };
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
+};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
@@ -15,11 +18,13 @@ use seawall_hub_core::port::store::{
     Annotation, Change, DeadLetter, DeadLetterReads, EventReads, LetterAction, LetterMove, NewDelivery,
     PageRequest, ReplayChange, Settlement, StoreError, UnitStore, WritePriority,
 };
-use seawall_hub_core::service::{ChangeError, LetterEdit, ReplayMode, ReplayRequest, failure_summary};
+use seawall_hub_core::service::{ChangeError, LetterEdit, ReplayMode, ReplayRequest};
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{DELIVERED, NOW, Names, Place, claim, dead, event, settlement, slug, to, unit};
+use crate::conformance::{
+    DELIVERED, NOW, Names, Place, claim, dead, event, kept, settlement, slug, to, unit,
+};
 use crate::scene::{Scene, USUAL, everything, says};
 
 const ALL: PageRequest = PageRequest { from: None, size: 1_000 };
@@ -306,7 +311,7 @@ async fn settle_as(
     let body = json!({"error": said}).to_string().into_bytes();
     let answer = Some(Answer { status, headers: vec![], body });
     let attempt = Attempt { at, took: Duration::ZERO, sent: None, error: Some("refused".into()), answer };
-    let failure = Some(failure_summary(&attempt));
+    let failure = Some(FailureSummary::of_attempt(&attempt));
     let settled = settlement(claim(store, delivery), dead(reason));
     let settlement = Settlement { at, attempt: Some(attempt), failure, is_replay: replays, ..settled };
     store.commit(WritePriority::Outcomes, unit([Change::Settle(settlement)])).await.unwrap();
@@ -539,4 +544,26 @@ async fn hub_6_what_is_not_there_has_no_note() {
         .commit(WritePriority::Admin, unit([Change::Note(Annotation::Letter { dead, note: None })]))
         .await;
     assert_eq!(done, Err(StoreError::NotADeadLetter(dead)));
+}
+
+/// HUB-5. A replay whose rule has another ordering key by now takes nobody's place: those behind its dead letter go on. They used to
+/// stay blocked for ever.
+#[tokio::test]
+async fn hub_5_a_replay_in_another_order_releases_the_one_of_its_dead_letter() {
+    let place = Place::new();
+    let store = place.open();
+    let ordered = NewDelivery { order: Some("key".into()), ..to("billing") };
+    let mut ids = Vec::new();
+    for id in ["first", "second"] {
+        let added = unit([Change::AddEvent(event(id), vec![ordered.clone()])]);
+        ids.extend(store.commit(WritePriority::Ingest, added).await.unwrap().names());
+    }
+    let disposition = Disposition::DeadLetter { reason: DeadLetterReason::Refused, holds_order: true };
+    let decision = Decision { disposition, ..dead(DeadLetterReason::Refused) };
+    let settled = Settlement { ordered: true, ..settlement(claim(&store, ids[0]), decision) };
+    store.commit(WritePriority::Outcomes, unit([Change::Settle(settled)])).await.unwrap();
+    assert_eq!(kept(&store, ids[1]).await.state, DeliveryState::Blocked);
+    let replay = ReplayChange { dead: ids[0], new: to("billing"), at: NOW, again: false, edited: false };
+    store.commit(WritePriority::Admin, unit([Change::Replay(replay)])).await.unwrap();
+    assert_eq!(kept(&store, ids[1]).await.state, DeliveryState::Queued);
 }

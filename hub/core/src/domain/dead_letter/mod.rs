@@ -1,12 +1,16 @@
 //! Dead letters as the desk sees them: where each one stands, and which of them have failed alike.
 
 mod signature;
+mod transition;
 
 use super::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
 use super::slug::Slug;
 use super::time::Millis;
 
-pub use self::signature::{FailureSignature, FailureSummary, Fingerprint, MESSAGE_MAX, normalised};
+pub use self::signature::{
+    FailureSignature, FailureSummary, Fingerprint, MESSAGE_MAX, MESSAGES_MAX, normalised,
+};
+pub use self::transition::{GroupChange, GroupFacts, LetterAction, LetterChange, ReplayRefusal};
 
 crate::words! {
     /// The state of a dead letter.

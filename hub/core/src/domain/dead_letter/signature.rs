@@ -5,9 +5,26 @@
 
 use std::fmt;
 
+use seawall_dist::deadletter::Attempt;
+use serde_json::Value;
+
 use super::super::delivery::DeadLetterReason;
 use super::super::hash;
 use super::super::slug::Slug;
+
+/// The part of a response that is searched for an error message, in bytes.
+const BODY_MAX: usize = 4_096;
+
+/// The JSON fields that services put their error message in, in the order of preference.
+const FIELDS: [&str; 8] =
+    ["code", "type", "title", "error", "message", "detail", "error_description", "reason"];
+
+/// The maximum length of an error message in characters.
+const TEXT_MAX: usize = 500;
+
+/// The number of messages that are told apart for otherwise equal failures. A service with a different message each time would
+/// make as many groups as dead letters.
+pub const MESSAGES_MAX: u32 = 100;
 
 /// What the failures of a group have in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,12 +50,32 @@ pub struct FailureSummary {
     pub message: Option<String>,
 }
 
+impl FailureSummary {
+    /// Summarises an attempt that failed: by the error message of the service, or else by what went wrong on the way to it.
+    #[must_use]
+    pub fn of_attempt(attempt: &Attempt) -> Self {
+        let answer = attempt.answer.as_ref();
+        let message = answer.and_then(|answer| error_message(&answer.body)).or_else(|| attempt.error.clone());
+        FailureSummary {
+            status: answer.map(|answer| answer.status),
+            message: message.map(|message| message.chars().take(TEXT_MAX).collect()),
+        }
+    }
+}
+
 impl FailureSignature {
     /// Returns the signature of a dead letter, with the message normalised.
     #[must_use]
     pub fn new(service: Slug, rule: Slug, reason: DeadLetterReason, summary: &FailureSummary) -> Self {
         let message = normalised(summary.message.as_deref().unwrap_or_default());
         FailureSignature { service, rule, reason, status: summary.status, message }
+    }
+
+    /// Returns the signature under which a failure without a group is grouped, if `alike` groups differ from it in the message
+    /// only. Beyond [`MESSAGES_MAX`] the rest is one group without a message.
+    #[must_use]
+    pub fn limited(self, alike: u32) -> Self {
+        if alike < MESSAGES_MAX { self } else { FailureSignature { message: String::new(), ..self } }
     }
 }
 
@@ -129,6 +166,30 @@ fn is_given(word: &str) -> bool {
     digits > 0 && (digits * 2 >= word.len() || hex || word.len() >= 16 || word.contains(['-', '_']))
 }
 
+/// Finds the error message in a response: known fields of a JSON object, or the first line of a short text. An HTML page contains
+/// nothing that tells failures apart.
+fn error_message(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(&body[..body.len().min(BODY_MAX)]).ok()?.trim();
+    if text.starts_with('<') || text.is_empty() {
+        return None;
+    }
+    if !text.starts_with(['{', '[']) {
+        return text.lines().next().map(ToOwned::to_owned);
+    }
+    let json: Value = serde_json::from_slice(body).ok()?;
+    // Some put all of it under `error`.
+    let inner = json.get("error").filter(|inner| inner.is_object()).unwrap_or(&json);
+    let telling: Vec<String> = FIELDS
+        .iter()
+        .filter_map(|field| match inner.get(field)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+        .collect();
+    (!telling.is_empty()).then(|| telling.join(": "))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -165,6 +226,15 @@ mod tests {
         }
     }
 
+    /// HUB-6, PRM-8: beyond a number of messages, the rest is one group without a message.
+    #[test]
+    fn hub_6_a_service_with_many_messages_has_a_limited_number_of_groups() {
+        let usual = failure("billing", "invoices", Some(422), "no customer #");
+        assert_eq!(usual.clone().limited(MESSAGES_MAX - 1), usual);
+        let limited = usual.clone().limited(MESSAGES_MAX);
+        assert_eq!(limited, FailureSignature { message: String::new(), ..usual });
+    }
+
     /// HUB-6: names and numbers do not tell failures apart, words do.
     #[test]
     fn hub_6_messages_that_differ_in_names_and_numbers_are_alike() {
@@ -186,6 +256,20 @@ mod tests {
         assert_eq!(normalised("connection refused"), "connection refused");
         assert_eq!(normalised("utf8 or base64 or http2"), "utf8 or base64 or http2", "words with a digit");
         assert_eq!(normalised("it's broken"), "it's broken", "no end of the quote");
+    }
+
+    /// HUB-6: a peer's own word is taken from where peers put it.
+    #[test]
+    fn hub_6_the_word_of_a_peer_is_found_in_its_answer() {
+        assert_eq!(error_message(br#"{"error":"no stock","id":7}"#).as_deref(), Some("no stock"));
+        let nested = br#"{"error":{"code":"E12","message":"no stock"}}"#;
+        assert_eq!(error_message(nested).as_deref(), Some("E12: no stock"));
+        let problem = br#"{"type":"about:blank","title":"Bad","detail":"no stock","status":422}"#;
+        assert_eq!(error_message(problem).as_deref(), Some("about:blank: Bad: no stock"));
+        assert_eq!(error_message(b"no stock\nat line 7").as_deref(), Some("no stock"));
+        for silent in [&b""[..], b"<html>no stock</html>", b"{}", b"[1]", b"{\"error\":", &[0xff, 0xfe]] {
+            assert_eq!(error_message(silent), None, "{silent:?}");
+        }
     }
 
     proptest! {

@@ -1,12 +1,19 @@
-//! Deliveries: their identity, their state, their schedule, and the [decision](decide) after each attempt.
+//! Deliveries: their identity, their state, their schedule, the [decision](decide) after each attempt, and what each
+//! [transition](DeliveryFacts) makes of a row.
 
 mod decision;
+mod initial;
+mod order;
 pub mod suspects;
+mod transition;
 pub mod waiting;
 
 pub use self::decision::{
     Decision, Disposition, ErrorType, FaultMeaning, Moment, Outcome, decide, is_stale_token,
 };
+pub use self::initial::{InitialState, RuleStatus, StoredState, initial_state};
+pub use self::order::OrderFacts;
+pub use self::transition::DeliveryFacts;
 
 use std::time::Duration;
 
@@ -25,7 +32,7 @@ impl IdKind for DeliveryKind {
 /// The id of a delivery.
 pub type DeliveryId = Id<DeliveryKind>;
 
-/// The state of a delivery in the store.
+/// The state of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryState {
     /// This process has claimed it, or will after a restart.

@@ -8,6 +8,10 @@
 //! # What does it take?
 //! What matched when it began. A replay that fails again is a newer dead letter, so no operation ever chases its own tail.
 
+mod transition;
+
+pub use self::transition::{BatchResult, OperationTransition};
+
 use std::time::Duration;
 
 use super::dead_letter::LetterFilter;

@@ -81,6 +81,111 @@ fn hub_6_little_is_ahead_of_a_slow_peer() {
     assert_eq!(ahead(AHEAD, 2_500), OperationDecision::Begin(2_500 - AHEAD));
 }
 
+/// HUB-6: a transition is allowed from the states that it names, and ends an operation or lets it go on.
+#[test]
+fn hub_6_an_operation_changes_its_state_from_the_named_states_only() {
+    let change = |to| OperationTransition {
+        operation: OperationId::new(1, 2),
+        from: &[OperationState::Paused, OperationState::Stopped],
+        to,
+        cause: None,
+        failed_delivery: None,
+        at: Millis(9),
+    };
+    for run in OperationState::ALL {
+        for to in OperationState::ALL {
+            let operation = Operation { run, ..replay(&[1], well(1)) };
+            let allowed = matches!(run, OperationState::Paused | OperationState::Stopped);
+            match operation.clone().transition(&change(to)) {
+                Err(refused) => assert!(!allowed && refused == run, "{run:?} {to:?}"),
+                Ok(after) => {
+                    assert!(allowed, "{run:?} {to:?}");
+                    assert_eq!((after.run, after.changed), (to, Millis(9)));
+                    assert_eq!(after.ended, to.has_ended().then_some(Millis(9)));
+                    let resumed = run == OperationState::Stopped && to == OperationState::Running;
+                    let BulkAction::Replay(plan) = after.task else { panic!("it is a replay") };
+                    assert_eq!(plan.canary.is_empty(), resumed, "who resumes it takes the canary's part");
+                }
+            }
+        }
+    }
+}
+
+/// HUB-6: why something was skipped is still true at the end, and forgotten when the operation runs again.
+#[test]
+fn hub_6_the_cause_is_kept_until_the_operation_runs_again() {
+    let (first, second) = (DeliveryId::new(1, 5), DeliveryId::new(1, 6));
+    let paused = Operation {
+        run: OperationState::Paused,
+        cause: Some("skipped".into()),
+        failed_delivery: Some(first),
+        ..replay(&[], well(1))
+    };
+    let to = |to, cause: Option<&str>, failed_delivery| {
+        let change = OperationTransition {
+            operation: paused.id,
+            from: &OperationState::ALL,
+            to,
+            cause: cause.map(Into::into),
+            failed_delivery,
+            at: Millis(9),
+        };
+        let after = paused.clone().transition(&change).unwrap();
+        (after.cause, after.failed_delivery)
+    };
+    assert_eq!(to(OperationState::Running, None, None), (None, None));
+    assert_eq!(to(OperationState::Done, None, None), (Some("skipped".into()), Some(first)));
+    assert_eq!(
+        to(OperationState::Stopped, Some("canary"), Some(second)),
+        (Some("canary".into()), Some(second))
+    );
+}
+
+/// HUB-6: a batch adds to what was done, and keeps the first that was skipped; only a running operation takes one.
+#[test]
+fn hub_6_only_a_running_operation_advances() {
+    let batch = |cause: &str| BatchResult {
+        begun: 2,
+        skipped: 1,
+        cause: Some(cause.into()),
+        failed_delivery: Some(DeliveryId::new(1, 5)),
+        cursor: 7,
+        exhausted: true,
+        at: Millis(9),
+    };
+    for run in OperationState::ALL {
+        let advanced = Operation { run, ..replay(&[], well(3)) }.advance(batch("first"));
+        assert_eq!(advanced.is_ok(), run == OperationState::Running);
+    }
+    let after =
+        replay(&[], well(3)).advance(batch("first")).and_then(|one| one.advance(batch("second"))).unwrap();
+    assert_eq!((after.progress.begun, after.progress.skipped, after.progress.delivered), (7, 2, 3));
+    assert_eq!((after.cursor, after.exhausted, after.changed), (7, true, Millis(9)));
+    assert_eq!(after.cause.as_deref(), Some("first"));
+}
+
+/// HUB-6: an attempt of a replay counts once as tried, and once by its end.
+#[test]
+fn hub_6_an_attempt_of_a_replay_counts_for_its_operation() {
+    use crate::domain::dead_letter::LetterState;
+    let counts = |becomes, is_first| {
+        let OperationProgress { begun, skipped, tried, faltered, delivered, failed } =
+            OperationProgress::on_attempt(becomes, is_first);
+        assert_eq!((begun, skipped), (0, 0));
+        [tried, faltered, delivered, failed]
+    };
+    for (becomes, first, later) in [
+        (LetterState::Delivered, [1, 0, 1, 0], [0, 0, 1, 0]),
+        (LetterState::FailedAgain, [1, 1, 0, 1], [0, 0, 0, 1]),
+        (LetterState::Replaying, [1, 1, 0, 0], [0, 0, 0, 0]),
+        (LetterState::Open, [0; 4], [0; 4]),
+        (LetterState::Parked, [0; 4], [0; 4]),
+        (LetterState::Deleted, [0; 4], [0; 4]),
+    ] {
+        assert_eq!((counts(becomes, true), counts(becomes, false)), (first, later), "{becomes:?}");
+    }
+}
+
 /// HUB-6: names are read back.
 #[test]
 fn hub_6_the_name_of_an_operation_is_read_back() {

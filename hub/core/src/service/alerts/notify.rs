@@ -11,11 +11,11 @@ use super::{LiveIncidents, log};
 use crate::domain::alert::{Channel, ConditionKind, Incident, NoticeKind, Severity};
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::metric_names;
 use crate::port::notify::{Message, Notifier};
 use crate::port::store::Store;
 use crate::port::transport::Transport;
 use crate::service::handles::AlertHandle;
-use crate::service::ops::metric_names;
 
 /// The time limit of a message, whatever the channel does.
 const SEND_MAX: Duration = Duration::from_secs(30);

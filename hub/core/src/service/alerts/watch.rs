@@ -13,11 +13,11 @@ use crate::domain::alert::{AlertRule, Incident, LogCounts, NoticeKind, Reading, 
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
 use crate::encode::hex;
+use crate::metric_names;
 use crate::port::notify::Notifier;
 use crate::port::store::{Change, Store, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
 use crate::service::handles::AlertHandle;
-use crate::service::ops::metric_names;
 
 /// How often everything is observed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -13,8 +13,8 @@ use super::rule_set::RenderedDelivery;
 use crate::domain::delivery::DeliveryId;
 use crate::domain::event::Event;
 use crate::domain::trace::TraceId;
+use crate::metric_names;
 use crate::service::ops::latency::{LINES_PER_SECOND, LatencyRecorder, LatencySummary};
-use crate::service::ops::metric_names;
 
 /// Counts and logs incoming events.
 #[derive(Debug)]

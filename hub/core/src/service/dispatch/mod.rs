@@ -23,7 +23,6 @@ pub(super) mod telemetry;
 pub use call::{CallResult, GuardedService};
 pub use lane::FRESH_MAX;
 pub use load::PendingDelivery;
-pub use send::failure_summary;
 pub(in crate::service) use status::LaneLoad;
 
 use std::collections::HashMap;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use seawall::{Error, Fault, Kind, Policy, Ran, Tick};
 use seawall_dist::deadletter::{Answer, Attempt};
-use serde_json::Value;
 
 use super::lane::Lane;
 use super::load::PendingDelivery;
@@ -31,15 +30,6 @@ const PARKED_MIN: Duration = Duration::from_millis(50);
 const PARKED_MAX: Duration = Duration::from_secs(1);
 /// The wait before a full store is asked again.
 const STORE_AGAIN: Duration = Duration::from_millis(100);
-/// The part of a response that is searched for an error message, in bytes.
-const BODY_MAX: usize = 4_096;
-
-/// The JSON fields that services put their error message in, in the order of preference.
-const FIELDS: [&str; 8] =
-    ["code", "type", "title", "error", "message", "detail", "error_description", "reason"];
-
-/// The maximum length of an error message in characters.
-const MESSAGE_MAX: usize = 500;
 
 impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Makes one attempt, decides what happens next, and stores that. An error means that the store is broken.
@@ -256,7 +246,7 @@ fn settlement(
 ) -> Settlement {
     let ClaimedDelivery { claim, ordered, is_replay } = claimed;
     let failure = match decision.disposition {
-        Disposition::DeadLetter { .. } if decision.attempted => Some(failure_summary(&attempt)),
+        Disposition::DeadLetter { .. } if decision.attempted => Some(FailureSummary::of_attempt(&attempt)),
         Disposition::DeadLetter { .. } => {
             last_failure().map(|message| FailureSummary { status: None, message: Some(message) })
         }
@@ -264,58 +254,4 @@ fn settlement(
     };
     let attempt = decision.attempted.then_some(attempt);
     Settlement { claim, decision, attempt, failure, at, ordered, is_replay }
-}
-
-/// Summarises an attempt that failed: by the error message of the service, or else by what went wrong on the way to it.
-#[must_use]
-pub fn failure_summary(attempt: &Attempt) -> FailureSummary {
-    let answer = attempt.answer.as_ref();
-    let message = answer.and_then(|answer| error_message(&answer.body)).or_else(|| attempt.error.clone());
-    FailureSummary {
-        status: answer.map(|answer| answer.status),
-        message: message.map(|message| message.chars().take(MESSAGE_MAX).collect()),
-    }
-}
-
-/// Finds the error message in a response: known fields of a JSON object, or the first line of a short text. An HTML page contains
-/// nothing that tells failures apart.
-fn error_message(body: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(&body[..body.len().min(BODY_MAX)]).ok()?.trim();
-    if text.starts_with('<') || text.is_empty() {
-        return None;
-    }
-    if !text.starts_with(['{', '[']) {
-        return text.lines().next().map(ToOwned::to_owned);
-    }
-    let json: Value = serde_json::from_slice(body).ok()?;
-    // Some put all of it under `error`.
-    let inner = json.get("error").filter(|inner| inner.is_object()).unwrap_or(&json);
-    let telling: Vec<String> = FIELDS
-        .iter()
-        .filter_map(|field| match inner.get(field)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        })
-        .collect();
-    (!telling.is_empty()).then(|| telling.join(": "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// HUB-6: a peer's own word is taken from where peers put it.
-    #[test]
-    fn hub_6_the_word_of_a_peer_is_found_in_its_answer() {
-        assert_eq!(error_message(br#"{"error":"no stock","id":7}"#).as_deref(), Some("no stock"));
-        let nested = br#"{"error":{"code":"E12","message":"no stock"}}"#;
-        assert_eq!(error_message(nested).as_deref(), Some("E12: no stock"));
-        let problem = br#"{"type":"about:blank","title":"Bad","detail":"no stock","status":422}"#;
-        assert_eq!(error_message(problem).as_deref(), Some("about:blank: Bad: no stock"));
-        assert_eq!(error_message(b"no stock\nat line 7").as_deref(), Some("no stock"));
-        for silent in [&b""[..], b"<html>no stock</html>", b"{}", b"[1]", b"{\"error\":", &[0xff, 0xfe]] {
-            assert_eq!(error_message(silent), None, "{silent:?}");
-        }
-    }
 }

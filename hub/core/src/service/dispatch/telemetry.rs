@@ -13,9 +13,9 @@ use super::load::PendingDelivery;
 use crate::domain::circuit::{Circuit, CircuitState};
 use crate::domain::delivery::{DeadLetterReason, Decision, Disposition, ErrorType, Outcome};
 use crate::domain::slug::Slug;
+use crate::metric_names;
 use crate::port::store::StoredDelivery;
 use crate::service::ops::latency::{LINES_PER_SECOND, LatencyRecorder, LatencySummary};
-use crate::service::ops::metric_names;
 
 /// Counts and logs the deliveries of one service.
 #[derive(Debug)]

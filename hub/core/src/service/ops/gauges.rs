@@ -7,11 +7,11 @@ use metrics::gauge;
 use seawall::Tick;
 use tokio::sync::MutexGuard;
 
-use super::metric_names;
 use crate::domain::delivery::DeliveryState;
 use crate::domain::delivery::waiting::Wait;
 use crate::domain::slug::Slug;
 use crate::domain::time::Millis;
+use crate::metric_names;
 use crate::port::store::{BacklogCounts, DueTimes, Store, StoreError, StoredDelivery};
 use crate::port::transport::Transport;
 use crate::service::dispatch::LaneLoad;

@@ -2,7 +2,6 @@
 
 pub(in crate::service) mod gauges;
 pub(in crate::service) mod latency;
-pub mod metric_names;
 mod retain;
 
 pub use gauges::{ServiceBacklog, StoredBacklog};

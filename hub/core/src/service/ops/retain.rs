@@ -10,9 +10,9 @@ use std::time::Duration;
 use metrics::counter;
 use tracing::{info, warn};
 
-use super::metric_names;
 use crate::domain::retention::{Limits, Retention};
 use crate::domain::time::Millis;
+use crate::metric_names;
 use crate::port::store::{Change, PruneTarget, Store, StoreError, UnitOfWork, WritePriority};
 use crate::port::transport::Transport;
 use crate::service::handles::OpsHandle;

@@ -9,6 +9,7 @@ use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::source::Source;
+use seawall_hub_core::domain::version::next_version;
 use seawall_hub_core::port::store::{SecretOwner, SecretRotation, StoreError};
 
 use super::super::changes::UnitApplier;
@@ -174,6 +175,6 @@ impl UnitApplier<'_> {
     /// Checks that version `n` replaces `n - 1`, or nothing if it is the first.
     fn check_version(&self, sql: &str, name: &Slug, version: u64) -> Result<(), StoreError> {
         let found = self.find(sql, [name.as_str()], |row| row.get::<_, i64>(0))?.map(i64::cast_unsigned);
-        if found.unwrap_or(0) + 1 == version { Ok(()) } else { Err(StoreError::Stale { found }) }
+        if next_version(found) == version { Ok(()) } else { Err(StoreError::Stale { found }) }
     }
 }

@@ -1,0 +1,176 @@
+//! Every statement of `set_based.rs` against the function of the domain that it stands for.
+//!
+//! Each test inserts every combination of the facts, runs the change as a unit of work would, and demands for each row what the
+//! function says. It then names the statements that it has proved, and fails if one of them was not run.
+
+mod deliveries;
+mod orders;
+mod restart;
+mod retention;
+
+use rusqlite::{Connection, params};
+use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, HandlingStep, Suspicion};
+use seawall_hub_core::domain::delivery::{DeliveryFacts, DeliveryId, Progress, StoredState};
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::Claim;
+
+use super::super::changes::UnitApplier;
+use super::super::schema::{self, StartInfo};
+use super::super::{crash, rows};
+use super::traced::{ran, trace};
+
+const NOW: Millis = Millis(1_000_000);
+
+/// The names of a delivery, beside its facts.
+#[derive(Clone, Copy, Debug)]
+struct Names<'a> {
+    service: &'a str,
+    rule: &'a str,
+    order: &'a str,
+}
+
+const USUAL: Names<'_> = Names { service: "service", rule: "rule", order: "key" };
+
+/// A database in memory whose deliveries are numbered from 1.
+struct Table {
+    connection: Connection,
+    start: StartInfo,
+    rows: i64,
+}
+
+impl Table {
+    fn new() -> Self {
+        ran();
+        let mut connection = Connection::open_in_memory().unwrap();
+        let start = schema::prepare(&mut connection, &[]).unwrap();
+        trace(&connection);
+        Table { connection, start, rows: 0 }
+    }
+
+    /// Begins another epoch, as a restart does.
+    fn restarted(&mut self) -> u64 {
+        self.connection.execute("UPDATE meta SET epoch = epoch + 1", []).unwrap();
+        self.start.epoch += 1;
+        self.start.epoch
+    }
+
+    fn applier(&self) -> UnitApplier<'_> {
+        UnitApplier::new(&self.connection, self.start)
+    }
+
+    fn id(&self, number: i64) -> DeliveryId {
+        DeliveryId::new(self.start.database, number.cast_unsigned())
+    }
+
+    /// A claim under the present epoch.
+    fn claim(&self, number: i64) -> Claim {
+        Claim { delivery: self.id(number), epoch: self.start.epoch }
+    }
+
+    fn insert(&mut self, facts: &DeliveryFacts, names: Names<'_>) -> i64 {
+        self.rows += 1;
+        let DeliveryFacts { progress, suspicion, .. } = facts;
+        let sql = "INSERT INTO deliveries (number, event, state, epoch, due, touched, accepted, counted, failures, panics, reason,
+                   ordering, replay_of, crashes, against, step, starts, rule_version, rule, service)
+                   VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18)";
+        let values = params![
+            self.rows,
+            rows::state_to_number(facts.state),
+            facts.epoch.cast_signed(),
+            facts.due.0,
+            facts.touched.0,
+            progress.accepted.0,
+            progress.counted,
+            progress.failures,
+            progress.panics,
+            facts.reason.map(rows::reason_to_number),
+            facts.has_order.then_some(names.order),
+            facts.is_replay.then_some(0),
+            facts.crashes,
+            suspicion.crashes,
+            rows::step_to_number(suspicion.step),
+            facts.starts,
+            names.rule,
+            names.service,
+        ];
+        self.connection.prepare_cached(sql).unwrap().execute(values).unwrap();
+        self.rows
+    }
+
+    fn insert_all<'r>(&mut self, all: impl IntoIterator<Item = &'r DeliveryFacts>) {
+        for facts in all {
+            self.insert(facts, USUAL);
+        }
+    }
+
+    /// Returns all rows in the order of their numbers.
+    fn all(&self) -> Vec<DeliveryFacts> {
+        let sql = format!("SELECT {} FROM deliveries ORDER BY number", rows::FACTS);
+        let mut statement = self.connection.prepare(&sql).unwrap();
+        statement.query_map([], rows::facts).unwrap().map(Result::unwrap).collect()
+    }
+}
+
+/// Fails unless each of these statements was run on this thread since the table was made.
+#[track_caller]
+fn assert_proved(statements: &[&str]) {
+    let ran = ran();
+    for statement in statements {
+        assert!(ran.iter().any(|ran| ran.contains(statement)), "not run: {statement}");
+    }
+}
+
+/// Compares each row with what the function says, and tells what it was before.
+#[track_caller]
+fn assert_rows(before: &[DeliveryFacts], after: &[DeliveryFacts], expected: &[DeliveryFacts]) {
+    assert_eq!(after.len(), expected.len());
+    for ((before, after), expected) in before.iter().zip(after).zip(expected) {
+        assert_eq!(after, expected, "from {before:?}");
+    }
+}
+
+fn row(state: StoredState) -> DeliveryFacts {
+    DeliveryFacts {
+        state,
+        epoch: 1,
+        due: Millis(NOW.0 - 10),
+        touched: Millis(NOW.0 - 20),
+        progress: Progress { accepted: Millis(NOW.0 - 30), counted: 0, failures: 0, panics: 0 },
+        reason: None,
+        has_order: false,
+        is_replay: false,
+        crashes: 0,
+        suspicion: Suspicion::default(),
+        starts: None,
+    }
+}
+
+/// Every combination of what the transitions of a single delivery look at, in each state.
+fn every_row(epochs: [u64; 2]) -> Vec<DeliveryFacts> {
+    let suspicions =
+        [(0, None), (1, None), (2, Some(HandlingStep::Send)), (CRASHES_MAX, Some(HandlingStep::Load))];
+    let mut all = Vec::new();
+    for state in StoredState::ALL {
+        for epoch in epochs {
+            for failures in [0, 2] {
+                for is_replay in [false, true] {
+                    for crashes in [0, 2] {
+                        for (against, step) in suspicions {
+                            let row = row(state);
+                            all.push(DeliveryFacts {
+                                epoch,
+                                progress: Progress { failures, counted: failures, ..row.progress },
+                                is_replay,
+                                crashes,
+                                suspicion: Suspicion { crashes: against, step },
+                                starts: (against > 0).then(|| "1".into()),
+                                ..row
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    all
+}
