@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::plain;
 
 /// Asks for confirmation. Without a terminal, `--yes` is required.

@@ -19,9 +19,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tracing::Level;
 
+use crate::lifecycle::run_until_stopped;
 use crate::serve::FLUSH_MAX;
 use crate::settings::level;
-use crate::stand::stand;
 
 /// Run a demo hub.
 #[derive(Args)]
@@ -64,7 +64,7 @@ impl Demo {
         let folder = tempfile::Builder::new().prefix("seawall-demo-").tempdir();
         let folder = folder.context("can't create a temporary directory")?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let ended = runtime.block_on(self.demo(&folder));
+        let ended = runtime.block_on(self.demo(&folder, log.clone()));
         runtime.shutdown_timeout(THREADS_WITHIN);
         if let Some(log) = log {
             log.flush(FLUSH_MAX);
@@ -76,7 +76,7 @@ impl Demo {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn demo(&self, folder: &TempDir) -> anyhow::Result<()> {
+    async fn demo(&self, folder: &TempDir, log: Option<Log>) -> anyhow::Result<()> {
         // From here on, a signal stops the demo in an orderly way.
         let mut wishes = StopSignals::listen()?;
         let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
@@ -87,7 +87,7 @@ impl Demo {
         // It listens on this machine only, and shows its metrics to whoever tries it.
         let metrics = MetricsAccess::Open;
         let options =
-            StartOptions { allow_egress, demo: Some(demo.clone()), metrics, ..StartOptions::default() };
+            StartOptions { allow_egress, demo: Some(demo.clone()), metrics, log, ..StartOptions::default() };
         let hub = Arc::new(Server::open(folder.path(), &options).await?);
         hub.ops.keep_for(demo::RETENTION);
         hub.registry.set_admin_key(&hub.own_context(), http::key_hash(&key)).await?;
@@ -110,7 +110,7 @@ impl Demo {
             tokio::time::sleep(END_WITHIN).await;
         };
         tokio::select! {
-            ended = stand(&hub, listener, stop, telling, None) => ended.map(drop),
+            ended = run_until_stopped(&hub, listener, stop, telling, None) => ended.map(drop),
             () = overdue => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use serde_json::value::RawValue;
 
-use crate::failure::CommandError;
+use crate::error::CommandError;
 
 /// The maximum request size of the hub.
 pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;

@@ -7,9 +7,9 @@ use seawall_client::api::{Listing, PageQuery};
 use seawall_client::{ApiCall, Reply};
 use serde::de::DeserializeOwned;
 
-use crate::failure::CommandResult;
+use crate::connection::Session;
+use crate::error::CommandResult;
 use crate::output::{Column, OutputWriter, Table, note};
-use crate::talk::Session;
 
 /// The maximum page size of the hub.
 const PAGE_MAX: usize = 500;

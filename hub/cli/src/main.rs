@@ -3,33 +3,34 @@
 mod backup;
 mod command;
 mod confirm;
+mod connection;
 mod demo;
+mod error;
 mod examples;
-mod failure;
-mod files;
 mod input;
+mod lifecycle;
 mod lists;
+mod open_files;
 mod output;
 mod reload;
 mod serve;
 mod settings;
-mod stand;
-mod talk;
 
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use seawall::Clock;
 
-use self::failure::CommandError;
-use self::talk::ConnectArgs;
+use self::connection::ConnectArgs;
+use self::error::CommandError;
 
 /// Delivers events and calls services reliably, also while they fail.
 #[derive(Parser)]
 #[command(name = "seawall", version, after_help = examples::TOP)]
 struct Cli {
     #[command(flatten)]
-    talk: ConnectArgs,
+    connection: ConnectArgs,
 
     #[command(subcommand)]
     command: Command,
@@ -70,8 +71,8 @@ fn main() -> anyhow::Result<ExitCode> {
         (Ok(()), Command::Demo(demo)) => return demo.run(),
         (Ok(()), Command::Backup(backup)) => backup.run().map_err(CommandError::of),
         (Ok(()), Command::Restore(restore)) => restore.run().map_err(CommandError::of),
-        (Ok(()), Command::Local(command)) => command.run(&cli.talk),
-        (Ok(()), Command::Hub(command)) => command.run(&cli.talk),
+        (Ok(()), Command::Local(command)) => command.run(&cli.connection),
+        (Ok(()), Command::Hub(command)) => command.run(&cli.connection, Clock::system()),
     };
     Ok(done.map_or_else(CommandError::tell, |()| ExitCode::SUCCESS))
 }

@@ -15,12 +15,12 @@ use seawall_hub_server::{Server, StartOptions, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
-use crate::failure::CommandError;
-use crate::files;
+use crate::error::CommandError;
+use crate::lifecycle::run_until_stopped;
+use crate::open_files;
 use crate::output::say;
 use crate::reload::{Reload, hangup, nothing_to_follow};
 use crate::settings::{SettingOverrides, Settings, file};
-use crate::stand::stand;
 
 /// Run the hub.
 #[derive(Args)]
@@ -89,7 +89,7 @@ impl Serve {
                 .context("there is no home directory for the data; set `--data-dir` or SEAWALL_DATA_DIR")?,
         };
         let (version, folder) = (env!("CARGO_PKG_VERSION"), data_dir.display().to_string());
-        let (open_files, told) = (files::raise_limit(), hangup());
+        let (open_files, told) = (open_files::raise_limit(), hangup());
         info!(target: "seawall", version, dataDir = folder, openFilesMax = open_files, "[Hub][Start] Start.");
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
         let options = StartOptions {
@@ -102,6 +102,7 @@ impl Serve {
             metrics: settings.metrics,
             open_files,
             clock,
+            log: Some(log.clone()),
         };
         let hub = Arc::new(Server::open(&data_dir, &options).await?);
         hub.ops.keep_for(settings.retention);
@@ -152,7 +153,8 @@ impl Serve {
                 None => nothing_to_follow(told).await,
             }
         };
-        let exit_code = stand(&hub, listener, Shutdown::until_signal, following, Some(watchdog)).await?;
+        let exit_code =
+            run_until_stopped(&hub, listener, Shutdown::until_signal, following, Some(watchdog)).await?;
         info!(target: "seawall", cause = "a signal", exitCode = exit_code, "[Hub][Stop] Success.");
         Ok(ExitCode::from(exit_code))
     }

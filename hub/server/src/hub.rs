@@ -24,6 +24,7 @@ use crate::demo::DemoServices;
 use crate::history::History;
 use crate::http::RequestTelemetry;
 use crate::liveness::Liveness;
+use crate::log::Log;
 use crate::metric_store::MetricStore;
 use crate::responses::{self, ResponseMemory};
 use crate::seal::Keyring;
@@ -64,6 +65,7 @@ pub struct Server {
     metrics: MetricsAccess,
     open_files: Option<u64>,
     clock: Clock,
+    pub(crate) log: Option<Log>,
     metric_store: MetricStore,
     /// The text of the metrics, if it was made a moment ago and is a long one.
     metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
@@ -142,6 +144,7 @@ impl Server {
             metrics: options.metrics,
             open_files: options.open_files,
             clock: clock.clone(),
+            log: options.log.clone(),
             metric_store,
             metrics_text: tokio::sync::Mutex::default(),
             gates,

@@ -12,6 +12,7 @@ use seawall_hub_core::port::store::RegistryReads;
 use seawall_hub_store::Sqlite;
 
 use crate::demo::DemoServices;
+use crate::log::Log;
 use crate::seal::Keyring;
 
 /// How a hub is opened.
@@ -35,6 +36,8 @@ pub struct StartOptions {
     pub open_files: Option<u64>,
     /// The clock of the hub; the default is that of the system.
     pub clock: Clock,
+    /// The log whose errors open incidents; `None` if the process writes none.
+    pub log: Option<Log>,
 }
 
 /// Who may read the metrics.

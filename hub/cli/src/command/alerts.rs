@@ -8,11 +8,11 @@ use seawall_client::api::{
 use seawall_client::{ApiCall, RawJson};
 
 use super::resource::{self, Resource};
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 const COLUMNS: &[Column<Alert>] = &[
     ("ID", |alert| cell(&alert.id)),

@@ -3,10 +3,10 @@
 use clap::Args;
 use seawall_client::api::AuditEntry;
 
-use crate::failure::CommandResult;
+use crate::connection::Session;
+use crate::error::CommandResult;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::Session;
 
 const COLUMNS: &[Column<AuditEntry>] = &[
     ("TIME", |entry| cell(&entry.at)),

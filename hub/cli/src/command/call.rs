@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input;
 use crate::output::note;
-use crate::talk::Session;
 
 /// The extra time that the hub has beyond the call's own timeout, so that the hub reports the timeout.
 const MARGIN: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use clap::Args;
 use seawall::config::{Config, Loader, Problem};
 use serde_json::{Value, json};
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{OutputWriter, note};
 
 #[derive(Args)]

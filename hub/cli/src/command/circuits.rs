@@ -4,9 +4,9 @@ use clap::Subcommand;
 use seawall_client::ApiCall;
 use seawall_client::api::{CircuitChange, CircuitMove, Reason, RequiredReason, Service};
 
-use crate::failure::CommandResult;
+use crate::connection::Session;
+use crate::error::CommandResult;
 use crate::output::{Column, cell};
-use crate::talk::Session;
 
 const COLUMNS: &[Column<Service>] = &[
     ("SERVICE", |service| cell(&service.spec.name)),

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::failure::CommandResult;
+use crate::error::CommandResult;
 use crate::output::OutputWriter;
 
 #[derive(Args)]

@@ -8,10 +8,10 @@ use seawall_client::api::{
     Attempt, Delivery, DeliveryQuery, DeliveryState, DeliveryStateFilter, DeliveryWithAttempts,
 };
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::lists::Pages;
 use crate::output::{Column, cell, note};
-use crate::talk::Session;
 
 /// The states that a list can be filtered by.
 const STATES: [&str; 7] = ["waiting", "pending", "held", "inFlight", "delivered", "deadLettered", "open"];

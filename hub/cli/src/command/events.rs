@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use seawall_client::api::{Event, EventQuery};
 
-use crate::failure::CommandResult;
+use crate::connection::Session;
+use crate::error::CommandResult;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::Session;
 
 const COLUMNS: &[Column<Event>] = &[
     ("ID", |event| cell(&event.event.id)),

@@ -9,9 +9,9 @@ use seawall::{Clock, Tick};
 use seawall_client::Reply;
 use seawall_client::api::{BulkTask, Operation, OperationState};
 
-use crate::failure::{CommandError, CommandResult, LEFT, NOT_ALL};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, LEFT, NOT_ALL};
 use crate::output::{ProgressBar, cell, note};
-use crate::talk::Session;
 
 /// The polling interval.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub(super) async fn follow(session: &Session, id: &str, each: bool) -> CommandRe
             _ = &mut stop => return Err(left(session, id, last.filter(|_| !each))),
             reply = session.send_patiently(session.hub.operations().get(id)) => reply?,
         };
-        let shown = shown.get_or_insert_with(|| FollowDisplay::new(&reply));
+        let shown = shown.get_or_insert_with(|| FollowDisplay::new(&reply, session.clock.clone()));
         let changed = last.as_ref().is_none_or(|last| last.text() != reply.text());
         if each && session.out.json && changed {
             session.out.line(reply.text())?;
@@ -151,10 +151,10 @@ struct FollowDisplay {
 }
 
 impl FollowDisplay {
-    fn new(operation: &Operation) -> Self {
+    fn new(operation: &Operation, clock: Clock) -> Self {
         FollowDisplay {
             bar: ProgressBar::new(Some(operation.progress.total)),
-            clock: Clock::system(),
+            clock,
             lately: VecDeque::new(),
             told: None,
         }

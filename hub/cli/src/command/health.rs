@@ -2,9 +2,9 @@
 
 use seawall_client::api::ServiceCircuit;
 
-use crate::failure::CommandResult;
+use crate::connection::Session;
+use crate::error::CommandResult;
 use crate::output::{Column, cell};
-use crate::talk::Session;
 
 const COLUMNS: &[Column<ServiceCircuit>] =
     &[("SERVICE", |one| cell(&one.service)), ("CIRCUIT", |one| cell(&one.circuit))];

@@ -4,9 +4,9 @@ use clap::{Subcommand, ValueEnum};
 use seawall_client::Reply;
 use seawall_client::api::{CreatedKey, Key, KeySpec, RotateInput, Scope};
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{Column, cell, note};
-use crate::talk::{ReasonArg, Session};
 
 const COLUMNS: &[Column<Key>] = &[
     ("NAME", |key| cell(&key.name)),

@@ -20,9 +20,10 @@ mod services;
 mod sources;
 
 use clap::Subcommand;
+use seawall::Clock;
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
-use crate::talk::ConnectArgs;
+use crate::connection::ConnectArgs;
+use crate::error::{CommandError, CommandResult, REFUSED};
 
 /// Commands that connect to a running hub.
 #[derive(Subcommand)]
@@ -77,8 +78,8 @@ pub(crate) enum LocalCommand {
 }
 
 impl HubCommand {
-    pub(crate) fn run(self, talk: &ConnectArgs) -> CommandResult {
-        let session = talk.session()?;
+    pub(crate) fn run(self, connection: &ConnectArgs, clock: Clock) -> CommandResult {
+        let session = connection.session(clock)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -105,10 +106,10 @@ impl HubCommand {
 }
 
 impl LocalCommand {
-    pub(crate) fn run(self, talk: &ConnectArgs) -> CommandResult {
+    pub(crate) fn run(self, connection: &ConnectArgs) -> CommandResult {
         match self {
-            LocalCommand::CheckConfig(check) => check.run(&talk.out()),
-            LocalCommand::Completions(completions) => completions.run(&talk.out()),
+            LocalCommand::CheckConfig(check) => check.run(&connection.out()),
+            LocalCommand::Completions(completions) => completions.run(&connection.out()),
         }
     }
 }

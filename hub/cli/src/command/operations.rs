@@ -5,10 +5,10 @@ use seawall_client::ApiCall;
 use seawall_client::api::{Operation, ReasonInput};
 
 use super::follow::{follow, summary};
-use crate::failure::CommandResult;
+use crate::connection::{ReasonArg, Session};
+use crate::error::CommandResult;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 const COLUMNS: &[Column<Operation>] = &[
     ("ID", |operation| cell(&operation.id)),

@@ -5,10 +5,10 @@ use seawall_client::api::{Deleted, Name, PendingPolicy};
 use seawall_client::{ApiCall, RawJson, Reply};
 use serde::de::DeserializeOwned;
 
-use crate::failure::CommandResult;
+use crate::connection::{ReasonArg, Session};
+use crate::error::CommandResult;
 use crate::input;
 use crate::output::{Column, note};
-use crate::talk::{ReasonArg, Session};
 
 /// A kind of object that is registered by name.
 pub(super) trait Resource: DeserializeOwned + 'static {

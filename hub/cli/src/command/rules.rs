@@ -7,10 +7,10 @@ use seawall_client::api::{
 };
 
 use super::resource::{self, PendingArg, PutArgs, Resource};
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 impl Resource for Rule {
     const NOUN: &'static str = "rule";

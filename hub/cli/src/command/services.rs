@@ -4,9 +4,9 @@ use clap::Subcommand;
 use seawall_client::api::{Auth, Name, Service, TestRequest};
 
 use super::resource::{self, PendingArg, PutArgs, Resource};
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 impl Resource for Service {
     const NOUN: &'static str = "service";

@@ -4,9 +4,9 @@ use clap::Subcommand;
 use seawall_client::api::{Name, Source, Verify};
 
 use super::resource::{self, PutArgs, Resource};
-use crate::failure::CommandResult;
+use crate::connection::{ReasonArg, Session};
+use crate::error::CommandResult;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 impl Resource for Source {
     const NOUN: &'static str = "source";

@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal, Write};
 pub(crate) use self::progress::ProgressBar;
 pub(crate) use self::table::{Column, Table};
 pub(crate) use self::text::{cell, plain};
-use crate::failure::CommandResult;
+use crate::error::CommandResult;
 
 /// The output on stdout.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Tables with aligned columns.
 
 use super::OutputWriter;
-use crate::failure::CommandResult;
+use crate::error::CommandResult;
 
 /// A title, and the cell of an item.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> String);

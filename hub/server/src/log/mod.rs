@@ -38,6 +38,7 @@ pub enum Format {
 pub struct Log {
     queue: Arc<LineQueue>,
     level: Arc<RwLock<Level>>,
+    totals: Arc<LineTotals>,
 }
 
 /// The maximum number of lines that wait to be written.
@@ -54,10 +55,10 @@ impl Log {
     ) -> std::io::Result<Self> {
         let queue = Arc::new(LineQueue::new(LINES_MAX));
         queue::start(queue.clone(), format, clock.clone(), out)?;
-        let level = Arc::new(RwLock::new(level));
-        let lines = LineSubscriber { queue: queue.clone(), format, level: level.clone(), clock };
+        let log = Log { queue, level: Arc::new(RwLock::new(level)), totals: Arc::default() };
+        let lines = LineSubscriber { log: log.clone(), format, clock };
         let _ = tracing::subscriber::set_global_default(lines);
-        Ok(Log { queue, level })
+        Ok(log)
     }
 
     /// From now on what is at least this urgent is written.
@@ -67,57 +68,61 @@ impl Log {
         tracing::callsite::rebuild_interest_cache();
     }
 
+    /// The warnings and errors so far.
+    pub(crate) fn counts(&self) -> LogCounts {
+        LogCounts {
+            warnings: self.totals.warnings.load(Ordering::Relaxed),
+            errors: self.totals.errors.load(Ordering::Relaxed),
+            last_error: self.totals.last_error.lock().clone(),
+        }
+    }
+
     /// Waits until everything so far is written, but no longer than this: who reads may have gone.
     pub fn flush(&self, most: Duration) {
         self.queue.flush(most);
     }
 }
 
-/// The warnings and errors of the log so far, but for those about alerts: what they tell has been counted where it happened.
-static WARNINGS: AtomicU64 = AtomicU64::new(0);
-/// The errors among them.
-static ERRORS: AtomicU64 = AtomicU64::new(0);
-/// What the last of these says.
-static LAST_ERROR: Lock<Option<String>> = Lock::new(None);
-
-/// What the log of the process has had so far.
-pub(crate) fn seen() -> LogCounts {
-    LogCounts {
-        warnings: WARNINGS.load(Ordering::Relaxed),
-        errors: ERRORS.load(Ordering::Relaxed),
-        last_error: LAST_ERROR.lock().clone(),
-    }
+/// The numbers of warnings and errors, except those about alerts: what an alert reports was counted where it happened.
+#[derive(Debug, Default)]
+struct LineTotals {
+    warnings: AtomicU64,
+    /// The errors among the warnings.
+    errors: AtomicU64,
+    /// The message of the last error.
+    last_error: Lock<Option<String>>,
 }
 
-fn count(event: &Event<'_>) {
-    let metadata = event.metadata();
-    let level = match *metadata.level() {
-        Level::ERROR => "error",
-        Level::WARN => "warn",
-        _ => return,
-    };
-    if metadata.target() != "seawall_alerts" {
-        WARNINGS.fetch_add(1, Ordering::Relaxed);
-        if *metadata.level() == Level::ERROR {
-            // The fields are not for those who are told: they may name what only the log may.
-            *LAST_ERROR.lock() = Some(line::message(event));
-            ERRORS.fetch_add(1, Ordering::Relaxed);
+impl LineTotals {
+    fn count(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        let level = match *metadata.level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            _ => return,
+        };
+        if metadata.target() != "seawall_alerts" {
+            self.warnings.fetch_add(1, Ordering::Relaxed);
+            if *metadata.level() == Level::ERROR {
+                // Notifications do not get the fields, which may name what only the log may.
+                *self.last_error.lock() = Some(line::message(event));
+                self.errors.fetch_add(1, Ordering::Relaxed);
+            }
         }
+        metrics::counter!(metric_names::LOG_LINES, "level" => level).increment(1);
     }
-    metrics::counter!(metric_names::LOG_LINES, "level" => level).increment(1);
 }
 
 struct LineSubscriber {
-    queue: Arc<LineQueue>,
+    log: Log,
     format: Format,
-    /// Read once for each place that writes, and again when it changes.
-    level: Arc<RwLock<Level>>,
     clock: Clock,
 }
 
 impl LineSubscriber {
+    /// The level; `tracing` asks once for each place that writes, and again when it changes.
     fn level(&self) -> Level {
-        *self.level.read()
+        *self.log.level.read()
     }
 }
 
@@ -133,8 +138,8 @@ impl Subscriber for LineSubscriber {
     }
 
     fn event(&self, event: &Event<'_>) {
-        count(event);
-        self.queue.put(line::write(self.format, &self.clock, event));
+        self.log.totals.count(event);
+        self.log.queue.put(line::write(self.format, &self.clock, event));
     }
 
     // Spans have no place in a line: what it is about stands in its fields.

@@ -1,11 +1,11 @@
 //! Lines on their way to whoever reads them.
 
 use std::io::Write;
-use std::sync::{Arc, Condvar, LazyLock, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use metrics::{Counter, counter};
+use metrics::counter;
 use seawall::Clock;
 use seawall_hub_core::metric_names;
 use seawall_hub_core::service::wall_time;
@@ -14,9 +14,6 @@ use serde_json::Value;
 
 use super::Format;
 use super::line::{LineFields, compose};
-
-/// Looked up when the first line is dropped: by then there is a recorder.
-static DROPPED: LazyLock<Counter> = LazyLock::new(|| counter!(metric_names::LOG_DROPPED));
 
 /// Lines that wait to be written.
 #[derive(Debug)]
@@ -47,7 +44,8 @@ impl LineQueue {
         let mut state = self.lock();
         if state.lines.len() >= self.most {
             state.dropped += 1;
-            DROPPED.increment(1);
+            drop(state);
+            counter!(metric_names::LOG_DROPPED).increment(1);
             return;
         }
         state.lines.push(line);

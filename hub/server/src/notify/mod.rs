@@ -14,6 +14,7 @@ use seawall_hub_core::port::notify::{Message, Notifier};
 
 pub(crate) use self::settings::ChannelSettings;
 use crate::hub::Server;
+use crate::log::Log;
 use crate::rotate;
 use crate::seal::Keyring;
 use crate::transport::HttpTransport;
@@ -68,6 +69,7 @@ impl Server {
     /// Watches over everything, and tells people, again and again.
     pub async fn alert(&self) {
         let channels = ChannelNotifier::new(self.transport().clone(), self.keyring().clone());
-        self.alerts.watch_alerts(&channels, crate::log::seen).await;
+        let log = || self.log.as_ref().map(Log::counts).unwrap_or_default();
+        self.alerts.watch_alerts(&channels, log).await;
     }
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::letter::differences;
 use crate::confirm::sure;
-use crate::failure::{CommandError, CommandResult};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult};
 use crate::input;
 use crate::output::note;
-use crate::talk::{ReasonArg, Session};
 
 #[derive(Args)]
 pub(crate) struct Edit {

@@ -5,14 +5,15 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
 
 use clap::Args;
+use seawall::Clock;
 use seawall_client::api::{DeadLetterQuery, ExportQuery};
 
-use super::choose::LetterFilterArgs;
 use super::letters;
+use super::selection::LetterFilterArgs;
 use crate::command::deliveries::REASONS;
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{ProgressBar, note, plain};
-use crate::talk::Session;
 
 #[derive(Args)]
 pub(crate) struct Export {
@@ -31,7 +32,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(super) async fn run(&self, session: &Session) -> CommandResult {
-        let opened = session.hub.dead_letters().export(&self.query()).await;
+        let opened = session.hub.dead_letters().export(&self.query(&session.clock)).await;
         let mut stream = opened.map_err(|error| session.failed(&error))?;
         // Whoever sees the lines themselves needs no count, and what others have written gives their terminal no orders.
         let seen = self.out.is_none() && session.out.is_terminal();
@@ -64,10 +65,10 @@ impl Export {
         }
     }
 
-    fn query(&self) -> ExportQuery {
+    fn query(&self, clock: &Clock) -> ExportQuery {
         let DeadLetterQuery {
             service, rule, event, reason, status, group, standing, since, until, q, ..
-        } = self.filter.query(self.reason.as_deref());
+        } = self.filter.query(clock, self.reason.as_deref());
         ExportQuery {
             service,
             rule,

@@ -5,10 +5,10 @@ use seawall_client::ApiCall;
 use seawall_client::api::{DeadLetterGroup, DeadLetterReason, GroupQuery, GroupStateInput, NoteInput};
 use serde::Serialize;
 
-use crate::failure::{CommandError, CommandResult};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult};
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 const COLUMNS: &[Column<DeadLetterGroup>] = &[
     ("GROUP", |group| cell(&group.fingerprint)),

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::super::deliveries::ATTEMPTS;
 use super::super::rules::request_text;
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{Column, cell, note};
-use crate::talk::{ReasonArg, Session};
 
 const FIRST: &[&str] = &[
     "id",

@@ -1,21 +1,21 @@
 //! `seawall dlq`: dead letters.
 
-mod choose;
+mod bulk;
 mod edit;
 mod export;
 mod groups;
 mod letter;
-mod many;
+mod selection;
 
 use clap::Subcommand;
 use seawall_client::api::{BulkTask, DeadLetter, DeadLetterQuery};
 
-use self::choose::LetterFilterArgs;
+use self::selection::LetterFilterArgs;
 use super::deliveries::REASONS;
-use crate::failure::CommandResult;
+use crate::connection::{ReasonArg, Session};
+use crate::error::CommandResult;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
-use crate::talk::{ReasonArg, Session};
 
 const COLUMNS: &[Column<DeadLetter>] = &[
     ("ID", |letter| cell(&letter.delivery.id)),
@@ -78,19 +78,19 @@ pub(crate) enum Verb {
     /// Print the request of a dead letter as a curl command.
     Curl { id: String },
     /// Replay dead letters: one as a new delivery, several as a bulk operation.
-    Replay(many::ReplayArgs),
+    Replay(bulk::ReplayArgs),
     /// Edit and replay a dead letter, after showing the differences.
     Edit(edit::Edit),
     /// Park dead letters, so that bulk replays skip them.
-    Park(many::MoveArgs),
+    Park(bulk::MoveArgs),
     /// Unpark dead letters.
-    Unpark(many::MoveArgs),
+    Unpark(bulk::MoveArgs),
     /// Delete dead letters; they can be restored until their retention ends.
-    Delete(many::MoveArgs),
+    Delete(bulk::MoveArgs),
     /// Restore deleted dead letters.
-    Restore(many::MoveArgs),
+    Restore(bulk::MoveArgs),
     /// Purge dead letters permanently, with all evidence; a dry run without `--force`.
-    Purge(many::PurgeArgs),
+    Purge(bulk::PurgeArgs),
     /// Export dead letters with all evidence, one line of JSON each.
     Export(export::Export),
     /// Delete one dead letter; the same as `delete ID`.
@@ -122,8 +122,10 @@ impl Verb {
             }
             Verb::Note { name, text, why } => groups::note(session, &name, &text, &why).await,
             Verb::List { filter, reason, pages } => {
-                let list =
-                    |page| dead_letters.list(&DeadLetterQuery { page, ..filter.query(reason.as_deref()) });
+                let list = |page| {
+                    dead_letters
+                        .list(&DeadLetterQuery { page, ..filter.query(&session.clock, reason.as_deref()) })
+                };
                 session.list(COLUMNS, &pages, list).await
             }
             Verb::Show { id, raw } => letter::show(session, &id, raw).await,

@@ -10,10 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::lines::{Content, Lines};
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input::{self, BODY_BYTES_MAX};
 use crate::output::{ProgressBar, note};
-use crate::talk::Session;
 
 /// The maximum number of events per request.
 const BATCH_MAX: usize = 500;

@@ -8,9 +8,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use seawall_client::api::{AcceptedEvent, EventInput};
 use serde_json::value::RawValue;
 
-use crate::failure::{CommandError, CommandResult, REFUSED};
+use crate::connection::Session;
+use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input;
-use crate::talk::Session;
 
 #[derive(Args)]
 pub(crate) struct Send {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use seawall::Retry;
+use seawall::{Clock, Retry};
 use seawall_client::{ApiCall, Client, ClientError, Reply};
 use serde::de::DeserializeOwned;
 
-use crate::failure::{CommandError, CommandResult, UNREACHABLE};
+use crate::error::{CommandError, CommandResult, UNREACHABLE};
 use crate::output::{OutputWriter, note};
 
 const HEADING: &str = "Connection";
@@ -67,7 +67,7 @@ impl ConnectArgs {
     }
 
     /// A session with the hub.
-    pub(crate) fn session(&self) -> Result<Session, CommandError> {
+    pub(crate) fn session(&self, clock: Clock) -> Result<Session, CommandError> {
         if self.key.is_some() {
             return Err(CommandError::usage(
                 "`--key` is not supported: every user of this machine can read command lines",
@@ -90,7 +90,7 @@ impl ConnectArgs {
         // One caller with one request at a time can't multiply an outage, so that its retries need no budget.
         let builder = builder.attempts(PATIENT_ATTEMPTS).retry(Retry::no_budget);
         let hub = builder.build().map_err(|error| CommandError::usage(error.to_string()))?;
-        Ok(Session { hub, out: self.out(), timeout: self.timeout, has_key: key.is_some() })
+        Ok(Session { hub, out: self.out(), timeout: self.timeout, has_key: key.is_some(), clock })
     }
 }
 
@@ -127,6 +127,8 @@ pub(crate) struct Session {
     pub(crate) out: OutputWriter,
     /// The time limit from the command line; `None` means the default.
     pub(crate) timeout: Option<Duration>,
+    /// The clock of this machine.
+    pub(crate) clock: Clock,
     has_key: bool,
 }
 

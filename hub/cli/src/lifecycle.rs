@@ -19,7 +19,7 @@ const FOLD_MAX: Duration = Duration::from_secs(5);
 
 /// Serves and delivers until `stop`, which gets the shutdown to run when it is time, has done so. `beside` goes on meanwhile, and
 /// has no end of its own. The answer is the exit code.
-pub(crate) async fn stand<F>(
+pub(crate) async fn run_until_stopped<F>(
     hub: &Arc<Server>,
     listener: TcpListener,
     stop: impl FnOnce(Shutdown) -> F,

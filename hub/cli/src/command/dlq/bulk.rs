@@ -11,12 +11,12 @@ use seawall_client::{ApiCall, Reply};
 
 use super::super::deliveries;
 use super::super::follow::{self, follow};
-use super::choose::{BulkSelection, LetterSelection, SelectedLetters, by_ids};
+use super::selection::{BulkSelection, LetterSelection, SelectedLetters, by_ids};
 use super::{COLUMNS, letter, letters};
 use crate::confirm::sure;
-use crate::failure::{CommandError, CommandResult, NOT_ALL, REFUSED, UNREACHABLE};
+use crate::connection::{ReasonArg, Session};
+use crate::error::{CommandError, CommandResult, NOT_ALL, REFUSED, UNREACHABLE};
 use crate::output::note;
-use crate::talk::{ReasonArg, Session};
 
 /// The rate of a bulk replay without `--rate`.
 const RATE: u32 = 50;
@@ -111,7 +111,7 @@ pub(crate) struct PurgeArgs {
 
 impl ReplayArgs {
     pub(super) async fn run(self, session: &Session) -> CommandResult {
-        let one = match self.choice.chosen()? {
+        let one = match self.choice.chosen(&session.clock)? {
             SelectedLetters::One(id) if self.manner.dry_run => {
                 return self.many(session, by_ids(&[id])).await;
             }
@@ -173,7 +173,7 @@ impl ReplayArgs {
 impl MoveArgs {
     /// One immediately, several as a bulk operation.
     pub(super) async fn run(self, session: &Session, task: BulkTask) -> CommandResult {
-        let many = match self.choice.chosen()? {
+        let many = match self.choice.chosen(&session.clock)? {
             SelectedLetters::One(id) if !self.manner.dry_run => {
                 return letter::act(session, &id, &task, &self.manner.why).await;
             }
@@ -190,7 +190,7 @@ impl PurgeArgs {
         let PurgeArgs { choice, force, max, detach, why } = self;
         // `--force` is the confirmation.
         let manner = BulkArgs { max, dry_run: !force, yes: true, detach, why };
-        let (many, plan) = (choice.many()?, ReplayManyInput::default());
+        let (many, plan) = (choice.many(&session.clock)?, ReplayManyInput::default());
         BulkJob { session, task: BulkTask::Purge, many, plan, manner: &manner }.run().await
     }
 }

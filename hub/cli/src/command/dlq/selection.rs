@@ -1,6 +1,6 @@
 //! The selection of dead letters: by id or by filter.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use seawall::Clock;
@@ -8,7 +8,7 @@ use seawall_client::api::{DeadLetterFilter, DeadLetterQuery, LetterState, Letter
 use seawall_dist::Millis;
 
 use crate::command::deliveries::REASONS;
-use crate::failure::CommandError;
+use crate::error::CommandError;
 
 /// The states of a dead letter.
 const STANDINGS: [&str; 6] = ["open", "replaying", "delivered", "failedAgain", "parked", "deleted"];
@@ -36,24 +36,40 @@ pub(crate) struct LetterFilterArgs {
     event: Option<String>,
     /// Only those dead-lettered since: a duration ago such as `2h`, or a time such as `2026-11-15T02:40:00Z`.
     #[arg(long, value_name = "TIME", value_parser = when)]
-    since: Option<String>,
+    since: Option<TimeArg>,
     /// Only those dead-lettered before: a duration ago or a time.
     #[arg(long, value_name = "TIME", value_parser = when)]
-    until: Option<String>,
+    until: Option<TimeArg>,
     /// Only those with these words in the event, errors, responses or names.
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
 }
 
-/// Parses a duration ago or a time, by the clock of this machine.
-fn when(text: &str) -> Result<String, String> {
-    match seawall::config::duration(text) {
-        Ok(ago) => {
-            Clock::system().wall().checked_sub(ago).map(moment).ok_or_else(|| "too long ago".to_owned())
+/// A point in time on the command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum TimeArg {
+    Ago(Duration),
+    /// A time as the hub reads it.
+    At(String),
+}
+
+impl TimeArg {
+    /// The time by this clock, as the hub reads it. What is older than the clock is at its beginning.
+    fn by(&self, clock: &Clock) -> String {
+        match self {
+            TimeArg::Ago(ago) => moment(clock.wall().checked_sub(*ago).unwrap_or(UNIX_EPOCH)),
+            TimeArg::At(time) => time.clone(),
         }
+    }
+}
+
+/// Parses a duration ago or a time.
+fn when(text: &str) -> Result<TimeArg, String> {
+    match seawall::config::duration(text) {
+        Ok(ago) => Ok(TimeArg::Ago(ago)),
         // The hub reads it, and says what is wrong with it.
         Err(_) if text.len() > 4 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) => {
-            Ok(text.to_owned())
+            Ok(TimeArg::At(text.to_owned()))
         }
         Err(_) => Err("must be a duration ago such as `2h`, or a time such as `2026-11-15T02:40:00Z`".into()),
     }
@@ -67,7 +83,7 @@ fn moment(at: SystemTime) -> String {
 
 impl LetterFilterArgs {
     /// The query of a list. `reason` is an argument, because the option of that name means the reason for a change elsewhere.
-    pub(super) fn query(&self, reason: Option<&str>) -> DeadLetterQuery {
+    pub(super) fn query(&self, clock: &Clock, reason: Option<&str>) -> DeadLetterQuery {
         DeadLetterQuery {
             service: self.service.as_deref().map(Into::into),
             rule: self.rule.as_deref().map(Into::into),
@@ -76,18 +92,18 @@ impl LetterFilterArgs {
             standing: Some(self.standing.join(",")).filter(|all| !all.is_empty()),
             group: self.group.as_deref().map(Into::into),
             event: self.event.clone(),
-            since: self.since.as_deref().map(Into::into),
-            until: self.until.as_deref().map(Into::into),
+            since: self.since.as_ref().map(|time| time.by(clock).as_str().into()),
+            until: self.until.as_ref().map(|time| time.by(clock).as_str().into()),
             q: self.search.clone(),
             ..DeadLetterQuery::default()
         }
     }
 
     /// The same as the filter of a bulk operation.
-    fn filter(&self, reason: Option<&str>) -> DeadLetterFilter {
+    fn filter(&self, clock: &Clock, reason: Option<&str>) -> DeadLetterFilter {
         let states: Vec<LetterState> = self.standing.iter().map(|word| word.as_str().into()).collect();
         let DeadLetterQuery { service, rule, reason, status, group, event, since, until, q, .. } =
-            self.query(reason);
+            self.query(clock, reason);
         let standing = Some(LetterStates(states)).filter(|states| !states.0.is_empty());
         DeadLetterFilter {
             service,
@@ -142,8 +158,8 @@ impl BulkSelection {
 
 impl LetterSelection {
     /// One id or a filter. No selection and contradictory selections are errors.
-    pub(super) fn chosen(&self) -> Result<SelectedLetters, CommandError> {
-        let filter = self.filter.filter(self.cause.as_deref());
+    pub(super) fn chosen(&self, clock: &Clock) -> Result<SelectedLetters, CommandError> {
+        let filter = self.filter.filter(clock, self.cause.as_deref());
         if let Some(group) = self.ids.iter().find(|id| id.starts_with("grp_")) {
             let word = format!(
                 "`{group}` is a group, not a dead letter; select the whole group with `--group {group}`"
@@ -166,8 +182,8 @@ impl LetterSelection {
     }
 
     /// The same, with one id as a filter too.
-    pub(super) fn many(&self) -> Result<BulkSelection, CommandError> {
-        Ok(match self.chosen()? {
+    pub(super) fn many(&self, clock: &Clock) -> Result<BulkSelection, CommandError> {
+        Ok(match self.chosen(clock)? {
             SelectedLetters::One(id) => by_ids(&[id]),
             SelectedLetters::Many(many) => *many,
         })
@@ -194,8 +210,10 @@ mod tests {
     /// HUB-10: a time is a duration ago or a date; for anything else the error shows both forms.
     #[test]
     fn hub_10_a_time_is_long_ago_or_a_date() {
-        assert_eq!(when("2026-11-15T02:40:00Z").as_deref(), Ok("2026-11-15T02:40:00Z"));
-        let (early, late) = (when("2h").unwrap(), when("1h").unwrap());
+        let clock = Clock::system();
+        let by_clock = |text: &str| when(text).unwrap().by(&clock);
+        assert_eq!(by_clock("2026-11-15T02:40:00Z"), "2026-11-15T02:40:00Z");
+        let (early, late) = (by_clock("2h"), by_clock("1h"));
         assert!(early < late && late.ends_with('Z'), "{early} {late}");
         for wrong in ["yesterday", "", "2", "now"] {
             assert!(when(wrong).unwrap_err().contains("such as `2h`"), "{wrong}");
