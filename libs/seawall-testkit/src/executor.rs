@@ -1,6 +1,6 @@
 //! Running a future without a runtime.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,4 +40,24 @@ pub fn run<F: Future>(clock: &ManualClock, future: F) -> F::Output {
 /// Polls once, with a waker that does nothing.
 pub fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Polls a future at most `polls` times, each time that it is woken, and drops it; `None` if it has not ended then.
+///
+/// With `polls` = 0, 1, 2, … a test cancels an operation at every point where it can be cancelled.
+pub async fn poll_at_most<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }

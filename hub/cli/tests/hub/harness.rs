@@ -1,15 +1,16 @@
 //! What all tests of the binary share: the process, and a client that keeps its connection. The peer is in `peer.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-#![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use seawall_testkit::http::{HttpConnection, HttpMessage};
 use serde_json::Value;
+
+pub(crate) use seawall_testkit::http::header;
+pub(crate) use seawall_testkit::{until_blocking as until, until_blocking_within as within};
 
 pub(crate) const KEY: &str = "a-key-that-is-long-enough";
 
@@ -69,20 +70,13 @@ impl Hub {
 
     /// A request with these headers, and none besides.
     pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\ncontent-length: {length}\r\n");
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str("connection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
+        let mut headers = headers.to_vec();
+        headers.extend([("host", "hub"), ("connection", "close")]);
+        let mut connection = HttpConnection::connect(&*self.address).unwrap();
         // A body that is too large is answered before it has come.
-        let _ = stream.write_all(body.as_bytes());
-        let (head, body) = read_message(&mut BufReader::new(stream)).unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let text = String::from_utf8_lossy(&body).into_owned();
-        Reply { status, head, body: serde_json::from_slice(&body).unwrap_or(Value::Null), text }
+        let response = connection.exchange(method, path, &headers, body.as_bytes()).unwrap();
+        let (status, text, body) = (response.status().unwrap(), response.text(), response.json());
+        Reply { status, head: response.head, body, text }
     }
 
     /// A request of an administrator with more headers.
@@ -149,15 +143,12 @@ impl Hub {
     }
 
     pub(crate) fn wait_for(&self, id: &Value, state: &str) -> Value {
-        let began = Instant::now();
-        loop {
-            let delivery = self.delivery(id);
-            if delivery["state"] == state {
-                return delivery;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "it is {delivery}, not {state}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut delivery = Value::Null;
+        until(&format!("{id} is {state}"), || {
+            delivery = self.delivery(id);
+            delivery["state"] == state
+        });
+        delivery
     }
 }
 
@@ -170,19 +161,6 @@ pub(crate) struct Reply {
     pub(crate) text: String,
 }
 
-/// Waits until something holds, up to a deadline.
-pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) {
-    within(Duration::from_secs(20), what, holds);
-}
-
-pub(crate) fn within(most: Duration, what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < most, "not within {most:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 impl Drop for Hub {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -193,57 +171,35 @@ impl Drop for Hub {
 /// A client of a hub that keeps its connection.
 pub(crate) struct Client {
     address: String,
-    stream: BufReader<TcpStream>,
+    connection: HttpConnection,
 }
 
 impl Client {
     pub(crate) fn connect(address: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        Ok(Client { address: address.to_owned(), stream: BufReader::new(stream) })
+        Ok(Client { address: address.to_owned(), connection: HttpConnection::connect(address)? })
     }
 
-    /// Of which hub.
+    /// The address of the hub.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// An error means that the outcome is not known.
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
-        let (head, body) = self.exchange(method, path, body)?;
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::other(format!("no status in `{head}`")))?;
-        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+        let response = self.exchange(method, path, body)?;
+        let status = response.status();
+        let status = status.ok_or_else(|| io::Error::other(format!("no status in `{}`", response.head)))?;
+        Ok((status, response.json()))
     }
 
-    /// The answer as it came: its head and its body.
-    pub(crate) fn exchange(&mut self, method: &str, path: &str, body: &str) -> io::Result<(String, Vec<u8>)> {
-        let length = body.len();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {KEY}\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        read_message(&mut self.stream)
+    /// The response as it came.
+    pub(crate) fn exchange(&mut self, method: &str, path: &str, body: &str) -> io::Result<HttpMessage> {
+        let bearer = format!("Bearer {KEY}");
+        self.connection.exchange(
+            method,
+            path,
+            &[("host", "hub"), ("authorization", &bearer)],
+            body.as_bytes(),
+        )
     }
-}
-
-/// Reads one message with its body; its length must be said.
-pub(crate) fn read_message(stream: &mut impl BufRead) -> io::Result<(String, Vec<u8>)> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if stream.read_line(&mut head)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-    let mut body =
-        vec![0; header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0)];
-    stream.read_exact(&mut body)?;
-    Ok((head, body))
-}
-
-/// A header of a message, by its name in lower case.
-pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
-    let lines = head.lines().filter_map(|line| line.split_once(':'));
-    lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }

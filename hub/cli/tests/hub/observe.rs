@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Hub, KEY, SEAWALL, within};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 /// None of these may be in a log or in a metric.
@@ -85,15 +85,15 @@ fn story(hub: &Hub, peer: &Peer) {
     let other = json!({"id": "good", "type": "order.created", "data": 1});
     assert_eq!(hub.post("/api/v1/bridge/events", &other).0, 422);
 
-    peer.feel(Mood::Says(503));
+    peer.behave(PeerBehavior::Respond(503));
     let late = send(hub, "late");
     wait_until("the circuit opens", || {
         hub.ask("GET", "/actuator/health", "", "").1["data"]["circuitsNotClosed"] != json!([])
     });
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     hub.wait_for(&late, "delivered");
 
-    peer.feel(Mood::Says(422));
+    peer.behave(PeerBehavior::Respond(422));
     hub.wait_for(&send(hub, "wrong"), "deadLettered");
     let circuit = "/api/v1/registry/services/billing/circuit";
     let forged =
@@ -102,11 +102,11 @@ fn story(hub: &Hub, peer: &Peer) {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(hub.post(&format!("{circuit}:reset"), &json!({"reason": "over"})).0, 200);
 
-    peer.feel(Mood::Says(410));
+    peer.behave(PeerBehavior::Respond(410));
     hub.wait_for(&send(hub, "gone"), "deadLettered");
     let rule = "/api/v1/registry/rules/invoices";
     wait_until("the rule is paused", || hub.ask("GET", rule, KEY, "").1["data"]["enabled"] == json!(false));
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
 }
 
 /// `TIME LEVEL [Module][Operation] Status. key=value …` as an object like the one in JSON.

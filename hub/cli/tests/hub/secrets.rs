@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Hub, KEY, SEAWALL, until};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const SERVICES: &str = "/api/v1/registry/services";
 const RULES: &str = "/api/v1/registry/rules";
@@ -76,7 +76,7 @@ fn prm_9_twenty_planted_secrets_are_found_nowhere() {
     assert!(planted.len() >= 20, "{}", planted.len());
 
     // A peer that repeats what it got, and refuses; wrong keys and signatures; a restart.
-    peer.feel(Mood::Echoes(500));
+    peer.behave(PeerBehavior::Echo(500));
     let ids = hub.send(&json!({"id": "A", "type": "order.created", "data": {}}));
     for id in &ids {
         hub.wait_for(id, "deadLettered");

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Client, Hub, KEY, Reply, SEAWALL, header};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const KEYS: &str = "/api/v1/registry/keys";
 const SERVICES: &str = "/api/v1/registry/services";
@@ -163,7 +164,7 @@ fn sec_1_a_test_tells_operators_no_more_than_they_need() {
     {
         hub.must("POST", SERVICES, &json!({"name": name, "address": address, "policy": policy}));
     }
-    peer.answer("what is behind it");
+    peer.set_body("what is behind it");
     let test = |name: &str, key: &str| {
         hub.ask("POST", &format!("{SERVICES}/{name}:test"), key, "").1["data"].clone()
     };
@@ -178,7 +179,7 @@ fn sec_1_a_test_tells_operators_no_more_than_they_need() {
     assert!(all["error"].is_string() && some.get("error").is_none(), "{all} {some}");
     assert_eq!((&some["reached"], &some["fault"]), (&json!(false), &json!("io")), "{some}");
     assert!(!some.to_string().contains("127.0.0.1") && !some.to_string().contains("::1"), "{some}");
-    peer.feel(Mood::Says(503));
+    peer.behave(PeerBehavior::Respond(503));
     let some = test("billing", &operator);
     assert_eq!(
         (&some["httpStatus"], &some["good"], &some["fault"]),
@@ -216,10 +217,10 @@ fn prm_9_a_secret_that_a_peer_repeats_in_another_spelling_is_hidden() {
         STANDARD.encode(format!("Bearer {SECRET}")),
         STANDARD.encode(SECRET),
     ];
-    peer.feel(Mood::Says(400));
+    peer.behave(PeerBehavior::Respond(400));
     let mut shown = Vec::new();
     for (number, spelling) in spellings.iter().enumerate() {
-        peer.answer(&format!("before {spelling} after"));
+        peer.set_body(&format!("before {spelling} after"));
         let id = hub.send(&json!({"id": format!("e{number}"), "type": "a.b", "data": {}})).remove(0);
         let delivery = hub.wait_for(&id, "deadLettered");
         let answer = delivery["attempts"][0]["answer"].as_str().unwrap().to_owned();
@@ -230,7 +231,8 @@ fn prm_9_a_secret_that_a_peer_repeats_in_another_spelling_is_hidden() {
         assert!(!answer.contains("c4n4ry") && !answer.contains("s3cr3t"), "{spelling}: {answer}");
         shown.push((spelling, answer));
     }
-    let (_, lines) = Client::connect(&hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
+    let HttpMessage { body: lines, .. } =
+        Client::connect(&hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
     assert!(!lines.is_empty());
     drop(hub);
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Client, Hub, KEY, until, within};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const SECRET: &str = "s3cr3t-0f-b1lling";
 
@@ -111,8 +111,8 @@ impl Story {
                 && arrived.keys().cloned().collect::<BTreeSet<_>>() == names
         );
         assert_eq!(peer.count(), 1_000, "each once on the wire");
-        let request = peer.got().into_iter().find(|got| got.header("x-order") == Some("A-0-7")).unwrap();
-        assert_eq!(request.line(), "POST /invoices/A-0-7");
+        let request = peer.requests().into_iter().find(|got| got.header("x-order") == Some("A-0-7")).unwrap();
+        assert_eq!(request.request_line(), "POST /invoices/A-0-7");
         assert_eq!(request.header("authorization"), Some(&*format!("Bearer {SECRET}")));
         assert_eq!(request.text(), r#"{"amount":120.5,"order":"A-0-7"}"#);
     }
@@ -158,13 +158,13 @@ impl Story {
     /// Answers of 500, then silence, then no connection. What has met only the last two has lost no attempt.
     fn an_outage_of_three_kinds(&self) -> Vec<Value> {
         let Story { hub, peer, .. } = self;
-        peer.feel(Mood::Says(500));
+        peer.behave(PeerBehavior::Respond(500));
         let mut all: Vec<Value> = (0..40).flat_map(|n| hub.send(&order(&format!("B-{n}"), 200.0))).collect();
         self.watch_it_open();
-        peer.feel(Mood::Hangs);
+        peer.behave(PeerBehavior::Hang);
         let mut patient: Vec<Value> = (0..30).flat_map(|n| hub.send(&wait(&format!("H-{n}")))).collect();
         self.watch_it_open();
-        peer.refuse();
+        peer.refuse_connections();
         patient.extend((0..30).flat_map(|n| hub.send(&wait(&format!("R-{n}")))));
         self.watch_it_open();
         let health = hub.get("/actuator/health");
@@ -208,7 +208,7 @@ impl Story {
             (&json!("open"), &json!("open")),
             "{circuit}"
         );
-        self.peer.heal(Mood::Says(200));
+        self.peer.recover(PeerBehavior::Respond(200));
         // Nobody knocks while it is open, though its time may come; a person who knows better resets it.
         let kept = self.hub.delivery(&id);
         assert_eq!((&kept["state"], &kept["failures"]), (&json!("waiting"), &json!(1)));
@@ -239,8 +239,8 @@ impl Story {
 
     fn a_refusal_is_a_dead_letter(&self) -> Value {
         let Story { hub, peer, .. } = self;
-        peer.feel(Mood::Says(422));
-        peer.answer(r#"{"error":"no such customer"}"#);
+        peer.behave(PeerBehavior::Respond(422));
+        peer.set_body(r#"{"error":"no such customer"}"#);
         peer.forget();
         let id = hub.send(&order("C-1", 200.0)).remove(0);
         hub.wait_for(&id, "deadLettered");
@@ -276,7 +276,7 @@ impl Story {
     fn replayed_in_both_modes(&self, dead: &Value) {
         let Story { hub, peer, .. } = self;
         let first = peer.only();
-        peer.feel(Mood::Says(200));
+        peer.behave(PeerBehavior::Respond(200));
         let change = json!({"body": {"invoice": "{{ data.id }}"}});
         hub.must("PATCH", "/api/v1/registry/rules/invoices", &change);
         let path = format!("/api/v1/bridge/deadLetters/{}", dead.as_str().unwrap());
@@ -288,7 +288,7 @@ impl Story {
             let delivery = hub.wait_for(&replay["delivery"], "delivered");
             assert_eq!((&delivery["replayOf"], &delivery["failures"]), (dead, &json!(0)), "fresh attempts");
             let got = peer.only();
-            assert_eq!((got.line(), got.text()), (first.line(), body), "{mode}");
+            assert_eq!((got.request_line(), got.text()), (first.request_line(), body), "{mode}");
             assert_eq!(got.header("seawall-replayed"), Some("true"));
             assert_eq!(got.header("seawall-replay-of"), dead.as_str());
             assert_eq!(got.header("seawall-delivery"), replay["delivery"].as_str());

@@ -11,6 +11,7 @@ use seawall_amqp::publish::AmqpPublisher;
 use seawall_amqp::topology::{QueueTopology, QueueTopologyBuilder};
 use seawall_dist::Message;
 use seawall_testkit::servers::RabbitMq;
+pub(crate) use seawall_testkit::until;
 
 /// How long a test waits for something that has to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,14 +76,4 @@ pub(crate) async fn drain(connection: &AmqpConnection, queue: &str) -> Vec<lapin
         messages.push(got.delivery);
     }
     messages
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "{what} did not happen");
 }

@@ -11,6 +11,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use seawall::{Backoff, Breaker, Guard, Retry, millis, secs};
 use seawall_files::{FileStorage, FileStorageBuilder, ObjectFiles, ObjectFilesBuilder, S3Account};
 use seawall_testkit::servers::{Azurite, SeaweedS3};
+pub(crate) use seawall_testkit::until_within;
 
 /// A guard that decides quickly: a server in a test is either there or not.
 pub(crate) fn guard(name: &str) -> Guard {
@@ -114,16 +115,6 @@ pub(crate) fn names_in(server: &SeaweedS3, folder: &str) -> Vec<String> {
 /// The multipart uploads that nobody ended.
 pub(crate) fn unfinished_uploads(server: &SeaweedS3, bucket: &str) -> Vec<String> {
     names_in(server, &format!("/buckets/{bucket}/.uploads/"))
-}
-
-/// Waits until the condition holds, at most so long.
-pub(crate) async fn eventually(what: &str, limit: Duration, mut condition: impl AsyncFnMut() -> bool) {
-    let waited = async {
-        while !condition().await {
-            tokio::time::sleep(millis(50)).await;
-        }
-    };
-    assert!(tokio::time::timeout(limit, waited).await.is_ok(), "it never came that {what}");
 }
 
 /// The names in a folder of the local disk.

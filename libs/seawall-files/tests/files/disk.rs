@@ -35,7 +35,7 @@ async fn adp_8_a_source_that_fails_leaves_nothing_on_disk() {
     let error = storage.upload_file("a.bin", None, FileBody::from_path(&path)).await.unwrap_err();
     assert!(matches!(error.kind(), FileErrorKind::Invalid(_)), "{error}");
     assert_eq!(names_on_disk(folder.path()), ["gone", "uploads"]);
-    crate::common::eventually("the staged file is removed", seawall::secs(10), async || {
+    crate::common::until_within(seawall::secs(10), "the staged file is removed", async || {
         names_on_disk(folder.path().join("uploads")).is_empty()
     })
     .await;

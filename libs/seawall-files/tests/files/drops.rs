@@ -10,7 +10,7 @@ use seawall_files::{FileBody, FileStore, ObjectFiles};
 use seawall_testkit::servers::SeaweedS3;
 
 use crate::common::{
-    eventually, guard, names_in, names_on_disk, noise, s3_account, storage, unfinished_uploads,
+    guard, names_in, names_on_disk, noise, s3_account, storage, unfinished_uploads, until_within,
 };
 use crate::spool::{nobody, spool};
 
@@ -46,7 +46,7 @@ async fn prm_4_an_upload_in_parts_that_is_dropped_leaves_nothing_behind() {
         (polls, dropped) = (polls + 1, dropped + 1);
     }
     assert!(dropped >= 3, "it was dropped {dropped} times");
-    eventually("dropped uploads are forgotten", secs(20), async || {
+    until_within(secs(20), "dropped uploads are forgotten", async || {
         unfinished_uploads(server, "drops").is_empty()
     })
     .await;
@@ -72,7 +72,7 @@ async fn prm_4_an_upload_into_the_spool_that_is_dropped_is_whole_or_not_there() 
         polls += 1;
     }
     assert!(polls >= 5, "{polls}");
-    eventually("nothing is half written", secs(20), async || {
+    until_within(secs(20), "nothing is half written", async || {
         let rows = names_on_disk(folder.path().join("queue"));
         let data = names_on_disk(folder.path().join("data"));
         let all_rows = data.iter().all(|id| rows.iter().any(|row| row.ends_with(&format!("{id}.json"))));

@@ -46,7 +46,7 @@ async fn adp_8_a_second_store_stands_in() {
     assert_eq!(content.body.collect(1 << 20).await.unwrap(), stored[4].1);
 
     server.control().start().unwrap();
-    crate::common::eventually("the first store takes files", secs(20), async || {
+    crate::common::until_within(secs(20), "the first store takes files", async || {
         let (by, file) = upload(100).await;
         stored.push(file);
         by == StoredBy::Store(Side::PRIMARY)

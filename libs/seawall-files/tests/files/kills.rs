@@ -8,7 +8,7 @@ use seawall::{Backoff, millis, secs};
 use seawall_files::{FileBody, S3Account, SpoolSender, StoredBy};
 use seawall_testkit::servers::{SeaweedS3, WorkerProcess, worker_settings};
 
-use crate::common::{bare_s3, bytes_in, eventually, files, names_in, noise, s3_files, storage};
+use crate::common::{bare_s3, bytes_in, files, names_in, noise, s3_files, storage, until_within};
 use crate::spool::{nobody, spool};
 
 /// The bytes of the file of this number: between a few and a few ten thousand.
@@ -92,7 +92,7 @@ async fn adp_8_kills_lose_nothing_that_was_acknowledged() {
         let mut worker =
             WorkerProcess::spawn("kills::send_worker", &[("FOLDER", path), ("URL", &server.url())]).unwrap();
         let goal = accepted * kill / (u64::try_from(kills).unwrap() + 1);
-        eventually("the sender makes progress", secs(180), async || {
+        until_within(secs(180), "the sender makes progress", async || {
             accepted - spool.stats().await.unwrap().files >= goal
         })
         .await;
@@ -100,7 +100,7 @@ async fn adp_8_kills_lose_nothing_that_was_acknowledged() {
     }
     let _last =
         WorkerProcess::spawn("kills::send_worker", &[("FOLDER", path), ("URL", &server.url())]).unwrap();
-    eventually("everything is sent", secs(120), async || spool.stats().await.unwrap().files == 0).await;
+    until_within(secs(120), "everything is sent", async || spool.stats().await.unwrap().files == 0).await;
 
     let names = names_in(&server, "/buckets/kills/uploads/");
     assert_eq!(names.len() as u64, accepted, "the server has another number of files than the spool had");

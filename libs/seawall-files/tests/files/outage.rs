@@ -10,7 +10,7 @@ use seawall_testkit::servers::{FaultProxy, NetworkFault, SeaweedS3};
 use tokio::sync::mpsc;
 
 use crate::common::{
-    bare_s3, bytes_in, eventually, files, noise, s3_account, s3_files, storage, unfinished_uploads,
+    bare_s3, bytes_in, files, noise, s3_account, s3_files, storage, unfinished_uploads, until_within,
 };
 
 /// A body that the test gives chunk by chunk.
@@ -102,7 +102,7 @@ async fn adp_8_an_upload_that_fails_in_the_middle_leaves_nothing_behind() {
     let stored = storage.upload_file("a.bin", None, FileBody::from(bytes.clone())).await.unwrap();
     assert!(bytes_in(&*bare_s3(&server, "stopped"), &storage.key(&stored.id)).await.unwrap() == bytes);
     assert_eq!(crate::common::names_in(&server, "/buckets/stopped/uploads/"), [stored.id.as_str()]);
-    eventually("the upload that failed is forgotten", secs(20), async || {
+    until_within(secs(20), "the upload that failed is forgotten", async || {
         unfinished_uploads(&server, "stopped").is_empty()
     })
     .await;
@@ -131,7 +131,7 @@ async fn adp_8_a_paused_server_is_a_timeout() {
         tokio::time::timeout(limit, storage.delete_file(&stored.id)).await.expect("the guard bounds it");
     assert!(!deleted.is_deleted(), "a delete that nobody answered is not said to be done");
     server.control().resume().unwrap();
-    eventually("the server answers again", secs(20), async || {
+    until_within(secs(20), "the server answers again", async || {
         patient.upload_file("c.bin", None, "after").await.is_ok()
     })
     .await;

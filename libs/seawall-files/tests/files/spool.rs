@@ -14,7 +14,7 @@ use seawall_testkit::servers::SeaweedS3;
 use std::sync::Arc;
 
 use crate::common::{
-    bare_s3, bytes_in, eventually, files, names_in, names_on_disk, noise, s3_account, s3_files, storage,
+    bare_s3, bytes_in, files, names_in, names_on_disk, noise, s3_account, s3_files, storage, until_within,
 };
 
 /// A store that nobody answers for.
@@ -70,7 +70,7 @@ async fn adp_8_uploads_wait_in_the_spool_until_the_store_is_back() {
     let report = sender(&storage).send_waiting().await.unwrap();
     assert_eq!((report.sent, report.dead), (0, 0), "the store is away");
     server.control().start().unwrap();
-    eventually("the spool is empty", secs(30), async || {
+    until_within(secs(30), "the spool is empty", async || {
         let _ = sender(&storage).send_waiting().await;
         spool.stats().await.unwrap().files == 0
     })
@@ -110,7 +110,7 @@ async fn adp_8_the_sender_runs_until_it_is_told_to_end() {
     let other = SpoolSender::new(spool.clone(), Arc::new(nobody())).send_waiting().await.unwrap();
     assert!(other.is_busy, "a second sender works on the same folder");
     server.control().start().unwrap();
-    eventually("everything is sent", secs(30), async || spool.stats().await.unwrap().files == 0).await;
+    until_within(secs(30), "everything is sent", async || spool.stats().await.unwrap().files == 0).await;
     assert_eq!(names_in(&server, "/buckets/runs/uploads/").len(), 6);
     drop(stop);
     tokio::time::timeout(secs(10), running.join_next()).await.expect("the sender ends").unwrap().unwrap();

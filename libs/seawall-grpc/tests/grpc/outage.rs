@@ -8,7 +8,8 @@ use seawall_testkit::servers::{FaultProxy, NetworkFault};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use crate::support::{Client, Reply, Script, TestServer, config, limit, until};
+use crate::support::{Client, Reply, Script, TestServer, config, limit};
+use seawall_testkit::until;
 
 const PATIENT: &str = r#""retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.05s", "maxBackoff": "0.5s",
     "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}"#;
@@ -79,7 +80,7 @@ async fn adp_2_a_server_that_restarts_loses_no_call() {
     }
     for _ in 0..2 {
         let before = script.attempts();
-        until(|| script.attempts() >= before + 5).await;
+        until("five more attempts", async || script.attempts() >= before + 5).await;
         proxy.set(NetworkFault::Refuse);
         tokio::time::sleep(Duration::from_millis(30)).await;
         proxy.set(NetworkFault::None);

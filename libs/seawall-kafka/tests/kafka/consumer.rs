@@ -13,7 +13,7 @@ use seawall_testkit::servers::Kafka;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::support::{PATIENCE, cluster_of, count_of, messages, records_of, topic, unique, wait_until};
+use super::support::{PATIENCE, cluster_of, count_of, messages, records_of, topic, unique, until};
 
 /// What handlers have seen: the payload, the attempt, the place.
 #[derive(Clone, Default)]
@@ -86,7 +86,7 @@ async fn adp_5_records_are_processed_once_and_in_the_order_of_their_key() {
     };
     let consumer = KafkaConsumer::builder(&cluster_of(kafka), &group, &topic, handler).build().unwrap();
     let running = Running::start(consumer.clone());
-    wait_until("all records are processed", || seen.len() >= 1_000).await;
+    until("all records are processed", async || seen.len() >= 1_000).await;
     running.stop().await;
     assert!(seen.counts().values().all(|count| *count == 1));
     let mut last: HashMap<usize, usize> = HashMap::new();
@@ -101,7 +101,7 @@ async fn adp_5_records_are_processed_once_and_in_the_order_of_their_key() {
     // A second run of the group finds nothing to do but what is new.
     let running = Running::start(consumer);
     publish(kafka, &[Message::new("OrderPaid", "order-1", "1000").with_topic(&topic)]).await;
-    wait_until("the new record is processed", || seen.len() > 1_000).await;
+    until("the new record is processed", async || seen.len() > 1_000).await;
     running.stop().await;
     assert_eq!(seen.len(), 1_001, "records were processed again");
     assert_eq!(count_of(kafka, &format!("{topic}-retry-1")) + count_of(kafka, &format!("{topic}-dlt")), 0);
@@ -134,7 +134,7 @@ async fn adp_5_failures_are_retried_in_other_topics_and_then_given_up() {
         KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler).build().unwrap();
     let dead_topic = consumer.topics().dead_letter_topic().to_owned();
     let running = Running::start(consumer);
-    wait_until("three are dead", || count_of(kafka, &dead_topic) == 3).await;
+    until("three are dead", async || count_of(kafka, &dead_topic) == 3).await;
     running.stop().await;
     let attempts = |text: &str| {
         let seen = seen.all().into_iter().filter(|(payload, ..)| payload == text);
@@ -173,7 +173,7 @@ async fn crd_7_dead_letters_are_taken_over_with_an_alert() {
     let consumer =
         KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler).build().unwrap();
     let running = Running::start(consumer);
-    wait_until("one is dead", || count_of(kafka, &format!("{topic}-dlt")) == 1).await;
+    until("one is dead", async || count_of(kafka, &format!("{topic}-dlt")) == 1).await;
     running.stop().await;
 
     let letters = DeadLetters::new(Arc::new(MemoryDeadLetters::new()));
@@ -183,7 +183,7 @@ async fn crd_7_dead_letters_are_taken_over_with_an_alert() {
     let intake = intake.alert(move |record| by.lock().unwrap().push(record.clone())).build().unwrap();
     let (stopped, seen) = (stop.clone(), alerts.clone());
     tokio::time::timeout(PATIENCE, async {
-        let watch = wait_until("an alert", move || !seen.lock().unwrap().is_empty());
+        let watch = until("an alert", async move || !seen.lock().unwrap().is_empty());
         let run = intake.run_until(async move { stopped.notified().await });
         let (result, ()) = tokio::join!(run, async {
             watch.await;
@@ -245,7 +245,7 @@ async fn adp_5_lines_of_records_have_their_place_and_trace() {
     let consumer =
         KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler).build().unwrap();
     let running = Running::start(consumer);
-    wait_until("one is dead", || count_of(kafka, &format!("{topic}-dlt")) == 1).await;
+    until("one is dead", async || count_of(kafka, &format!("{topic}-dlt")) == 1).await;
     running.stop().await;
     for beginning in [
         "INFO [Kafka-Consumer][OrderCreated] Received.",
@@ -278,11 +278,11 @@ async fn adp_5_a_stop_in_the_middle_neither_loses_nor_repeats() {
     let consumer = consumer.concurrency(4).window(50).build().unwrap();
     for _ in 0..3 {
         let (running, before) = (Running::start(consumer.clone()), seen.len());
-        wait_until("some records are processed", || seen.len() >= before + 30).await;
+        until("some records are processed", async || seen.len() >= before + 30).await;
         running.stop().await;
     }
     let running = Running::start(consumer);
-    wait_until("all records are processed", || seen.counts().len() == 400).await;
+    until("all records are processed", async || seen.counts().len() == 400).await;
     running.stop().await;
     assert_eq!(seen.len(), 400, "a stop repeated records");
 }
@@ -308,11 +308,11 @@ async fn prm_4_a_dropped_run_loses_nothing() {
         let dropped = consumer.run_until(std::future::pending());
         tokio::select! {
             result = dropped => panic!("the run ended by itself: {result:?}"),
-            () = wait_until("some records are processed", || seen.len() >= before + 30) => {}
+            () = until("some records are processed", async || seen.len() >= before + 30) => {}
         }
     }
     let running = Running::start(consumer);
-    wait_until("all records are processed", || seen.counts().len() == 300).await;
+    until("all records are processed", async || seen.counts().len() == 300).await;
     running.stop().await;
     let repeated = seen.len() - 300;
     assert!(repeated <= 3 * 2 * 20, "{repeated} records were repeated");

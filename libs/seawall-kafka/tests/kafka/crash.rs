@@ -11,7 +11,7 @@ use seawall_kafka::{KafkaCluster, KafkaConsumer};
 use seawall_testkit::servers::{Kafka, WorkerProcess, worker_settings};
 
 use super::consumer::publish;
-use super::support::{count_of, messages, records_of, topic, unique, wait_until};
+use super::support::{count_of, messages, records_of, topic, unique, until};
 
 /// The window of the workers: so many records of a partition a kill repeats at most.
 const WINDOW: usize = 200;
@@ -65,11 +65,11 @@ async fn survive_kills(count: usize, kills: usize, partitions: i32) {
     let mut worker = start_worker(&topic, &group, &counts);
     for kill in 1..=kills {
         let share = count * kill / (kills + 1);
-        wait_until("a share is processed", || done() >= share).await;
+        until("a share is processed", async || done() >= share).await;
         worker.kill().unwrap();
         worker = start_worker(&topic, &group, &counts);
     }
-    wait_until("all records are processed", || done() == count).await;
+    until("all records are processed", async || done() == count).await;
     worker.kill().unwrap();
     let repeated: usize = counts.lock().unwrap().values().map(|times| times - 1).sum();
     println!("{count} records, {kills} kills, {repeated} repeated");
@@ -94,7 +94,7 @@ async fn adp_5_a_record_that_kills_the_process_is_given_up_without_another_attem
     let (counts, dead_topic) = (Counts::default(), format!("{topic}-dlt"));
     let mut deaths = 0;
     let mut worker = start_worker(&topic, &group, &counts);
-    wait_until("all others are processed, and the poison is given up", || {
+    until("all others are processed, and the poison is given up", async || {
         if !worker.is_running() {
             deaths += 1;
             worker = start_worker(&topic, &group, &counts);

@@ -17,7 +17,7 @@ use seawall_kafka::{KafkaConsumer, KafkaDeadLetterConsumer, KafkaPublisher};
 use seawall_testkit::servers::Kafka;
 
 use super::consumer::{HandledRecords, Running, publish};
-use super::support::{PATIENCE, cluster_of, count_of, messages, topic, unique, wait_until};
+use super::support::{PATIENCE, cluster_of, count_of, messages, topic, unique, until};
 
 /// A store that can be away.
 struct UnsteadyStore {
@@ -88,12 +88,12 @@ async fn crd_4_an_inbox_handles_repeated_messages_once_and_waits_for_its_store()
     let consumer =
         KafkaConsumer::with_processor(&cluster_of(kafka), &group, &topic, processor).build().unwrap();
     let running = Running::start(consumer);
-    wait_until("the consumer asks the store again", || store.refusals.load(Ordering::SeqCst) > 20).await;
+    until("the consumer asks the store again", async || store.refusals.load(Ordering::SeqCst) > 20).await;
     assert_eq!(seen.len(), 0, "records were handled without the inbox");
     store.is_away.store(false, Ordering::SeqCst);
-    wait_until("all messages are handled", || seen.counts().len() == 50).await;
+    until("all messages are handled", async || seen.counts().len() == 50).await;
     publish(kafka, &[Message::new("OrderPaid", "order-1", "last").with_topic(&topic)]).await;
-    wait_until("the last message is handled", || seen.counts().len() == 51).await;
+    until("the last message is handled", async || seen.counts().len() == 51).await;
     running.stop().await;
     assert_eq!(seen.len(), 51, "a repeated message was handled twice");
     let elsewhere = ["retry-1", "retry-2", "dlt"].map(|name| count_of(kafka, &format!("{topic}-{name}")));
@@ -128,7 +128,7 @@ async fn crd_7_a_dead_letter_is_replayed_to_its_topic() {
         .build()
         .unwrap();
     let found = taken.clone();
-    let run = intake.run_until(wait_until("a dead letter", move || found.lock().unwrap().is_some()));
+    let run = intake.run_until(until("a dead letter", async move || found.lock().unwrap().is_some()));
     tokio::time::timeout(PATIENCE, run).await.expect("the intake did not stop").unwrap();
     let record = taken.lock().unwrap().clone().unwrap();
     is_mended.store(true, Ordering::SeqCst);
@@ -136,7 +136,7 @@ async fn crd_7_a_dead_letter_is_replayed_to_its_topic() {
     let replayer = PublisherReplayer::new(publisher);
     let outcome = letters.replay(&record.id, &ReplayRequest::new("click-1"), &replayer).await.unwrap();
     assert!(matches!(outcome, ReplayOutcome::Replayed { repeated: false, .. }), "{outcome:?}");
-    wait_until("the letter is processed", || seen.len() == 1).await;
+    until("the letter is processed", async || seen.len() == 1).await;
     running.stop().await;
     assert_eq!(seen.all()[0], ("letter".to_owned(), 1, topic.clone()));
 }

@@ -11,9 +11,7 @@ use seawall_kafka::{KafkaConsumer, KafkaPublisher};
 use seawall_testkit::servers::Kafka;
 
 use super::consumer::{HandledRecords, Running, publish};
-use super::support::{
-    cluster_of, count_of, create_topic, messages, publish_all, records_of, unique, wait_until,
-};
+use super::support::{cluster_of, count_of, create_topic, messages, publish_all, records_of, unique, until};
 
 /// A consumer whose records with `bad` in them fail at their first attempt.
 fn consumer_of(kafka: &Kafka, topic: &str, seen: &HandledRecords) -> KafkaConsumer {
@@ -42,16 +40,16 @@ async fn adp_5_a_server_that_dies_and_pauses_in_the_middle_loses_nothing() {
     create_topic(&kafka, &topic, 2).await;
     publish(&kafka, &messages(&topic, 1_500, 30)).await;
     let running = Running::start(consumer_of(&kafka, &topic, &seen));
-    wait_until("some records are processed", || seen.len() > 200).await;
+    until("some records are processed", async || seen.len() > 200).await;
     kafka.control().kill().unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     kafka.control().start().unwrap();
     let before = seen.len();
-    wait_until("it goes on after the restart", || seen.len() > before + 100).await;
+    until("it goes on after the restart", async || seen.len() > before + 100).await;
     kafka.control().pause().unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     kafka.control().resume().unwrap();
-    wait_until("all records are processed", || seen.counts().len() == 1_500).await;
+    until("all records are processed", async || seen.counts().len() == 1_500).await;
     running.stop().await;
     let repeated = seen.len() - 1_500;
     // One kill and one pause, of two partitions, each with its window.
@@ -74,7 +72,7 @@ async fn adp_5_a_consumer_waits_for_a_server_that_is_away() {
     let running = Running::start(consumer_of(&kafka, &topic, &seen));
     tokio::time::sleep(Duration::from_millis(500)).await;
     kafka.control().start().unwrap();
-    wait_until("the record is processed", || seen.len() == 1).await;
+    until("the record is processed", async || seen.len() == 1).await;
     running.stop().await;
 }
 

@@ -9,7 +9,7 @@ use seawall_kafka::consumer::RecordOrder;
 use seawall_testkit::servers::Kafka;
 
 use super::consumer::{HandledRecords, Running, publish};
-use super::support::{cluster_of, messages, topic, unique, wait_until};
+use super::support::{cluster_of, messages, topic, unique, until};
 
 /// A consumer that takes a few milliseconds for each record.
 fn slow_consumer(group: &str, topic: &str, seen: &HandledRecords, order: RecordOrder) -> KafkaConsumer {
@@ -34,14 +34,14 @@ async fn adp_5_a_rebalance_in_the_middle_neither_loses_nor_repeats() {
     let (first_seen, second_seen) = (HandledRecords::default(), HandledRecords::default());
     let total = || first_seen.len() + second_seen.len();
     let first = Running::start(slow_consumer(&group, &topic, &first_seen, RecordOrder::Key));
-    wait_until("the first works", || first_seen.len() > 200).await;
+    until("the first works", async || first_seen.len() > 200).await;
     let second = Running::start(slow_consumer(&group, &topic, &second_seen, RecordOrder::Key));
-    wait_until("the second works too", || second_seen.len() > 200).await;
+    until("the second works too", async || second_seen.len() > 200).await;
     first.stop().await;
     let before = second_seen.len();
-    wait_until("the second goes on alone", || second_seen.len() > before + 100).await;
+    until("the second goes on alone", async || second_seen.len() > before + 100).await;
     let third = Running::start(slow_consumer(&group, &topic, &first_seen, RecordOrder::Partition));
-    wait_until("all records are processed", || {
+    until("all records are processed", async || {
         let mut counts = first_seen.counts();
         counts.extend(second_seen.counts());
         counts.len() == count
@@ -77,10 +77,10 @@ async fn adp_5_a_record_that_outlasts_the_revocation_goes_to_the_next_owner() {
     };
     let (stuck_seen, seen) = (HandledRecords::default(), HandledRecords::default());
     let stuck = consumer(&stuck_seen, Duration::from_secs(25));
-    wait_until("two records are stuck", || stuck_seen.len() == 2).await;
+    until("two records are stuck", async || stuck_seen.len() == 2).await;
     let quick = consumer(&seen, Duration::ZERO);
-    wait_until("the other works", || seen.len() >= 10).await;
+    until("the other works", async || seen.len() >= 10).await;
     stuck.stop().await;
-    wait_until("all records are processed by the other", || seen.counts().len() == 40).await;
+    until("all records are processed by the other", async || seen.counts().len() == 40).await;
     quick.stop().await;
 }

@@ -12,6 +12,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use seawall_dist::{Message, Publisher};
 use seawall_kafka::KafkaCluster;
 use seawall_testkit::servers::Kafka;
+pub(crate) use seawall_testkit::until;
 
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,7 +36,7 @@ pub(crate) async fn create_topic(kafka: &Kafka, topic: &str, partitions: i32) {
     for result in admin.create_topics([&new], &options).await.unwrap() {
         result.unwrap();
     }
-    wait_until("the topic is there", || partitions_of(kafka, topic).len() == partitions as usize).await;
+    until("the topic is there", async || partitions_of(kafka, topic).len() == partitions as usize).await;
 }
 
 /// A topic of the test's own on the shared server.
@@ -112,16 +113,6 @@ pub(crate) fn records_of(kafka: &Kafka, topic: &str) -> Vec<StoredRecord> {
         }
     };
     (0..expected).map(read).collect()
-}
-
-/// Waits until something is so, and fails after [`PATIENCE`].
-pub(crate) async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let wait = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "it never came to pass: {what}");
 }
 
 /// Publishes until the server has acknowledged every message, however often it has to be asked.

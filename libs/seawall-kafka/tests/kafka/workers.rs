@@ -11,7 +11,7 @@ use seawall_kafka::consumer::default_processor;
 use seawall_testkit::servers::Kafka;
 
 use super::consumer::{HandledRecords, Running, publish};
-use super::support::{cluster_of, count_of, messages, records_of, topic, unique, wait_until};
+use super::support::{cluster_of, count_of, messages, records_of, topic, unique, until};
 
 /// ADP-5: a record that one group retries is none of the other group's business, and a letter says whose it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,12 +35,12 @@ async fn adp_5_a_group_does_not_get_what_another_group_retries() {
     let (failed, first) = start(&failing, true);
     let (worked, second) = start(&working, false);
     let letters = format!("{topic}-dlt");
-    wait_until("all are given up", || count_of(kafka, &letters) >= 5).await;
-    wait_until("all are processed", || worked.len() >= 5).await;
+    until("all are given up", async || count_of(kafka, &letters) >= 5).await;
+    until("all are processed", async || worked.len() >= 5).await;
     // What the other group would take by mistake lies in the retry topics, before this record of its own.
     publish(kafka, &messages(&topic, 1, 1)).await;
-    wait_until("the last one is given up", || count_of(kafka, &letters) >= 6).await;
-    wait_until("the last one is processed", || worked.len() >= 6).await;
+    until("the last one is given up", async || count_of(kafka, &letters) >= 6).await;
+    until("the last one is processed", async || worked.len() >= 6).await;
     first.stop().await;
     second.stop().await;
     assert_eq!((failed.len(), worked.len()), (18, 6), "three attempts by one group, one by the other");
@@ -69,7 +69,7 @@ async fn adp_5_as_many_records_run_at_once_as_were_asked_for() {
     };
     let consumer = KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler);
     let consumer = Running::start(consumer.concurrency(CONCURRENCY).build().unwrap());
-    wait_until("all records are processed", || seen.len() >= 200).await;
+    until("all records are processed", async || seen.len() >= 200).await;
     consumer.stop().await;
     assert_eq!(most.load(Ordering::SeqCst), CONCURRENCY);
 }
@@ -93,9 +93,9 @@ async fn adp_5_a_handler_that_keeps_its_thread_does_not_hold_up_the_others() {
     };
     let consumer = KafkaConsumer::builder(&cluster_of(kafka), unique("group"), &topic, handler);
     let consumer = Running::start(consumer.build().unwrap());
-    wait_until("all others are processed", || seen.len() >= 49).await;
+    until("all others are processed", async || seen.len() >= 49).await;
     assert!(!seen.counts().contains_key("0"));
     release.send(()).unwrap();
-    wait_until("the last one is processed", || seen.len() >= 50).await;
+    until("the last one is processed", async || seen.len() >= 50).await;
     consumer.stop().await;
 }

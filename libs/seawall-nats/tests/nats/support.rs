@@ -16,6 +16,7 @@ use seawall_dist::Message;
 use seawall_dist::messaging::{Delivery, MessageHandler, MessageProcessor};
 use seawall_nats::{NatsAdvisoryCollector, NatsConnection, NatsConsumer, NatsDeadLetterReader, NatsError};
 use seawall_testkit::servers::Nats;
+pub(crate) use seawall_testkit::{poll_at_most, until};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -55,34 +56,6 @@ pub(crate) fn order(stream: &str, number: usize) -> Message {
 
 pub(crate) async fn count(context: &Context, stream: &str) -> u64 {
     context.get_stream(stream).await.unwrap().cached_info().state.messages
-}
-
-/// Waits until a condition holds, at most [`PATIENCE`].
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let polling = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, polling).await.unwrap_or_else(|_| panic!("never: {what}"));
-}
-
-/// Polls a future at most this often, each time that it is woken; `None` if it has not ended then.
-pub(crate) async fn poll_at_most<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 /// Something that runs until the test stops it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::cmd;
 use seawall::fault::Ran;
 use seawall_redis::{ABANDONED_AFTER, Connection, TIMEOUTS_BEFORE_RECONNECT};
+use seawall_testkit::poll_at_most;
 use seawall_testkit::servers::{FaultProxy, NetworkFault, Redis};
 
 /// ADP-7: a connection that broke is made again; a server that is away is an error that says that nothing ran.
@@ -62,23 +63,6 @@ fn a_wrong_address_is_refused_and_a_password_never_shown() {
     assert!(Connection::new("http://nowhere").is_err());
     let connection = Connection::new("redis://:s3cr3t@127.0.0.1:1/").unwrap();
     assert!(!format!("{connection:?}").contains("s3cr3t"), "{connection:?}");
-}
-
-/// Polls a future at most this often, each time that it is woken; `None` if it has not ended then.
-pub(crate) async fn poll_at_most<F: Future>(mut future: Pin<&mut F>, polls: usize) -> Option<F::Output> {
-    let mut left = polls;
-    poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 /// Makes a thing anew, runs the operation on it for k polls and drops the operation, for k = 0, 1, 2, … until it ends by itself.

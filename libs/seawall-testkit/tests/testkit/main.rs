@@ -1,3 +1,4 @@
-//! Tests of the launcher of servers.
+//! Tests of the parts with real sockets and processes.
 
+mod peer;
 mod servers;

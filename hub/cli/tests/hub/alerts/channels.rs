@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::mail::{PASSWORD, Server, Speaks, USER};
 use super::{ALERTS, CHANNELS, SIGNED_WITH, Scene};
 use crate::harness::{Hub, SEAWALL, until};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 fn mail(server: &Server, tls: &str) -> Value {
     json!({
@@ -144,7 +144,7 @@ fn hub_12_what_is_secret_about_a_channel_is_found_nowhere() {
     let file = fs::File::create(&log).unwrap();
     command.env("SEAWALL_LOG_LEVEL", "debug").stdout(Stdio::piped()).stderr(file);
     let hub = Hub::ready(command.spawn().unwrap()).unwrap();
-    duty.feel(Mood::Echoes(500));
+    duty.behave(PeerBehavior::Echo(500));
     let wrong = "an0ther-p4ssword";
     let url = format!("{}/hooks/T0P-S3CRET-PATH", duty.address);
     let hook = json!({"type": "webhook", "url": url, "secret": format!("whsec_{SIGNED_WITH}")});
@@ -158,7 +158,7 @@ fn hub_12_what_is_secret_about_a_channel_is_found_nowhere() {
     hub.must("PUT", &format!("{CHANNELS}/duty"), &shown);
     note(hub.must("POST", &format!("{CHANNELS}/duty:test"), &Value::Null));
     note(hub.must("POST", &format!("{CHANNELS}/mail:test"), &Value::Null));
-    assert_eq!(duty.only().line(), "POST /hooks/T0P-S3CRET-PATH");
+    assert_eq!(duty.only().request_line(), "POST /hooks/T0P-S3CRET-PATH");
     assert!(super::is_signed(&duty.only()));
     let rotated = hub.must("POST", "/api/v1/ops/secrets:rotate", &Value::Null);
     assert_eq!((&rotated["resealed"], &rotated["unreadable"]), (&json!(2), &json!([])), "{rotated}");

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::{ALERT_RULES, ALERTS, Scene, start};
 use crate::harness::until;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// HUB-12: with nothing but what comes with the hub, one ERROR opens one critical incident at once, which says what the log says;
 /// more of them are the same incident.
@@ -24,11 +24,11 @@ fn hub_12_one_error_in_the_log_is_an_incident_at_once() {
     assert_eq!((&rule["moreThan"], &rule["window"], &rule["for"]), (&json!(0), &json!("5m"), &json!("0s")));
     scene.hub.must("PUT", &format!("{ALERT_RULES}/errors"), &json!({"window": "3s", "resolveAfter": "0s"}));
     // What a peer refuses becomes a dead letter, and that is an error.
-    scene.peer.feel(Mood::Says(422));
+    scene.peer.behave(PeerBehavior::Respond(422));
     let dead = scene.send("billing", "A");
     scene.hub.wait_for(&dead, "deadLettered");
     until("somebody is told", || scene.duty.count() > 0);
-    let message = scene.duty.got()[0].json();
+    let message = scene.duty.requests()[0].json();
     let incident = &message["incident"];
     assert_eq!(
         (&message["type"], &incident["kind"]),
@@ -44,5 +44,5 @@ fn hub_12_one_error_in_the_log_is_an_incident_at_once() {
     let errors: Vec<&serde_json::Value> =
         all["alerts"].as_array().unwrap().iter().filter(|alert| alert["kind"] == "errors").collect();
     assert_eq!((errors.len(), &errors[0]["state"]), (1, &json!("resolved")), "{all}");
-    assert!(scene.duty.got().iter().all(super::is_signed));
+    assert!(scene.duty.requests().iter().all(super::is_signed));
 }

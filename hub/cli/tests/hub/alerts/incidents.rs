@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{ALERT_RULES, ALERTS, CHANNELS, PUBLIC, Scene, about, is_signed};
 use crate::harness::until;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// HUB-12: a circuit that opens is told once, signed and with a link; `kill -9` brings no second message, and its end is told
 /// once.
@@ -13,7 +13,7 @@ fn hub_12_an_outage_is_one_message_and_its_end_another() {
     let mut scene = Scene::new();
     scene.service("mail");
     scene.duty();
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     let first = scene.send("billing", "A");
     let opened = scene.told("billing", "open");
     assert_eq!(
@@ -33,26 +33,29 @@ fn hub_12_an_outage_is_one_message_and_its_end_another() {
     scene.restart();
     let second = scene.send("mail", "B");
     scene.told("mail", "open");
-    assert_eq!(scene.duty.got().iter().map(about).collect::<Vec<_>>(), ["opened billing", "opened mail"]);
+    assert_eq!(
+        scene.duty.requests().iter().map(about).collect::<Vec<_>>(),
+        ["opened billing", "opened mail"]
+    );
 
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     for delivery in [&first, &second] {
         scene.hub.wait_for(delivery, "delivered");
     }
     let over = scene.told("billing", "resolved");
     assert!(over["resolvedBecause"].as_str().unwrap().contains("is closed"), "{over}");
     scene.told("mail", "resolved");
-    let mut told: Vec<String> = scene.duty.got().iter().map(about).collect();
+    let mut told: Vec<String> = scene.duty.requests().iter().map(about).collect();
     told.sort();
     assert_eq!(told, ["opened billing", "opened mail", "resolved billing", "resolved mail"]);
-    assert!(scene.duty.got().iter().all(is_signed));
+    assert!(scene.duty.requests().iter().all(is_signed));
     // What is over is over, also for the next start.
     scene.restart();
     scene.service("third");
     let force = json!({"reason": "a test"});
     scene.hub.must("POST", "/api/v1/registry/services/third/circuit:forceOpen", &force);
     scene.told("third", "open");
-    assert_eq!(scene.duty.got()[4..].iter().map(about).collect::<Vec<_>>(), ["opened third"]);
+    assert_eq!(scene.duty.requests()[4..].iter().map(about).collect::<Vec<_>>(), ["opened third"]);
 }
 
 /// HUB-12: a circuit that flaps is one incident for as long as it has not been fine long enough.
@@ -63,15 +66,15 @@ fn hub_12_a_circuit_that_flaps_is_one_incident() {
     let rule = json!({"resolveAfter": "1h"});
     scene.hub.must("PATCH", &format!("{ALERT_RULES}/circuit-open"), &rule);
     for turn in 0..3 {
-        scene.peer.feel(Mood::Says(503));
+        scene.peer.behave(PeerBehavior::Respond(503));
         let delivery = scene.send("billing", &format!("A-{turn}"));
         until("the circuit is not closed", || scene.hub.circuit("billing")["state"] != "closed");
         scene.told("billing", "open");
-        scene.peer.feel(Mood::Says(200));
+        scene.peer.behave(PeerBehavior::Respond(200));
         scene.hub.wait_for(&delivery, "delivered");
         until("the circuit is closed", || scene.hub.circuit("billing")["state"] == "closed");
     }
-    assert_eq!(scene.duty.got().iter().map(about).collect::<Vec<_>>(), ["opened billing"]);
+    assert_eq!(scene.duty.requests().iter().map(about).collect::<Vec<_>>(), ["opened billing"]);
 }
 
 /// HUB-12: a circuit that somebody has forced open is told as such; who has seen it says so, and it stands in the audit log.
@@ -107,7 +110,7 @@ fn hub_12_a_mute_is_quiet_until_it_is_over() {
     let muted =
         scene.hub.must("POST", &format!("{rule}:mute"), &json!({"for": "1h", "reason": "their migration"}));
     assert_eq!(muted["muted"]["reason"], "their migration");
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     scene.send("billing", "A");
     until("there is an incident", || !scene.alerts("?state=open").is_empty());
     let quiet = &scene.alerts("?state=open")[0];
@@ -135,7 +138,7 @@ fn hub_12_a_rule_that_is_disabled_ends_its_incidents() {
     scene.hub.must("PATCH", &format!("{ALERT_RULES}/circuit-open"), &json!({"enabled": false}));
     let over = scene.told("billing", "resolved");
     assert_eq!(over["resolvedBecause"], "the rule was disabled");
-    let last = scene.duty.got().pop().unwrap().json();
+    let last = scene.duty.requests().pop().unwrap().json();
     assert_eq!(
         (&last["type"], &last["incident"]["resolvedBecause"]),
         (&json!("alert.resolved"), &over["resolvedBecause"])
@@ -201,7 +204,7 @@ fn hub_12_a_channel_that_hangs_holds_up_nobody() {
     let scene = Scene::new();
     scene.service("mail");
     let stuck = Peer::start();
-    stuck.feel(Mood::Hangs);
+    stuck.behave(PeerBehavior::Hang);
     scene.hub.must("PUT", &format!("{CHANNELS}/stuck"), &json!({"type": "webhook", "url": stuck.address}));
     scene.duty();
     for service in ["billing", "mail"] {
@@ -217,7 +220,7 @@ fn hub_12_a_channel_that_hangs_holds_up_nobody() {
     assert!(scene.alerts("").iter().all(waits));
     scene.send("billing", "A");
     // It comes to itself: what waited arrives, and nothing else is sent again.
-    stuck.feel(Mood::Says(200));
+    stuck.behave(PeerBehavior::Respond(200));
     scene.hub.must(
         "PATCH",
         &format!("{CHANNELS}/stuck"),

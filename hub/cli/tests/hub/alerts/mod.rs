@@ -20,7 +20,7 @@ use sha2::Sha256;
 use tempfile::TempDir;
 
 use crate::harness::{Hub, SEAWALL, until};
-use crate::peer::{Got, Peer};
+use crate::peer::{Peer, ReceivedRequest};
 
 const ALERTS: &str = "/api/v1/ops/alerts";
 const ALERT_RULES: &str = "/api/v1/ops/alertRules";
@@ -104,14 +104,14 @@ impl Scene {
 }
 
 /// What a message is about, and of whom: `opened billing`.
-fn about(got: &Got) -> String {
+fn about(got: &ReceivedRequest) -> String {
     let message = got.json();
     let turn = message["type"].as_str().unwrap().strip_prefix("alert.").unwrap().to_owned();
     format!("{turn} {}", message["incident"]["service"].as_str().unwrap_or("-"))
 }
 
 /// As Standard Webhooks says, with the key of the tests.
-fn is_signed(got: &Got) -> bool {
+fn is_signed(got: &ReceivedRequest) -> bool {
     let part = |name| got.header(name).unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(SIGNED_WITH).unwrap()).unwrap();
     let signed = [part("webhook-id").as_bytes(), b".", part("webhook-timestamp").as_bytes(), b".", &got.body];

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ALERT_RULES, CHANNELS, PUBLIC, Scene, about};
 use crate::harness::until;
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 /// HUB-12: dead letters that come faster than agreed are told, per service, with a link to their groups.
 #[test]
@@ -19,7 +19,7 @@ fn hub_12_dead_letters_that_come_too_fast_are_told() {
         &format!("{ALERT_RULES}/dead-letters"),
         &json!({"moreThan": 2, "severity": "critical"}),
     );
-    scene.peer.feel(Mood::Says(400));
+    scene.peer.behave(PeerBehavior::Respond(400));
     for n in 0..3 {
         let delivery = scene.send("billing", &format!("A-{n}"));
         scene.hub.wait_for(&delivery, "deadLettered");
@@ -46,7 +46,7 @@ fn hub_12_a_delivery_that_waits_too_long_is_told() {
     scene.hub.must("POST", "/api/v1/registry/services/billing:pause", &Value::Null);
     scene.told("billing", "resolved");
     assert_eq!(
-        scene.duty.got().iter().map(about).collect::<Vec<_>>(),
+        scene.duty.requests().iter().map(about).collect::<Vec<_>>(),
         ["opened billing", "resolved billing"]
     );
 }
@@ -70,10 +70,10 @@ fn hub_12_the_hub_tells_of_itself() {
 
     scene.hub.must("PATCH", &format!("{ALERT_RULES}/circuit-open"), &json!({"enabled": false}));
     scene.hub.must("PATCH", &format!("{ALERT_RULES}/warnings"), &json!({"moreThan": 0}));
-    scene.peer.feel(Mood::Says(400));
+    scene.peer.behave(PeerBehavior::Respond(400));
     scene.send("billing", "A");
     until("the line is told", || scene.duty.count() == 3);
-    let told = scene.duty.got().pop().unwrap().json();
+    let told = scene.duty.requests().pop().unwrap().json();
     assert_eq!(told["incident"]["kind"], "warnings");
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -50,7 +51,8 @@ fn hub_12_what_is_shipped_asks_for_numbers_that_there_are() {
     let scene = Scene::new();
     let delivery = scene.send("billing", "A");
     scene.hub.wait_for(&delivery, "delivered");
-    let (_, metrics) = Client::connect(&scene.hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
+    let HttpMessage { body: metrics, .. } =
+        Client::connect(&scene.hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
     let metrics = String::from_utf8(metrics).unwrap();
     let exposed: BTreeSet<&str> = metrics
         .lines()

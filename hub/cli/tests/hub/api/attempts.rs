@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SERVICES, Scene, event};
 use crate::harness::until;
-use crate::peer::{Got, Mood, Peer};
+use crate::peer::{Peer, PeerBehavior, ReceivedRequest};
 
 const ALL: &str = "/api/v1/registry/rules/all";
 
@@ -20,14 +20,14 @@ fn dead(scene: &Scene, id: &Value) -> Value {
 #[test]
 fn hub_5_every_try_is_on_the_wire_and_is_kept() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(500));
+    scene.peer.behave(PeerBehavior::Respond(500));
     let id = scene.hub.send(&event("A")).remove(0);
     let letter = dead(&scene, &id);
     assert_eq!(
         (&letter["reason"], &letter["counted"], &letter["status"]),
         (&json!("attempts"), &json!(5), &json!(500))
     );
-    let (attempts, got) = (letter["attempts"].as_array().unwrap(), scene.peer.got());
+    let (attempts, got) = (letter["attempts"].as_array().unwrap(), scene.peer.requests());
     assert_eq!((attempts.len(), got.len()), (5, 5));
     let numbers: Vec<&str> = got.iter().map(|got| got.header("seawall-try").unwrap()).collect();
     assert_eq!(numbers, ["1", "2", "3", "4", "5"]);
@@ -37,7 +37,7 @@ fn hub_5_every_try_is_on_the_wire_and_is_kept() {
 
     // A rule says how many, and a service that is critical has one more.
     let other = Scene::new();
-    other.peer.feel(Mood::Says(500));
+    other.peer.behave(PeerBehavior::Respond(500));
     other.hub.must("PATCH", ALL, &json!({"delivery": {"maxAttempts": 2}}));
     let id = other.hub.send(&event("B")).remove(0);
     assert_eq!(dead(&other, &id)["attempts"].as_array().unwrap().len(), 2);
@@ -55,7 +55,7 @@ fn hub_5_who_wants_it_counts_every_failure() {
     scene.hub.must("PATCH", ALL, &json!({"delivery": {"count": "all", "maxAttempts": 3}}));
     let policy = json!({"policy": {"attempt_timeout": "100ms", "breaker": {"consecutive_failures": 1_000}}});
     scene.hub.must("PATCH", &format!("{SERVICES}/billing"), &policy);
-    scene.peer.feel(Mood::Hangs);
+    scene.peer.behave(PeerBehavior::Hang);
     let silent = scene.hub.send(&event("A")).remove(0);
     let letter = dead(&scene, &silent);
     assert_eq!(
@@ -63,7 +63,7 @@ fn hub_5_who_wants_it_counts_every_failure() {
         (&json!("attempts"), &json!(3), &Value::Null)
     );
     assert_eq!(scene.peer.count(), 3, "seen by the peer");
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     let refused = scene.hub.send(&event("B")).remove(0);
     let letter = dead(&scene, &refused);
     let attempts = letter["attempts"].as_array().unwrap();
@@ -78,8 +78,8 @@ fn hub_5_who_wants_it_counts_every_failure() {
 #[test]
 fn hub_5_a_peer_says_when_to_come_back() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(429));
-    scene.peer.answer_header("retry-after", "2");
+    scene.peer.behave(PeerBehavior::Respond(429));
+    scene.peer.set_header("retry-after", "2");
     let id = scene.hub.send(&event("A")).remove(0);
     let waits = scene.hub.wait_for(&id, "waiting");
     assert_eq!(
@@ -89,7 +89,7 @@ fn hub_5_a_peer_says_when_to_come_back() {
     assert_eq!(waits["attempts"][0]["answerHeaders"]["retry-after"], "2");
     let tried = waits["attempts"][0]["at"].as_str().unwrap();
     assert!(waits["dueAt"].as_str().unwrap() > tried, "{waits}");
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     let done = scene.hub.wait_for(&id, "delivered");
     // Both are texts of the same form, so the seconds can be compared as numbers of the same minute or the next.
     let second = |at: &Value| at.as_str().unwrap()[17..23].parse::<f64>().unwrap();
@@ -102,8 +102,8 @@ fn hub_5_a_peer_says_when_to_come_back() {
 fn hub_5_a_redirect_is_not_followed() {
     let (scene, elsewhere) = (Scene::new(), Peer::start());
     for status in [301, 302, 307, 308] {
-        scene.peer.feel(Mood::Says(status));
-        scene.peer.answer_header("location", &format!("{}/stolen", elsewhere.address));
+        scene.peer.behave(PeerBehavior::Respond(status));
+        scene.peer.set_header("location", &format!("{}/stolen", elsewhere.address));
         let id = scene.hub.send(&event(&format!("A-{status}"))).remove(0);
         let letter = dead(&scene, &id);
         assert_eq!((&letter["reason"], &letter["status"]), (&json!("refused"), &json!(status)));
@@ -115,13 +115,13 @@ fn hub_5_a_redirect_is_not_followed() {
 #[test]
 fn hub_5_of_a_large_answer_the_beginning_is_kept() {
     let scene = Scene::new();
-    scene.peer.answer(&"x".repeat(200_000));
-    scene.peer.feel(Mood::Says(400));
+    scene.peer.set_body(&"x".repeat(200_000));
+    scene.peer.behave(PeerBehavior::Respond(400));
     let id = scene.hub.send(&event("A")).remove(0);
     let kept =
         |bytes: usize| json!(format!("{}\n[cut: the answer is larger than 4096 bytes]", "x".repeat(bytes)));
     assert_eq!(dead(&scene, &id)["attempts"][0]["answer"], kept(4 * 1024));
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     let id = scene.hub.send(&event("B")).remove(0);
     assert_eq!(scene.hub.wait_for(&id, "delivered")["attempts"][0]["answer"], kept(256));
 }
@@ -130,7 +130,7 @@ fn hub_5_of_a_large_answer_the_beginning_is_kept() {
 #[test]
 fn hub_5_what_is_too_old_is_given_up() {
     let scene = Scene::new();
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     scene.hub.must("PATCH", ALL, &json!({"delivery": {"maxAge": "2s", "base": "50ms", "cap": "50ms"}}));
     let id = scene.hub.send(&event("A")).remove(0);
     let letter = dead(&scene, &id);
@@ -145,15 +145,15 @@ fn hub_5_what_is_too_old_is_given_up() {
 #[test]
 fn hub_5_a_peer_that_is_asked_too_much_is_left_alone() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(429));
-    scene.peer.answer_header("retry-after", "2");
+    scene.peer.behave(PeerBehavior::Respond(429));
+    scene.peer.set_header("retry-after", "2");
     let events: Vec<Value> = (0..200).map(|n| event(&format!("A-{n}"))).collect();
     scene.hub.must("POST", "/api/v1/bridge/events:batchCreate", &json!({"events": events}));
-    let is_second = |got: &Got| got.header("seawall-try") == Some("2");
-    until("somebody comes back", || scene.peer.got().iter().any(is_second));
+    let is_second = |got: &ReceivedRequest| got.header("seawall-try") == Some("2");
+    until("somebody comes back", || scene.peer.requests().iter().any(is_second));
     let asked = scene.peer.count();
     assert!(asked <= 60, "those that were under way, and not all: {asked}");
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     until("all arrive in the end", || scene.peer.arrived().len() == 200);
     assert!(scene.peer.arrived().values().all(|times| *times == 1));
 }

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::{RULES, SERVICES, Scene, billing, event};
 use crate::harness::until;
-use crate::peer::{Got, Peer};
+use crate::peer::{Peer, ReceivedRequest};
 
 const SECRET: &str = "c4n4ry-s3cr3t-that-is-long-enough";
 
 /// What a delivery to a service with this auth looks like. The secret is shown by no answer of the API.
-fn delivered_with(auth: &Value) -> Got {
+fn delivered_with(auth: &Value) -> ReceivedRequest {
     let Scene { hub, peer, folder } = Scene::new();
     let mut service = billing(&peer);
     service["auth"] = auth.clone();
@@ -86,7 +86,7 @@ fn hub_1_signatures_fit_what_is_sent() {
 fn hub_1_a_token_is_asked_for_and_used() {
     let Scene { folder: _folder, hub, peer } = Scene::new();
     let tokens = Peer::start();
-    tokens.answer(r#"{"access_token":"t0ken-1","token_type":"Bearer","expires_in":3600}"#);
+    tokens.set_body(r#"{"access_token":"t0ken-1","token_type":"Bearer","expires_in":3600}"#);
     let mut service = billing(&peer);
     let url = format!("{}/token", tokens.address);
     service["auth"] =
@@ -97,10 +97,11 @@ fn hub_1_a_token_is_asked_for_and_used() {
         hub.send(&event(&format!("A-{n}")));
     }
     until("all are there", || peer.arrived().len() == 20);
-    assert!(peer.got().iter().all(|got| got.header("authorization") == Some("Bearer t0ken-1")));
+    assert!(peer.requests().iter().all(|got| got.header("authorization") == Some("Bearer t0ken-1")));
     let asked = tokens.only();
     assert!(
-        asked.line().starts_with("POST /token") && asked.text().contains("grant_type=client_credentials"),
+        asked.request_line().starts_with("POST /token")
+            && asked.text().contains("grant_type=client_credentials"),
         "{asked:?}"
     );
     assert!(asked.text().contains("scope=invoices"), "{asked:?}");

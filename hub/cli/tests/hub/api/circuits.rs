@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{SERVICES, Scene, event};
 use crate::harness::until;
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const CIRCUIT: &str = "/api/v1/registry/services/billing/circuit";
 
@@ -59,7 +59,7 @@ fn hub_7_a_reset_lets_go_what_has_waited() {
     let Scene { folder: _folder, hub, peer } = Scene::new();
     let policy = json!({"policy": {"breaker": {"consecutive_failures": 2, "cooldown": "1h"}}});
     hub.must("PATCH", &format!("{SERVICES}/billing"), &policy);
-    peer.feel(Mood::Says(503));
+    peer.behave(PeerBehavior::Respond(503));
     let ids: Vec<Value> = (0..5).flat_map(|n| hub.send(&event(&format!("A-{n}")))).collect();
     until("it opens", || hub.circuit("billing")["state"] == "open");
     let open = hub.circuit("billing");
@@ -68,7 +68,7 @@ fn hub_7_a_reset_lets_go_what_has_waited() {
     until("somebody is refused", || hub.circuit("billing")["refused"].as_u64() > Some(0));
     let troubled = hub.get("/actuator/health")["circuitsNotClosed"].take();
     assert_eq!(troubled, json!([{"service": "billing", "circuit": "open"}]), "in the words of the API");
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     hub.must("POST", &format!("{CIRCUIT}:reset"), &json!({"reason": "mended"}));
     ids.iter().for_each(|id| drop(hub.wait_for(id, "delivered")));
     assert_eq!(hub.get("/actuator/health")["circuitsNotClosed"], json!([]));

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 
 use super::{SERVICES, Scene, event};
-use crate::harness::read_message;
 
 /// A peer that counts what it is sent, and answers with this.
 struct RawPeer {
@@ -29,7 +29,7 @@ impl RawPeer {
                 let (counted, answer) = (counted.clone(), answer.clone());
                 thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
-                    while read_message(&mut reader).is_ok_and(|(head, _)| !head.is_empty()) {
+                    while HttpMessage::read(&mut reader).is_ok_and(|message| !message.head.is_empty()) {
                         counted.fetch_add(1, Ordering::Relaxed);
                         answer(&mut stream);
                     }

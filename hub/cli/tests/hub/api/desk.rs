@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{RULES, Scene, event};
 use crate::harness::{KEY, until};
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const LETTERS: &str = "/api/v1/bridge/deadLetters";
 const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";
@@ -15,8 +15,8 @@ const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";
 impl Scene {
     /// Events that the peer refuses, and the dead letters that they have become.
     fn refused(&self, ids: &[&str]) -> Vec<String> {
-        self.peer.feel(Mood::Says(422));
-        self.peer.answer(r#"{"error":"no stock"}"#);
+        self.peer.behave(PeerBehavior::Respond(422));
+        self.peer.set_body(r#"{"error":"no stock"}"#);
         let sent: Vec<Value> = ids.iter().map(|id| self.hub.send(&event(id)).remove(0)).collect();
         sent.iter().for_each(|id| drop(self.hub.wait_for(id, "deadLettered")));
         sent.iter().map(|id| id.as_str().unwrap().to_owned()).collect()
@@ -126,7 +126,7 @@ fn hub_6_a_group_is_replayed_behind_a_canary() {
         "the one that failed again is open in its place"
     );
 
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.peer.forget();
     let done = scene.ended(&scene.hub.must("POST", &replay, &json!({"ratePerSecond": 1_000})), "done");
     assert_eq!((&done["progress"]["delivered"], &done["percent"]), (&json!(30), &json!(100)), "{done}");
@@ -177,7 +177,7 @@ fn hub_6_a_dead_letter_is_changed_and_sent() {
     let line = first["curl"].as_str().unwrap();
     assert!(line.starts_with(&format!("curl -X POST '{}/'", scene.peer.address)), "{line}");
 
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.peer.forget();
     let request = json!({"method": "put", "path": "/other?a=b", "headers": {"content-type": "text/plain"}, "body": "as it is"});
     let body = json!({"request": request});
@@ -192,7 +192,7 @@ fn hub_6_a_dead_letter_is_changed_and_sent() {
     scene.hub.wait_for(&one.body["data"]["delivery"], "delivered");
     let got = scene.peer.only();
     assert_eq!(
-        (got.line(), got.text(), got.header("content-type")),
+        (got.request_line(), got.text(), got.header("content-type")),
         ("PUT /other?a=b", "as it is".to_owned(), Some("text/plain"))
     );
     assert_eq!(scene.letter(&ids[1])["standing"], "delivered");
@@ -227,7 +227,7 @@ fn hub_6_dead_letters_are_parked_deleted_restored_and_purged() {
     );
     assert_eq!(scene.lines("standing=deleted")[0]["id"], ids[1]);
 
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.peer.forget();
     let replayed = scene.done("replay", &json!({"filter": {"service": "billing"}, "canary": false}));
     assert_eq!(
@@ -263,13 +263,13 @@ fn hub_6_dead_letters_are_parked_deleted_restored_and_purged() {
 #[test]
 fn hub_6_dead_letters_are_found_by_their_words() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(422));
-    scene.peer.answer(r#"{"error":"warehouse is flooded"}"#);
+    scene.peer.behave(PeerBehavior::Respond(422));
+    scene.peer.set_body(r#"{"error":"warehouse is flooded"}"#);
     let marked =
         json!({"id": "evt-marked", "type": "order.created", "data": {"customer": "Grünwald & Söhne"}});
     let first = scene.hub.send(&marked).remove(0);
     scene.hub.wait_for(&first, "deadLettered");
-    scene.peer.answer(r#"{"error":"other"}"#);
+    scene.peer.set_body(r#"{"error":"other"}"#);
     let second = scene.hub.send(&event("evt-plain")).remove(0);
     scene.hub.wait_for(&second, "deadLettered");
     until("all are in the index", || scene.hub.get(&format!("{LETTERS}?q=evt"))["search"]["unindexed"] == 0);
@@ -293,7 +293,7 @@ fn hub_6_dead_letters_are_found_by_their_words() {
 fn prm_2_a_double_click_sends_once() {
     let scene = Scene::new();
     let ids = scene.refused(&["A", "B", "C"]);
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.peer.forget();
     let replay = |id: &str, headers: &[(&str, &str)]| {
         scene.hub.with("POST", &format!("{LETTERS}/{id}:replay"), headers, &Value::Null)
@@ -323,14 +323,14 @@ fn sec_1_a_limited_key_works_on_its_own_dead_letters() {
     let scene = Scene::new();
     scene.hub.must("POST", super::SERVICES, &json!({"name": "mail", "address": scene.peer.address}));
     scene.hub.must("POST", RULES, &json!({"name": "mails", "eventType": "*", "service": "mail"}));
-    scene.peer.feel(Mood::Says(422));
+    scene.peer.behave(PeerBehavior::Respond(422));
     let sent = scene.hub.send(&event("A"));
     sent.iter().for_each(|id| drop(scene.hub.wait_for(id, "deadLettered")));
     let made = json!({"name": "mailer", "scopes": ["operate"], "services": ["mail"]});
     let key = scene.hub.must("POST", "/api/v1/registry/keys", &made)["key"].as_str().unwrap().to_owned();
     let ask = |method: &str, path: &str, body: &Value| scene.hub.ask(method, path, &key, &body.to_string());
     let all = json!({"filter": {}});
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.peer.forget();
     let (status, begun) = ask("POST", &format!("{LETTERS}:replay"), &all);
     assert_eq!((status, &begun["data"]["progress"]["total"]), (202, &json!(1)), "{begun}");

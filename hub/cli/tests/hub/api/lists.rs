@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{RULES, SERVICES, Scene, event};
 use crate::harness::until;
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const BRIDGE: &str = "/api/v1/bridge";
 
@@ -52,7 +52,7 @@ fn api_1_filters_find_what_they_say() {
     hub.send(&json!({"id": "u", "type": "user.created", "source": "crm"}));
     hub.send(&event("o-1"));
     until("all have arrived", || peer.arrived().len() == 3);
-    peer.feel(Mood::Says(422));
+    peer.behave(PeerBehavior::Respond(422));
     let dead = hub.send(&event("o-2")).remove(0);
     hub.wait_for(&dead, "deadLettered");
 

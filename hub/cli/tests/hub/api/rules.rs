@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{RULES, Scene, event};
 use crate::harness::{header, until};
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const ALL: &str = "/api/v1/registry/rules/all";
 
@@ -90,7 +90,7 @@ fn hub_4_a_rule_can_be_rolled_back() {
     assert_eq!((back.status, header(&back.head, "etag")), (200, Some("\"4\"")));
     let id = hub.send(&event("A")).remove(0);
     assert_eq!(
-        (peer.only().line(), &hub.wait_for(&id, "delivered")["ruleVersion"]),
+        (peer.only().request_line(), &hub.wait_for(&id, "delivered")["ruleVersion"]),
         ("POST /second", &json!(4))
     );
     for body in [json!({"version": 9}), json!({}), json!({"version": 0})] {
@@ -126,7 +126,7 @@ fn hub_4_a_disabled_rule_holds() {
 #[test]
 fn hub_5_gone_pauses_the_rule() {
     let Scene { folder: _folder, hub, peer } = Scene::new();
-    peer.feel(Mood::Says(410));
+    peer.behave(PeerBehavior::Respond(410));
     let dead = hub.send(&event("A")).remove(0);
     assert_eq!(hub.wait_for(&dead, "deadLettered")["reason"], "gone");
     until("the rule is paused", || hub.get(ALL)["enabled"] == false);
@@ -140,7 +140,7 @@ fn hub_5_gone_pauses_the_rule() {
     );
     let held = hub.send(&event("B")).remove(0);
     assert_eq!(hub.delivery(&held)["state"], "held");
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     hub.must("POST", &format!("{ALL}:enable"), &Value::Null);
     hub.wait_for(&held, "delivered");
 }
@@ -176,7 +176,7 @@ fn hub_4_evaluate_shows_the_exact_request() {
     hub.send(&json!({"id": "E-1", "type": "order.created", "data": data}));
     let shown = evaluate(&json!({"ruleName": "kept", "eventId": "E-1"}));
     let got = peer.only();
-    assert_eq!(got.line(), "PUT /o/A%2F7?n=a%20b%26c");
+    assert_eq!(got.request_line(), "PUT /o/A%2F7?n=a%20b%26c");
     assert_eq!(shown["request"]["bodyText"], json!(got.text()));
     assert_eq!(got.header("x-id"), Some("A/7"));
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{RULES, SERVICES, Scene, billing, event};
 use crate::harness::{header, until};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const BILLING: &str = "/api/v1/registry/services/billing";
 
@@ -83,7 +83,7 @@ fn hub_1_a_service_goes_only_when_nothing_needs_it() {
     let used = delete("");
     assert_eq!((used.status, &used.body["code"]), (409, &json!("conflict")));
     assert!(used.body["message"].as_str().unwrap().contains("rule `all` sends to it"), "{}", used.body);
-    peer.feel(Mood::Hangs);
+    peer.behave(PeerBehavior::Hang);
     let id = hub.send(&event("A")).remove(0);
     until("it is under way", || peer.count() == 1);
     hub.must("DELETE", &format!("{RULES}/all"), &Value::Null);
@@ -100,7 +100,7 @@ fn hub_1_a_service_goes_only_when_nothing_needs_it() {
     assert_eq!(hub.with("GET", BILLING, &[], &Value::Null).status, 404);
 
     // It can come again, and then its dead letters can be replayed.
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     let path = format!("/api/v1/bridge/deadLetters/{}:replay", id.as_str().unwrap());
     let (status, gone) = hub.post(&path, &json!({"mode": "same"}));
     assert_eq!((status, &gone["code"]), (409, &json!("conflict")), "{gone}");
@@ -114,7 +114,7 @@ fn hub_1_a_service_goes_only_when_nothing_needs_it() {
 fn hub_1_a_test_call_says_whether_the_peer_is_there() {
     let Scene { folder: _folder, hub, peer } = Scene::new();
     let test = |body: &Value| hub.must("POST", &format!("{BILLING}:test"), body);
-    peer.answer(r#"{"up":true}"#);
+    peer.set_body(r#"{"up":true}"#);
     let good = test(&json!({"method": "POST", "path": "/ping", "headers": {"x-a": "b"}, "body": {"a": 1}}));
     assert_eq!(
         (&good["reached"], &good["httpStatus"], &good["good"]),
@@ -122,15 +122,18 @@ fn hub_1_a_test_call_says_whether_the_peer_is_there() {
     );
     assert_eq!((&good["body"], &good["circuit"]), (&json!(r#"{"up":true}"#), &json!("closed")));
     let got = peer.only();
-    assert_eq!((got.line(), got.header("x-a"), got.text()), ("POST /ping", Some("b"), r#"{"a":1}"#.into()));
+    assert_eq!(
+        (got.request_line(), got.header("x-a"), got.text()),
+        ("POST /ping", Some("b"), r#"{"a":1}"#.into())
+    );
     assert_eq!(got.header("seawall-delivery"), None);
-    peer.feel(Mood::Says(500));
+    peer.behave(PeerBehavior::Respond(500));
     let bad = test(&Value::Null);
     assert_eq!(
         (&bad["reached"], &bad["httpStatus"], &bad["good"]),
         (&json!(true), &json!(500), &json!(false))
     );
-    peer.refuse();
+    peer.refuse_connections();
     let away = test(&Value::Null);
     assert_eq!(away["reached"], json!(false));
     assert!(away["error"].as_str().is_some_and(|error| !error.is_empty()), "{away}");
@@ -166,7 +169,7 @@ fn hub_5_a_service_that_hangs_holds_up_no_other() {
     hub.must("POST", SERVICES, &json!({"name": "other", "address": other.address}));
     let rule = json!({"name": "quick", "eventType": "*", "service": "other", "path": "/quick"});
     hub.must("POST", RULES, &rule);
-    peer.feel(Mood::Hangs);
+    peer.behave(PeerBehavior::Hang);
     for n in 0..100 {
         hub.send(&event(&format!("A-{n}")));
     }

@@ -40,7 +40,7 @@ fn hub_4_every_method_and_every_templated_part_is_on_the_wire() {
         hub.wait_for(&id, "delivered");
         let got = peer.only();
         let path = "/a/A%2F7%20%C3%A9/b?name=x%26y%3Dz%3F%23&kind=order.created&from=my%20shop";
-        assert_eq!(got.line(), format!("{method} {path}"));
+        assert_eq!(got.request_line(), format!("{method} {path}"));
         // A text that is not ASCII is sent as the bytes that it has.
         assert!(got.header("x-id").unwrap().starts_with("A/7"), "{got:?}");
         assert_eq!((got.header("x-team"), got.header("x-over")), (Some("shop"), Some("rule 12.5")));

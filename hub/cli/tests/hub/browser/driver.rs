@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{read_message, within};
+use crate::harness::within;
 
 /// The busiest machine starts a browser within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -97,7 +98,8 @@ impl Browser {
         );
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
         sent.map_err(|error| error.to_string())?;
-        let (_, body) = read_message(&mut BufReader::new(stream)).map_err(|error| error.to_string())?;
+        let HttpMessage { body, .. } =
+            HttpMessage::read(&mut BufReader::new(stream)).map_err(|error| error.to_string())?;
         let mut answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         match answer["value"]["error"].as_str() {
             Some(error) => Err(format!("{error}: {}", answer["value"]["message"])),

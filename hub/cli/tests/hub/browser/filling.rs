@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ALERTS, BATCH, GROUPS, KEYS, LETTERS, OPERATIONS, RULES, SERVICES, SOURCES};
 use crate::harness::{Hub, until};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// Where things are on a hub that was filled.
 pub(super) struct Filled {
@@ -65,8 +65,8 @@ pub(super) fn invoice(currency: &str) -> Value {
 /// A service that refuses what a rule makes of so many orders: they are one group, and the rule is to blame.
 pub(super) fn refused(hub: &Hub, orders: u32) -> Peer {
     let billing = Peer::start();
-    billing.want(r#""currency":"EUR""#);
-    billing.answer(r#"{"error":"currency must have three letters"}"#);
+    billing.require(r#""currency":"EUR""#);
+    billing.set_body(r#"{"error":"currency must have three letters"}"#);
     hub.must("POST", SERVICES, &service("billing", &billing));
     let rule = json!({
         "name": "invoices", "eventType": "order.*", "service": "billing", "path": "/invoices/{{ data.id }}",
@@ -86,8 +86,8 @@ pub(super) fn only_group(hub: &Hub) -> Value {
 /// As a hub looks on a day on which some things do not go well.
 pub(super) fn a_day(hub: &Hub) -> Filled {
     let (shipping, mail, partner) = (Peer::start(), Peer::start(), Peer::start());
-    mail.feel(Mood::Says(503));
-    mail.answer(r#"{"error":"the queue is full"}"#);
+    mail.behave(PeerBehavior::Respond(503));
+    mail.set_body(r#"{"error":"the queue is full"}"#);
     let duty = Peer::start();
     told(hub, &duty, "/hooks/duty");
     let billing = refused(hub, 120);
@@ -113,8 +113,8 @@ pub(super) fn a_day(hub: &Hub) -> Filled {
         kinds.iter().flat_map(|(kind, count)| (0..*count).map(|n| of(kind, n))).collect();
     send_all(hub, &events);
     until("parcels have come", || shipping.arrived().len() == 40);
-    shipping.feel(Mood::Says(404));
-    shipping.answer(r#"{"error":"no such warehouse"}"#);
+    shipping.behave(PeerBehavior::Respond(404));
+    shipping.set_body(r#"{"error":"no such warehouse"}"#);
     send_all(hub, &[of("parcel", 90), of("parcel", 91), of("parcel", 92)]);
     until("the circuit of mail opens", || hub.circuit("mail")["state"] == "open");
     stripe(hub, "stripe.event");
@@ -197,9 +197,9 @@ pub(super) fn evil() -> String {
 pub(super) fn hostile(hub: &Hub) -> Filled {
     let (billing, evil) = (Peer::start(), evil());
     told(hub, &billing, "/'onerror=window.pwned=1/javascript:window.pwned=1");
-    billing.feel(Mood::Says(422));
-    billing.answer(&json!({"error": evil, "detail": evil}).to_string());
-    billing.answer_header("x-evil", "<script>window.pwned=1</script>");
+    billing.behave(PeerBehavior::Respond(422));
+    billing.set_body(&json!({"error": evil, "detail": evil}).to_string());
+    billing.set_header("x-evil", "<script>window.pwned=1</script>");
     let mut service = service("billing", &billing);
     // A template of its own would be taken as one.
     service["headers"] =

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, text};
 use crate::harness::until;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// HUB-10, HUB-12: incidents, from the first look to the mute.
 #[test]
@@ -62,7 +62,7 @@ fn hub_10_rules_and_channels_of_alerts_are_changed() {
         .well()
         .says(&["test message sent to channel `duty`", "200"]);
     assert_eq!(duty.only().json()["test"], true);
-    duty.feel(Mood::Says(503));
+    duty.behave(PeerBehavior::Respond(503));
     scene
         .run(&["alerts", "channels", "test", "duty"])
         .wrong(1, &["the test message to channel `duty` failed", "503"]);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use crate::harness::until;
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 fn ids(list: &Value, path: &str) -> Vec<String> {
     list.as_array()
@@ -51,7 +51,7 @@ fn hub_10_an_event_is_shown_by_its_id() {
 #[test]
 fn hub_10_a_delivery_is_watched_until_it_ends() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     let id = scene.delivery("A-1");
     until("it was tried", || scene.peer.count() > 0);
     let state = ["deliveries", "list", "--state", "delivered"];
@@ -60,14 +60,14 @@ fn hub_10_a_delivery_is_watched_until_it_ends() {
         .run(&["deliveries", "list", "--service", "billing", "--rule", "all", "--event", "A-1"])
         .well()
         .says(&[&id]);
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     let seen = scene.run(&["deliveries", "show", &id, "--watch"]).well();
     assert!(seen.err.contains("seawall: delivered, failures: "), "{}", seen.err);
     seen.says(&["state         delivered", "Attempts", "503"]);
     assert_eq!(ids(&scene.json(&state), "/id"), [id.as_str()]);
     assert_eq!(scene.json(&["deliveries", "show", &id])["state"], "delivered");
 
-    scene.peer.feel(Mood::Says(422));
+    scene.peer.behave(PeerBehavior::Respond(422));
     let lost = scene.delivery("A-2");
     let seen = scene.run(&["deliveries", "show", &lost, "--watch", "--json"]).wrong(1, &["deadLettered"]);
     assert_eq!(seen.json()["reason"], "refused");
@@ -80,8 +80,8 @@ fn hub_10_a_delivery_is_watched_until_it_ends() {
 #[test]
 fn hub_10_a_dead_letter_is_read_replayed_and_discarded() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(422));
-    scene.peer.answer("\u{1b}[2Jno such account");
+    scene.peer.behave(PeerBehavior::Respond(422));
+    scene.peer.set_body("\u{1b}[2Jno such account");
     let id = scene.delivery("A-1");
     until("it is given up", || scene.json(&["dlq", "list"]) != json!([]));
     let listed =
@@ -100,7 +100,7 @@ fn hub_10_a_dead_letter_is_read_replayed_and_discarded() {
     scene.run(&["dlq", "list", "--reason", "boredom"]).wrong(2, &["'boredom'", "refused, gone"]);
     scene.run(&["dlq", "show", "nope"]).wrong(3, &["no such dead letter", "`seawall dlq list`"]);
 
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     let replayed = scene.run(&["dlq", "replay", &id, "--mode", "same", "--reason", "fixed"]).well();
     let second = replayed.out.split_whitespace().find(|word| word.starts_with("dlv_")).unwrap().to_owned();
     scene.run(&["deliveries", "show", &second, "--watch"]).well();

@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 
 use super::{Ran, Scene, command, ran, text};
-use crate::harness::{read_message, until};
-use crate::peer::Mood;
+use crate::harness::until;
+use crate::peer::PeerBehavior;
 
 /// Some failed again, or the canary stopped it.
 const NOT_ALL: i32 = 6;
@@ -18,8 +19,8 @@ const LEFT: i32 = 130;
 impl Scene {
     /// Makes dead letters `A-0`, `A-1`, … that the peer has refused, the newest first; from now on it answers 200.
     fn dead(&self, count: usize) -> Vec<String> {
-        self.peer.feel(Mood::Says(422));
-        self.peer.answer(r#"{"error":"no currency"}"#);
+        self.peer.behave(PeerBehavior::Respond(422));
+        self.peer.set_body(r#"{"error":"no currency"}"#);
         let events: String = (0..count)
             .map(|n| {
                 format!("{}\n", json!({"id": format!("A-{n}"), "type": "order.created", "data": {"n": n}}))
@@ -27,7 +28,7 @@ impl Scene {
             .collect();
         self.fed(&["send", "--file", "-"], &events).well();
         until("all are given up", || self.open().len() == count);
-        self.peer.feel(Mood::Says(200));
+        self.peer.behave(PeerBehavior::Respond(200));
         self.peer.forget();
         self.open()
     }
@@ -173,7 +174,7 @@ fn hub_10_a_replay_of_a_group_is_followed_to_its_end() {
 fn hub_10_a_replay_that_fails_again_ends_with_six() {
     let scene = Scene::new();
     scene.dead(40);
-    scene.peer.feel(Mood::Says(422));
+    scene.peer.behave(PeerBehavior::Respond(422));
     let args = ["replay", "--service", "billing", "--yes", "--mode", "same", "--canary", "2,3"];
     let stopped = scene.dlq(&args).wrong(NOT_ALL, &["no more will start", "seawall operations resume op_"]);
     stopped.says(&["is stopped (the canary failed: "]);
@@ -195,7 +196,7 @@ fn hub_10_one_is_replayed_and_followed_if_asked_to() {
     let scene = Scene::new();
     let dead = scene.dead(2);
     scene.dlq(&["replay", &dead[0], "--follow"]).well().says(&["state         delivered"]);
-    scene.peer.feel(Mood::Says(422));
+    scene.peer.behave(PeerBehavior::Respond(422));
     let failed = scene.dlq(&["replay", &dead[1], "--follow", "--json"]).wrong(NOT_ALL, &["deadLettered"]);
     assert_eq!(failed.json()["state"], "deadLettered");
     let dry = scene.json(&["dlq", "replay", &dead[0], "--dry-run"]);
@@ -302,7 +303,7 @@ fn hub_10_an_edit_shows_what_is_different_and_sends_a_copy() {
     let sent = scene.fed(&[&["dlq"], &args[..], &["--yes", "--json"]].concat(), r#"{"fixed":true}"#).well();
     assert_eq!(sent.json()["replayOf"], dead[1].as_str());
     let got = scene.peer.only();
-    assert_eq!((got.line(), got.header("x-a")), ("PUT /v2?a=b", Some("1")));
+    assert_eq!((got.request_line(), got.header("x-a")), ("PUT /v2?a=b", Some("1")));
     assert_eq!(got.json(), json!({"fixed": true}));
     assert_eq!(got.header("content-type"), Some("application/json"), "the others stay");
 
@@ -347,7 +348,7 @@ fn hub_10_an_export_that_breaks_off_says_so() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let hub = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        read_message(&mut BufReader::new(stream.try_clone().unwrap())).unwrap();
+        HttpMessage::read(&mut BufReader::new(stream.try_clone().unwrap())).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"id\":\"a\"}\n").unwrap();
     });
     let broken = ran(&mut command(&address, &["dlq", "export"]), "");

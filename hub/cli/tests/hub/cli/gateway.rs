@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{Scene, command, ran};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 fn answer(peer: &Peer, status: u16, body: &serde_json::Value) {
-    peer.feel(Mood::Says(status));
-    peer.answer(&body.to_string());
+    peer.behave(PeerBehavior::Respond(status));
+    peer.set_body(&body.to_string());
 }
 
 /// HUB-10, HUB-5: a call says what was asked for, the answer is on stdout, and how it came about on stderr.
@@ -39,7 +39,7 @@ fn hub_10_a_service_is_called() {
     assert_eq!(said.out, "{\"id\":7}\n");
     assert!(said.err.contains("status 200; attempts: 2, 3 ms, circuit: closed"), "{}", said.err);
     let got = hub.only();
-    assert_eq!(got.line(), "POST /api/v1/gateway/services/billing:call");
+    assert_eq!(got.request_line(), "POST /api/v1/gateway/services/billing:call");
     assert_eq!(got.header("idempotency-key"), Some("k-1"));
     let expected = json!({
         "method": "POST", "path": "/invoices?of=7", "headers": {"x-a": "b: c", "content-type": "application/json"},
@@ -98,27 +98,30 @@ fn hub_10_a_call_that_does_not_go_well_says_who_decided() {
 #[test]
 fn hub_10_a_service_is_called_through_a_hub() {
     let scene = Scene::new();
-    scene.peer.answer(r#"{"n":123456789012345678901234567890.10}"#);
+    scene.peer.set_body(r#"{"n":123456789012345678901234567890.10}"#);
     let said = scene
         .run(&["call", "billing", "PUT", "/x?a=b", "--header", "X-Own: c", "--data", r#"{"n":1.10}"#])
         .well();
     assert_eq!(said.out, "{\"n\":123456789012345678901234567890.10}\n");
     let got = scene.peer.only();
-    assert_eq!((got.line(), got.header("x-own"), &*got.text()), ("PUT /x?a=b", Some("c"), r#"{"n":1.10}"#));
+    assert_eq!(
+        (got.request_line(), got.header("x-own"), &*got.text()),
+        ("PUT /x?a=b", Some("c"), r#"{"n":1.10}"#)
+    );
     assert_eq!(scene.json(&["call", "billing", "GET", "/"])["httpStatus"], 200);
     scene.run(&["call", "nope", "GET", "/"]).wrong(3, &["no such service"]);
     scene.run(&["call", "billing", "GET", "x"]).wrong(1, &["(422 invalid)", "path: "]);
     scene.run(&["call", "billing", "GET", "/", "--data", "not json"]).well();
-    scene.peer.feel(Mood::Says(404));
+    scene.peer.behave(PeerBehavior::Respond(404));
     scene.run(&["call", "billing", "GET", "/"]).wrong(1, &["status 404"]);
-    scene.peer.feel(Mood::Hangs);
+    scene.peer.behave(PeerBehavior::Hang);
     scene
         .run(&["call", "billing", "GET", "/", "--timeout", "200ms"])
         .wrong(1, &["(504 timeout)", "decided by: "]);
     scene.run(&["services", "pause", "billing"]).well();
     scene.run(&["call", "billing", "GET", "/"]).wrong(1, &["(503 paused)"]);
     scene.run(&["services", "resume", "billing"]).well();
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     let kept = scene.json(&["call", "billing", "POST", "/later", "--mode", "async", "--data", "{}"]);
     let delivery = kept["delivery"].as_str().unwrap();
     scene.run(&["deliveries", "show", delivery, "--watch"]).well().says(&["state         delivered"]);

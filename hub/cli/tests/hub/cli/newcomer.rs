@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Scene, command, ran};
 use crate::harness::{Hub, KEY, SEAWALL, until};
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 fn unescaped(html: &str) -> String {
     html.replace("&quot;", "\"")
@@ -26,8 +26,8 @@ fn hub_10_a_circuit_is_shown_line_by_line() {
     let lines: Vec<&str> = shown.lines().map(str::trim).collect();
     assert!(lines.iter().any(|line| line.starts_with("attempt timeout 2s")), "{shown}");
     // What a peer has written is still one line.
-    scene.peer.feel(Mood::Says(422));
-    scene.peer.answer("no\nway");
+    scene.peer.behave(PeerBehavior::Respond(422));
+    scene.peer.set_body("no\nway");
     let id = scene.delivery("1");
     until("it is given up", || scene.hub.delivery(&json!(id))["state"] == "deadLettered");
     scene.run(&["deliveries", "show", &id]).well().says(&["no\\nway"]);
@@ -171,8 +171,8 @@ fn ui_1_the_menu_shows_where_one_is() {
 #[test]
 fn hub_6_a_canary_that_stopped_names_the_delivery_that_failed() {
     let scene = Scene::new();
-    scene.peer.feel(Mood::Says(422));
-    scene.peer.answer("the country is unknown");
+    scene.peer.behave(PeerBehavior::Respond(422));
+    scene.peer.set_body("the country is unknown");
     let ids: Vec<String> = (0..3).map(|n| scene.delivery(&format!("c-{n}"))).collect();
     until("all are given up", || {
         ids.iter().all(|id| scene.hub.delivery(&json!(id))["state"] == "deadLettered")

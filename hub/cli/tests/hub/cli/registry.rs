@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Scene, command, ran, text};
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 /// HUB-10, HUB-1: services, from their making to their end.
 #[test]
@@ -88,11 +88,11 @@ fn hub_10_a_service_is_tried() {
         .run(&["services", "test", "billing", "--method", "PUT", "--path", "/x"])
         .well()
         .says(&["good        yes"]);
-    assert_eq!(scene.peer.only().line(), "PUT /x");
-    scene.peer.feel(Mood::Says(500));
+    assert_eq!(scene.peer.only().request_line(), "PUT /x");
+    scene.peer.behave(PeerBehavior::Respond(500));
     let said = scene.run(&["services", "test", "billing", "--json"]).wrong(1, &[]);
     assert_eq!((&said.json()["reached"], &said.json()["httpStatus"]), (&json!(true), &json!(500)));
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     scene.run(&["services", "test", "billing"]).wrong(1, &[]).says(&["reached    no"]);
     scene.run(&["services", "test", "billing", "--path", "x"]).wrong(1, &["path: must start with a slash"]);
     scene.run(&["services", "test", "nope"]).wrong(3, &[]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Scene, command, ran, text};
-use crate::peer::{Got, Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// HUB-10, HUB-2: one event, with data from everywhere. A number that no program can hold arrives as it was written.
 #[test]
@@ -14,7 +14,7 @@ fn hub_10_an_event_is_sent() {
     for (id, given, input) in [("A", data, ""), ("B", &*file, ""), ("C", "-", data)] {
         let said = scene.fed(&["send", "order.created", "--id", id, "--data", given], input).well();
         said.says(&[&format!("event {id} accepted; 1 delivery:\n  dlv_")]);
-        let arrived = || scene.peer.got().iter().any(|got| got.text().contains(data));
+        let arrived = || scene.peer.requests().iter().any(|got| got.text().contains(data));
         crate::harness::until("it arrived as it was written", arrived);
         scene.peer.forget();
     }
@@ -86,7 +86,11 @@ fn hub_10_a_batch_is_never_larger_than_a_request() {
 }
 
 fn batches(peer: &Peer) -> Vec<Value> {
-    peer.got().iter().filter(|got| got.line().starts_with("POST ")).map(Got::json).collect()
+    peer.requests()
+        .iter()
+        .filter(|got| got.request_line().starts_with("POST "))
+        .map(|request| request.json())
+        .collect()
 }
 
 /// HUB-10: a hub that is full is asked again when it said so; one that stays away ends with five, and says that the file may
@@ -94,8 +98,8 @@ fn batches(peer: &Peer) -> Vec<Value> {
 #[test]
 fn hub_10_a_hub_that_is_full_is_asked_again() {
     let peer = Peer::start();
-    peer.feel(Mood::Says(507));
-    peer.answer(
+    peer.behave(PeerBehavior::Respond(507));
+    peer.set_body(
         r#"{"status":"error","code":"full","message":"the disk is full","retryable":true,"errors":[]}"#,
     );
     let line = r#"{"id":"A","type":"a.b"}"#;
@@ -106,15 +110,15 @@ fn hub_10_a_hub_that_is_full_is_asked_again() {
             "id": "A", "deliveries": [], "deduplicated": false, "filtered": 0, "unmatched": true, "held": 0,
         });
         let data = json!({"accepted": 1, "refused": 0, "results": [result]});
-        peer.answer(&json!({"status": "accepted", "data": data}).to_string());
-        peer.feel(Mood::Says(202));
+        peer.set_body(&json!({"status": "accepted", "data": data}).to_string());
+        peer.behave(PeerBehavior::Respond(202));
         sending.join().unwrap().well().says(&["accepted: 1, deduplicated: 0, refused: 0"]);
     });
     assert!(batches(&peer).iter().all(|body| body["events"][0]["id"] == "A"));
-    peer.answer(r#"{"status":"error","code":"internal","message":"broken","errors":[]}"#);
-    peer.feel(Mood::Says(500));
+    peer.set_body(r#"{"status":"error","code":"internal","message":"broken","errors":[]}"#);
+    peer.behave(PeerBehavior::Respond(500));
     let said = ran(&mut command(&peer.address, &["send", "--file", "-"]), line);
     said.wrong(5, &["broken (500 internal)", "send the whole file again"]).says(&["accepted: 0"]);
-    peer.refuse();
+    peer.refuse_connections();
     ran(&mut command(&peer.address, &["send", "--file", "-"]), line).wrong(5, &["can't reach the hub"]);
 }

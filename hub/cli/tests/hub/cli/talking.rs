@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Scene, command, ran, text};
 use crate::harness::KEY;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// HUB-10: without a key, with a wrong one, and with one that is not for this: not allowed, and what to do about it.
 #[test]
@@ -95,15 +95,15 @@ fn hub_10_a_hub_that_is_not_there_ends_with_five() {
     let peer = Peer::start();
     ran(&mut command(&peer.address, &["services", "list"]), "")
         .wrong(5, &["is not a hub: it responds with 200", "--url"]);
-    peer.feel(Mood::Says(404));
+    peer.behave(PeerBehavior::Respond(404));
     ran(&mut command(&peer.address, &["services", "list"]), "")
         .wrong(5, &["is not a hub: it responds with 404"]);
     let broken = json!({"status": "error", "code": "store", "message": "the disk is gone", "traceId": "abc"});
-    peer.answer(&broken.to_string());
-    peer.feel(Mood::Says(503));
+    peer.set_body(&broken.to_string());
+    peer.behave(PeerBehavior::Respond(503));
     ran(&mut command(&peer.address, &["services", "list"]), "")
         .wrong(5, &["the disk is gone (503 store)", "traceId=abc"]);
-    peer.feel(Mood::Hangs);
+    peer.behave(PeerBehavior::Hang);
     ran(&mut command(&peer.address, &["health", "--timeout", "200ms"]), "")
         .wrong(5, &["no response within 200ms"]);
     for url in ["nonsense", "ftp://x", "http://user:pass@x"] {

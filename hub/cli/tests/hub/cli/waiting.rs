@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use crate::harness::{KEY, header, until};
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const ALL: u64 = 40;
 
@@ -126,7 +126,7 @@ fn number_at_the_end(text: &str) -> u64 {
 fn ui_2_behind_an_open_circuit_every_place_counts_the_same() {
     let scene = Scene::new();
     scene.change(&json!({"consecutive_failures": 2, "cooldown": "1h"}), "1s");
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     scene.events();
     until("it opens", || scene.hub.circuit("billing")["state"] == "open");
     scene.all_wait("waiting", "circuit", "circuit open, next probe in ");
@@ -149,7 +149,7 @@ fn ui_2_of_a_paused_service_every_place_counts_the_same() {
 fn ui_2_by_a_retry_schedule_every_place_counts_the_same() {
     let scene = Scene::new();
     scene.change(&json!({"consecutive_failures": 1_000}), "1h");
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     scene.events();
     scene.all_wait("waiting", "time", "next attempt in ");
 }

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use seawall_client::api::{EventInput, EventQuery, KeySpec, PageQuery, Scope, ServiceSpec};
 use seawall_client::{Client, ClientError};
+use seawall_testkit::http::HttpMessage;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::run;
-use crate::harness::{Hub, KEY, read_message};
+use crate::harness::{Hub, KEY};
 
 /// What a relay does with the requests that come to it.
 #[derive(Default)]
@@ -68,16 +69,16 @@ fn serve(stream: TcpStream, folder: &Path, shared: &Mutex<RelayState>) -> io::Re
     let mut from = BufReader::new(stream.try_clone()?);
     let mut to = stream;
     loop {
-        let request = read_message(&mut from)?;
+        let request = HttpMessage::read(&mut from)?;
         let mut state = shared.lock().unwrap();
         if state.over {
             return Ok(());
         }
         let hub = state.hub.get_or_insert_with(|| Hub::start(folder));
         let mut behind = TcpStream::connect(&hub.address)?;
-        behind.write_all(request.0.as_bytes())?;
-        behind.write_all(&request.1)?;
-        let response = read_message(&mut BufReader::new(behind))?;
+        behind.write_all(request.head.as_bytes())?;
+        behind.write_all(&request.body)?;
+        let response = HttpMessage::read(&mut BufReader::new(behind))?;
         if state.lost > 0 {
             state.lost -= 1;
             // Killed, and not stopped: the process has no time to finish anything.
@@ -85,8 +86,8 @@ fn serve(stream: TcpStream, folder: &Path, shared: &Mutex<RelayState>) -> io::Re
             return Ok(());
         }
         drop(state);
-        to.write_all(response.0.as_bytes())?;
-        to.write_all(&response.1)?;
+        to.write_all(response.head.as_bytes())?;
+        to.write_all(&response.body)?;
     }
 }
 

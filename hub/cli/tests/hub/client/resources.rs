@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{client, run};
 use crate::harness::Hub;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// Waits until the delivery of an event has ended.
 async fn ended(hub: &Client, id: &str) -> DeliveryState {
@@ -104,7 +104,7 @@ fn api_4_what_happens_is_read_by_its_type() {
         assert!(hub.events().send(&sent).await.unwrap().deduplicated);
         assert_eq!(ended(&hub, accepted.deliveries[0].as_str()).await, DeliveryState::Delivered);
 
-        peer.feel(Mood::Says(422));
+        peer.behave(PeerBehavior::Respond(422));
         let batch = EventBatch { events: vec![sent, EventInput::new("evt-2", "order.created", json!({}))] };
         let batch = hub.events().send_batch(&batch).await.unwrap();
         assert_eq!((batch.accepted, batch.refused, batch.results.len()), (2, 0, 2));
@@ -139,7 +139,7 @@ fn api_4_what_happens_is_read_by_its_type() {
         let dry = ReplayManyInput { dry_run: Some(true), ..many.clone() };
         let preview = letters.replay_many(&dry).await.unwrap();
         assert!(matches!(&*preview, BulkResult::Preview(preview) if preview.count == 1));
-        peer.feel(Mood::Says(200));
+        peer.behave(PeerBehavior::Respond(200));
         let started = letters.replay_many(&many).await.unwrap();
         let BulkResult::Started(operation) = &*started else { panic!("{started:?}") };
         let operation = hub.operations().get(operation.id.as_str()).await.unwrap();

@@ -1,5 +1,6 @@
 //! `:call`: now, later, or now and otherwise later.
 
+use seawall_testkit::http::HttpMessage;
 use std::time::Duration;
 
 use super::*;
@@ -131,7 +132,7 @@ fn hub_2_a_flaky_service_is_tried_again_if_that_is_safe() {
     assert_eq!((&said["data"]["httpStatus"], &said["data"]["attempts"]), (&json!(200), &json!(2)), "{said}");
     let got = upstream.got.lock().unwrap().clone();
     for (path, key) in [("/a", None), ("/c", Some("k-1"))] {
-        let sent: Vec<&Got> = got.iter().filter(|got| got.head.contains(path)).collect();
+        let sent: Vec<&HttpMessage> = got.iter().filter(|got| got.head.contains(path)).collect();
         assert_eq!((sent.len(), &sent[0].body), (2, &sent[1].body));
         assert!(sent.iter().all(|got| header(&got.head, "idempotency-key") == key), "{sent:?}");
         assert_eq!(header(&sent[1].head, "seawall-attempt"), Some("1"));
@@ -150,7 +151,8 @@ fn hub_2_an_open_circuit_is_503_with_the_time_to_come_back() {
         assert_eq!((status, &said["data"]["httpStatus"]), (200, &json!(500)), "{said}");
     }
     let mut client = crate::harness::Client::connect(&scene.hub.address).unwrap();
-    let (head, body) = client.exchange("POST", "/api/v1/gateway/services/billing:call", "{}").unwrap();
+    let HttpMessage { head, body } =
+        client.exchange("POST", "/api/v1/gateway/services/billing:call", "{}").unwrap();
     let said: Value = serde_json::from_slice(&body).unwrap();
     assert!(head.starts_with("HTTP/1.1 503"), "{head}");
     let wait: u64 = header(&head, "retry-after").unwrap().parse().unwrap();
@@ -185,7 +187,8 @@ fn hub_2_a_full_bulkhead_is_503_and_a_rate_limit_429() {
     });
     assert_eq!(scene.hub.post("/api/v1/gateway/services/metered:call", &json!({})).0, 200);
     let mut client = crate::harness::Client::connect(&scene.hub.address).unwrap();
-    let (head, body) = client.exchange("POST", "/api/v1/gateway/services/metered:call", "{}").unwrap();
+    let HttpMessage { head, body } =
+        client.exchange("POST", "/api/v1/gateway/services/metered:call", "{}").unwrap();
     assert!(
         head.starts_with("HTTP/1.1 429") && body.windows(11).any(|part| part == b"rateLimited"),
         "{head}"

@@ -1,5 +1,6 @@
 //! Clients and upstreams that are rude, broken or hostile; what they do stays between them and the hub.
 
+use seawall_testkit::http::HttpMessage;
 use std::time::Duration;
 
 use super::*;
@@ -13,13 +14,13 @@ fn sec_3_a_client_cannot_take_away_what_the_hub_says_of_it() {
     let mut line = Line::open(&scene.hub);
     let named = "connection: x-forwarded-for, x-forwarded-host, via\r\nconnection: x-forwarded-proto\r\n";
     line.ask("GET", "/gateway/billing/x", named, b"");
-    let Got { head, .. } = upstream.last();
+    let HttpMessage { head, .. } = upstream.last();
     assert_eq!(header(&head, "x-forwarded-for"), Some("127.0.0.1"), "{head}");
     assert_eq!((header(&head, "x-forwarded-host"), header(&head, "via")), (Some("hub"), Some("1.1 seawall")));
     assert_eq!(header(&head, "x-forwarded-proto"), Some("http"), "{head}");
     let chain = "x-forwarded-for: 10.0.0.1\r\nx-forwarded-for: 10.0.0.2, 10.0.0.3\r\n";
     line.ask("GET", "/gateway/billing/x", chain, b"");
-    let Got { head, .. } = upstream.last();
+    let HttpMessage { head, .. } = upstream.last();
     assert_eq!(header(&head, "x-forwarded-for"), Some("10.0.0.1, 10.0.0.2, 10.0.0.3, 127.0.0.1"), "{head}");
 }
 
@@ -67,7 +68,7 @@ fn hub_2_an_offer_of_http_2_is_not_taken_and_does_no_harm() {
     let offer = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n";
     let (head, body) = Line::open(&scene.hub).ask("POST", "/gateway/billing/x", offer, b"hello");
     assert!(head.starts_with("HTTP/1.1 200") && body == b"ok", "{head}");
-    let Got { head, body } = upstream.last();
+    let HttpMessage { head, body } = upstream.last();
     assert_eq!(body, b"hello");
     assert!(header(&head, "upgrade").is_none() && header(&head, "http2-settings").is_none(), "{head}");
     let both = "connection: upgrade\r\nupgrade: h2c, websocket\r\n";

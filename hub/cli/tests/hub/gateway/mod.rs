@@ -16,38 +16,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hub, KEY, header, read_message, within};
-
-/// What an upstream got.
-#[derive(Clone, Debug)]
-struct Got {
-    head: String,
-    body: Vec<u8>,
-}
+use crate::harness::{Hub, KEY, header, within};
 
 /// What an upstream does with the nth request, counted from 0; says whether it keeps the connection.
-type Manner = dyn Fn(usize, &Got, &mut TcpStream) -> bool + Send + Sync;
+type Manner = dyn Fn(usize, &HttpMessage, &mut TcpStream) -> bool + Send + Sync;
 
 /// An upstream that does what a test tells it, and writes down what it gets.
 #[derive(Clone)]
 struct Upstream {
     address: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<HttpMessage>>>,
     connections: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
 }
 
 impl Upstream {
-    fn start(manner: impl Fn(usize, &Got, &mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
+    fn start(manner: impl Fn(usize, &HttpMessage, &mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
         Upstream::on(TcpListener::bind("127.0.0.1:0").unwrap(), manner)
     }
 
     fn on(
         listener: TcpListener,
-        manner: impl Fn(usize, &Got, &mut TcpStream) -> bool + Send + Sync + 'static,
+        manner: impl Fn(usize, &HttpMessage, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
         let upstream = Upstream {
             address: format!("http://{}", listener.local_addr().unwrap()),
@@ -93,13 +87,13 @@ impl Upstream {
         self.got.lock().unwrap().len()
     }
 
-    fn last(&self) -> Got {
+    fn last(&self) -> HttpMessage {
         self.got.lock().unwrap().last().unwrap().clone()
     }
 }
 
 /// Reads one request, with a body of a length or in chunks.
-fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Got> {
+fn read_request(stream: &mut BufReader<TcpStream>) -> Option<HttpMessage> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if stream.read_line(&mut head).ok()? == 0 {
@@ -124,7 +118,7 @@ fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Got> {
         body.resize(header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0), 0);
         stream.read_exact(&mut body).ok()?;
     }
-    Some(Got { head, body })
+    Some(HttpMessage { head, body })
 }
 
 /// Answers, and keeps the connection.
@@ -210,7 +204,8 @@ impl Line {
     }
 
     fn read_answer(&mut self) -> (String, Vec<u8>) {
-        read_message(&mut self.stream).unwrap()
+        let HttpMessage { head, body } = HttpMessage::read(&mut self.stream).unwrap();
+        (head, body)
     }
 
     fn read_head(&mut self) -> String {

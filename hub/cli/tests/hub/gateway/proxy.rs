@@ -1,5 +1,6 @@
 //! The proxy: a program changes its base URL, and nothing else.
 
+use seawall_testkit::http::HttpMessage;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn hub_2_the_proxy_passes_requests_and_answers_on() {
     assert_eq!((body.as_slice(), header(&head, "x-mine")), (&b"{\"a\": 1}"[..], Some("yes")));
     assert_eq!(head.matches("set-cookie").count(), 2, "{head}");
     assert!(!head.contains("x-secret") && !head.contains("keep-alive"), "{head}");
-    let Got { head, .. } = upstream.last();
+    let HttpMessage { head, .. } = upstream.last();
     assert!(head.starts_with("PATCH /v2/a%2Fb//c?x=%20&y HTTP/1.1\r\n"), "{head}");
     assert_eq!(header(&head, "authorization"), Some("Basic bWU6bWU="));
     assert_eq!(header(&head, "host"), upstream.address.strip_prefix("http://"));
@@ -47,7 +48,7 @@ fn hub_2_the_proxy_passes_requests_and_answers_on() {
     let auth = json!({"type": "header", "name": "x-api-key", "secret": "s3cr3t"});
     scene.service(&json!({"name": "own", "address": upstream.address, "auth": auth, "headers": {"x-default": "d", "x-set": "d"}}));
     line.ask("GET", "/gateway/own/x", "authorization: Basic bWU6bWU=\r\nx-set: mine\r\n", b"");
-    let Got { head, .. } = upstream.last();
+    let HttpMessage { head, .. } = upstream.last();
     assert_eq!((header(&head, "authorization"), header(&head, "x-api-key")), (None, Some("s3cr3t")));
     assert_eq!((header(&head, "x-default"), header(&head, "x-set")), (Some("d"), Some("mine")));
 }

@@ -11,7 +11,7 @@ const ABOVE: &str = "b7ad6b7169203331";
 
 /// All spans that the collector has got, of this trace.
 fn spans(collector: &Peer, trace: &str) -> Vec<Value> {
-    let bodies = collector.got().into_iter().map(|got| got.json());
+    let bodies = collector.requests().into_iter().map(|got| got.json());
     let spans = bodies
         .flat_map(|body| body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone());
     spans.filter(|span| span["traceId"] == trace).collect()

@@ -1,5 +1,6 @@
 //! What clients write that should not: two requests in one, and one byte a second.
 
+use seawall_testkit::http::HttpMessage;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ fn hub_2_no_request_is_smuggled() {
         let mut said = Vec::new();
         let _ = line.stream.read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
-        let got: Vec<Got> = upstream.got.lock().unwrap()[before..].to_vec();
+        let got: Vec<HttpMessage> = upstream.got.lock().unwrap()[before..].to_vec();
         assert!(got.len() <= 1, "{name}: the upstream saw {got:?}");
         for got in got {
             assert!(

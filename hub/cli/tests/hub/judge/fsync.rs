@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::load::{Load, Pressure};
 use super::log::Log;
 use super::power::{Disk, need};
-use super::sink::{Mood, Sink};
+use super::sink::{PeerBehavior, Sink};
 use super::trial::Ground;
 use super::{alone, chance, register, verdict};
 use crate::harness::{Hub, SEAWALL};
@@ -77,7 +77,7 @@ fn stops_and_has_promised_nothing(suffix: &str, bytes_max: u64) {
     let _alone = alone();
     let (seed, notes, shim, mut disk) =
         (chance::seed(), TempDir::new().unwrap(), Shim::new(), Disk::new(256));
-    let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
+    let (sink, log) = (Sink::start(seed, PeerBehavior::Kind), Log::create(notes.path()));
     let mut hub = shim.start(&disk.folder());
     register(&hub, &sink);
     let mut load = Load::start(seed, Pressure { clients: 6, pause: Duration::ZERO, bytes_max }, &log);
@@ -139,7 +139,7 @@ fn hub_12_a_disk_that_fails_is_told_once_and_its_end_too() {
     assert_eq!(duty.count(), 1, "it is known");
     let hub = Hub::start(folder.path());
     crate::harness::until("its end is told", || duty.count() == 2);
-    let over = duty.got().pop().unwrap().json();
+    let over = duty.requests().pop().unwrap().json();
     assert_eq!((&over["type"], &over["incident"]["id"]), (&json!("alert.resolved"), &told["incident"]["id"]));
     crate::harness::until("it is written down", || {
         let path = format!("/api/v1/ops/alerts/{}", told["incident"]["id"].as_str().unwrap());

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::load::{Load, Pressure};
 use super::log::Log;
 use super::power::{Disk, Mounted, need};
-use super::sink::{Arrival, Mood, Sink};
+use super::sink::{Arrival, PeerBehavior, Sink};
 use super::{alone, chance, register, verdict};
 use crate::harness::{Client, Hub, SEAWALL, until};
 use crate::peer::Peer;
@@ -101,7 +101,7 @@ struct Case {
 /// Says how many outcomes of deliveries had to wait for room.
 fn survives(case: &Case, root: &Path, thief: &dyn Thief) -> usize {
     let (seed, notes) = (chance::seed(), TempDir::new().unwrap());
-    let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
+    let (sink, log) = (Sink::start(seed, PeerBehavior::Kind), Log::create(notes.path()));
     let data = root.join("data");
     let mut hub = thief.start(&data);
     let hub_address = hub.address.clone();
@@ -111,11 +111,11 @@ fn survives(case: &Case, root: &Path, thief: &dyn Thief) -> usize {
     until("it takes events", || log.len() >= case.before);
 
     // Deliveries are under way when the disk fills up, and end while it is full: what came of them can't be written.
-    sink.be(Mood::Silent);
+    sink.be(PeerBehavior::Silent);
     thief.take();
     until("it says that there is no room", || load.answers().values().sum::<u64>() > 0);
     thief.take();
-    sink.be(Mood::Kind);
+    sink.be(PeerBehavior::Kind);
     let unwritten = || {
         let settled = sink.seen().into_iter().filter(|(_, all)| all.iter().any(Arrival::settled));
         settled.filter(|(delivery, _)| !verdict::has_ended(&hub_address, delivery)).count()
@@ -207,12 +207,12 @@ fn hub_12_a_full_disk_is_told_although_nothing_can_be_written() {
         hub.post("/api/v1/bridge/events", &event).0 == 507
     });
     until("somebody is told", || duty.count() > 0);
-    let told = duty.got()[0].json();
+    let told = duty.requests()[0].json();
     assert_eq!((&told["type"], &told["incident"]["kind"]), (&json!("alert.opened"), &json!("dataLossRisk")));
     assert!(told["incident"]["summary"].as_str().unwrap().contains("the disk is full"), "{told}");
     ballast.give_back();
     until("its end is told", || duty.count() == 2);
-    let over = duty.got().pop().unwrap().json();
+    let over = duty.requests().pop().unwrap().json();
     assert_eq!((&over["type"], &over["incident"]["id"]), (&json!("alert.resolved"), &told["incident"]["id"]));
     until("it is written down", || {
         let over = hub.get("/api/v1/ops/alerts?state=resolved")["alerts"].as_array().unwrap().clone();

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::chance::{self, Chance};
 use super::load::{Load, Pressure, registrations};
 use super::log::Log;
-use super::sink::{Mood, Sink};
+use super::sink::{PeerBehavior, Sink};
 use super::trial::{Folder, Ground};
 use super::verdict::{self, Fault};
 use super::{alone, times};
@@ -50,7 +50,7 @@ impl fmt::Display for Report {
 }
 
 /// Kills the hub at moments by chance, under load, as often as the variable `SEAWALL_JUDGE_QUARANTINE_KILLS` says.
-fn killed_beside(mood: Mood) -> Report {
+fn killed_beside(mood: PeerBehavior) -> Report {
     let _alone = alone();
     let (seed, kills) = (chance::seed(), times("SEAWALL_JUDGE_QUARANTINE_KILLS", 12));
     let (mut chance, notes, mut ground) = (Chance::new(seed), TempDir::new().unwrap(), Folder::new());
@@ -81,7 +81,7 @@ fn killed_beside(mood: Mood) -> Report {
         sink.next_life();
         if kill + 1 == kills {
             // What hangs would hang for as long as an attempt may take.
-            sink.be(Mood::Kind);
+            sink.be(PeerBehavior::Kind);
         }
         hub = Hub::ready(start(&ground)).expect("it starts again");
         load.up(&hub.address);
@@ -96,7 +96,7 @@ fn killed_beside(mood: Mood) -> Report {
 /// PRM-1. Trap "a delivery in flight to a slow peer is quarantined": not by a kill from outside.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_slow_peer() {
-    let report = killed_beside(Mood::Slow(600));
+    let report = killed_beside(PeerBehavior::Slow(600));
     eprintln!("a peer that answers after 0.6 s: {report}");
     assert!(report.is_good(), "{report}");
 }
@@ -104,7 +104,7 @@ fn prm_1_kills_quarantine_nobody_beside_a_slow_peer() {
 /// PRM-1. Trap "a delivery in flight to a hanging peer is quarantined": not by a kill from outside.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_hanging_peer() {
-    let report = killed_beside(Mood::Hanging);
+    let report = killed_beside(PeerBehavior::Hanging);
     eprintln!("a peer that hangs: {report}");
     assert!(report.is_good(), "{report}");
 }
@@ -112,7 +112,7 @@ fn prm_1_kills_quarantine_nobody_beside_a_hanging_peer() {
 /// PRM-1: the same beside a peer that fails, hangs and answers.
 #[test]
 fn prm_1_kills_quarantine_nobody_beside_a_peer_that_does_a_little_of_everything() {
-    let report = killed_beside(Mood::Mixed);
+    let report = killed_beside(PeerBehavior::Mixed);
     eprintln!("a peer that fails, hangs and answers: {report}");
     assert!(report.is_good(), "{report}");
 }

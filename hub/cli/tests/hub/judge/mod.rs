@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use self::load::{Load, Pressure, registrations};
 use self::log::Log;
 use self::power::Disk;
-use self::sink::{Mood, Sink};
+use self::sink::{PeerBehavior, Sink};
 use self::trial::{Asked, Folder, Ground, Plan};
 use crate::harness::Hub;
 
@@ -83,7 +83,7 @@ fn prm_1_nothing_is_lost_when_the_power_is_cut_20_times() {
 fn prm_2_without_a_crash_each_delivery_arrives_once() {
     let _alone = alone();
     let (seed, notes, ground) = (chance::seed(), TempDir::new().unwrap(), Folder::new());
-    let (sink, log) = (Sink::start(seed, Mood::Kind), Log::create(notes.path()));
+    let (sink, log) = (Sink::start(seed, PeerBehavior::Kind), Log::create(notes.path()));
     let hub = Hub::start(&ground.folder());
     register(&hub, &sink);
     let pressure = Pressure { clients: 16, pause: Duration::ZERO, bytes_max: 2_000 };

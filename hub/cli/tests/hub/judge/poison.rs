@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use seawall_testkit::http::HttpMessage;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -158,7 +159,8 @@ fn liveness(hub: &Hub) -> Option<u16> {
 
 /// What a metric says.
 fn metric(hub: &Hub, line: &str) -> bool {
-    let (_, text) = Client::connect(&hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
+    let HttpMessage { body: text, .. } =
+        Client::connect(&hub.address).unwrap().exchange("GET", "/metrics", "").unwrap();
     String::from_utf8(text).unwrap().lines().any(|found| found == line)
 }
 

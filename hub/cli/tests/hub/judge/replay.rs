@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::chance::{self, Chance};
-use super::sink::{Arrival, Mood, Sink};
+use super::sink::{Arrival, PeerBehavior, Sink};
 use super::trial::{Folder, Ground};
 use super::{alone, times};
 use crate::harness::{Client, Hub, Reply, SEAWALL, within};
@@ -47,7 +47,7 @@ impl Desk {
     /// Makes dead letters of a peer that has recovered by now.
     fn new(count: usize, policy: &Value) -> Self {
         let (seed, ground) = (chance::seed(), Folder::new());
-        let (sink, hub) = (Sink::start(seed, Mood::REFUSING), Hub::ready(spawn(&ground)).unwrap());
+        let (sink, hub) = (Sink::start(seed, PeerBehavior::REFUSING), Hub::ready(spawn(&ground)).unwrap());
         let service =
             json!({"name": "peer", "address": format!("http://{}", sink.address()), "policy": policy});
         hub.must("POST", "/api/v1/registry/services", &service);
@@ -56,7 +56,7 @@ impl Desk {
         let letters = refused(&hub.address, count);
         let patience = PATIENCE + Duration::from_millis(20) * count as u32;
         within(patience, "all are dead letters", || open_in_groups(&hub) == count as u64);
-        sink.be(Mood::Kind);
+        sink.be(PeerBehavior::Kind);
         sink.take();
         let chance = Chance::new(seed ^ 0x9E3B);
         Desk { ground, hub, sink, letters, seed, chance, patience }
@@ -348,17 +348,17 @@ fn hub_6_a_replay_that_is_halted_leaves_the_peer_alone() {
 fn hub_6_a_canary_that_fails_is_all_that_is_sent() {
     let _alone = alone();
     let mut desk = Desk::new(100, &json!({}));
-    desk.sink.be(Mood::REFUSING);
+    desk.sink.be(PeerBehavior::REFUSING);
     let id = desk.replay_all(2_000, true);
     desk.ended(&id, "stopped");
-    desk.sink.be(Mood::Kind);
+    desk.sink.be(PeerBehavior::Kind);
     desk.fence("after-one");
     assert_eq!(desk.sink.count(), 1 + 1, "one, and the fresh one");
 
     // That the first has failed again is a dead letter of its own, and one of those that are replayed now.
     desk.sink.take();
     let after = 1 + desk.chance.below(10) as u32;
-    desk.sink.be(Mood::Refuses { after, many: 1 });
+    desk.sink.be(PeerBehavior::Refuses { after, many: 1 });
     let id = desk.replay_all(2_000, true);
     let stopped = desk.ended(&id, "stopped");
     desk.kill();

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::alone;
 use super::start::killed_at_each_call;
 use crate::harness::Hub;
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const ROTATE: &str = "/api/v1/ops/secrets:rotate";
 
@@ -34,7 +34,7 @@ fn all_open(hub: &Hub, peer: &Peer) {
             &format!("/api/v1/registry/services/s{number}:test"),
             &json!({"path": format!("/{number}")}),
         );
-        let got = peer.got();
+        let got = peer.requests();
         let wanted = format!("Bearer secret-of-{number}");
         assert_eq!(got.last().unwrap().header("authorization"), Some(&*wanted));
     }
@@ -50,7 +50,7 @@ fn all_open(hub: &Hub, peer: &Peer) {
 fn sec_2_killed_at_each_call_of_a_rotation_every_secret_opens() {
     let _alone = alone();
     let (folder, peer) = (TempDir::new().unwrap(), Peer::start());
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     let data = folder.path().join("data");
     let hub = Hub::start(&data);
     register(&hub, &peer);
@@ -105,13 +105,13 @@ fn sec_2_a_rotation_under_load_is_noticed_by_nobody() {
     for id in &deliveries {
         hub.wait_for(id, "delivered");
     }
-    for got in peer.got() {
-        let number = got.line().rsplit('/').next().unwrap();
+    for got in peer.requests() {
+        let number = got.request_line().rsplit('/').next().unwrap();
         assert_eq!(
             got.header("authorization"),
             Some(&*format!("Bearer secret-of-{number}")),
             "{}",
-            got.line()
+            got.request_line()
         );
     }
     let keys = fs::read_to_string(folder.path().join("secret.key")).unwrap();
@@ -133,5 +133,5 @@ fn all_open_again(folder: &std::path::Path, peer: &Peer) {
     let hub = Hub::start(folder);
     all_open(&hub, peer);
     hub.must("POST", "/api/v1/registry/services/late:test", &json!({}));
-    assert_eq!(peer.got().last().unwrap().header("authorization"), Some("Bearer late-39"));
+    assert_eq!(peer.requests().last().unwrap().header("authorization"), Some("Bearer late-39"));
 }

@@ -1,5 +1,6 @@
 //! A peer that writes down all that it gets, and answers by its mood.
 
+use seawall_testkit::http::HttpMessage;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use super::chance::number_of;
 use super::load::ORDERED;
-use crate::harness::{header, read_message};
+use crate::harness::header;
 
 /// How it answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mood {
+pub(crate) enum PeerBehavior {
     /// 200, at once.
     Kind,
     /// By chance: mostly 200, soon or later; else 500, 503, 422, nothing at all, or it hangs up. After two failures a
@@ -32,9 +33,9 @@ pub(crate) enum Mood {
     Refuses { after: u32, many: u32 },
 }
 
-impl Mood {
+impl PeerBehavior {
     /// 422, at once.
-    pub(crate) const REFUSING: Mood = Mood::Refuses { after: 0, many: u32::MAX };
+    pub(crate) const REFUSING: PeerBehavior = PeerBehavior::Refuses { after: 0, many: u32::MAX };
 }
 
 /// A delivery that has come.
@@ -72,7 +73,7 @@ struct Shared {
 }
 
 struct State {
-    mood: Mood,
+    mood: PeerBehavior,
     open: usize,
     seen: HashMap<String, Vec<Arrival>>,
 }
@@ -84,7 +85,7 @@ enum Answer {
 }
 
 impl Sink {
-    pub(crate) fn start(seed: u64, mood: Mood) -> Self {
+    pub(crate) fn start(seed: u64, mood: PeerBehavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let shared = Arc::new(Shared {
             address: listener.local_addr().unwrap().to_string(),
@@ -113,7 +114,7 @@ impl Sink {
         &self.shared.address
     }
 
-    pub(crate) fn be(&self, mood: Mood) {
+    pub(crate) fn be(&self, mood: PeerBehavior) {
         self.shared.state.lock().unwrap().mood = mood;
         self.shared.changed.notify_all();
     }
@@ -160,7 +161,7 @@ impl Shared {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
         loop {
-            let (head, _) = read_message(&mut stream)?;
+            let HttpMessage { head, .. } = HttpMessage::read(&mut stream)?;
             let Some(delivery) = header(&head, "seawall-delivery") else {
                 return stream.get_mut().write_all(b"HTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n");
             };
@@ -176,7 +177,7 @@ impl Shared {
                     thread::sleep(wait);
                     let state = self.state.lock().unwrap();
                     let mut state =
-                        self.changed.wait_while(state, |state| state.mood == Mood::Silent).unwrap();
+                        self.changed.wait_while(state, |state| state.mood == PeerBehavior::Silent).unwrap();
                     // Noted under the same lock: whoever hears of it from the hub finds it here.
                     let message = format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\n\r\nok");
                     stream.get_mut().write_all(message.as_bytes())?;
@@ -202,26 +203,26 @@ impl Shared {
         let mut state = self.state.lock().unwrap();
         let before = state.seen.get(delivery).map_or(0, Vec::len);
         match &mut state.mood {
-            Mood::Kind | Mood::Silent => return Answer::Status(200, Duration::ZERO),
-            Mood::Slow(millis) => return Answer::Status(200, Duration::from_millis(*millis)),
-            Mood::Hanging => return Answer::Hang,
-            Mood::Mixed => {
+            PeerBehavior::Kind | PeerBehavior::Silent => return Answer::Status(200, Duration::ZERO),
+            PeerBehavior::Slow(millis) => return Answer::Status(200, Duration::from_millis(*millis)),
+            PeerBehavior::Hanging => return Answer::Hang,
+            PeerBehavior::Mixed => {
                 return match (number_of(self.seed, &[rule, event]) % 3, before) {
                     (0, 0) => Answer::Status(500, Duration::ZERO),
                     (1, 0..4) => Answer::Hang,
                     _ => Answer::Status(200, Duration::ZERO),
                 };
             }
-            Mood::Refuses { after: 0, many: 0 } => return Answer::Status(200, Duration::ZERO),
-            Mood::Refuses { after: 0, many } => {
+            PeerBehavior::Refuses { after: 0, many: 0 } => return Answer::Status(200, Duration::ZERO),
+            PeerBehavior::Refuses { after: 0, many } => {
                 *many -= 1;
                 return Answer::Status(422, Duration::ZERO);
             }
-            Mood::Refuses { after, .. } => {
+            PeerBehavior::Refuses { after, .. } => {
                 *after -= 1;
                 return Answer::Status(200, Duration::ZERO);
             }
-            Mood::Moody => {}
+            PeerBehavior::Moody => {}
         }
         let number = number_of(self.seed, &[rule, event]);
         let later = Duration::from_millis(number / 100 % 200);

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::log::Ack;
 use super::power::need;
-use super::sink::{Mood, Sink};
+use super::sink::{PeerBehavior, Sink};
 use super::{alone, chance, load, register, verdict};
 use crate::harness::{Client, Hub, SEAWALL};
 
@@ -107,7 +107,7 @@ fn prm_1_killed_at_each_call_of_a_later_start_nothing_is_lost() {
 fn prm_1_killed_at_each_call_while_it_works_nothing_is_lost() {
     let _alone = alone();
     let (seed, folder) = (chance::seed(), TempDir::new().unwrap());
-    let (sink, data) = (Sink::start(seed, Mood::Kind), folder.path().join("data"));
+    let (sink, data) = (Sink::start(seed, PeerBehavior::Kind), folder.path().join("data"));
     let hub = Hub::start(&data);
     register(&hub, &sink);
     drop(hub);

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::chance::Chance;
 use super::load::{Load, Pressure};
 use super::log::Log;
-use super::sink::{Arrival, Mood, Sink};
+use super::sink::{Arrival, PeerBehavior, Sink};
 use super::verdict::{self, Fault};
 use crate::harness::{Hub, SEAWALL};
 
@@ -173,7 +173,7 @@ struct Trial<'t, G> {
 impl<'t, G: Ground> Trial<'t, G> {
     fn new(plan: &'t Plan, ground: &'t mut G) -> Self {
         let notes = TempDir::new().unwrap();
-        let (sink, log) = (Sink::start(plan.seed, Mood::Moody), Log::create(notes.path()));
+        let (sink, log) = (Sink::start(plan.seed, PeerBehavior::Moody), Log::create(notes.path()));
         let load = Load::start(plan.seed, plan.pressure, &log);
         let hub = Hub::ready(start(plan, ground)).expect("it starts");
         super::register(&hub, &sink);
@@ -296,7 +296,7 @@ impl<'t, G: Ground> Trial<'t, G> {
     fn end(&mut self) {
         self.await_sent_again();
         self.note_sent_again(self.ready.elapsed());
-        self.sink.be(Mood::Kind);
+        self.sink.be(PeerBehavior::Kind);
         self.load.finish();
         let faults = verdict::of(&self.log.read(), || self.sink.seen(), &self.hub.address, self.plan.seed);
         self.report.faults.extend(faults);

@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::{refusal, register, seawall, well};
 use crate::harness::{Client, Hub, KEY, SEAWALL, header, until};
-use crate::peer::{Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 /// How many requests the peer got about an event, and whether all of them had the secret.
 fn got(peer: &Peer, id: &str) -> (usize, bool) {
-    let got = peer.got();
+    let got = peer.requests();
     let about: Vec<_> = got.iter().filter(|got| got.header("seawall-event") == Some(id)).collect();
     (about.len(), about.iter().all(|got| got.header("authorization") == Some("Bearer t0p-s3cret")))
 }
@@ -37,7 +37,7 @@ fn hub_9_a_copy_made_under_load_comes_back_whole() {
     let hub = Hub::start(&data);
     register(&hub, &peer);
     // What is under way when the copy is made.
-    peer.feel(Mood::Says(503));
+    peer.behave(PeerBehavior::Respond(503));
     let (acknowledged, stop) = (Mutex::new(Vec::<(String, Value)>::new()), AtomicBool::new(false));
     let before = std::thread::scope(|scope| {
         let load = |client: usize| {
@@ -74,7 +74,7 @@ fn hub_9_a_copy_made_under_load_comes_back_whole() {
 
     let said = well(&seawall("restore", &copy, &anew, &[]));
     assert!(said.contains("sent again"), "{said}");
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     let hub = Hub::start(&anew);
     for (id, delivery) in before.iter().step_by(7) {
         hub.get(&format!("/api/v1/bridge/events/{id}"));

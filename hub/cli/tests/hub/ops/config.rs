@@ -40,12 +40,12 @@ fn hub_9_settings_change_while_it_runs() {
     let hub = Hub::ready(command(&config, &log).spawn().unwrap()).unwrap();
     hub.must("POST", "/api/v1/registry/services", &json!({"name": "billing", "address": peer.address}));
     let test = || hub.must("POST", "/api/v1/registry/services/billing:test", &json!({})).to_string();
-    assert!(peer.got().is_empty() && test().contains("private"), "{}", test());
+    assert!(peer.requests().is_empty() && test().contains("private"), "{}", test());
 
     write("listen = \"127.0.0.1:0\"\nallow_egress = [\"127.0.0.0/8\"]\n[keep]\naudit = \"2d\"\n");
     until("its address is allowed", || said("changed=\"allow_egress, keep.audit\"") == 1);
     test();
-    assert_eq!(peer.got().len(), 1);
+    assert_eq!(peer.requests().len(), 1);
 
     write("listen = \"127.0.0.1:1\"\nallow_egress = []\n[log]\nlevel = \"debug\"\nformat = \"json\"\n");
     until("it is told what needs a restart", || said("needsRestart=\"listen, log.format\"") == 1);

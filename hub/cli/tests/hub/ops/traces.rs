@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Hub, KEY, SEAWALL, until};
-use crate::peer::{Got, Mood, Peer};
+use crate::peer::{Peer, PeerBehavior};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// All spans of the trace that the collector has got.
 fn spans(collector: &Peer) -> Vec<Value> {
-    let bodies = collector.got().into_iter().map(|got| got.json());
+    let bodies = collector.requests().into_iter().map(|got| got.json());
     let spans = bodies.flat_map(|body| {
         let service = &body["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"];
         assert_eq!(service, "seawall");
@@ -51,7 +51,7 @@ fn obs_3_one_trace_spans_arrival_tries_and_replay() {
     );
     let choosy = json!({"name": "choosy", "eventType": "a.*", "service": "billing", "filter": "data.n > 1"});
     hub.must("POST", "/api/v1/registry/rules", &choosy);
-    peer.feel(Mood::Says(500));
+    peer.behave(PeerBehavior::Respond(500));
     let parent = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
     let event = json!({"id": "evt-1", "type": "a.b"});
     let sent = hub.with("POST", "/api/v1/bridge/events", &parent, &event);
@@ -59,10 +59,10 @@ fn obs_3_one_trace_spans_arrival_tries_and_replay() {
     hub.wait_for(&dead, "deadLettered");
     // Known before: it does not arrive a second time.
     assert_eq!(hub.with("POST", "/api/v1/bridge/events", &parent, &event).body["data"]["deduplicated"], true);
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     let path = format!("/api/v1/bridge/deadLetters/{}:replay", dead.as_str().unwrap());
     let replayed = hub.must("POST", &path, &json!({}));
-    until("the replay is delivered", || peer.got().iter().any(|got| got.answered == Some(200)));
+    until("the replay is delivered", || peer.requests().iter().any(|got| got.status == Some(200)));
     until("all spans are there", || spans(&collector).len() >= 6);
 
     let spans = spans(&collector);
@@ -90,7 +90,7 @@ fn obs_3_one_trace_spans_arrival_tries_and_replay() {
     assert_eq!(replay[0]["links"][0]["spanId"], tries[0]["spanId"], "the first try of what it replays");
     assert!(attribute(replay[0], "seawall.delivery").is_some(), "{replayed}");
     let told: Vec<String> = peer
-        .got()
+        .requests()
         .iter()
         .map(|got| got.header("traceparent").unwrap().split('-').nth(2).unwrap().to_owned())
         .collect();
@@ -104,9 +104,9 @@ fn obs_3_one_trace_spans_arrival_tries_and_replay() {
         assert_eq!(span["status"]["code"] == 2, number < 2);
         assert!(nanos(&span["startTimeUnixNano"]) <= nanos(&span["endTimeUnixNano"]));
     }
-    let all: Vec<String> = collector.got().iter().map(Got::text).collect();
+    let all: Vec<String> = collector.requests().iter().map(|request| request.text()).collect();
     assert!(!all.concat().contains("t0p-s3cret"));
-    assert_eq!(collector.got()[0].line(), "POST /v1/traces");
+    assert_eq!(collector.requests()[0].request_line(), "POST /v1/traces");
 }
 
 /// OBS-3: a trace that whoever began it does not want told is told to no collector, in its tries and its replay neither; it is
@@ -121,13 +121,13 @@ fn obs_3_a_trace_that_is_not_sampled_is_passed_on_and_not_told() {
         let event = json!({"id": id, "type": "a.b"});
         hub.with("POST", "/api/v1/bridge/events", headers, &event).body["data"]["deliveries"][0].clone()
     };
-    peer.feel(Mood::Says(400));
+    peer.behave(PeerBehavior::Respond(400));
     let dead = send("evt-1", &[("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")]);
     hub.wait_for(&dead, "deadLettered");
-    peer.feel(Mood::Says(200));
+    peer.behave(PeerBehavior::Respond(200));
     hub.must("POST", &format!("/api/v1/bridge/deadLetters/{}:replay", dead.as_str().unwrap()), &json!({}));
-    until("the replay is delivered", || peer.got().iter().any(|got| got.answered == Some(200)));
-    for got in peer.got() {
+    until("the replay is delivered", || peer.requests().iter().any(|got| got.status == Some(200)));
+    for got in peer.requests() {
         let told = got.header("traceparent").unwrap().to_owned();
         assert!(told.starts_with(&format!("00-{TRACE}-")) && told.ends_with("-00"), "{told}");
     }
@@ -135,7 +135,7 @@ fn obs_3_a_trace_that_is_not_sampled_is_passed_on_and_not_told() {
     // Told after the others, so when these are there, those would be too.
     hub.wait_for(&send("evt-2", &[]), "delivered");
     assert!(peer.only().header("traceparent").unwrap().ends_with("-01"));
-    let told = || collector.got().iter().map(Got::text).collect::<String>();
+    let told = || collector.requests().iter().map(|request| request.text()).collect::<String>();
     until("the one that began here is told", || told().contains("POST billing"));
     assert!(!told().contains(TRACE) && told().contains("match rules"));
 }
@@ -144,13 +144,13 @@ fn obs_3_a_trace_that_is_not_sampled_is_passed_on_and_not_told() {
 #[test]
 fn obs_3_a_collector_that_hangs_does_not_make_it_a_bad_end() {
     let (folder, peer, collector) = (TempDir::new().unwrap(), Peer::start(), Peer::start());
-    collector.feel(Mood::Hangs);
+    collector.behave(PeerBehavior::Hang);
     let mut command = Hub::command(SEAWALL.as_ref(), folder.path());
     let mut hub = Hub::ready(command.args(["--otlp-endpoint", &collector.address]).spawn().unwrap()).unwrap();
     super::register(&hub, &peer);
     let send = |id: &str| hub.send(&json!({"id": id, "type": "a.b"})).remove(0);
     hub.wait_for(&send("a"), "delivered");
-    until("the collector has got something", || !collector.got().is_empty());
+    until("the collector has got something", || !collector.requests().is_empty());
     hub.wait_for(&send("b"), "delivered");
     let pid = hub.process.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -162,7 +162,7 @@ fn obs_3_a_collector_that_hangs_does_not_make_it_a_bad_end() {
 #[test]
 fn obs_3_a_collector_that_is_away_costs_nothing_but_spans() {
     let (folder, peer, collector) = (TempDir::new().unwrap(), Peer::start(), Peer::start());
-    collector.refuse();
+    collector.refuse_connections();
     let mut command = Hub::command(SEAWALL.as_ref(), folder.path());
     let hub = Hub::ready(command.args(["--otlp-endpoint", &collector.address]).spawn().unwrap()).unwrap();
     super::register(&hub, &peer);

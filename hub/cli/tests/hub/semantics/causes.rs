@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{SERVICES, Scene, event};
 use crate::harness::until;
-use crate::peer::Mood;
+use crate::peer::PeerBehavior;
 
 const CIRCUIT: &str = "/api/v1/registry/services/billing/circuit";
 const CALL: &str = "/api/v1/gateway/services/billing:call";
@@ -22,17 +22,17 @@ fn hub_7_the_reason_of_an_open_circuit_is_what_tripped_it_this_time() {
     scene.hub.must("POST", &format!("{CIRCUIT}:forceOpen"), &json!({"reason": "the disk is being changed"}));
     scene.hub.must("POST", &format!("{CIRCUIT}:reset"), &json!({"reason": "the disk is new"}));
 
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     let first = scene.hub.send(&event("A")).remove(0);
     until("it has opened, and was probed in vain", || scene.peer.count() >= 4);
     let open = scene.hub.circuit("billing");
     assert!(open["reason"].as_str().is_some_and(|reason| reason.contains("503")), "{open}");
-    scene.peer.feel(Mood::Says(200));
+    scene.peer.behave(PeerBehavior::Respond(200));
     scene.hub.wait_for(&first, "delivered");
     until("it is closed", || !is_open(&scene));
     assert_eq!(scene.hub.circuit("billing")["reason"], Value::Null);
 
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     scene.hub.send(&event("B"));
     until("it has opened again, and was probed in vain", || {
         let last = &scene.hub.circuit("billing")["history"][0];
@@ -63,7 +63,7 @@ fn hub_7_the_reason_of_an_open_circuit_is_what_tripped_it_this_time() {
 fn hub_8_a_circuit_that_trips_during_a_call_is_not_moved_by_the_caller() {
     let policy = json!({"attempt_timeout": "2s", "breaker": {"consecutive_failures": 1, "cooldown": "1h"}});
     let scene = Scene::new(&policy, &json!({}));
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     scene.hub.with("POST", CALL, &[], &json!({"method": "GET", "path": "/"}));
     until("it has opened", || is_open(&scene));
     until("it is in the history", || scene.hub.circuit("billing")["history"][0]["state"] == "open");
@@ -84,7 +84,7 @@ fn hub_8_a_circuit_that_trips_during_a_call_is_not_moved_by_the_caller() {
 fn hub_6_dead_letters_of_an_outage_are_grouped_by_what_the_peer_did() {
     let policy = json!({"attempt_timeout": "2s", "breaker": {"consecutive_failures": 1, "cooldown": "1h"}});
     let scene = Scene::new(&policy, &json!({"base": "20ms", "cap": "50ms", "maxAge": "1s"}));
-    scene.peer.refuse();
+    scene.peer.refuse_connections();
     let ids: Vec<_> = (0..5).map(|n| scene.hub.send(&event(&format!("A-{n}"))).remove(0)).collect();
     for id in &ids {
         scene.hub.wait_for(id, "deadLettered");
@@ -113,7 +113,7 @@ fn obs_3_retries_of_the_gateway_are_counted() {
             .unwrap_or(0.0)
     };
     scene.hub.with("POST", CALL, &[], &json!({"method": "GET", "path": "/"}));
-    scene.peer.feel(Mood::Says(503));
+    scene.peer.behave(PeerBehavior::Respond(503));
     scene.hub.with("POST", CALL, &[], &json!({"method": "GET", "path": "/"}));
     let key = [("x-seawall-key", crate::harness::KEY)];
     assert_eq!(scene.hub.call("GET", "/gateway/billing/x", &key, "").status, 503);

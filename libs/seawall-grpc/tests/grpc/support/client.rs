@@ -162,13 +162,3 @@ impl futures_core::Stream for Messages {
         Poll::Ready(this.messages.next())
     }
 }
-
-/// Waits until it is so.
-pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
-    limit(async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}

@@ -5,7 +5,7 @@ mod peer;
 mod script;
 mod server;
 
-pub(crate) use client::{Client, Messages, config, layer, limit, until};
+pub(crate) use client::{Client, Messages, config, layer, limit};
 pub(crate) use peer::{Frames, RawPeer};
 pub(crate) use script::{Reply, Script};
 pub(crate) use server::TestServer;

@@ -83,7 +83,7 @@ async fn prm_4_a_listener_is_dropped_at_every_poll() {
     for polls in 0..20 {
         let mut listener = remote.listen();
         let mut next = Box::pin(listener.next());
-        let subscribed = crate::connection::poll_at_most(next.as_mut(), polls).await.is_some();
+        let subscribed = seawall_testkit::poll_at_most(next.as_mut(), polls).await.is_some();
         drop(next);
         if !subscribed {
             assert_eq!(listener.next().await.unwrap(), Invalidation::All);
@@ -91,7 +91,7 @@ async fn prm_4_a_listener_is_dropped_at_every_poll() {
         remote.delete("key").await.unwrap();
         for more in 0..3 {
             let mut next = Box::pin(listener.next());
-            let heard = crate::connection::poll_at_most(next.as_mut(), more).await;
+            let heard = seawall_testkit::poll_at_most(next.as_mut(), more).await;
             drop(next);
             if let Some(heard) = heard {
                 assert_eq!(heard.unwrap(), Invalidation::Key("key".into()));

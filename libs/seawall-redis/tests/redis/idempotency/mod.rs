@@ -17,6 +17,7 @@ use seawall_dist::idempotency::{
 use seawall_redis::Connection;
 use seawall_redis::idempotency::{RedisIdempotency, processed_events};
 use seawall_testkit::conformance;
+use seawall_testkit::poll_at_most;
 use seawall_testkit::servers::Redis;
 
 const BODY: Fingerprint = [1; 32];
@@ -31,24 +32,6 @@ fn connection() -> Connection {
 
 fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new("tenant-7", text).unwrap()
-}
-
-/// Polls a future whenever it is woken, so many times at most, and drops it. True if it ended by itself.
-async fn poll_at_most<F: Future>(future: F, polls: u32) -> bool {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if left == 0 => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 /// CRD-2: the suite of idempotency is green on Redis.
@@ -169,7 +152,7 @@ async fn prm_4_a_call_on_redis_dropped_at_any_poll_blocks_nobody() {
     for polls in 0..1_000_u32 {
         let key = key(&format!("k-{polls}"));
         let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
-        let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await;
+        let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await.is_some();
         let mut next: Once = Err(OnceError::Unknown);
         for _ in 0..300 {
             next = idempotency.once(&key, BODY, async |_| Ok(b"done".to_vec())).await;

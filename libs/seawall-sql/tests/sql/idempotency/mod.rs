@@ -38,24 +38,6 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new("tenant-7", text).unwrap()
 }
 
-/// Polls a future whenever it is woken, so many times at most, and drops it. True if it ended by itself.
-async fn poll_at_most<F: Future>(future: F, polls: u32) -> bool {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(false);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if left == 0 => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
 /// CRD-2: the suite of idempotency is green on PostgreSQL.
 #[tokio::test]
 async fn crd_2_postgres_is_a_store_of_idempotency_keys() {

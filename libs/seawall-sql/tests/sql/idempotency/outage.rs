@@ -11,7 +11,8 @@ use seawall_testkit::servers::Postgres;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use super::{BODY, key, poll_at_most, postgres_pool};
+use super::{BODY, key, postgres_pool};
+use seawall_testkit::poll_at_most;
 
 type Once = Result<OnceOutcome, OnceError<io::Error>>;
 
@@ -86,7 +87,7 @@ async fn prm_4_a_call_on_postgres_dropped_at_any_poll_blocks_nobody() {
     for polls in 0..1_000_u32 {
         let key = key(&format!("k-{polls}"));
         let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
-        let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await;
+        let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await.is_some();
         let mut next: Once = Err(OnceError::Unknown);
         for _ in 0..300 {
             next = idempotency.once(&key, BODY, async |_| Ok(b"done".to_vec())).await;

@@ -7,7 +7,8 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Executor, PgPool, Row, SqlitePool};
 
-use super::{BODY, key, poll_at_most, postgres_pool, sqlite_pool};
+use super::{BODY, key, postgres_pool, sqlite_pool};
+use seawall_testkit::poll_at_most;
 
 type Once = Result<OnceOutcome, OnceError<sqlx::Error>>;
 
@@ -117,7 +118,7 @@ async fn prm_4_a_dropped_call_leaves_nothing_behind() {
     let pool = pool_with_payments().await;
     for polls in 0..1_000 {
         let mut transaction = pool.begin().await.unwrap();
-        let ended = poll_at_most(pay(&mut transaction, "a"), polls).await;
+        let ended = poll_at_most(pay(&mut transaction, "a"), polls).await.is_some();
         drop(transaction);
         if ended {
             assert!(polls > 0, "the call never waited for the database");
