@@ -87,14 +87,13 @@ pub(crate) fn slug(name: &str) -> Slug {
 
 pub(crate) fn service(name: &str, version: u64) -> Service {
     Service {
-        name: slug(name),
         version,
-        address: "https://billing.example/api".into(),
         headers: vec![("x-team".into(), "shop \"7\"".into())],
         auth: Some(SealedSecret(vec![0, 159, 146, 150])),
         policy: "{\"preset\":\"critical\"}".into(),
         paused: version.is_multiple_of(2),
         changed: NOW,
+        ..Service::new(slug(name), "https://billing.example/api")
     }
 }
 
