@@ -101,3 +101,11 @@ pub struct PageQuery {
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9a-z]{0,12}$"), extend("format" = "page-token")))]
     pub page_token: Option<String>,
 }
+
+/// Makes the schema of an untagged enum say that its cases exclude each other.
+#[cfg(feature = "schema")]
+pub(crate) fn one_of(schema: &mut schemars::Schema) {
+    if let Some(cases) = schema.remove("anyOf") {
+        schema.insert("oneOf".into(), cases);
+    }
+}

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+#[cfg(feature = "schema")]
+use serde_json::json;
 
 use crate::word::words;
 use crate::{DeliveryId, EventId, EventPattern, EventType, PageQuery, Timestamp};
@@ -49,7 +51,20 @@ impl<D> EventInput<D> {
 #[serde(rename_all = "camelCase")]
 pub struct EventBatch<D = Value> {
     /// The events, each with an id
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_000), schema_with = "events_with_ids"))]
     pub events: Vec<EventInput<D>>,
+}
+
+/// The schema of the events of a batch. Their ids are judged one by one, after the batch was read.
+#[cfg(feature = "schema")]
+fn events_with_ids(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut event = <EventInput as schemars::JsonSchema>::json_schema(generator);
+    event.insert("required".into(), json!(["id", "type"]));
+    let about = "As for a single event; an event with an invalid id is rejected without the others";
+    if let Some(fields) = event.get_mut("properties") {
+        fields["id"] = json!({"type": "string", "description": about});
+    }
+    schemars::json_schema!({"type": "array", "items": event})
 }
 
 /// An accepted event, which is on the disk
@@ -109,12 +124,13 @@ pub struct RefusedEvent {
 /// The result of one event of a batch
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(inline, transform = crate::common::one_of))]
 #[serde(untagged)]
 pub enum BatchResult {
-    /// The event was refused.
-    Refused(RefusedEvent),
     /// The event was accepted, or is a duplicate of one that was.
     Accepted(AcceptedEvent),
+    /// The event was refused.
+    Refused(RefusedEvent),
 }
 
 /// The results of a batch

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+#[cfg(feature = "schema")]
+use serde_json::json;
 
 use crate::word::words;
 use crate::{CircuitState, DeliveryId, Headers, RequestPath};
@@ -34,7 +36,6 @@ words! {
 
 /// A value in the query of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum QueryValue {
     /// A text.
@@ -49,7 +50,6 @@ pub enum QueryValue {
 
 /// The query of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum CallQuery {
     /// The encoded query, without the question mark.
@@ -58,9 +58,30 @@ pub enum CallQuery {
     Pairs(BTreeMap<String, QueryValue>),
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CallQuery {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CallQuery".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (text, number, switch) =
+            (json!({"type": "string"}), json!({"type": "number"}), json!({"type": "boolean"}));
+        let list = json!({"type": "array", "items": {"oneOf": [text, number, switch]}});
+        let pairs =
+            json!({"type": "object", "additionalProperties": {"oneOf": [text, number, switch, list]}});
+        schemars::json_schema!({"oneOf": [text, pairs]})
+    }
+}
+
 /// The value of a header: a text, or a list if the header is repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(inline, transform = crate::common::one_of))]
 #[serde(untagged)]
 pub enum HeaderValue {
     /// The only value.
@@ -85,6 +106,7 @@ pub struct CallInput {
     pub path: Option<RequestPath>,
     /// Object of names with values or lists of values, or an encoded string
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("x-shape" = "call-query")))]
     pub query: Option<CallQuery>,
     /// Header names and values
     #[serde(default, skip_serializing_if = "Option::is_none")]

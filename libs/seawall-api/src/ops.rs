@@ -124,7 +124,7 @@ pub struct Measurement {
     /// What was measured
     pub statistic: String,
     /// The value
-    pub value: Option<f64>,
+    pub value: Option<serde_json::Number>,
 }
 
 /// A label of a metric

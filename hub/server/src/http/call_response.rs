@@ -3,6 +3,7 @@
 //! The body of the service is in memory once, as it came. What is written of it is made piece by piece while the client reads, and
 //! so long the call keeps its place in the bulkhead.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,9 +16,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use seawall::bulkhead::OwnedPermit;
+use seawall_api::HeaderValue;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::FullResponse;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::gateway::is_json_type;
 use super::raw::is_shallow_json;
@@ -55,13 +57,16 @@ enum BodyEncoding {
 /// What the service answered. Its body is put in as it is, where it is JSON.
 pub(super) fn call_response(whole: &FullResponse, about: &CallSummary, holding: HeldResources) -> Response {
     let (encoding, body) = encoded(whole);
-    let mut headers = serde_json::Map::new();
+    let mut headers: BTreeMap<&str, HeaderValue> = BTreeMap::new();
     for (name, value) in &whole.headers {
-        let value = Value::from(String::from_utf8_lossy(value));
-        match headers.get_mut(name) {
-            None => drop(headers.insert(name.clone(), value)),
-            Some(Value::Array(values)) => values.push(value),
-            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        let value = String::from_utf8_lossy(value).into_owned();
+        match headers.get_mut(&**name) {
+            None => drop(headers.insert(name, HeaderValue::One(value))),
+            Some(HeaderValue::Many(values)) => values.push(value),
+            Some(HeaderValue::One(one)) => {
+                let values = vec![std::mem::take(one), value];
+                headers.insert(name, HeaderValue::Many(values));
+            }
         }
     }
     let (before, after) = envelope(StatusCode::OK, about.trace);
@@ -70,11 +75,8 @@ pub(super) fn call_response(whole: &FullResponse, about: &CallSummary, holding: 
         BodyEncoding::Text => ("\"", "text"),
         BodyEncoding::Base64 => ("\"", "base64"),
     };
-    let head = format!(
-        r#"{before}{{"httpStatus":{},"headers":{},"body":{quote}"#,
-        whole.status,
-        Value::from(headers),
-    );
+    let head =
+        format!(r#"{before}{{"httpStatus":{},"headers":{},"body":{quote}"#, whole.status, json!(headers),);
     let tail = format!(
         r#"{quote},"bodyEncoding":"{word}","attempts":{},"latencyMs":{},"circuit":{},"fallback":false}}{after}"#,
         about.attempts,
@@ -190,6 +192,8 @@ impl http_body::Body for CallBody {
 
 #[cfg(test)]
 mod tests {
+    use seawall_api::{CallResponse, Envelope};
+
     use super::*;
 
     fn written(encoding: BodyEncoding, body: &[u8]) -> Vec<u8> {
@@ -199,6 +203,34 @@ mod tests {
         }
         assert_eq!(all.len(), encoding.length(body), "{encoding:?}");
         all
+    }
+
+    /// API-4: the response that is written by hand is the one that its type says.
+    #[tokio::test]
+    async fn api_4_the_response_to_a_call_is_a_value_of_its_type() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned().into());
+        let headers = vec![header("via", "a"), header("x-b", "1"), header("via", "b"), header("via", "c")];
+        for (body, encoding) in
+            [("{\"a\": [1]}", "json"), ("a\"b\n", "text"), ("\u{0}", "text"), ("", "text")]
+        {
+            let whole = FullResponse {
+                status: 418,
+                fault: None,
+                headers: headers.clone(),
+                body: body.to_owned().into(),
+            };
+            let about = CallSummary { attempts: 2, latency_ms: 7, circuit: Some("halfOpen"), trace: None };
+            let memory = crate::responses::ResponseMemory::new(1024 * 1024);
+            let held = memory.try_take(ROOM_BYTES).unwrap();
+            let response = call_response(&whole, &about, (held, None));
+            let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let written: Envelope<Value> = serde_json::from_slice(&bytes).unwrap();
+            let read: Envelope<CallResponse> = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(written.data, json!(read.data));
+            assert_eq!((read.data.body_encoding.as_str(), read.data.http_status), (encoding, 418), "{body}");
+            let via = ["a", "b", "c"].map(str::to_owned).to_vec();
+            assert_eq!(read.data.headers["via"], HeaderValue::Many(via));
+        }
     }
 
     /// HUB-2: a body that is written in pieces is the same as one that is written at once, and as long as was said before.

@@ -5,17 +5,55 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use seawall_hub_core::domain::slug::Slug;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::access::Caller;
 use super::context::RequestContext;
-use super::fields::Fields;
-use super::reply::{missing, parse, success, wrong_fields};
+use super::input::Input;
+use super::reply::{missing, success};
 use super::services::circuit_word;
 use super::{HandlerResult, no_verb, nothing_here, split_verb};
 use crate::demo::{SampleState, Upstream};
 use crate::hub::Server;
+
+/// The new state of a sample service.
+#[derive(Deserialize, JsonSchema)]
+struct MoodInput {
+    #[expect(dead_code, reason = "its word is checked before, against the states that there are")]
+    #[schemars(length(min = 1))]
+    mood: String,
+}
+
+/// A sample service as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SampleStatus {
+    name: &'static str,
+    plays: &'static str,
+    address: String,
+    mood: &'static str,
+    moods: [&'static str; SampleState::ALL.len()],
+    circuit: Option<&'static str>,
+    waiting: u64,
+    dead_letters: u64,
+    answered: AnswerCounts,
+}
+
+/// The number of requests that a sample service has answered.
+#[derive(Serialize)]
+struct AnswerCounts {
+    good: u64,
+    bad: u64,
+}
+
+/// A line of the scripted outage.
+#[derive(Serialize)]
+struct StoryLine {
+    at: String,
+    line: String,
+}
 
 pub(super) async fn list(cx: RequestContext) -> HandlerResult {
     let Some(demo) = cx.hub.demo() else { return Ok(nothing_here()) };
@@ -25,15 +63,14 @@ pub(super) async fn list(cx: RequestContext) -> HandlerResult {
             all.push(shown(&cx.hub, upstream, &name).await);
         }
     }
-    Ok(success(StatusCode::OK, &Value::Array(all)))
+    Ok(success(StatusCode::OK, &all))
 }
 
 /// What has been told so far, the oldest first.
 pub(super) async fn story(State(hub): State<Arc<Server>>) -> HandlerResult {
     let Some(demo) = hub.demo() else { return Ok(nothing_here()) };
-    let told: Vec<Value> =
-        demo.told().into_iter().map(|(at, line)| json!({"at": at.to_string(), "line": line})).collect();
-    Ok(success(StatusCode::OK, &Value::Array(told)))
+    let told = demo.told().into_iter().map(|(at, line)| StoryLine { at: at.to_string(), line });
+    Ok(success(StatusCode::OK, &told.collect::<Vec<_>>()))
 }
 
 /// Handles the action `POST …/{name}:set`.
@@ -44,17 +81,14 @@ pub(super) async fn act(cx: RequestContext, Path(name): Path<String>, body: Byte
         Some((_, verb)) => return Ok(no_verb(verb, "`:set`")),
         None => return Ok(nothing_here()),
     };
-    let mut fields = Fields::new(parse(&body)?);
-    let word = fields.needed("mood");
+    let mut input = Input::<MoodInput>::create(&body)?;
+    let word = input.get::<String>("mood").unwrap_or_default();
     let mood = SampleState::from_word(&word);
     if mood.is_none() && !word.is_empty() {
         let words = SampleState::ALL.map(SampleState::word).join(", ");
-        fields.wrong("mood", format!("must be one of {words}, not `{word}`"));
+        input.wrong("mood", format!("must be one of {words}, not `{word}`"));
     }
-    let problems = fields.end("mood");
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
+    input.finish()?;
     let found = demo.upstream(name).and_then(|upstream| Some((upstream, seen(upstream, &cx.caller)?)));
     let Some((upstream, name)) = found else { return Ok(missing("upstream")) };
     if let Some(mood) = mood {
@@ -68,13 +102,18 @@ fn seen(upstream: &Upstream, caller: &Caller) -> Option<Slug> {
     Slug::new(upstream.part.name).ok().filter(|name| caller.sees(name))
 }
 
-async fn shown(hub: &Server, upstream: &Upstream, name: &Slug) -> Value {
+async fn shown(hub: &Server, upstream: &Upstream, name: &Slug) -> SampleStatus {
     let standing = hub.ops.backlog(name).await;
-    let letters = standing.kept.map_or(0, |kept| kept.dead_letters);
     let (good, bad) = upstream.answered();
-    json!({
-        "name": upstream.part.name, "plays": upstream.part.plays, "address": format!("http://{}", upstream.address),
-        "mood": upstream.mood().word(), "moods": SampleState::ALL.map(SampleState::word), "circuit": circuit_word(hub, name),
-        "waiting": standing.waiting, "deadLetters": letters, "answered": {"good": good, "bad": bad},
-    })
+    SampleStatus {
+        name: upstream.part.name,
+        plays: upstream.part.plays,
+        address: format!("http://{}", upstream.address),
+        mood: upstream.mood().word(),
+        moods: SampleState::ALL.map(SampleState::word),
+        circuit: circuit_word(hub, name),
+        waiting: standing.waiting,
+        dead_letters: standing.kept.map_or(0, |kept| kept.dead_letters),
+        answered: AnswerCounts { good, bad },
+    }
 }

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use seawall_api::EventQuery;
+use seawall_api::{self as wire, EventContent, EventPage, EventQuery, Refusal, RefusalCode, RefusedEvent};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
 use seawall_hub_core::domain::time::Millis;
@@ -18,7 +18,7 @@ use super::HandlerResult;
 use super::access::{Caller, UNNAMED};
 use super::context::RequestContext;
 use super::fields::FieldError;
-use super::query::{QueryInput, page_of, paged};
+use super::query::{QueryInput, next_token, page_of};
 use super::raw::RawObject;
 use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
 use crate::hub::Server;
@@ -114,10 +114,7 @@ async fn batch(cx: &RequestContext, mut incoming: Vec<IncomingEvent>) -> Handler
         .zip(ids)
         .map(|(answer, id)| match answer {
             Ok(accepted) => shown(accepted),
-            Err(error) => {
-                let code = if *error == AcceptError::OtherContent { "otherContent" } else { "invalid" };
-                json!({"id": id, "error": {"code": code, "message": error.to_string()}}).to_string()
-            }
+            Err(error) => json!(refused_event(id, error)).to_string(),
         })
         .collect();
     let refused = answers.iter().filter(|answer| answer.is_err()).count();
@@ -127,6 +124,12 @@ async fn batch(cx: &RequestContext, mut incoming: Vec<IncomingEvent>) -> Handler
         results.join(",")
     );
     Ok(success_text(StatusCode::ACCEPTED, &data))
+}
+
+fn refused_event(id: String, error: &AcceptError) -> RefusedEvent {
+    let is_other = *error == AcceptError::OtherContent;
+    let code = if is_other { RefusalCode::OtherContent } else { RefusalCode::Invalid };
+    RefusedEvent { id, error: Refusal { code, message: error.to_string() } }
 }
 
 /// The key that a request is to happen once under: the caller's own.
@@ -306,12 +309,24 @@ pub(super) fn not_accepted(error: &AcceptError) -> Response {
     }
 }
 
-fn shown_event(event: &Event) -> Value {
-    json!({
-        "event": serde_json::from_slice::<Value>(&event.payload).unwrap_or_default(),
-        "acceptedAt": event.accepted.to_string(), "trace": event.trace, "rulesConsidered": event.considered,
-        "rulesFiltered": event.filtered, "unmatched": event.considered == 0,
-    })
+fn view(event: &Event) -> wire::Event {
+    let content = serde_json::from_slice(&event.payload).unwrap_or_else(|_| EventContent {
+        id: event.id.clone(),
+        r#type: event.kind.as_str().into(),
+        source: event.source.clone(),
+        time: event.accepted.to_string(),
+        subject: None,
+        extensions: None,
+        data: Value::Null,
+    });
+    wire::Event {
+        event: content,
+        accepted_at: event.accepted.to_string().into(),
+        trace: event.trace.clone(),
+        rules_considered: event.considered.into(),
+        rules_filtered: event.filtered.into(),
+        unmatched: event.considered == 0,
+    }
 }
 
 pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
@@ -319,7 +334,7 @@ pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response 
         return of_all();
     }
     match find(&cx.hub, &cx.caller, &id).await {
-        Ok(Some(event)) => success(StatusCode::OK, &shown_event(&event)),
+        Ok(Some(event)) => success(StatusCode::OK, &view(&event)),
         Ok(None) => missing("event"),
         Err(error) => store_problem(&error),
     }
@@ -354,7 +369,10 @@ pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<Event
         unmatched: query.unmatched.unwrap_or(false),
     };
     Ok(match cx.hub.bridge.events(filter, page_of(&query.page)).await {
-        Ok(page) => success(StatusCode::OK, &paged(&page, "events", shown_event)),
+        Ok(page) => {
+            let events = page.items.iter().map(view).collect();
+            success(StatusCode::OK, &EventPage { events, next_page_token: next_token(&page) })
+        }
         Err(error) => store_problem(&error),
     })
 }
@@ -371,6 +389,8 @@ mod tests {
 
     use proptest::prelude::*;
     use seawall_api::EventInput;
+    use seawall_hub_core::domain::delivery::DeliveryId;
+    use seawall_hub_core::service::MatchCounts;
 
     use super::super::input::Input;
     use super::*;
@@ -382,6 +402,31 @@ mod tests {
             format!("{}: {reason}", problem.field)
         };
         problems.into_iter().map(told).collect()
+    }
+
+    /// API-4: the answer that is written by hand is the one that its type says.
+    #[test]
+    fn api_4_an_accepted_event_is_written_as_its_type() {
+        for (id, deliveries, held) in [("a\"\n", 0, 0), ("evt-1", 2, 1_u32)] {
+            let accepted = AcceptedEvent {
+                id: id.into(),
+                deliveries: (0..deliveries).map(|number| DeliveryId::new(1, number.into())).collect(),
+                deduplicated: held > 0,
+                started: Vec::new(),
+                counts: MatchCounts { considered: deliveries, filtered: 3, unclear: 0 },
+                held,
+                timing: None,
+            };
+            let typed = wire::AcceptedEvent {
+                id: id.into(),
+                deliveries: accepted.deliveries.iter().map(|id| id.to_string().into()).collect(),
+                deduplicated: accepted.deduplicated,
+                filtered: 3,
+                unmatched: deliveries == 0,
+                held: held.into(),
+            };
+            assert_eq!(shown(&accepted), serde_json::to_string(&typed).unwrap());
+        }
     }
 
     proptest! {

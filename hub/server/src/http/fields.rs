@@ -92,23 +92,6 @@ impl Fields {
         self.parsed("name", &name, Slug::new)
     }
 
-    /// Takes an object of strings.
-    pub(crate) fn pairs(&mut self, field: &str) -> Vec<(String, String)> {
-        let Some(value) = self.any(field) else { return Vec::new() };
-        let Value::Object(map) = value else {
-            self.wrong(field, "must be an object of strings");
-            return Vec::new();
-        };
-        let mut pairs = Vec::new();
-        for (name, value) in map {
-            match value {
-                Value::String(text) => pairs.push((name, text)),
-                _ => self.wrong(&format!("{field}.{name}"), "must be a string"),
-            }
-        }
-        pairs
-    }
-
     /// Takes an integer within these bounds.
     pub(crate) fn number(&mut self, field: &str, least: u64, most: u64) -> Option<u64> {
         let value = self.any(field)?;

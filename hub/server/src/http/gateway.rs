@@ -1,6 +1,5 @@
 //! `POST …/gateway/services/{name}:call`: a service is called now, later, or now and otherwise later.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -9,28 +8,26 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use seawall_api::{self as wire, BodyEncoding, CallFailure, CallInput, DeliveryId, Headers, RequestPath};
 use seawall_http::header::{retry_depth, time_left};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::encode::{QUERY_VALUE, percent};
 use seawall_hub_core::render::{RenderedRequest, RequestBody};
 use seawall_hub_core::service::{CallError, CallMode, CallOutcome, CallResult, GatewayCall, QueuedCall};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::call_response::{CallSummary, ROOM_BYTES, call_response};
 use super::context::RequestContext;
 use super::events::{said_key, trace_of};
-use super::fields::{FieldError, Fields};
-use super::reply::{missing, parse, problem, problem_about, store_problem, success_text, wrong_fields};
+use super::fields::FieldError;
+use super::input::Input;
+use super::reply::{missing, problem, problem_about, store_problem, success, wrong_fields};
 use super::services::circuit_word;
 use super::{HandlerResult, split_verb, watch};
 use crate::gateway::{GatewayRefusal, LastFailure};
 use crate::hub::Server;
 use crate::responses::HeldBytes;
 use crate::spans::GatewaySpan;
-
-const KNOWN: &str = "method, path, query, headers, body, bodyEncoding, mode, timeoutMs";
-/// The longest time that somebody may wait for an answer.
-const TIMEOUT_MS_MAX: u64 = 600_000;
 
 /// Handles the action `:call`.
 pub(super) async fn act(
@@ -46,20 +43,14 @@ pub(super) async fn act(
     let Some(service) = Slug::new(name).ok().filter(|name| cx.caller.sees(name)) else {
         return Ok(missing("service"));
     };
-    let mut fields = Fields::new(parse(&body)?);
-    let (mode, timeout) = (mode(&mut fields), fields.number("timeoutMs", 1, TIMEOUT_MS_MAX));
-    let request = request(&mut fields);
-    let problems = fields.end(KNOWN);
-    if !problems.is_empty() {
-        return Ok(wrong_fields(&problems));
-    }
+    let (request, input) = read(Input::create(&body)?)?;
     // Before anything is sent: what nobody could hold is not asked for.
     let room = Some(cx.hub.responses()).filter(|memory| !memory.is_full());
     let Some(room) = room.and_then(|memory| memory.try_take(ROOM_BYTES)) else {
         return Ok(super::memory_full());
     };
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
-    let asked = timeout.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
+    let asked = input.timeout_ms.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
     let route = ("POST", "/api/v1/gateway/services/{name}:call");
     let own = || cx.trace.unwrap_or_else(super::fresh_trace);
@@ -67,7 +58,7 @@ pub(super) async fn act(
     let call = GatewayCall {
         service: service.clone(),
         request,
-        mode,
+        mode: mode(input.mode.as_ref()),
         key: said_key(&headers)?.map(ToOwned::to_owned),
         caller: cx.caller.name().to_string(),
         fresh_id: format!("call_{}", super::random_hex::<16>()),
@@ -77,7 +68,7 @@ pub(super) async fn act(
     };
     let answer = match cx.hub.gateway.call(&cx, call).await {
         Ok(CallOutcome::Now(answered)) => now(&cx, &service, answered, room),
-        Ok(CallOutcome::Later(kept)) => success_text(StatusCode::ACCEPTED, &later(&cx.hub, &service, &kept)),
+        Ok(CallOutcome::Later(kept)) => success(StatusCode::ACCEPTED, &later(&cx.hub, &service, &kept)),
         Err(why) => not_called(why),
     };
     if let Some(passage) = passage {
@@ -86,94 +77,99 @@ pub(super) async fn act(
     Ok(answer)
 }
 
-fn mode(fields: &mut Fields) -> CallMode {
-    match fields.text("mode").as_deref() {
-        None | Some("sync") => CallMode::Sync,
-        Some("async") => CallMode::Async,
-        Some("sync_or_queue") => CallMode::SyncOrQueue,
-        Some(_) => {
-            fields.wrong("mode", "must be `sync`, `async` or `sync_or_queue`");
-            CallMode::Sync
-        }
+fn mode(mode: Option<&wire::CallMode>) -> CallMode {
+    match mode {
+        Some(wire::CallMode::Async) => CallMode::Async,
+        Some(wire::CallMode::SyncOrQueue) => CallMode::SyncOrQueue,
+        _ => CallMode::Sync,
     }
 }
 
-fn request(fields: &mut Fields) -> RenderedRequest {
-    let method = fields.text("method").map_or_else(|| "GET".into(), |method| method.to_ascii_uppercase());
-    let mut path = fields.text("path").unwrap_or_else(|| "/".into());
-    query(fields, &mut path);
+/// Reads a call: the request that is made of it, and the rest.
+fn read(mut input: Input<CallInput>) -> Result<(RenderedRequest, CallInput), Vec<FieldError>> {
+    let query = input.take("query").map(encoded_query).transpose().unwrap_or_else(|problems| {
+        input.also(problems);
+        None
+    });
+    let headers = input.get::<Headers>("headers").unwrap_or_default().into_iter();
     let mut headers: Vec<(String, String)> =
-        fields.pairs("headers").into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-    let said = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
-    let encoding = fields.text("bodyEncoding");
-    let body = match (fields.any("body"), encoding.as_deref()) {
-        (_, Some(other)) if !["json", "text", "base64"].contains(&other) => {
-            fields.wrong("bodyEncoding", "must be `json`, `text` or `base64`");
-            RequestBody::Empty
-        }
-        (None, _) => RequestBody::Empty,
-        (Some(Value::String(text)), Some("base64")) => {
-            let decoded = STANDARD.decode(text);
-            RequestBody::Own(
-                decoded.map_err(|error| fields.wrong("body", error.to_string())).unwrap_or_default().into(),
-            )
-        }
-        (Some(Value::String(text)), Some("text")) => RequestBody::Own(text.into()),
-        // Whoever says that it is a text of another kind does not want it in quotes.
-        (Some(Value::String(text)), None) if said.as_deref().is_some_and(|said| !is_json_type(said)) => {
-            RequestBody::Own(text.into())
-        }
-        (Some(_), Some("text" | "base64")) => {
-            fields.wrong("body", "must be a string with this `bodyEncoding`");
-            RequestBody::Empty
-        }
-        (Some(value), _) => {
-            if said.is_none() {
-                headers.push(("content-type".into(), "application/json".into()));
-            }
-            RequestBody::Own(value.to_string().into())
-        }
+        headers.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+    let kind = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
+    let body = body(&mut input, kind.as_deref());
+    let mut input = input.finish()?;
+    if kind.is_none() && matches!(body, OutgoingBody::Json(_)) {
+        headers.push(("content-type".into(), "application/json".into()));
+    }
+    let mut target = input.path.take().map_or_else(|| "/".into(), RequestPath::into_string);
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        target.push(if target.contains('?') { '&' } else { '?' });
+        target.push_str(&query);
+    }
+    let operation = input.method.take().map_or_else(|| "GET".into(), |method| method.to_ascii_uppercase());
+    let body = match body {
+        OutgoingBody::Empty => RequestBody::Empty,
+        OutgoingBody::Json(bytes) | OutgoingBody::Other(bytes) => RequestBody::Own(bytes),
     };
-    RenderedRequest { operation: method, target: path, attributes: headers, body }
+    Ok((RenderedRequest { operation, target, attributes: headers, body }, input))
+}
+
+/// The body of a call as it is sent.
+enum OutgoingBody {
+    Empty,
+    Json(Bytes),
+    Other(Bytes),
+}
+
+fn body(input: &mut Input<CallInput>, kind: Option<&str>) -> OutgoingBody {
+    let Some(body) = input.take("body") else { return OutgoingBody::Empty };
+    match (body, input.get::<BodyEncoding>("bodyEncoding")) {
+        (Value::String(text), Some(BodyEncoding::Base64)) => match STANDARD.decode(text) {
+            Ok(bytes) => OutgoingBody::Other(bytes.into()),
+            Err(error) => {
+                input.wrong("body", error.to_string());
+                OutgoingBody::Empty
+            }
+        },
+        (Value::String(text), Some(BodyEncoding::Text)) => OutgoingBody::Other(text.into()),
+        // Whoever says that it is a text of another kind does not want it in quotes.
+        (Value::String(text), None) if kind.is_some_and(|kind| !is_json_type(kind)) => {
+            OutgoingBody::Other(text.into())
+        }
+        (_, Some(BodyEncoding::Text | BodyEncoding::Base64)) => {
+            input.wrong("body", "must be a string with this `bodyEncoding`");
+            OutgoingBody::Empty
+        }
+        (value, _) => OutgoingBody::Json(value.to_string().into()),
+    }
 }
 
 /// `query` as an object, whose values may be lists, or as a text that is encoded already.
-fn query(fields: &mut Fields, path: &mut String) {
-    let encoded = match fields.any("query") {
-        None => return,
-        Some(Value::String(text)) => text.trim_start_matches('?').to_owned(),
-        Some(Value::Object(pairs)) => {
-            let mut out = String::new();
-            for (name, value) in pairs {
-                let values = match value {
-                    Value::Array(values) => values,
-                    value => vec![value],
-                };
-                for value in values {
-                    let text = match value {
-                        Value::String(text) => text,
-                        Value::Number(_) | Value::Bool(_) => value.to_string(),
-                        _ => {
-                            fields.wrong(
-                                &format!("query.{name}"),
-                                "must be a string, a number, a boolean or a list of them",
-                            );
-                            continue;
-                        }
-                    };
-                    let and = if out.is_empty() { "" } else { "&" };
-                    let (name, text) = (percent(&name, QUERY_VALUE), percent(&text, QUERY_VALUE));
-                    let _ = write!(out, "{and}{name}={text}");
-                }
-            }
-            out
-        }
-        Some(_) => return fields.wrong("query", "must be an object or a string"),
+fn encoded_query(query: Value) -> Result<String, Vec<(String, String)>> {
+    let pairs = match query {
+        Value::String(text) => return Ok(text.trim_start_matches('?').to_owned()),
+        Value::Object(pairs) => pairs,
+        _ => return Err(vec![("query".into(), "must be an object or a string".into())]),
     };
-    if !encoded.is_empty() {
-        path.push(if path.contains('?') { '&' } else { '?' });
-        path.push_str(&encoded);
+    let (mut encoded, mut problems) = (Vec::new(), Vec::new());
+    for (name, value) in pairs {
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        for value in values {
+            let text = match value {
+                Value::String(text) => text,
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => {
+                    let reason = "must be a string, a number, a boolean or a list of them";
+                    problems.push((format!("query.{name}"), reason.into()));
+                    continue;
+                }
+            };
+            encoded.push(format!("{}={}", percent(&name, QUERY_VALUE), percent(&text, QUERY_VALUE)));
+        }
     }
+    if problems.is_empty() { Ok(encoded.join("&")) } else { Err(problems) }
 }
 
 fn now(cx: &RequestContext, service: &Slug, answered: CallResult, room: HeldBytes) -> Response {
@@ -196,18 +192,21 @@ fn now(cx: &RequestContext, service: &Slug, answered: CallResult, room: HeldByte
                 no_memory: last.no_memory,
             });
             let refusal = GatewayRefusal::of(&error, last);
-            let about = json!({
-                "attempts": answered.attempts, "latencyMs": millis(answered.took), "circuit": circuit,
-                "decidedBy": refusal.decided_by,
-            });
-            refused(&refusal, &about)
+            let failure = CallFailure {
+                attempts: answered.attempts.into(),
+                latency_ms: millis(answered.took),
+                circuit: circuit.map(Into::into),
+                decided_by: Some(refusal.decided_by.to_owned()),
+            };
+            refused(&refusal, Some(&failure))
         }
     }
 }
 
-pub(super) fn refused(refusal: &GatewayRefusal, about: &Value) -> Response {
+/// The response to a call that failed, with what is known about it.
+pub(super) fn refused(refusal: &GatewayRefusal, about: Option<&CallFailure>) -> Response {
     let GatewayRefusal { status, code, message, retryable, .. } = refusal;
-    let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, about), *retryable);
+    let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, &about), *retryable);
     refusal.tell(response.headers_mut());
     response
 }
@@ -218,27 +217,28 @@ pub(super) fn is_json_type(value: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-fn later(hub: &Server, service: &Slug, kept: &QueuedCall) -> String {
-    let deliveries: Vec<String> = kept.deliveries.iter().map(ToString::to_string).collect();
-    let mut data = json!({
-        "id": kept.event, "deliveries": deliveries, "delivery": deliveries.first(), "deduplicated": kept.deduplicated,
-        "circuit": circuit_word(hub, service),
-    });
-    if let Some(tried) = &kept.tried {
-        data["attempts"] = tried.attempts.into();
-        data["latencyMs"] = millis(tried.took).into();
-        data["why"] = match &tried.answer {
-            Ok(whole) => format!("it answered {}", whole.status).into(),
-            Err(error) => error.to_string().into(),
-        };
+fn later(hub: &Server, service: &Slug, kept: &QueuedCall) -> wire::QueuedCall {
+    let deliveries: Vec<DeliveryId> = kept.deliveries.iter().map(|id| id.to_string().into()).collect();
+    let tried = kept.tried.as_ref();
+    wire::QueuedCall {
+        id: kept.event.clone(),
+        delivery: deliveries.first().cloned(),
+        deliveries,
+        deduplicated: kept.deduplicated,
+        circuit: circuit_word(hub, service).map(Into::into),
+        attempts: tried.map(|tried| tried.attempts.into()),
+        latency_ms: tried.map(|tried| millis(tried.took)),
+        why: tried.map(|tried| match &tried.answer {
+            Ok(whole) => format!("it answered {}", whole.status),
+            Err(error) => error.to_string(),
+        }),
     }
-    data.to_string()
 }
 
 fn not_called(why: CallError) -> Response {
     match why {
         CallError::Missing => missing("service"),
-        CallError::Paused => refused(&GatewayRefusal::paused(), &Value::Null),
+        CallError::Paused => refused(&GatewayRefusal::paused(), None),
         CallError::Wrong(problems) => {
             let problem = |(field, reason)| FieldError { field, reason };
             wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())

@@ -8,9 +8,9 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use seawall::Tick;
-use seawall_api::{MetricQuery, TagFilter};
+use seawall_api::{MetricNames, MetricQuery, TagFilter};
 use seawall_hub_core::metric_names;
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::sync::MutexGuard;
 
 use super::HandlerResult;
@@ -59,7 +59,7 @@ async fn made(hub: &Server, mut kept: MutexGuard<'_, Option<(Tick, Bytes)>>, now
 
 pub(super) async fn names(State(hub): State<Arc<Server>>) -> Response {
     let names = read(&hub, MetricStore::names).await;
-    plain(&json!({"names": names}))
+    plain(&MetricNames { names })
 }
 
 /// `?tag=service:billing` narrows it down; may be given more than once.
@@ -77,6 +77,7 @@ pub(super) async fn one(
 }
 
 /// Without our envelope: whoever asks here knows another's form.
-fn plain(body: &Value) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+fn plain(body: &impl Serialize) -> Response {
+    let body = serde_json::to_string(body).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -159,7 +159,7 @@ pub(crate) fn fresh_trace() -> TraceId {
 
 /// The answer to a request that is refused before the API sees it.
 pub(crate) fn refused(headers: &HeaderMap, refusal: &GatewayRefusal) -> Response {
-    completed(gateway::refused(refusal, &serde_json::Value::Null), Some(trace_id(headers)))
+    completed(gateway::refused(refusal, None), Some(trace_id(headers)))
 }
 
 /// The answer to a request for whose response there is no memory left, after the API has made it.

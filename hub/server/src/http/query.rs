@@ -7,7 +7,7 @@ use seawall_api::PageQuery;
 use seawall_hub_core::encode::decoded_value;
 use seawall_hub_core::port::store::{Page, PageRequest};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::EarlyResponse;
 use super::fields::{FieldError, unknown};
@@ -120,12 +120,6 @@ pub(super) fn check_token(token: &str) -> Result<(), String> {
 /// The token of the next page; empty if there is none.
 pub(super) fn next_token<T>(page: &Page<T>) -> String {
     page.next.map(token).unwrap_or_default()
-}
-
-/// A page as it is answered.
-pub(super) fn paged<T>(page: &Page<T>, name: &str, show: impl Fn(&T) -> Value) -> Value {
-    let items: Vec<Value> = page.items.iter().map(show).collect();
-    json!({name: items, "nextPageToken": next_token(page)})
 }
 
 /// What a page calls the next one.

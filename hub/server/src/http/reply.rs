@@ -9,11 +9,11 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::StoreError;
 use seawall_hub_core::service::ChangeError;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::fields::FieldError;
 use super::watch;
-use seawall_api::ErrorEntry;
+use seawall_api::{ErrorEntry, FieldProblem};
 
 const JSON: &str = "application/json";
 
@@ -85,7 +85,7 @@ pub(super) fn versioned(status: StatusCode, version: u64, data: &impl Serialize)
 
 /// What did not.
 pub(super) fn problem(status: StatusCode, code: &str, message: &str, retryable: bool) -> Response {
-    failure(status, code, message, retryable, (&json!([]), &Value::Null))
+    problem_about(status, code, message, retryable, &())
 }
 
 /// The same, with what is known all the same.
@@ -94,36 +94,43 @@ pub(super) fn problem_about(
     code: &str,
     message: &str,
     retryable: bool,
-    data: &Value,
+    data: &impl Serialize,
 ) -> Response {
-    failure(status, code, message, retryable, (&json!([]), data))
+    failure(status, &ErrorContent { status: "error", data, code, message, retryable, errors: &[] })
 }
 
-fn failure(
-    status: StatusCode,
-    code: &str,
-    message: &str,
+/// The body of an error, without the trace that the outermost layer adds. Clients read it as `seawall_api::ErrorBody`.
+#[derive(Serialize)]
+struct ErrorContent<'a, D> {
+    status: &'static str,
+    data: &'a D,
+    code: &'a str,
+    message: &'a str,
     retryable: bool,
-    (errors, data): (&Value, &Value),
-) -> Response {
+    errors: &'a [FieldProblem],
+}
+
+fn failure<D: Serialize>(status: StatusCode, error: &ErrorContent<'_, D>) -> Response {
+    let ErrorContent { code, message, retryable, .. } = *error;
     debug_assert!(
         ErrorEntry::find(status.as_u16(), code).is_some_and(|entry| entry.retryable == retryable),
         "`{code}` with {status} is in no list of errors"
     );
-    let body = json!({
-        "status": "error", "data": data, "code": code, "message": message, "retryable": retryable, "errors": errors,
-    });
-    let mut body = body.to_string();
+    let mut body = serde_json::to_string(error).unwrap_or_default();
     body.pop();
     watch::because(answer(status, body), message)
 }
 
 /// Some fields are wrong.
 pub(super) fn wrong_fields(problems: &[FieldError]) -> Response {
-    let errors: Vec<Value> =
-        problems.iter().map(|problem| json!({"field": problem.field, "reason": problem.reason})).collect();
-    let message = "some fields are invalid; see `errors`";
-    failure(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message, false, (&Value::from(errors), &Value::Null))
+    let problem = |FieldError { field, reason }: &FieldError| FieldProblem {
+        field: field.clone(),
+        reason: reason.clone(),
+    };
+    let errors: Vec<FieldProblem> = problems.iter().map(problem).collect();
+    let (code, message) = ("invalid", "some fields are invalid; see `errors`");
+    let error = ErrorContent { status: "error", data: &(), code, message, retryable: false, errors: &errors };
+    failure(StatusCode::UNPROCESSABLE_ENTITY, &error)
 }
 
 pub(super) fn missing(what: &str) -> Response {

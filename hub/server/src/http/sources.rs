@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use seawall_api::{Deleted, Exposed, Source, SourceSpec, Verify, WriteOnly};
+use seawall_api::{AcceptedEvent, Deleted, Exposed, Source, SourceSpec, Verify, WriteOnly};
 use seawall_http::Secret;
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::event_type::EventType;
@@ -264,10 +264,15 @@ pub(super) async fn webhook(
     match verified.replay_key.map(|key| gate.replays.look(key, hub.now())) {
         Some(ReplayCheck::Accepted) => {
             // Answered like a failure, its sender would try for ever.
-            let data = json!({
-                "id": incoming.id, "deliveries": [], "deduplicated": true, "filtered": 0, "unmatched": false, "held": 0,
-            });
-            return Ok(success(StatusCode::ACCEPTED, &data));
+            let known = AcceptedEvent {
+                id: incoming.id,
+                deliveries: Vec::new(),
+                deduplicated: true,
+                filtered: 0,
+                unmatched: false,
+                held: 0,
+            };
+            return Ok(success(StatusCode::ACCEPTED, &known));
         }
         // Whoever is told now that it is there would not send it again if it is not kept after all.
         Some(ReplayCheck::UnderWay) => return Ok(store_problem(&StoreError::Busy)),

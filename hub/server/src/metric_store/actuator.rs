@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use metrics::Unit;
-use serde_json::{Value, json};
+use seawall_api::{Measurement, Metric, MetricTag};
+use serde_json::Number;
 
 use super::cell::Snapshot;
 use super::{Family, MetricCell, MetricStore};
@@ -88,7 +89,7 @@ impl MetricStore {
 
     /// One metric: its series that have all these labels, added up. Nothing, if there is none.
     #[must_use]
-    pub fn metric(&self, name: &str, tags: &[(String, String)]) -> Option<Value> {
+    pub fn metric(&self, name: &str, tags: &[(String, String)]) -> Option<Metric> {
         let families = self.lock();
         let (unit, meaning, series) = match families.get(name).filter(|family| !family.series.is_empty()) {
             Some(family) => {
@@ -113,10 +114,13 @@ impl MetricStore {
             Some(Unit::Bytes) => Some("bytes"),
             _ => None,
         };
-        Some(json!({
-            "name": name, "description": meaning, "baseUnit": base, "measurements": measured(&chosen, unit),
-            "availableTags": available(&chosen, tags),
-        }))
+        Some(Metric {
+            name: name.to_owned(),
+            description: meaning,
+            base_unit: base.map(ToOwned::to_owned),
+            measurements: measured(&chosen, unit),
+            available_tags: available(&chosen, tags),
+        })
     }
 }
 
@@ -137,7 +141,7 @@ impl Alias {
     }
 }
 
-fn measured(series: &[(Labels, MetricCell)], unit: Option<Unit>) -> Vec<Value> {
+fn measured(series: &[(Labels, MetricCell)], unit: Option<Unit>) -> Vec<Measurement> {
     let mut times: Option<Snapshot> = None;
     let (mut counted, mut level) = (None, None);
     for (_, cell) in series {
@@ -154,30 +158,33 @@ fn measured(series: &[(Labels, MetricCell)], unit: Option<Unit>) -> Vec<Value> {
         }
     }
     let mut out = Vec::new();
-    let mut say = |statistic: &str, value: Value| out.push(json!({"statistic": statistic, "value": value}));
+    let mut say = |statistic: &str, value: Option<Number>| {
+        out.push(Measurement { statistic: statistic.to_owned(), value });
+    };
     if let Some(level) = level {
-        say("VALUE", json!(level));
+        say("VALUE", Number::from_f64(level));
     }
     let count = times.as_ref().map_or(0, Snapshot::count) + counted.unwrap_or(0);
     if level.is_none() {
-        say("COUNT", json!(count));
+        say("COUNT", Some(count.into()));
     }
     if let Some(times) = times {
-        say(if unit == Some(Unit::Seconds) { "TOTAL_TIME" } else { "TOTAL" }, json!(times.sum));
-        say("MAX", json!(times.max));
+        say(if unit == Some(Unit::Seconds) { "TOTAL_TIME" } else { "TOTAL" }, Number::from_f64(times.sum));
+        say("MAX", Number::from_f64(times.max));
         for (statistic, share) in [("P50", 0.5), ("P95", 0.95), ("P99", 0.99)] {
-            say(statistic, json!(times.quantile(share)));
+            say(statistic, Number::from_f64(times.quantile(share)));
         }
     }
     out
 }
 
 /// By which labels it can be narrowed down further.
-fn available(series: &[(Labels, MetricCell)], tags: &[(String, String)]) -> Vec<Value> {
+fn available(series: &[(Labels, MetricCell)], tags: &[(String, String)]) -> Vec<MetricTag> {
     let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (name, value) in series.iter().flat_map(|(labels, _)| labels) {
         all.entry(name).or_default().insert(value);
     }
     let left = all.into_iter().filter(|(name, _)| !tags.iter().any(|(tag, _)| tag == name));
-    left.map(|(tag, values)| json!({"tag": tag, "values": values})).collect()
+    let texts = |values: BTreeSet<&str>| values.into_iter().map(ToOwned::to_owned).collect();
+    left.map(|(tag, values)| MetricTag { tag: tag.to_owned(), values: texts(values) }).collect()
 }

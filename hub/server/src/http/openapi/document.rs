@@ -6,10 +6,9 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::components::Components;
-use super::schema::shape;
 use super::{parameters, proxy, shapes};
 use crate::http::routes::{self, Route, SuccessResponse};
-use seawall_api::{ERRORS, ErrorEntry};
+use seawall_api::{ERRORS, ErrorBody, ErrorEntry};
 
 const ABOUT: &str = "The API of a Seawall hub. Every response has the same envelope: `status`, `data`, `message` and `traceId`; \
                      errors have a stable `code` and state whether a retry may succeed (`retryable`). Within this version \
@@ -164,7 +163,7 @@ fn responses(route: &Route, components: &mut Components) -> Value {
         let said: Vec<String> =
             entries.iter().map(|one| format!("`{}`: {}", one.code, one.meaning)).collect();
         let mut answer = json!({
-            "description": said.join("; "), "content": {"application/json": {"schema": shape("Error").into_value()}},
+            "description": said.join("; "), "content": {"application/json": {"schema": components.response::<ErrorBody>()}},
         });
         if entries.iter().any(|one| one.retryable) {
             let after =

@@ -69,10 +69,6 @@ pub(in crate::http) fn between(least: u64, most: u64) -> Schema {
     Schema(json!({"type": "integer", "minimum": least, "maximum": most}))
 }
 
-pub(in crate::http) fn number() -> Schema {
-    Schema(json!({"type": "number"}))
-}
-
 pub(in crate::http) fn switch() -> Schema {
     Schema(json!({"type": "boolean"}))
 }
@@ -85,13 +81,6 @@ pub(in crate::http) fn any() -> Schema {
 pub(in crate::http) fn list(of: Schema) -> Schema {
     let mut schema = Schema(json!({"type": "array"}));
     schema.set("items", of.0);
-    schema
-}
-
-/// An object with any field names and values of this schema.
-pub(in crate::http) fn map(of: Schema) -> Schema {
-    let mut schema = Schema(json!({"type": "object"}));
-    schema.set("additionalProperties", of.0);
     schema
 }
 

@@ -1,10 +1,13 @@
 //! The routes of calls, events and deliveries.
 
 use axum::routing::{get, post};
-use seawall_api::{DeliveryPage, DeliveryQuery, DeliveryWithAttempts, EventQuery};
+use seawall_api::{
+    AcceptedBatch, AcceptedEvent, CallInput, CallResponse, DeliveryPage, DeliveryQuery, DeliveryWithAttempts,
+    Event, EventBatch, EventInput, EventPage, EventQuery, QueuedCall,
+};
 use seawall_hub_core::domain::key::Scope;
 
-use super::super::openapi::schema::{list, one_of, shape};
+use super::super::openapi::schema::{list, shape};
 use super::super::{deliveries, events, gateway};
 use super::row::{GET, POST, Route, route};
 
@@ -29,24 +32,24 @@ pub(super) fn routes() -> Vec<Route> {
     use Scope::{Call, Ingest, Read};
     vec![
         route(POST, "/api/v1/gateway/services/{name}:call", Call, "Call a service: synchronously, queued, or queued if the call fails", post(gateway::act))
-            .takes_shape("CallInput")
-            .gives(200, "CallResponse")
-            .gives(202, "QueuedCall")
+            .takes::<CallInput>()
+            .returns::<CallResponse>(200)
+            .returns::<QueuedCall>(202)
             .with(&["Idempotency-Key", "traceparent"])
             .fails(&["badKey", "invalid", "otherContent"])
             .fails(CALL_FAILS)
             .more("The call goes through the policies of the service. See docs/gateway.md"),
-        route(POST, "/api/v1/bridge/events", Ingest, "Accept an event", post(events::accept)).takes_shape("EventInputWithKey")
+        route(POST, "/api/v1/bridge/events", Ingest, "Accept an event", post(events::accept)).takes::<EventInput>()
             .takes_also(CLOUD_EVENT, shape("CloudEvent")).takes_also(CLOUD_EVENTS, list(shape("CloudEvent")))
-            .gives_this(202, one_of(vec![shape("AcceptedEvent"), shape("AcceptedBatch")]))
+            .returns_either::<AcceptedEvent, AcceptedBatch>(202)
             .with(&["Idempotency-Key", "traceparent"]).fails(&["badKey", "invalid", "otherContent"])
             .more("The event is on the disk before the response is sent, and duplicates are recognised by their id. CloudEvents are accepted in binary mode too: attributes in headers `ce-…`, data in the body. A batch gets the response of `:batchCreate`"),
-        route(GET, "/api/v1/bridge/events", Read, "List events, newest first", get(events::list)).gives(200, "EventPage").query::<EventQuery>().fails(&["invalid"]),
-        route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accept a batch of events", post(events::accept_batch)).takes_shape("EventBatch")
+        route(GET, "/api/v1/bridge/events", Read, "List events, newest first", get(events::list)).returns::<EventPage>(200).query::<EventQuery>().fails(&["invalid"]),
+        route(POST, "/api/v1/bridge/events:batchCreate", Ingest, "Accept a batch of events", post(events::accept_batch)).takes::<EventBatch>()
             .takes_also(CLOUD_EVENTS, list(shape("CloudEvent")))
-            .gives(202, "AcceptedBatch").with(&["traceparent"]).fails(&["invalid"])
+            .returns::<AcceptedBatch>(202).with(&["traceparent"]).fails(&["invalid"])
             .more("Each event is judged on its own; all are stored in one write. If the store rejects one of them, send the whole batch again"),
-        route(GET, "/api/v1/bridge/events/{id}", Read, "Get an event", get(events::get)).gives(200, "Event"),
+        route(GET, "/api/v1/bridge/events/{id}", Read, "Get an event", get(events::get)).returns::<Event>(200),
         route(GET, "/api/v1/bridge/deliveries", Read, "List deliveries, newest first", get(deliveries::list)).returns::<DeliveryPage>(200).query::<DeliveryQuery>().fails(&["invalid"]),
         route(GET, "/api/v1/bridge/deliveries/{id}", Read, "Get a delivery with its attempts", get(deliveries::get)).returns::<DeliveryWithAttempts>(200),
     ]

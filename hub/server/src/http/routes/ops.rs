@@ -2,9 +2,10 @@
 
 use axum::routing::{delete, get, patch, post, put};
 use seawall_api::{
-    Alert, AlertPage, AlertQuery, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage, Deleted, Health,
-    HealthStatus, History, HistoryQuery, KeyRotation, MetricQuery, MuteInput, Operation, OperationPage,
-    Overview, PageQuery, Reason, ReasonInput, ServiceStatusPage, ServiceStatusQuery,
+    AcceptedEvent, Alert, AlertPage, AlertQuery, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage,
+    Deleted, Health, HealthStatus, History, HistoryQuery, KeyRotation, Metric, MetricNames, MetricQuery,
+    MuteInput, Operation, OperationPage, Overview, PageQuery, Reason, ReasonInput, ServiceStatusPage,
+    ServiceStatusQuery,
 };
 use seawall_hub_core::domain::key::Scope;
 
@@ -63,9 +64,9 @@ pub(super) fn routes() -> Vec<Route> {
 pub(super) fn metrics() -> Vec<Route> {
     use Scope::Read;
     vec![
-        route(GET, "/actuator/metrics", Read, "List the names of all metrics", get(metrics::names)).gives_plain(JSON, shape("MetricNames")).in_memory()
+        route(GET, "/actuator/metrics", Read, "List the names of all metrics", get(metrics::names)).returns_plain::<MetricNames>().in_memory()
             .more("In the format of Spring's actuator, without the envelope. No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),
-        route(GET, "/actuator/metrics/{name}", Read, "Get a metric", get(metrics::one)).gives_plain(JSON, shape("Metric")).in_memory().query::<MetricQuery>().fails(&["invalid"])
+        route(GET, "/actuator/metrics/{name}", Read, "Get a metric", get(metrics::one)).returns_plain::<Metric>().in_memory().query::<MetricQuery>().fails(&["invalid"])
             .more("In the format of Spring's actuator, without the envelope. No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),
         route(GET, "/metrics", Read, "Get all metrics in the format of Prometheus", get(metrics::prometheus)).gives_plain("text/plain; version=0.0.4; charset=utf-8", text()).in_memory()
             .more("No key is required if the hub was started with `--metrics open`; a key that is restricted to some services is rejected"),
@@ -92,7 +93,7 @@ pub(super) fn public() -> Vec<Route> {
         public_route(GET, "/actuator/health/readiness", "Readiness probe", get(actuator::readiness)).returns::<HealthStatus>(200).fails(&["notReady", "damaged"]).in_memory(),
         public_route(GET, "/openapi.json", "Get this description", get(openapi::openapi)).gives_plain(JSON, shape("OpenApi")).in_memory(),
         public_route(GET, "/docs", "Get this description as a page to read and try", get(openapi::docs)).gives_plain("text/html; charset=utf-8", text()).in_memory(),
-        public_route(POST, "/in/{source}", "Accept a webhook", post(sources::webhook)).takes_also("*/*", any()).gives(202, "AcceptedEvent").fails(&["unverified", "tooLarge", "invalid"])
+        public_route(POST, "/in/{source}", "Accept a webhook", post(sources::webhook)).takes_also("*/*", any()).returns::<AcceptedEvent>(202).fails(&["unverified", "tooLarge", "invalid"])
             .more("The webhook is verified as its source is configured, so no key is required. A duplicate gets the response of the first and creates no second event"),
     ]
 }

@@ -6,7 +6,7 @@ use axum::http::Method;
 use axum::routing::MethodRouter;
 use schemars::JsonSchema;
 use seawall_hub_core::domain::key::Scope;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::openapi::components::Components;
 use super::super::openapi::parameters::of_query;
@@ -145,11 +145,6 @@ impl Route {
     /// Adds a body that is described by hand.
     pub(super) fn takes_shape(mut self, name: &str) -> Self {
         self.needs_body = true;
-        self.may_take_shape(name)
-    }
-
-    /// Adds an optional body that is described by hand.
-    pub(super) fn may_take_shape(mut self, name: &str) -> Self {
         self.takes.push((JSON, BodySchema::Written(shape(name))));
         self
     }
@@ -166,6 +161,25 @@ impl Route {
     /// Adds a response with a `T`.
     pub(super) fn returns<T: JsonSchema>(self, status: u16) -> Self {
         self.gives_body(status, BodySchema::Typed(|components, _| components.response::<T>()))
+    }
+
+    /// Adds a response with an `A` or a `B`.
+    pub(super) fn returns_either<A: JsonSchema, B: JsonSchema>(self, status: u16) -> Self {
+        let either = |components: &mut Components, _: &Method| json!({"oneOf": [components.response::<A>(), components.response::<B>()]});
+        self.gives_body(status, BodySchema::Typed(either))
+    }
+
+    /// Adds a response with a `T`, without the envelope.
+    pub(super) fn returns_plain<T: JsonSchema>(mut self) -> Self {
+        let schema = BodySchema::Typed(|components, _| components.response::<T>());
+        self.gives.push(SuccessResponse {
+            status: 200,
+            kind: JSON,
+            schema,
+            enveloped: false,
+            versioned: false,
+        });
+        self
     }
 
     pub(super) fn gives_this(self, status: u16, schema: Schema) -> Self {

@@ -3,9 +3,7 @@
 mod alerts;
 mod bridge;
 mod common;
-mod gateway;
 mod ops;
-mod services;
 
 use serde_json::{Map, Value};
 
@@ -18,6 +16,6 @@ type NamedSchema = (&'static str, Schema);
 
 /// All named schemas.
 pub(super) fn all() -> Map<String, Value> {
-    let parts = [common::shapes(), bridge::shapes(), gateway::shapes(), ops::shapes(), alerts::shapes()];
+    let parts = [bridge::shapes(), ops::shapes(), alerts::shapes()];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }

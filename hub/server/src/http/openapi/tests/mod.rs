@@ -4,6 +4,7 @@ mod answers;
 mod compatible;
 mod pages;
 mod validate;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::Path;
