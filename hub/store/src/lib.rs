@@ -1,10 +1,13 @@
-//! Where the hub keeps everything: the port [`Store`](seawall_hub_core::port::store::Store) on SQLite.
+//! Where the hub keeps everything: the port [`Store`](seawall_hub_core::port::store::Store) on SQLite, and in
+//! memory for tests.
 
 #![allow(
     missing_docs,
     reason = "nobody depends on this crate from outside: where a name says it all, there is no comment"
 )]
 
+#[cfg(feature = "memory")]
+pub mod memory;
 mod record;
 pub mod sqlite;
 

@@ -10,7 +10,8 @@ use seawall_hub_core::service::{
 };
 use serde_json::{Value, json};
 
-use crate::conformance::{NOW, Place, rule, slug};
+use crate::place::Place;
+use crate::suite::fixtures::{NOW, rule, slug};
 
 #[expect(clippy::needless_pass_by_value, reason = "so that a test can write it in place")]
 fn order(id: &str, data: Value) -> IncomingEvent {

@@ -24,7 +24,8 @@ use seawall_hub_core::service::{
 use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::conformance::{Names, Place, event, rule, service, slug};
+use crate::place::Place;
+use crate::suite::fixtures::{Names, event, rule, service, slug};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {

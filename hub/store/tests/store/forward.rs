@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use seawall::{millis, secs};
 use seawall_hub_core::domain::circuit::CircuitState;
-use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Progress, Schedule};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Schedule};
 use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::port::store::{
-    Change, LaneCapacity, RegistryReads, UnitOfWork, UnitStore, WritePriority,
-};
+use seawall_hub_core::port::store::RegistryReads;
 use seawall_hub_core::service::{CircuitCommand, PendingPolicy};
 use serde_json::json;
 
-use crate::conformance::{NOW, Names, Place, add, claim, kept, retry, settle, slug};
+use crate::place::Place;
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, peer_service, says};
+use crate::suite::fixtures::slug;
 
 /// By its own schedule, what fails once is tried again after five minutes at the soonest.
 fn patient() -> Rule {
@@ -222,31 +221,6 @@ async fn hub_5_what_has_stalled_comes_forward_after_a_restart() {
     scene.peer.feel(WELL);
     let scene = scene.restart(&place).await;
     scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
-}
-
-/// HUB-5: what waits for its peer and finds no room in hand waits for its peer still.
-#[tokio::test]
-async fn hub_5_what_is_put_back_still_comes_forward() {
-    let place = Place::new();
-    let store = place.open();
-    let ids = add(&store, "evt", &["billing"]).await.unwrap().names();
-    let progress = Progress { accepted: NOW, counted: 0, failures: 1, panics: 0 };
-    let next = retry(NOW + secs(600), progress, true);
-    settle(&store, ids[0], next).await.unwrap();
-    let room = |resume_before| vec![LaneCapacity { service: billing(), fresh: 1, retries: 1, resume_before }];
-    assert_eq!(store.take_due(NOW + secs(1), room(None)).await.unwrap(), []);
-    for _ in 0..2 {
-        let taken = store.take_due(NOW + secs(1), room(Some(NOW + secs(1)))).await.unwrap();
-        assert_eq!(taken.len(), 1);
-        store
-            .commit(
-                WritePriority::Outcomes,
-                UnitOfWork::of(Change::ReturnToStore(vec![claim(&store, ids[0])])),
-            )
-            .await
-            .unwrap();
-    }
-    assert_eq!(kept(&store, ids[0]).await.state, DeliveryState::Stalled);
 }
 
 /// HUB-5: a heap of retries delays fresh work by a fifth, and not for ever; and the retries go on beside it.

@@ -15,8 +15,9 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::{ChangeError, PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::{NOW, Place, add, claim, event, slug, to};
+use crate::place::Place;
 use crate::scene::{Scene, USUAL, billing, everything, peer_service, says};
+use crate::suite::fixtures::{NOW, add, claim, event, slug, to};
 
 fn again(mode: ReplayMode) -> ReplayRequest {
     ReplayRequest { mode, again: false, key: None }

@@ -3,18 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod accept;
-mod alerts;
-mod census;
-mod conformance;
 mod dead_letters;
 mod deliver;
 mod forward;
 mod letters;
-mod open_list;
 mod operations;
 mod order;
+mod place;
 mod poison;
 mod retention;
 mod scene;
 mod semantics;
+#[path = "../suite/mod.rs"]
+mod suite;
 mod upgrade;
+
+suite::conformance!(sqlite, crate::suite::SqliteFactory);
+suite::conformance!(memory, crate::suite::MemoryFactory);

@@ -13,7 +13,7 @@ use seawall_hub_core::port::store::{DeadLetterReads, EventReads, LetterAction, P
 use seawall_hub_core::service::{BulkRequest, ChangeError, OperationCommand, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::Place;
+use crate::place::Place;
 use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, says};
 
 fn replay(rate: u32, canary: &[u32]) -> BulkRequest {

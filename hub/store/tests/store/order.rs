@@ -11,8 +11,9 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::{PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::conformance::{HELD, Place, claim, event, settlement, slug, to};
+use crate::place::Place;
 use crate::scene::{Mood, Scene, USUAL, everything, says};
+use crate::suite::fixtures::{HELD, claim, event, settlement, slug, to};
 
 fn ordered(hold: bool) -> Rule {
     Rule { ordering: Some(OrderingRule { key: "{{ data.key }}".into(), hold }), ..everything() }

@@ -1,23 +1,22 @@
 //! What is old goes, and nothing else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use seawall::millis;
-use seawall_hub_core::domain::audit::AuditEntry;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Change, CommitResult, EventReads, IdempotencyRecord, LetterAction, LetterMove, PageRequest, PruneTarget,
-    RegistryReads, Store, StoreError, UnitOfWork, UnitStore, WritePriority,
+    Change, CommitResult, EventReads, LetterAction, LetterMove, PruneTarget, Store, StoreError, UnitOfWork,
+    UnitStore, WritePriority,
 };
 use serde_json::json;
 
-use crate::conformance::{DELIVERED, NOW, Names, Place, add, dead, event, settle, to, unit};
+use crate::place::Place;
 use crate::scene::{Scene, USUAL, everything};
+use crate::suite::fixtures::{DELIVERED, NOW, Names, add, dead, event, settle, to, unit};
 
 const DAY: i64 = 86_400_000;
 /// As if so much time had passed since all happened.
@@ -91,94 +90,6 @@ async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
     // What ends late is old late.
     settle(&store, half[1], DELIVERED).await.unwrap();
     assert_eq!(prune_events(&store, after(8)).await, 1);
-}
-
-/// HUB-9, PRM-2: the newest delivery stays, however old it is, so that no name is given out twice; also not after a restart.
-#[tokio::test]
-async fn prm_2_names_are_not_given_out_again_when_all_is_pruned() {
-    let place = Place::new();
-    let store = place.open();
-    let mut last = None;
-    for id in ["a", "b", "c"] {
-        let name = add(&store, id, &["billing"]).await.unwrap().names()[0];
-        settle(&store, name, DELIVERED).await.unwrap();
-        last = Some(name);
-    }
-    assert_eq!(prune_events(&store, after(8)).await, 2);
-    drop(store);
-    let store = place.open();
-    assert_eq!(prune_events(&store, after(8)).await, 0);
-    let next = add(&store, "d", &["billing"]).await.unwrap().names()[0];
-    assert!(Some(next) > last);
-    // Now another one is the newest.
-    assert_eq!(prune_events(&store, after(8)).await, 1);
-}
-
-/// HUB-9. Trap "the clock jumps": an event that came while the clock was years ahead keeps nothing that came after it.
-#[tokio::test]
-async fn hub_9_an_event_from_the_future_keeps_no_other() {
-    let place = Place::new();
-    let store = place.open();
-    let early = Event { accepted: Millis(NOW.0 + 3_650 * DAY), ..Event::clone(&event("from the future")) };
-    store.commit(WritePriority::Ingest, unit([Change::AddEvent(Arc::new(early), Vec::new())])).await.unwrap();
-    add(&store, "later, and dated right", &[]).await.unwrap();
-    assert_eq!(prune_events(&store, after(6)).await, 0);
-    assert_eq!(prune_events(&store, after(8)).await, 1);
-    assert!(store.event("from the future", None).await.unwrap().is_some());
-}
-
-/// HUB-9: what was found to be old and is not any more when it is its turn stays.
-#[tokio::test]
-async fn hub_9_what_comes_between_keeps_an_event() {
-    let place = Place::new();
-    let store = place.open();
-    let old = add(&store, "old", &["billing"]).await.unwrap().names();
-    let given_up = dead(DeadLetterReason::Attempts);
-    settle(&store, old[0], given_up).await.unwrap();
-    add(&store, "newer", &["billing"]).await.unwrap();
-    let numbers = vec![1, 2, 99];
-    let pruned = prune(&store, PruneTarget::Events { numbers, limits: after(3_650) }).await.unwrap();
-    assert_eq!((pruned.touched, rows(&place)[0]), (0, 2));
-}
-
-/// HUB-9: the audit log goes from its old end, keys of idempotency when their time is over, a bounded number at once.
-#[tokio::test]
-async fn hub_9_audit_and_keys_go_by_their_age() {
-    let place = Place::new();
-    let store = place.open();
-    for day in 0..10 {
-        let at = Millis(NOW.0 + day * DAY);
-        let text = || String::from("x");
-        let entry = AuditEntry { at, who: text(), action: text(), target: text(), reason: None, trace: None };
-        let once = IdempotencyRecord {
-            scope: "events",
-            key: day.to_string(),
-            fingerprint: [0; 32],
-            note: text(),
-            at,
-        };
-        store.commit(WritePriority::Admin, unit([Change::Audit(entry)])).await.unwrap();
-        let event = Change::AddEvent(event(&day.to_string()), Vec::new());
-        // One that comes with a key lets go of a few old ones.
-        if day < 2 {
-            store.commit(WritePriority::Ingest, unit([Change::ClaimKey(once), event])).await.unwrap();
-        }
-    }
-    let before = Millis(NOW.0 + 5 * DAY);
-    let audit = |most| prune(&store, PruneTarget::Audit { before, most });
-    assert_eq!(audit(3).await.unwrap().touched, 3);
-    assert_eq!(audit(3).await.unwrap().touched, 2);
-    assert_eq!(audit(3).await.unwrap().touched, 0);
-    let late = Millis(NOW.0 + 5_000 * DAY);
-    prune(&store, PruneTarget::Audit { before: late, most: 100 }).await.unwrap();
-    let left = store.audit(PageRequest { from: None, size: 100 }).await.unwrap().items;
-    assert_eq!(
-        left.iter().map(|entry| entry.at.0).collect::<Vec<_>>(),
-        [NOW.0 + 9 * DAY],
-        "the newest stays"
-    );
-    let keys = prune(&store, PruneTarget::Keys { now: late, most: 100 }).await.unwrap();
-    assert_eq!(keys.touched, 1, "the other went when this one came");
 }
 
 /// HUB-9: the file does not keep the room that pruning has left: what is more than a quarter of it goes back to the system, a

@@ -22,7 +22,8 @@ use seawall_hub_core::service::{
 use seawall_hub_store::Sqlite;
 use serde_json::Value;
 
-use crate::conformance::{Place, rule, service, slug};
+use crate::place::Place;
+use crate::suite::fixtures::{rule, service, slug};
 
 /// How the peer takes a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,8 +15,9 @@ use seawall_hub_core::port::store::DeadLetterReads;
 use seawall_hub_core::service::{BulkRequest, CircuitCommand, Handles, NoObserver, PendingPolicy};
 use serde_json::json;
 
-use crate::conformance::{Place, slug};
+use crate::place::Place;
 use crate::scene::{Mood, Peer, Scene, USUAL, WELL, billing, everything, peer_service, says};
+use crate::suite::fixtures::slug;
 
 /// A clock whose wall time somebody sets; its monotonic time is the machine's.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use seawall_hub_core::port::store::{
 use seawall_hub_store::Sqlite;
 use tempfile::TempDir;
 
-use crate::conformance::slug;
+use crate::suite::fixtures::slug;
 
 /// A copy of the database of version 0.1.
 fn version_0_1() -> TempDir {

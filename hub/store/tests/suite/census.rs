@@ -1,24 +1,14 @@
 //! How much there is, for those who only want to know.
 
-use std::sync::Arc;
-
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
-use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::rule::Rule;
-use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::store::{
-    BacklogCounts, Change, EventReads, InitialState, LetterAction, LetterMove, NewDelivery, UnitStore,
-    WritePriority,
-};
 
-use crate::conformance::{NOW, Names, Place, dead, due, event, kept, rule, settle, slug, to, unit};
+use super::StoreFactory;
+use super::fixtures::*;
 
 /// OBS-2: what waits is counted for each service and no further than asked; dead letters until they are discarded.
-#[tokio::test]
-async fn obs_2_what_waits_is_counted_and_not_too_far() {
-    let place = Place::new();
-    let store = place.open();
+pub(crate) async fn obs_2_what_waits_is_counted_and_not_too_far<F: StoreFactory>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let queued = |service| NewDelivery { initial: InitialState::Queued, ..to(service) };
     let off = Rule { enabled: false, ..rule("off", 1) };
     store.commit(WritePriority::Admin, unit([Change::PutRule(off)])).await.unwrap();
@@ -53,10 +43,9 @@ async fn obs_2_what_waits_is_counted_and_not_too_far() {
 }
 
 /// OBS-1: a delivery that comes from the store knows the trace of its event.
-#[tokio::test]
-async fn obs_1_a_delivery_from_the_store_knows_its_trace() {
-    let place = Place::new();
-    let store = place.open();
+pub(crate) async fn obs_1_a_delivery_from_the_store_knows_its_trace<F: StoreFactory>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for (id, trace) in [("a", Some(trace)), ("b", None)] {
         let event = Event { trace: trace.map(ToOwned::to_owned), ..Event::clone(&event(id)) };

@@ -1,0 +1,152 @@
+//! The conformance suite: what every store must do, as functions over any store.
+//!
+//! A store joins with a [`StoreFactory`] and one line, `conformance!(name, Factory)`. What belongs to one store alone (its file,
+//! its lock, its schema, a kill of the process) is tested beside the suite.
+
+pub(crate) mod alerts;
+pub(crate) mod broken;
+pub(crate) mod census;
+pub(crate) mod crash;
+pub(crate) mod deliveries;
+pub(crate) mod fixtures;
+mod letter_mix;
+pub(crate) mod letters;
+pub(crate) mod operations;
+pub(crate) mod order;
+pub(crate) mod races;
+pub(crate) mod registry;
+pub(crate) mod retention;
+pub(crate) mod units;
+
+use std::future::Future;
+
+use seawall::Clock;
+use seawall_hub_core::port::store::Store;
+use seawall_hub_store::memory::{MemoryPlace, MemoryStore};
+use seawall_hub_store::{OpenError, Sqlite};
+use tempfile::TempDir;
+
+/// A place for a store, and how it is opened there.
+pub(crate) trait StoreFactory: Send + Sync + Sized + 'static {
+    type Store: Store + Clone;
+    const CAPABILITIES: Capabilities;
+
+    /// Creates an empty place for this test alone.
+    fn create() -> impl Future<Output = Self> + Send;
+
+    /// Opens the store, as a process does that starts.
+    fn open(&self) -> impl Future<Output = Result<Self::Store, OpenError>> + Send;
+
+    /// Ends the process of this store without an orderly stop.
+    fn kill(&self, store: Self::Store) -> impl Future<Output = ()> + Send {
+        async move { drop(store) }
+    }
+
+    /// Returns a second handle to write with at the same time: another process if the store allows that.
+    fn beside(&self, store: &Self::Store) -> impl Future<Output = Self::Store> + Send {
+        async { if Self::CAPABILITIES.many_processes { self.open().await.unwrap() } else { store.clone() } }
+    }
+}
+
+/// What a store can do beyond the port.
+pub(crate) struct Capabilities {
+    /// Several processes may have it open.
+    pub(crate) many_processes: bool,
+    /// It is on a disk.
+    pub(crate) durable: bool,
+    /// Words are found without their diacritics.
+    pub(crate) full_text: bool,
+}
+
+pub(crate) struct SqliteFactory(TempDir);
+
+impl StoreFactory for SqliteFactory {
+    type Store = Sqlite;
+    const CAPABILITIES: Capabilities = Capabilities { many_processes: false, durable: true, full_text: true };
+
+    async fn create() -> Self {
+        SqliteFactory(TempDir::new().unwrap())
+    }
+
+    async fn open(&self) -> Result<Sqlite, OpenError> {
+        Sqlite::open(self.0.path(), &Clock::system())
+    }
+}
+
+pub(crate) struct MemoryFactory(MemoryPlace);
+
+impl StoreFactory for MemoryFactory {
+    type Store = MemoryStore;
+    const CAPABILITIES: Capabilities =
+        Capabilities { many_processes: false, durable: false, full_text: false };
+
+    async fn create() -> Self {
+        MemoryFactory(MemoryPlace::new(7))
+    }
+
+    async fn open(&self) -> Result<MemoryStore, OpenError> {
+        Ok(self.0.open())
+    }
+}
+
+/// Runs the whole suite on a store.
+macro_rules! conformance {
+    ($store:ident, $factory:ty) => {
+        mod $store {
+            $crate::suite::conformance!(@ $factory, registry: hub_1_services_and_rules_are_kept_by_version);
+            $crate::suite::conformance!(@ $factory, units:
+                hub_14_a_unit_is_committed_as_a_whole_or_not_at_all,
+                hub_3_the_same_event_is_stored_once,
+                hub_3_a_key_is_claimed_once);
+            $crate::suite::conformance!(@ $factory, deliveries:
+                hub_5_a_delivery_waits_is_taken_and_ends,
+                prm_2_a_restart_takes_up_what_was_in_hand,
+                hub_5_the_longest_due_come_first,
+                hub_5_what_waits_is_on_the_first_page_whatever_has_ended_since,
+                hub_5_what_is_put_back_still_comes_forward);
+            $crate::suite::conformance!(@ $factory, order:
+                hub_5_deliveries_with_one_key_go_one_after_the_other,
+                hub_5_a_dead_letter_holds_its_order_until_it_is_handled,
+                hub_5_a_replay_in_another_order_releases_the_one_of_its_dead_letter,
+                hub_5_what_a_rule_held_is_released_in_order);
+            $crate::suite::conformance!(@ $factory, letters:
+                hub_6_dead_letters_are_found_by_their_words,
+                hub_6_a_peer_that_talks_too_much_makes_a_bounded_number_of_groups,
+                hub_6_filters_find_what_a_look_at_each_finds_and_groups_count_right,
+                hub_6_a_dead_letter_is_deleted_restored_and_purged,
+                hub_6_what_is_not_there_has_no_note);
+            $crate::suite::conformance!(@ $factory, operations:
+                hub_6_a_batch_and_its_progress_are_one,
+                hub_6_an_operation_changes_only_from_a_state_that_allows_it);
+            $crate::suite::conformance!(@ $factory, crash:
+                prm_1_a_crash_makes_a_suspect_and_an_orderly_end_none,
+                prm_1_crashes_in_the_same_step_convict,
+                prm_1_crashes_while_it_waits_convict_nobody);
+            $crate::suite::conformance!(@ $factory, census:
+                obs_2_what_waits_is_counted_and_not_too_far,
+                obs_1_a_delivery_from_the_store_knows_its_trace);
+            $crate::suite::conformance!(@ $factory, alerts:
+                hub_12_rules_and_channels_are_kept_by_version,
+                hub_12_an_incident_is_kept_with_who_was_told,
+                hub_12_dead_letters_are_counted_by_age);
+            $crate::suite::conformance!(@ $factory, retention:
+                hub_9_an_event_goes_when_all_that_came_of_it_is_old,
+                prm_2_names_are_not_given_out_again_when_all_is_pruned,
+                hub_9_an_event_from_the_future_keeps_no_other,
+                hub_9_what_comes_between_keeps_an_event,
+                hub_9_audit_and_keys_go_by_their_age);
+            $crate::suite::conformance!(@ $factory, races:
+                hub_14_two_claimers_get_different_deliveries,
+                hub_14_of_two_replays_and_of_two_versions_one_succeeds);
+        }
+    };
+    (@ $factory:ty, $module:ident: $($test:ident),+ $(,)?) => {
+        mod $module {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                crate::suite::$module::$test::<$factory>().await;
+            })+
+        }
+    };
+}
+pub(crate) use conformance;
