@@ -159,14 +159,14 @@ impl Gateway {
     /// Whose key these headers carry, if it may call services.
     fn authorised(&self, headers: &HeaderMap) -> Result<Arc<Key>, GatewayRefusal> {
         let mut given = headers.get_all(&KEY).iter();
-        let key = match (given.next().and_then(|key| key.to_str().ok()), given.next()) {
-            (Some(key), None) => self.hub.registry.key_with(&crate::http::key_hash(key)),
-            _ => None,
+        let found = match (given.next().and_then(|key| key.to_str().ok()), given.next()) {
+            (Some(key), None) => {
+                self.hub.registry.key_with(&crate::http::key_hash(key)).ok_or(crate::http::UNKNOWN_KEY)
+            }
+            _ => Err("a key is needed: `X-Seawall-Key: KEY`"),
         };
-        let Some(key) = key else {
-            let word = "a key is needed: `X-Seawall-Key: KEY`";
-            return Err(GatewayRefusal::own(StatusCode::UNAUTHORIZED, "unauthorised", word));
-        };
+        let key =
+            found.map_err(|reason| GatewayRefusal::own(StatusCode::UNAUTHORIZED, "unauthorised", reason))?;
         if !key.scopes.allow(Scope::Call) {
             let word = "this needs the scope `call`, which the key does not have";
             return Err(GatewayRefusal::own(StatusCode::FORBIDDEN, "forbidden", word));

@@ -158,6 +158,10 @@ impl RouteTable {
     }
 }
 
+/// The message for a key that the hub does not accept.
+pub(crate) const UNKNOWN_KEY: &str =
+    "unknown key: it is wrong, was revoked, has expired or belongs to another hub";
+
 /// The hash of a key: what is kept of it, and compared.
 #[must_use]
 pub fn key_hash(key: &str) -> [u8; 32] {
@@ -169,7 +173,7 @@ fn authenticated(hub: &Server, given: Option<&str>) -> Result<Arc<Key>, Box<Resp
     let found = given.and_then(|given| hub.registry.key_with(&key_hash(given)));
     found.ok_or_else(|| {
         let word = match given {
-            Some(_) => "unknown key: it is wrong, was revoked, has expired or belongs to another hub",
+            Some(_) => UNKNOWN_KEY,
             None => {
                 "a key is needed: `Authorization: Bearer KEY`; the admin key is `SEAWALL_ADMIN_KEY`, or was printed at the \
                  first start"

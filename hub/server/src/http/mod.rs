@@ -50,6 +50,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::encode::hex;
 
+pub(crate) use self::access::UNKNOWN_KEY;
 pub use self::access::key_hash;
 pub use self::keys::fresh_key;
 use self::reply::{completed, problem};

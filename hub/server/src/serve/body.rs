@@ -16,6 +16,10 @@ use crate::responses::HeldBytes;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "each is made once and moved once, and a box would cost more; how large one is depends on the features of others"
+)]
 pub(super) enum ResponseBody {
     /// Of the hub's own, with the memory that it takes, if it is a large one.
     Own(axum::body::Body, Option<HeldBytes>),

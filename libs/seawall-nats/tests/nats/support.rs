@@ -1,11 +1,10 @@
 //! What the tests share: streams of their own, and waiting with a limit.
 
 use std::collections::HashSet;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};

@@ -56,6 +56,13 @@ fn sec_1_a_wrong_key_is_told_that_it_is_wrong() {
     assert!(message.contains("unknown key") && !message.contains("swk_of"), "{message}");
     let none = scene.hub.call("GET", "/api/v1/registry/services", &[], "").body;
     assert!(none["message"].as_str().unwrap().contains("a key is needed"), "{none}");
+    for (headers, told) in
+        [(&[("x-seawall-key", "swk_of-another-hub")][..], "unknown key"), (&[], "a key is needed")]
+    {
+        let proxied = scene.hub.call("GET", "/gateway/billing/x", headers, "");
+        assert_eq!(proxied.status, 401);
+        assert!(proxied.text.contains(told), "{}", proxied.text);
+    }
     let mut wrong = command(&scene.url(), &["services", "list"]);
     ran(wrong.env("SEAWALL_KEY", "swk_of-another-hub"), "").wrong(4, &["unknown key"]);
     let form = [("content-type", "application/x-www-form-urlencoded")];

@@ -2,12 +2,9 @@
 
 mod duplicates;
 
-use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use redis::cmd;
@@ -149,7 +146,7 @@ async fn crd_2_without_redis_nothing_runs() {
 async fn prm_4_a_call_on_redis_dropped_at_any_poll_blocks_nobody() {
     let store = RedisIdempotency::with_prefix(connection(), "drops:");
     let idempotency = Idempotency::new(Arc::new(store));
-    for polls in 0..1_000_u32 {
+    for polls in 0..1_000 {
         let key = key(&format!("k-{polls}"));
         let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
         let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await.is_some();

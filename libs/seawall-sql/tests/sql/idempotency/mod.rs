@@ -5,12 +5,9 @@ mod outage;
 mod processed;
 mod transaction;
 
-use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
 
 use seawall_dist::idempotency::{Fingerprint, Idempotency, IdempotencyKey, Inbox, MessageOutcome};
 use seawall_sql::postgres::idempotency::PostgresIdempotency;

@@ -84,7 +84,7 @@ async fn crd_2_claims_do_not_queue_behind_each_other() {
 #[tokio::test]
 async fn prm_4_a_call_on_postgres_dropped_at_any_poll_blocks_nobody() {
     let idempotency = Idempotency::new(Arc::new(PostgresIdempotency::new(postgres_pool().await)));
-    for polls in 0..1_000_u32 {
+    for polls in 0..1_000 {
         let key = key(&format!("k-{polls}"));
         let work = async |_| Ok::<_, io::Error>(b"done".to_vec());
         let ended = poll_at_most(idempotency.once(&key, BODY, work), polls).await.is_some();
