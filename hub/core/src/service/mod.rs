@@ -1,4 +1,4 @@
-//! What the hub does: a folder for each noun of its users, with a handle for each ([handles](handles)).
+//! What the hub does: a folder for each noun of its users, with a handle for each ([`handles`]).
 
 mod alerts;
 mod audit;
