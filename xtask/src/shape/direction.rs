@@ -75,6 +75,7 @@ const RULES: &[Rule] = &[
         check: Check::Clients(1),
     },
     Rule {
+        // The tests of its services run on the stores of `hub/store`, and no program gets what only tests use.
         name: "D4: `hub/core` knows no axum, no client library, no adapter",
         who: &[Set::Is("hub/core")],
         but: &[],
@@ -314,6 +315,7 @@ mod tests {
                 "hub/core: axum",
                 "hub/core: sqlx",
                 "hub/core: hub/model\nhub/model: sqlx",
+                "hub/core: hub/store\nhub/store: rusqlite",
                 "hub/core: libs/seawall+reqwest\nlibs/seawall: opt:reqwest",
             ],
         ),
@@ -361,7 +363,7 @@ mod tests {
             libs/seawall-testkit: libs/seawall tokio
             libs/seawall-api: serde
             libs/seawall-client: libs/seawall libs/seawall-api libs/seawall-http tokio
-            hub/core: libs/seawall libs/seawall-dist
+            hub/core: libs/seawall libs/seawall-dist dev:hub/store dev:libs/seawall-testkit
             hub/store: hub/core sqlx rusqlite
             hub/server: hub/core libs/seawall-api hub/store libs/seawall-http libs/seawall-sql axum
             hub/cli: hub/server libs/seawall-client sim main

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod accept;
 mod dead_letters;
-mod deliver;
 mod forward;
 mod letters;
 mod operations;

@@ -8,6 +8,7 @@ pub(crate) mod broken;
 pub(crate) mod census;
 pub(crate) mod crash;
 pub(crate) mod deliveries;
+mod factory;
 pub(crate) mod fixtures;
 mod letter_mix;
 pub(crate) mod letters;
@@ -18,76 +19,7 @@ pub(crate) mod registry;
 pub(crate) mod retention;
 pub(crate) mod units;
 
-use std::future::Future;
-
-use seawall::Clock;
-use seawall_hub_core::port::store::Store;
-use seawall_hub_store::memory::{MemoryPlace, MemoryStore};
-use seawall_hub_store::{OpenError, Sqlite};
-use tempfile::TempDir;
-
-/// A place for a store, and how it is opened there.
-pub(crate) trait StoreFactory: Send + Sync + Sized + 'static {
-    type Store: Store + Clone;
-    const CAPABILITIES: Capabilities;
-
-    /// Creates an empty place for this test alone.
-    fn create() -> impl Future<Output = Self> + Send;
-
-    /// Opens the store, as a process does that starts.
-    fn open(&self) -> impl Future<Output = Result<Self::Store, OpenError>> + Send;
-
-    /// Ends the process of this store without an orderly stop.
-    fn kill(&self, store: Self::Store) -> impl Future<Output = ()> + Send {
-        async move { drop(store) }
-    }
-
-    /// Returns a second handle to write with at the same time: another process if the store allows that.
-    fn beside(&self, store: &Self::Store) -> impl Future<Output = Self::Store> + Send {
-        async { if Self::CAPABILITIES.many_processes { self.open().await.unwrap() } else { store.clone() } }
-    }
-}
-
-/// What a store can do beyond the port.
-pub(crate) struct Capabilities {
-    /// Several processes may have it open.
-    pub(crate) many_processes: bool,
-    /// It is on a disk.
-    pub(crate) durable: bool,
-    /// Words are found without their diacritics.
-    pub(crate) full_text: bool,
-}
-
-pub(crate) struct SqliteFactory(TempDir);
-
-impl StoreFactory for SqliteFactory {
-    type Store = Sqlite;
-    const CAPABILITIES: Capabilities = Capabilities { many_processes: false, durable: true, full_text: true };
-
-    async fn create() -> Self {
-        SqliteFactory(TempDir::new().unwrap())
-    }
-
-    async fn open(&self) -> Result<Sqlite, OpenError> {
-        Sqlite::open(self.0.path(), &Clock::system())
-    }
-}
-
-pub(crate) struct MemoryFactory(MemoryPlace);
-
-impl StoreFactory for MemoryFactory {
-    type Store = MemoryStore;
-    const CAPABILITIES: Capabilities =
-        Capabilities { many_processes: false, durable: false, full_text: false };
-
-    async fn create() -> Self {
-        MemoryFactory(MemoryPlace::new(7))
-    }
-
-    async fn open(&self) -> Result<MemoryStore, OpenError> {
-        Ok(self.0.open())
-    }
-}
+pub(crate) use factory::{Capabilities, MemoryFactory, SqliteFactory, StoreFactory};
 
 /// Runs the whole suite on a store.
 macro_rules! conformance {

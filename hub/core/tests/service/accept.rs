@@ -10,8 +10,17 @@ use seawall_hub_core::service::{
 };
 use serde_json::{Value, json};
 
-use crate::place::Place;
-use crate::suite::fixtures::{NOW, rule, slug};
+use crate::fixtures::{NOW, rule, slug};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    hub_3_an_event_is_kept_with_all_that_it_leads_to,
+    hub_5_what_is_filtered_is_counted,
+    hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once,
+    hub_3_the_same_event_again_is_the_same_event,
+    hub_3_the_same_key_is_the_same_event,
+    hub_5_a_disabled_rule_holds_and_a_full_hand_queues,
+);
 
 #[expect(clippy::needless_pass_by_value, reason = "so that a test can write it in place")]
 fn order(id: &str, data: Value) -> IncomingEvent {
@@ -44,10 +53,9 @@ fn rules() -> RuleSet {
 }
 
 /// HUB-3, HUB-4: an event is matched, rendered and kept with its deliveries; what is to be sent now is handed on.
-#[tokio::test]
-async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
-    let place = Place::new();
-    let store = place.open();
+async fn hub_3_an_event_is_kept_with_all_that_it_leads_to<F: Timed>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let accept = EventAcceptor::new(store.clone(), rules());
     let accepted =
         accept.accept(order("evt-1", json!({"id": "A-7", "total": 120.5})), NOW, |_| true).await.unwrap();
@@ -67,10 +75,9 @@ async fn hub_3_an_event_is_kept_with_all_that_it_leads_to() {
 }
 
 /// HUB-5: nothing is dropped silently: filtered and unclear are counted.
-#[tokio::test]
-async fn hub_5_what_is_filtered_is_counted() {
-    let place = Place::new();
-    let accept = EventAcceptor::new(place.open(), rules());
+async fn hub_5_what_is_filtered_is_counted<F: Timed>() {
+    let place = F::create().await;
+    let accept = EventAcceptor::new(place.open().await.unwrap(), rules());
     let small = accept.accept(order("evt-1", json!({"id": "A-7", "total": 5})), NOW, |_| true).await.unwrap();
     assert_eq!(
         (small.deliveries.len(), small.counts),
@@ -81,10 +88,9 @@ async fn hub_5_what_is_filtered_is_counted() {
 }
 
 /// HUB-4, HUB-5: an event of which no request can be made is a dead letter with its reason, beside those that can be sent.
-#[tokio::test]
-async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once() {
-    let place = Place::new();
-    let store = place.open();
+async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once<F: Timed>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let accept = EventAcceptor::new(store.clone(), rules());
     let accepted = accept.accept(order("evt-1", json!({"total": 500})), NOW, |_| true).await.unwrap();
     assert_eq!((accepted.deliveries.len(), accepted.started.len()), (2, 1));
@@ -95,10 +101,9 @@ async fn hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once() {
 }
 
 /// HUB-3: the same again is answered as the first time; the same id with another content is a mistake; a wrong id says why.
-#[tokio::test]
-async fn hub_3_the_same_event_again_is_the_same_event() {
-    let place = Place::new();
-    let accept = EventAcceptor::new(place.open(), rules());
+async fn hub_3_the_same_event_again_is_the_same_event<F: Timed>() {
+    let place = F::create().await;
+    let accept = EventAcceptor::new(place.open().await.unwrap(), rules());
     let data = json!({"id": "A-7", "total": 120.5});
     let first = accept.accept(order("evt-1", data.clone()), NOW, |_| true).await.unwrap();
     let again =
@@ -114,10 +119,9 @@ async fn hub_3_the_same_event_again_is_the_same_event() {
 
 /// HUB-3, CRD-2: the same key is the same event, whatever its id; with another content it is a mistake; events of one batch
 /// are each for themselves.
-#[tokio::test]
-async fn hub_3_the_same_key_is_the_same_event() {
-    let place = Place::new();
-    let store = place.open();
+async fn hub_3_the_same_key_is_the_same_event<F: Timed>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let accept = EventAcceptor::new(store.clone(), rules());
     let keyed = |id: &str, total: u32| IncomingEvent {
         key: Some("k-1".into()),
@@ -152,10 +156,9 @@ async fn hub_3_the_same_key_is_the_same_event() {
 
 /// HUB-5: what finds no room in hand begins in the store; a rule that is disabled holds what it matches. Trap "a disabled rule
 /// drops events silently".
-#[tokio::test]
-async fn hub_5_a_disabled_rule_holds_and_a_full_hand_queues() {
-    let place = Place::new();
-    let store = place.open();
+async fn hub_5_a_disabled_rule_holds_and_a_full_hand_queues<F: Timed>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
     let off = Rule { enabled: false, ..rule("off", 1) };
     store.commit(WritePriority::Admin, UnitOfWork::of(Change::PutRule(off.clone()))).await.unwrap();
     let (book, _) = RuleSet::new(&[rule("invoices", 1), off]);

@@ -1,11 +1,9 @@
-//! Deliveries on their way: a real store, and a peer that can be broken and healed.
+//! Deliveries on their way: a store, and a peer that can be broken and healed.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
 
 use seawall::breaker::State as Circuit;
-use seawall::{Attempt, Breaker, Bulkhead, Clock, Fault, Guard, GuardBuilder, Registry, millis, secs};
+use seawall::{Breaker, Bulkhead, Clock, Guard, GuardBuilder, Registry, millis, secs};
 use seawall_hub_core::domain::delivery::{
     ATTEMPTS, DeadLetterReason, DeliveryId, DeliveryState, FailureCounting, Schedule,
 };
@@ -16,104 +14,31 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
     Change, EventReads, InitialState, NewDelivery, UnitOfWork, UnitStore, WritePriority,
 };
-use seawall_hub_core::port::transport::{DeliveryHeaders, FullResponse, PeerResponse, SendError, Transport};
-use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{
     DeliveryDispatcher, EventAcceptor, EventData, IncomingEvent, RuleSet, wall_time,
 };
-use seawall_hub_store::Sqlite;
+use seawall_testkit::until;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::suite::fixtures::{Names, event, rule, service, slug};
+use crate::fixtures::{Names, event, rule, service, slug};
+use crate::peer::{Mood, Peer, WELL, says};
+use crate::time::{Timed, on_both_stores, pass};
 
-#[derive(Clone, Copy, PartialEq)]
-enum Mood {
-    Healthy,
-    Says(u16),
-    Refuses,
-    Hangs,
-}
+on_both_stores!(
+    hub_5_what_is_accepted_is_delivered_once,
+    prm_7_an_outage_costs_no_dead_letters,
+    hub_5_refusals_end_as_dead_letters,
+    hub_5_a_paused_service_holds,
+    prm_1_what_does_not_fit_in_hand_is_not_lost,
+    prm_8_a_row_from_elsewhere_harms_no_other,
+    prm_1_what_does_not_fit_comes_again_by_itself,
+);
 
-/// A peer. Remembers how often each delivery reached it.
-#[derive(Clone)]
-struct Peer {
-    mood: Arc<Mutex<Mood>>,
-    seen: Arc<Mutex<BTreeMap<DeliveryId, u32>>>,
-    at_once: Arc<AtomicUsize>,
-    most_at_once: Arc<AtomicUsize>,
-}
-
-impl Peer {
-    fn new(mood: Mood) -> Self {
-        let (at_once, most_at_once) = Default::default();
-        Peer { mood: Arc::new(Mutex::new(mood)), seen: Arc::default(), at_once, most_at_once }
-    }
-
-    fn feel(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
-    }
-
-    fn reached(&self) -> u32 {
-        self.seen.lock().unwrap().values().sum()
-    }
-}
-
-impl Transport for Peer {
-    async fn send(
-        &self,
-        _: &Service,
-        request: &RenderedRequest,
-        letter: Option<DeliveryHeaders<'_>>,
-        _: Attempt,
-    ) -> Result<PeerResponse, SendError> {
-        assert_eq!(request.target, "/hook");
-        let delivery = letter.unwrap().delivery;
-        let mood = *self.mood.lock().unwrap();
-        if mood == Mood::Refuses {
-            let fault = Fault::of_io(std::io::ErrorKind::ConnectionRefused);
-            return Err(SendError {
-                fault,
-                error: "connection refused".into(),
-                impossible: false,
-                too_large: false,
-                no_memory: false,
-                sent: None,
-            });
-        }
-        *self.seen.lock().unwrap().entry(delivery).or_default() += 1;
-        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_at_once.fetch_max(now, Ordering::SeqCst);
-        tokio::task::yield_now().await;
-        if mood == Mood::Hangs {
-            tokio::time::sleep(secs(3_600)).await;
-        }
-        self.at_once.fetch_sub(1, Ordering::SeqCst);
-        let status = if let Mood::Says(status) = mood { status } else { 200 };
-        Ok(PeerResponse {
-            code: Some(status),
-            fault: Fault::of_http(status),
-            attributes: vec![],
-            body: b"{}".to_vec(),
-            sent: None,
-        })
-    }
-
-    async fn call(
-        &self,
-        _: &Service,
-        _: &RenderedRequest,
-        _: Option<&str>,
-        _: Attempt,
-    ) -> Result<FullResponse, SendError> {
-        unreachable!("nobody waits for an answer here")
-    }
-}
-
-struct Scene {
-    store: Sqlite,
-    accept: EventAcceptor<Sqlite>,
-    deliver: DeliveryDispatcher<Sqlite, Peer>,
+/// The acceptor and the dispatcher, without the services around them.
+struct Scene<F: Timed> {
+    store: F::Store,
+    accept: EventAcceptor<F::Store>,
+    deliver: DeliveryDispatcher<F::Store, Peer>,
     registry: Registry,
     peer: Peer,
     clock: Clock,
@@ -135,11 +60,12 @@ fn everything() -> Rule {
     }
 }
 
-impl Scene {
-    fn new(place: &Place, mood: Mood, guard: GuardBuilder) -> Self {
-        let (store, registry, clock) = (place.open(), Registry::new(), Clock::system());
+impl<F: Timed> Scene<F> {
+    async fn new(place: &F, mood: Mood, guard: GuardBuilder) -> Self {
+        let (store, clock, peer) = (place.open().await.unwrap(), F::clock(), Peer::default());
+        let registry = Registry::builder().clock(clock.clone()).build();
         let (book, _) = RuleSet::new(&[everything()]);
-        let peer = Peer::new(mood);
+        peer.feel(mood);
         let deliver = DeliveryDispatcher::new(store.clone(), peer.clone(), registry.clone(), clock.clone());
         deliver.put_service(service("billing", 1), guard, ATTEMPTS).unwrap();
         deliver.put_rules(&[everything()]);
@@ -184,10 +110,15 @@ impl Scene {
     /// Waits until all of these are in a state.
     async fn until(&self, ids: &[DeliveryId], state: DeliveryState) {
         for id in ids {
-            while self.store.delivery(*id).await.unwrap().unwrap().0.state != state {
-                tokio::time::sleep(millis(2)).await;
-            }
+            let is_there = async || self.store.delivery(*id).await.unwrap().unwrap().0.state == state;
+            until(&format!("{id} is {state:?}"), is_there).await;
         }
+    }
+
+    /// Pauses the service, or lets it go on.
+    fn pause(&self, paused: bool) {
+        let service = Service { paused, ..service("billing", 1) };
+        self.deliver.put_service(service, usual(), ATTEMPTS).unwrap();
     }
 }
 
@@ -199,17 +130,19 @@ fn usual() -> GuardBuilder {
 }
 
 /// HUB-5, PRM-2: what is accepted is delivered, each once, and never more at once than the bulkhead allows.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_what_is_accepted_is_delivered_once() {
-    let place = Place::new();
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+async fn hub_5_what_is_accepted_is_delivered_once<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, Mood::Says(200, millis(1)), usual()).await;
     scene
         .play(async {
             let ids = scene.send("evt", 300).await;
             scene.until(&ids, DeliveryState::Delivered).await;
-            assert_eq!(scene.peer.seen.lock().unwrap().len(), 300);
-            assert_eq!(scene.peer.reached(), 300, "each once");
-            assert!(scene.peer.most_at_once.load(Ordering::SeqCst) <= 20);
+            let got = scene.peer.got();
+            let different: BTreeSet<DeliveryId> = got.iter().map(|got| got.delivery).collect();
+            assert_eq!((different.len(), got.len()), (300, 300), "each once");
+            assert!(got.iter().all(|got| got.request.target == "/hook"));
+            let most = got.iter().map(|got| got.at_once).max().unwrap();
+            assert!((2..=20).contains(&most), "{most} at once");
             let (_, attempts) = scene.store.delivery(ids[0]).await.unwrap().unwrap();
             let answer = attempts[0].answer.as_ref().unwrap();
             assert_eq!((attempts.len(), answer.status, &*answer.body), (1, 200, &b"{}"[..]));
@@ -219,21 +152,18 @@ async fn hub_5_what_is_accepted_is_delivered_once() {
 
 /// HUB-5, HUB-7, PRM-7: an outage opens the circuit; what waits costs no attempts and no dead letters, and is delivered when
 /// the peer is back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_7_an_outage_costs_no_dead_letters() {
-    let place = Place::new();
-    let scene = Scene::new(&place, Mood::Refuses, usual());
+async fn prm_7_an_outage_costs_no_dead_letters<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, Mood::Refuses, usual()).await;
     scene
         .play(async {
             let ids = scene.send("evt", 100).await;
             let guard = scene.registry.guard("billing").unwrap();
-            while guard.breaker().unwrap().counts().opened < 2 {
-                tokio::time::sleep(millis(5)).await;
-            }
+            until("it opens again", async || guard.breaker().unwrap().counts().opened >= 2).await;
             // Hanging is an outage too.
             scene.peer.feel(Mood::Hangs);
-            tokio::time::sleep(millis(700)).await;
-            scene.peer.feel(Mood::Healthy);
+            pass(&scene.clock, millis(700)).await;
+            scene.peer.feel(WELL);
             scene.until(&ids, DeliveryState::Delivered).await;
             assert_eq!(guard.breaker().unwrap().state(), Circuit::Closed);
             let refused = guard.breaker().unwrap().counts().refused;
@@ -252,16 +182,15 @@ async fn prm_7_an_outage_costs_no_dead_letters() {
 }
 
 /// HUB-5: a permanent refusal is a dead letter at once; answers that may pass are, after five of them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_refusals_end_as_dead_letters() {
-    let place = Place::new();
+async fn hub_5_refusals_end_as_dead_letters<F: Timed>() {
+    let place = F::create().await;
     let patient = usual().breaker(Breaker::consecutive_failures(1_000));
-    let scene = Scene::new(&place, Mood::Says(422), patient);
+    let scene = Scene::new(&place, says(422), patient).await;
     scene
         .play(async {
             let refused = scene.send("refused", 3).await;
             scene.until(&refused, DeliveryState::DeadLettered).await;
-            scene.peer.feel(Mood::Says(500));
+            scene.peer.feel(says(500));
             let failing = scene.send("failing", 3).await;
             scene.until(&failing, DeliveryState::DeadLettered).await;
             let look = async |id| {
@@ -279,23 +208,16 @@ async fn hub_5_refusals_end_as_dead_letters() {
 }
 
 /// HUB-5: a paused service holds its deliveries; resumed, they go on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_paused_service_holds() {
-    let place = Place::new();
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+async fn hub_5_a_paused_service_holds<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, WELL, usual()).await;
     scene
         .play(async {
-            scene
-                .deliver
-                .put_service(Service { paused: true, ..service("billing", 1) }, usual(), ATTEMPTS)
-                .unwrap();
+            scene.pause(true);
             let ids = scene.send("evt", 20).await;
-            tokio::time::sleep(millis(300)).await;
-            assert_eq!(scene.peer.reached(), 0);
-            scene
-                .deliver
-                .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
-                .unwrap();
+            pass(&scene.clock, millis(300)).await;
+            assert_eq!(scene.peer.got().len(), 0);
+            scene.pause(false);
             scene.until(&ids, DeliveryState::Delivered).await;
         })
         .await;
@@ -303,24 +225,22 @@ async fn hub_5_a_paused_service_holds() {
 
 /// HUB-5, PRM-1: more than fits in hand waits in the store and comes when there is room; so does what has no service yet, and
 /// what a process before had in hand.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_what_does_not_fit_in_hand_is_not_lost() {
-    let place = Place::new();
+async fn prm_1_what_does_not_fit_in_hand_is_not_lost<F: Timed>() {
+    let place = F::create().await;
     let ids = {
-        let scene = Scene::new(&place, Mood::Healthy, usual());
+        let scene = Scene::new(&place, WELL, usual()).await;
         // Nobody delivers yet: more is accepted than fits in hand.
         scene.send("evt", 1_200).await
     };
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+    let scene = Scene::new(&place, WELL, usual()).await;
     scene.play(scene.until(&ids, DeliveryState::Delivered)).await;
-    assert_eq!(scene.peer.reached(), 1_200, "each once");
+    assert_eq!(scene.peer.got().len(), 1_200, "each once");
 }
 
 /// PRM-8: a request that nobody can read any more ends as a dead letter, and its neighbours go on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_8_a_row_from_elsewhere_harms_no_other() {
-    let place = Place::new();
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+async fn prm_8_a_row_from_elsewhere_harms_no_other<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, WELL, usual()).await;
     let ids = scene.send("evt", 2).await;
     let strange = NewDelivery {
         rule: (slug("everything"), 1),
@@ -338,7 +258,7 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
         .await
         .unwrap();
     drop(scene);
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+    let scene = Scene::new(&place, WELL, usual()).await;
     scene
         .play(async {
             scene.until(&ids, DeliveryState::Delivered).await;
@@ -348,23 +268,16 @@ async fn prm_8_a_row_from_elsewhere_harms_no_other() {
 }
 
 /// HUB-5, PRM-1: what does not fit in hand goes back to the store and comes again by itself, without a restart.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_what_does_not_fit_comes_again_by_itself() {
-    let place = Place::new();
-    let scene = Scene::new(&place, Mood::Healthy, usual());
+async fn prm_1_what_does_not_fit_comes_again_by_itself<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, WELL, usual()).await;
     scene
         .play(async {
-            scene
-                .deliver
-                .put_service(Service { paused: true, ..service("billing", 1) }, usual(), ATTEMPTS)
-                .unwrap();
+            scene.pause(true);
             let ids = scene.send("evt", 1_200).await;
-            scene
-                .deliver
-                .put_service(Service { paused: false, ..service("billing", 1) }, usual(), ATTEMPTS)
-                .unwrap();
+            scene.pause(false);
             scene.until(&ids, DeliveryState::Delivered).await;
-            assert_eq!(scene.peer.reached(), 1_200, "each once");
+            assert_eq!(scene.peer.got().len(), 1_200, "each once");
         })
         .await;
 }
