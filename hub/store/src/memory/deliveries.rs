@@ -108,7 +108,8 @@ impl MemoryApplier<'_> {
         if let Disposition::Defer { .. } = decision.disposition {
             return Ok(());
         }
-        let (number, delivered) = (delivery.number, decision.disposition == Disposition::Delivered);
+        let (number, ended_as, delivered) =
+            (delivery.number, settled.state, decision.disposition == Disposition::Delivered);
         let mut last_failure = None;
         if let Some(row) = self.tables.deliveries.get_mut(&number) {
             row.facts = settled;
@@ -129,7 +130,10 @@ impl MemoryApplier<'_> {
         if *is_replay {
             self.replay_tried(number, attempt_number, &decision.disposition);
         }
-        if *ordered && let Some(next) = self.tables.order_of(number).next() {
+        if *ordered
+            && !ended_as.occupies_order()
+            && let Some(next) = self.tables.order_of(number).next()
+        {
             self.claim(next);
             self.committed.ready.extend(self.tables.stored(next, true));
         }

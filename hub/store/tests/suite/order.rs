@@ -65,13 +65,19 @@ pub(crate) async fn hub_5_a_dead_letter_holds_its_order_until_it_is_handled<F: S
 
     let replayed = add_all(&store, "b", vec![ordered("b"), ordered("b")]).await.names();
     end(&store, replayed[0], holding()).await;
-    let new = NewDelivery { initial: InitialState::Queued, ..ordered("b") };
-    let replay = ReplayChange { dead: replayed[0], new, at: NOW, again: false, edited: false };
-    let replay = put(&store, Change::Replay(replay)).await.unwrap().names()[0];
-    assert_eq!(kept(&store, replayed[1]).await.state, Blocked, "it waits for the replay");
-    let taken = due(&store, NOW, 10).await.unwrap();
-    assert!(taken.iter().any(|stored| stored.id == replay), "which does not wait for itself");
-    assert_eq!(end(&store, replay, DELIVERED).await, [replayed[1]]);
+    let replay = async |dead| {
+        let new = NewDelivery { initial: InitialState::Queued, ..ordered("b") };
+        let replay = ReplayChange { dead, new, at: NOW, again: false, edited: false };
+        let replay = put(&store, Change::Replay(replay)).await.unwrap().names()[0];
+        assert_eq!(kept(&store, replayed[1]).await.state, Blocked, "it waits for the replay");
+        let taken = due(&store, NOW, 10).await.unwrap();
+        assert!(taken.iter().any(|stored| stored.id == replay), "which does not wait for itself");
+        replay
+    };
+    let refused = replay(replayed[0]).await;
+    assert_eq!(end(&store, refused, holding()).await, [], "it holds the order too, from behind");
+    let delivered = replay(refused).await;
+    assert_eq!(end(&store, delivered, DELIVERED).await, [replayed[1]]);
 }
 
 /// HUB-5: a disabled rule holds its deliveries, a bounded number is released at once, and of each key one at a time.
